@@ -41,7 +41,7 @@ print(len(names), ",".join(sorted(missing)))
 ESTIMATE = """
 import ntk_core
 spec = ntk_core.presets()["liu-fig1-left"]
-print(ntk_core.estimate(spec).seconds > 0, len(ntk_core.digest(spec)))
+print(ntk_core.estimate(spec).seconds > 0, len(ntk_core.experiments.spec_digest(spec)))
 """
 PAGES = """
 from streamlit.testing.v1 import AppTest
@@ -57,7 +57,7 @@ import time, ntk_core
 from linearity_lab.jobs import shared_jobs
 settings = {"widths": [4, 8], "num_seeds": 1, "seed": 7, "training.max_steps": 20}
 jobs = shared_jobs()
-job = jobs.submit(ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], settings))
+job = jobs.submit(ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], settings))
 while jobs.snapshot(job).active:
     time.sleep(0.2)
 print(jobs.snapshot(job).status)

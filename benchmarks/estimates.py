@@ -38,10 +38,10 @@ from ntk_core.runs import (
     canonical_json,
     check_size,
     counts_of,
-    digest,
     parse_spec,
     presets,
     run,
+    spec_digest,
     work_of_points,
 )
 from ntk_core.runs._costs import COEFFICIENTS
@@ -67,15 +67,15 @@ def measure(settings: Settings) -> dict[str, Any]:
         specs = dict(list(specs.items())[-1:])
     known = _known() if not settings.quick else {}
     for name, spec in specs.items():
-        if digest(spec) not in known:
+        if spec_digest(spec) not in known:
             watch = Watch()
-            known[digest(spec)] = {"points": told_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
-            print(f"{name}: {sum(each['wall_s'] for each in known[digest(spec)]['points']):.1f} s", flush=True)
+            known[spec_digest(spec)] = {"points": told_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
+            print(f"{name}: {sum(each['wall_s'] for each in known[spec_digest(spec)]['points']):.1f} s", flush=True)
             if not settings.quick:
                 DONE.parent.mkdir(exist_ok=True)
                 with DONE.open("a") as kept:
-                    kept.write(json.dumps([digest(spec), known[digest(spec)]]) + "\n")
-    told = {name: known[digest(spec)] for name, spec in specs.items()}
+                    kept.write(json.dumps([spec_digest(spec), known[spec_digest(spec)]]) + "\n")
+    told = {name: known[spec_digest(spec)] for name, spec in specs.items()}
     rows = [compared(name, specs[name], each["points"]) for name, each in told.items() if each["points"]]
     learned, coefficients = fitted_to([row for row in rows if settings.quick or not row["name"].startswith("random")])
     for row in rows:

@@ -15,7 +15,8 @@ import numpy as np
 
 from benchmarks.measure import Settings, alternate, own, ratio
 from benchmarks.peers.process import Peer
-from ntk_core import ClosedForm, FullyConnected, empirical_ntk
+from ntk_core import FullyConnected, empirical_ntk
+from ntk_core.dynamics import ClosedForm
 
 INPUT_DIM, NUM_OUTPUTS, WIDTH, NUM_TIMES = 10, 3, 2_000, 200
 SIZES = (30, 60, 120, 200, 400)

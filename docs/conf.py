@@ -1,5 +1,6 @@
 """Build the documentation site with Sphinx; every warning fails ``make docs``."""
 
+import functools
 import inspect
 import re
 import sys
@@ -41,8 +42,16 @@ _LOG = getLogger(__name__)
 
 
 def public_names() -> list[str]:
-    """Return every public name except the submodules."""
-    return [name for name in ntk_core.__all__ if not isinstance(getattr(ntk_core, name), ModuleType)]
+    """Return every public name of the package and its submodules, except the submodules."""
+    top = {name: getattr(ntk_core, name) for name in ntk_core.__all__}
+    modules = {name: each for name, each in top.items() if isinstance(each, ModuleType)}
+    known = list(top.values())
+    return [name for name in top if name not in modules] + [
+        f"{place}.{name}"
+        for place, module in modules.items()
+        for name in getattr(module, "__all__", ())
+        if all(getattr(module, name) is not each for each in known)
+    ]
 
 
 def every_name_has_a_page(_: Sphinx, env: BuildEnvironment) -> None:
@@ -51,7 +60,7 @@ def every_name_has_a_page(_: Sphinx, env: BuildEnvironment) -> None:
     for name in public_names():
         if f"ntk_core.{name}" not in shown:
             _LOG.warning("ntk_core.%s is on no page of docs/api", name)
-        elif not inspect.getdoc(getattr(ntk_core, name)):
+        elif not inspect.getdoc(functools.reduce(getattr, name.split("."), ntk_core)):
             _LOG.warning("ntk_core.%s has no docstring", name)
 
 

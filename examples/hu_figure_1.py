@@ -13,7 +13,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 import ntk_core
-from ntk_core.experiments.early_time.result import EarlyPoint, EarlyResult
+from ntk_core.experiments.early_time.result import EarlyPoint, EarlyTimeResult
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import with_settings
 
@@ -26,7 +26,7 @@ def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:
             print(f"\r{event.fraction:4.0%} {event.message:60}", end="")
     print()
     assert isinstance(event, Ended)
-    assert isinstance(event.result, EarlyResult), event.reason
+    assert isinstance(event.result, EarlyTimeResult), event.reason
     return {point.input_dim: point for point in event.result.points}
 
 

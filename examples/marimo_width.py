@@ -34,7 +34,7 @@ def _(ntk_core, output, widest):
         "outputs": [output.value],
         "dataset.num_samples": 12,
     }
-    spec = ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], _given)
+    spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], _given)
     spec
     return (spec,)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import jax
 import numpy as np
 
-from ntk_core import ClosedForm, FullyConnected, empirical_ntk, load_dataset, train
+from ntk_core import FullyConnected, empirical_ntk, load_dataset, train
+from ntk_core.dynamics import ClosedForm
 
 
 def main(width: int, num_steps: int = 500) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Self
+from typing import Any, Self
 
 from ntk_core.numbers import duration, size
 
@@ -82,6 +82,21 @@ class TooLarge(InvalidInput):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild_too_large, (self.field, self.given, self.required, self.limit, self.unit, self.nearest))
+
+
+class RunFailed(RuntimeError):
+    """A run that did not complete.
+
+    Attributes:
+        result: the result with the points that were finished, None where there is none.
+    """
+
+    def __init__(self, reason: str, result: Any = None):
+        self.result = result
+        super().__init__(reason or "the run was stopped")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (type(self), (str(self), self.result))
 
 
 def _rebuild_too_large(

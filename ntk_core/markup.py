@@ -1,4 +1,4 @@
-"""HTML that notebooks show: escaped, styled in place, in the colors of its page, to be read on light and on dark."""
+"""Text for terminals, and HTML for notebooks: escaped, styled in place, readable on light and on dark."""
 
 import html
 import importlib
@@ -75,3 +75,8 @@ def lines(text: str) -> str:
 def folded(title: str, inside: str) -> str:
     """HTML that a click on its title opens."""
     return f"<details><summary>{html.escape(title)}</summary>{inside}</details>"
+
+
+def printable(text: str) -> str:
+    """``text`` without control characters, which could confuse a terminal."""
+    return "".join(letter if letter.isprintable() else "�" for letter in text)

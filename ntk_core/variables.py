@@ -17,34 +17,34 @@ class Settings(BaseSettings):
 
     store: str = ""
     """Path of a SQLite file or SQLAlchemy URL of a database; by default a file in the user's data directory."""
-    store_bytes: int = Field(2_000_000_000, ge=1_000_000, le=10**15)
+    store_bytes: int = Field(default=2_000_000_000, ge=1_000_000, le=10**15)
     """Limit of the store, in bytes."""
     cache: str = ""
     """Directory of compiled code, or ``off``."""
     data: str = ""
     """Folder with the full image sets."""
-    memory_gib: float | None = Field(None, gt=0, lt=1e6)
+    memory_gib: float | None = Field(default=None, gt=0, lt=1e6)
     """Memory that a run may use, in GiB."""
-    devices: int | None = Field(None, ge=1, le=9999)
+    devices: int | None = Field(default=None, ge=1, le=9999)
     """Devices that one point uses."""
     scheduler: str = ""
     """Address of a dask scheduler."""
-    worker_wait_s: float = Field(60.0, ge=0, le=86_400)
+    worker_wait_s: float = Field(default=60.0, ge=0, le=86_400)
     """How long a run waits for the first worker of a cluster, in seconds."""
     profile: Literal["local", "classroom", "hosted"] = "local"
     """Users of the server: its starter, a class, anybody."""
-    workers: int | None = Field(None, ge=1, le=64)
+    workers: int | None = Field(default=None, ge=1, le=64)
     """Worker processes of the server."""
     hosts: str = ""
     """Names under which the server answers."""
     frame_ancestors: str = ""
     """Origins whose pages may show the server in a frame."""
-    max_width: int | None = Field(None, ge=1, le=10**9)
-    max_seeds: int | None = Field(None, ge=1, le=10**9)
-    max_seconds: int | None = Field(None, ge=1, le=10**9)
-    max_upload_mib: int | None = Field(None, ge=1, le=10**9)
-    max_waiting: int | None = Field(None, ge=1, le=10**9)
-    max_job_seconds: int | None = Field(None, ge=1, le=10**9)
+    max_width: int | None = Field(default=None, ge=1, le=10**9)
+    max_seeds: int | None = Field(default=None, ge=1, le=10**9)
+    max_seconds: int | None = Field(default=None, ge=1, le=10**9)
+    max_upload_mib: int | None = Field(default=None, ge=1, le=10**9)
+    max_waiting: int | None = Field(default=None, ge=1, le=10**9)
+    max_job_seconds: int | None = Field(default=None, ge=1, le=10**9)
 
     @model_validator(mode="before")
     @classmethod

@@ -25,7 +25,7 @@ from ntk_core.networks.architectures import (
     Network,
     NetworkParams,
     ResNet,
-    Scaled,
+    ScaledNetwork,
     Subtracted,
     Transformer,
 )
@@ -125,7 +125,8 @@ ACTIVATIONS = [
 SIGNS = [_varied(ARCHITECTURES[0], output_signs=True, trained="hidden"), _varied(ARCHITECTURES[5], gain=1.5)]
 MIRRORED = [Case(f"mirrored-{case.name}", Mirrored(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
 SCALED = [
-    Case(f"scaled-{case.name}", Scaled(case.net, 2.5), case.input_shape) for case in (ARCHITECTURES[0], MIRRORED[0])
+    Case(f"scaled-{case.name}", ScaledNetwork(case.net, 2.5), case.input_shape)
+    for case in (ARCHITECTURES[0], MIRRORED[0])
 ]
 SUBTRACTED = [Case(f"minus-start-{case.name}", Subtracted(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
 CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED + SUBTRACTED + SCALED

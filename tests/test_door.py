@@ -11,11 +11,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+
+import pytest
 
 import ntk_core
+from ntk_core._moved import MOVED
 from ntk_core.experiments import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parent.parent
+MATHEMATICS = ("dynamics", "early_time", "experiments", "graphs", "hessians", "kernels", "networks")
 HEAVY = ("jax", "numpy", "scipy", "optax", "pydantic", "pandas", "sqlalchemy")
 DESCRIBING = ("spec", "result", "costs", "summary", "presets")
 
@@ -70,9 +75,21 @@ def test_describing_work_does_not_start_jax() -> None:
 
 def test_every_name_of_the_door_resolves_and_no_other() -> None:
     names = dir(ntk_core)
-    assert len(names) > 50
+    assert 40 < len(names) <= 60
     assert [name for name in names if not hasattr(ntk_core, name)] == []
     assert not hasattr(ntk_core, "nothing")
+
+
+def test_moved_names_raise_with_their_new_name() -> None:
+    for old, new in MOVED.items():
+        assert old not in ntk_core.__all__
+        with pytest.raises(ImportError, match=re.escape(f"ntk_core.{old} is now ntk_core.{new}")):
+            getattr(ntk_core, old)
+        assert functools.reduce(getattr, new.partition(",")[0].split("."), ntk_core) is not None
+    ended = subprocess.run(
+        [sys.executable, "-c", "from ntk_core import verdict"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert ended.stderr.endswith("ImportError: ntk_core.verdict is now ntk_core.graphs.graph_verdict\n")
 
 
 @functools.cache
@@ -100,6 +117,15 @@ def definition(module: str, name: str) -> tuple[str, ast.ClassDef | ast.Function
     return next((definition(origin, there) for here, origin, there in imported_names(module) if here == name), None)
 
 
+def public_names() -> list[tuple[str, str]]:
+    """(module, name) of the top level and of the public submodules, without the submodules themselves."""
+    places = {name: getattr(ntk_core, name) for name in ntk_core.__all__}
+    modules = {name: place for name, place in places.items() if isinstance(place, ModuleType)}
+    return [("ntk_core", name) for name in places if name not in modules] + [
+        (place.__name__, each) for name, place in modules.items() if name in MATHEMATICS for each in place.__all__
+    ]
+
+
 def is_error(module: str, name: str) -> bool:
     """Whether the bases of a class lead to an exception."""
     if isinstance(builtin := getattr(builtins, name, None), type):
@@ -122,12 +148,12 @@ def lacking(docstring: str) -> list[str]:
 def test_every_public_docstring_has_a_formula_and_a_source() -> None:
     """Or says what it maps to what; rooms and errors compute nothing."""
     missing = {}
-    names = [name for name, _, _ in imported_names("ntk_core") if not is_error("ntk_core", name)]
-    assert len(names) > 80
-    for name in names:
-        found = definition("ntk_core", name)
-        assert found, name
-        missing[name] = lacking(ast.get_docstring(found[1]) or "")
+    for module, name in public_names():
+        if not is_error(module, name):
+            found = definition(module, name)
+            assert found, name
+            missing[name] = lacking(ast.get_docstring(found[1]) or "")
+    assert len(missing) > 80
     assert {name: what for name, what in missing.items() if what} == {}
 
 

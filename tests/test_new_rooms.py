@@ -155,4 +155,4 @@ def test_a_chart_without_words_and_an_experiment_without_its_line_are_refused(tr
     finally:
         words.write_text(text)
     with pytest.raises(AssertionError, match="one of"):
-        told(tree, environment, "-c", "import ntk_core; ntk_core.parse_spec({'experiment': 'untold'})")
+        told(tree, environment, "-c", "import ntk_core; ntk_core.experiments.parse_spec({'experiment': 'untold'})")

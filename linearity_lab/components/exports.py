@@ -16,7 +16,7 @@ from linearity_lab.notebook import first_chart
 from linearity_lab.words.run_words import nearest_preset, variation
 from ntk_core import __version__
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import PRESETS, ResultValue, Spec, digest
+from ntk_core.runs import PRESETS, ResultValue, Spec, spec_digest
 from ntk_core.settings.fields import changed_values, differences
 
 # What ntk_core imports, with the bounds of requirements-core.txt.
@@ -64,8 +64,8 @@ _SETTINGS = '''\
 import ntk_core
 
 settings = {settings}
-spec = ntk_core.with_settings(ntk_core.presets()["{preset}"], settings)
-assert ntk_core.digest(spec) == "{digest}"'''
+spec = ntk_core.experiments.with_settings(ntk_core.presets()["{preset}"], settings)
+assert ntk_core.experiments.spec_digest(spec) == "{digest}"'''
 _RUN = """\
 *_, ended = ntk_core.run(spec)
 ended.result"""
@@ -139,7 +139,7 @@ def _settings(spec: Spec) -> str:
     name = nearest_preset(spec)
     changed: dict[str, Any] = changed_values(spec, PRESETS[name].spec)
     written = pprint.pformat(changed, width=110, sort_dicts=False)
-    return _SETTINGS.format(settings=written, preset=name, digest=digest(spec))
+    return _SETTINGS.format(settings=written, preset=name, digest=spec_digest(spec))
 
 
 def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue]) -> str:

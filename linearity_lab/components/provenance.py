@@ -4,7 +4,7 @@ import streamlit as st
 
 from linearity_lab.words.sentences import plain
 from ntk_core.numbers import duration
-from ntk_core.runs import ResultValue, SeededSpec, digest
+from ntk_core.runs import ResultValue, SeededSpec, spec_digest
 
 
 def provenance_sentence(result: ResultValue) -> str:
@@ -20,7 +20,7 @@ def provenance_sentence(result: ResultValue) -> str:
     return (
         f"Computed {origin.started_at.replace('T', ' ').replace('+00:00', ' UTC')} in {duration(result.runtime_s)} on "
         f"{device}, {origin.dtype} · {versions} · {origin.platform} · "
-        f"spec {digest(result.spec)[:12]}{data}{scope}{taken}"
+        f"spec {spec_digest(result.spec)[:12]}{data}{scope}{taken}"
     )
 
 

@@ -21,7 +21,7 @@ from linearity_lab.jobs.limits import largest_fit
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration, size
-from ntk_core.runs import Spec, digest, estimate
+from ntk_core.runs import Spec, estimate, spec_digest
 from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
@@ -50,7 +50,7 @@ class Shown:
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...], int]:
         """Equal for equal figures: finished points of one spec never change, they only become more."""
-        return self.origin, digest(self.spec), tuple(point.key for point in self.points), self.grown
+        return self.origin, spec_digest(self.spec), tuple(point.key for point in self.points), self.grown
 
     def point(self, width: int) -> Any:
         """The point of this width."""
@@ -133,9 +133,9 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
         seconds, _ = foreseen(spec)
         if seconds <= ASK_S:
             return True
-        st.session_state[asked] = (digest(spec), seconds)
+        st.session_state[asked] = (spec_digest(spec), seconds)
     about, seconds = st.session_state.get(asked, ("", 0.0))
-    if about != digest(spec):  # the settings have changed since
+    if about != spec_digest(spec):  # the settings have changed since
         st.session_state.pop(asked, None)
         return False
     shorter = largest_fit(spec, expected_s=SHORT_S)

@@ -17,7 +17,7 @@ from linearity_lab.jobs.profile import PROFILES, Profile
 from linearity_lab.jobs.worker import over_memory
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
-from ntk_core.runs import EndStatus, Result, Spec, canonical_json, digest, memory_limit
+from ntk_core.runs import EndStatus, Result, Spec, canonical_json, memory_limit, spec_digest
 from ntk_core.runs.events import Ended
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
@@ -74,7 +74,7 @@ class Jobs:
             self._check(spec)
         self.warm_up()
         # Not under the lock: another process may be writing to the store.
-        recalled = self._jobs.get(digest(spec)[:MIN_PREFIX]) or recalled_from(self._store, spec)
+        recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or recalled_from(self._store, spec)
         expected_s, _ = unfinished_seconds(self._store, spec)
         with self._recorded():
             job = self._remembered(recalled, viewer)
@@ -104,7 +104,7 @@ class Jobs:
 
     def adopt(self, result: Result) -> None:
         """Keep a result that was computed elsewhere, so that it is not computed again."""
-        self.forget(digest(result.spec)[:MIN_PREFIX])
+        self.forget(spec_digest(result.spec)[:MIN_PREFIX])
         self._store.import_result(result)
 
     def stop(self, job_id: str, viewer: str = "") -> bool:
@@ -253,13 +253,13 @@ class Jobs:
             facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.now.reason)}
             _LOG.warning("a job did not complete", extra={"facts": facts})
         if not self._closing:
-            self._unwritten[digest(job.spec)] = job
+            self._unwritten[spec_digest(job.spec)] = job
         self._forget()
         self._changed.notify_all()
 
     def _enqueue(self, job: Job, owner: str, address: str = "") -> None:
         job.wait(owner, address if self._limits.max_per_address < math.inf else "")
-        self._unwritten[digest(job.spec)] = job
+        self._unwritten[spec_digest(job.spec)] = job
         self._queue.append(job)
         self._changed.notify_all()
 
@@ -298,7 +298,7 @@ class Jobs:
                 if now - written >= WRITE_S:
                     written = now
                     with self._recorded():
-                        self._unwritten |= {digest(job.spec): job for job in self._active()}
+                        self._unwritten |= {spec_digest(job.spec): job for job in self._active()}
 
     def _end_abandoned(self, now: float) -> None:
         """On shared servers, cancel jobs whose sessions have all been away for a minute."""
@@ -317,7 +317,7 @@ class Jobs:
             with _only_logged():
                 wanted = self._store.jobs_to_end()
                 for job in active:
-                    if digest(job.spec) in wanted:
+                    if spec_digest(job.spec) in wanted:
                         self._stop(job, "stopped by the operator of the server")
 
     def _stop(self, job: Job, reason: str) -> None:

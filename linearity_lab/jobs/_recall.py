@@ -4,7 +4,7 @@ import logging
 
 from linearity_lab.jobs._job import Job
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import EXPERIMENTS, Spec, digest, estimate, learn, work_of_points
+from ntk_core.runs import EXPERIMENTS, Spec, estimate, learn, spec_digest, work_of_points
 from ntk_core.runs.events import Ended
 from ntk_core.runs.store import MIN_PREFIX, Store
 
@@ -20,7 +20,7 @@ def recalled_from(store: Store, spec: Spec) -> Job:
     Raises:
         InvalidInput: when the store cannot be used.
     """
-    run = digest(spec)
+    run = spec_digest(spec)
     job, result, listed = Job(spec, run[:MIN_PREFIX]), store.result(run), store.listed(run)
     if result is not None and result.status == "completed":
         job.take(Ended(status="completed", result=result))
@@ -51,8 +51,8 @@ def unfinished_seconds(store: Store, spec: Spec) -> tuple[float, int]:
     Raises:
         InvalidInput: when the store cannot be used.
     """
-    listed = store.listed(digest(spec))
-    done = store.runtimes(digest(spec)) if listed is not None and listed.num_points else ()
+    listed = store.listed(spec_digest(spec))
+    done = store.runtimes(spec_digest(spec)) if listed is not None and listed.num_points else ()
     return estimate(spec, done).seconds, len(done)
 
 

@@ -4,11 +4,11 @@ import sys
 from collections.abc import Callable, Iterable
 
 from ntk_core.cli._interruption import Interruption, interruptible
-from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
+from ntk_core.cli._terminal import COMPLETED, FAILED, complain
 from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
-from ntk_core.runs import Computation, Spec, check_size, digest, run, summary
+from ntk_core.runs import Computation, Spec, check_size, clear_bar, run, run_summary, spec_digest, terminal_bar
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
 from ntk_core.runs.run_directory import RunDirectory
 from ntk_core.runs.store import Store
@@ -29,7 +29,7 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
     store = Store()
     if earlier is not None:
         store.import_result(earlier)
-    again = f"`{command_name()} resume {digest(spec)[:_PREFIX]}` resumes the run"
+    again = f"`{command_name()} resume {spec_digest(spec)[:_PREFIX]}` resumes the run"
     if directory is not None or computation is not None:  # only the file of a model can resume its run
         again = "The same command resumes the run"
     with interruptible(f"Stopped; its finished points are kept. {again}.") as interruption:
@@ -44,9 +44,9 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
             complain(error)
             return FAILED
     if not as_json and ended.result is not None:
-        print(summary(spec, ended.result.points))
+        print(run_summary(spec, ended.result.points))
         if directory is None:
-            complain(f"Kept as run {digest(spec)[:_PREFIX]}.")
+            complain(f"Kept as run {spec_digest(spec)[:_PREFIX]}.")
     return conclude(ended, interruption)
 
 
@@ -71,11 +71,11 @@ def follow(events: Iterable[Event], as_json: bool, prefix: str = "") -> Ended:
                 event = event.model_copy(update={"point": None})
             print(event_json(event), flush=True)
         else:
-            _show(event, prefix, _bar if terminal else None)
+            _show(event, prefix, terminal_bar if terminal else None)
         if isinstance(event, Ended):
             ended = event
     if terminal and not as_json:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        clear_bar()
     return ended
 
 
@@ -90,10 +90,3 @@ def _show(event: Event, prefix: str, bar: Callable[[float, float | None, str], N
             complain(f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}")
     elif isinstance(event, PointFailed):
         complain(f"{prefix}{event.key} failed: {event.reason}")
-
-
-def _bar(fraction: float, remaining_s: float | None, message: str) -> None:
-    bar = "█" * round(24 * fraction)
-    left = "" if remaining_s is None else f", about {remaining_s:.0f} s left"
-    text = printable(f"{bar:░<24} {percent(round(fraction, 2)):>4}{left}  {message}")[:150]
-    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

@@ -12,7 +12,7 @@ from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
 from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, summary
+from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
 from ntk_core.runs.citation import bibtex, cite_run
 from ntk_core.runs.run_directory import unreadable, write_whole, written_whole
 from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
@@ -78,7 +78,7 @@ def show(target: Annotated[str, Parameter(name=RUN)], /, *, cite: Flag = False, 
         result = _ended(found, target)
         print(_bibtex(result).rstrip() if bibtex else cite_run(result))
         return
-    print(summary(found.spec, found.points))
+    print(run_summary(found.spec, found.points))
     unfinished = f"Not finished: {len(found.points)} of {len(found.spec.point_keys())} points."
     print("\n" + (_origin(found.result) if found.result else unfinished))
 

@@ -47,7 +47,7 @@ class DatasetSpec(SpecPart):
         )
     }
 
-    name: DatasetName = Field("gaussian-mixture", title="Dataset")
+    name: DatasetName = Field(default="gaussian-mixture", title="Dataset")
     """Where the inputs x come from."""
     num_samples: int = OPTIONS["num_samples"].field()
     num_classes: int = OPTIONS["num_classes"].field()

@@ -5,4 +5,14 @@ Names are imported when first used: the settings of training are read where JAX 
 
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, _ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = (
+    "ClosedForm",
+    "Loss",
+    "Optimizer",
+    "kernel_velocity",
+    "linearize",
+    "one_sample_catapult",
+    "quadratic_model",
+    "train",
+)

@@ -13,11 +13,13 @@ class TrainingSpec(SpecPart):
     Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice, docs/jobs-and-results.md.
     """
 
-    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field("auto", title="Learning rate η")
+    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field(
+        default="auto", title="Learning rate η"
+    )
     """Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result."""
-    loss_threshold: float = Field(0.01, gt=0, le=10, title="Loss threshold")
+    loss_threshold: float = Field(default=0.01, gt=0, le=10, title="Loss threshold")
     """Training stops when the mean loss L falls below it."""
-    max_steps: int = Field(5_000, ge=1, le=10_000_000, title="Maximum steps")
+    max_steps: int = Field(default=5_000, ge=1, le=10_000_000, title="Maximum steps")
     """Runs that need more are stopped and marked."""
-    num_records: int = Field(24, ge=2, le=200, title="Records")
+    num_records: int = Field(default=24, ge=2, le=200, title="Records")
     """Times, on a logarithmic grid of steps, at which ΔK is measured."""

@@ -14,3 +14,10 @@ from ntk_core.early_time._kernel_norms import KernelNorms, kernel_norms, spectra
 from ntk_core.early_time._linear_model import LinearModel
 from ntk_core.early_time._residual import InputSpan
 from ntk_core.early_time._training import batch_order, early_descent, outputs_in_blocks
+
+__all__ = (
+    "LinearModel",
+    "activation_constants",
+    "deep_features",
+    "two_layer_features",
+)

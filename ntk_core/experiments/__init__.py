@@ -1,5 +1,7 @@
 """One folder per experiment: spec, result, costs, computation, summary, presets, tied together in its ``__init__``."""
 
+import lazy_loader
+
 # One line per experiment, in the order of the papers.
 EXPERIMENTS = (
     "kernel_change",
@@ -15,3 +17,5 @@ EXPERIMENTS = (
     "generalization",
 )
 KEPT = ("own_model",)  # kept, shown and exported like them; computed from the command line alone
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

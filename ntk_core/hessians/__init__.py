@@ -1,6 +1,6 @@
 """Hessians of model outputs: spectral norms, blocks, densities, balls, and the bounds of the theory."""
 
-from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups, ball_sups_in_turn, path_sup
+from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups_in_turn, path_sup
 from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball, smallest_eigenvalue_in_turn
 from ntk_core.hessians._blocks import BlockNorms, hessian_block_norms
 from ntk_core.hessians._closed_forms import (
@@ -11,6 +11,22 @@ from ntk_core.hessians._closed_forms import (
     shallow_hessian_blocks,
 )
 from ntk_core.hessians._density import SpectralDensity, hessian_density
-from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm, hessian_norms
+from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._quantities import LayerQuantities, layer_quantities
 from ntk_core.hessians._vector_output import VectorHessianNorm, vector_hessian_norm
+
+__all__ = (
+    "SpectralEstimate",
+    "ball_sup",
+    "bottleneck_block_norm",
+    "hessian_block_norms",
+    "hessian_density",
+    "hessian_eigenpairs",
+    "hessian_norm",
+    "layer_quantities",
+    "nonlinear_output_hessian",
+    "path_sup",
+    "shallow_hessian_blocks",
+    "smallest_eigenvalue_in_ball",
+    "vector_hessian_norm",
+)

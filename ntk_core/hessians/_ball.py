@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, Unpack
+from typing import Any, NamedTuple, TypedDict, Unpack, overload
 
 import jax
 import jax.numpy as jnp
@@ -94,6 +94,7 @@ class Ascents(TypedDict, total=False):
     max_matvecs: int
 
 
+@overload
 def ball_sup(
     net: Network,
     params: NetworkParams,
@@ -101,7 +102,24 @@ def ball_sup(
     radius: float,
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
-) -> BallSup:
+) -> BallSup: ...
+@overload
+def ball_sup(
+    net: Network,
+    params: NetworkParams,
+    x: Shaped[Array, "..."],
+    radius: Sequence[float],
+    quantity: str = "hessian",
+    **ascents: Unpack[Ascents],
+) -> list[BallSup]: ...
+def ball_sup(
+    net: Network,
+    params: NetworkParams,
+    x: Shaped[Array, "..."],
+    radius: float | Sequence[float],
+    quantity: str = "hessian",
+    **ascents: Unpack[Ascents],
+) -> BallSup | list[BallSup]:
     """A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random starts on the sphere.
 
     Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel change
@@ -109,29 +127,16 @@ def ball_sup(
     Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then
     back into the ball; a step that lowers Q is not taken, and the next one is half as long.
 
-    Works on weights of full size: memory for some six copies of them.
+    Several rising radii give a list, where each ball starts from the best point of the smaller one. Works on weights of
+    full size: memory for some six copies of them.
 
     Raises:
         InvalidInput: for a quantity, radius or number out of range, and as ``hessian_norm``.
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
-    return ball_sups(net, params, x, [radius], quantity, **ascents)[0]
-
-
-def ball_sups(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "..."],
-    radii: Sequence[float],
-    quantity: str = "hessian",
-    **ascents: Unpack[Ascents],
-) -> list[BallSup]:
-    """sup { Q(w) : ‖w − w0‖ <= R } from below for rising radii R: :func:`ball_sup`, see :func:`ball_sups_in_turn`.
-
-    Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
-    """
-    return list(ball_sups_in_turn(net, params, x, radii, quantity, **ascents))
+    found = list(ball_sups_in_turn(net, params, x, np.atleast_1d(radius).tolist(), quantity, **ascents))
+    return found if np.ndim(radius) else found[0]
 
 
 def ball_sups_in_turn(

@@ -1,6 +1,5 @@
 """Spectral norms and leading eigenpairs of Hessians of model outputs."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
@@ -15,13 +14,14 @@ from jaxtyping import Key, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._host_lanczos import Leading, leading
+from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
 from ntk_core.hessians._traced import with_layers, written_out
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Program, accepted, accepted_input, traced
+from ntk_core.traced import Program, accepted_input, traced
 
 MAX_MATVECS = 128
 MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
@@ -39,7 +39,7 @@ class SpectralEstimate:
         num_matvecs: products with H.
         tolerance: the relative residual that was asked for.
 
-    For several inputs or seeds (``hessian_norms``) all but ``tolerance`` are arrays of one shape.
+    For several inputs or seeds all but ``tolerance`` are arrays of one shape.
 
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
@@ -88,11 +88,12 @@ def hessian_norm(
     x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
+    batched: bool | None = None,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
 ) -> SpectralEstimate:
-    """‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for one input.
+    """‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for an input.
 
     With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 where two or more layers are trained, but
     without the curvature within a layer, which sits in the kinks.
@@ -107,70 +108,41 @@ def hessian_norm(
     >>> params = net.init(jax.random.key(0), (1,))  # f = v w x, so H = [[0, x], [x, 0]]
     >>> round(hessian_norm(net, params, jnp.array([3.0])).value, 4)
     3.0
+    >>> hessian_norm(net, params, jnp.array([[3.0], [2.0]])).value.round(4).tolist()
+    [3.0, 2.0]
 
     Args:
         net: a network, or any callable.
-        params: its parameters.
-        x: one input, without the batch axis.
+        params: its parameters, or a list of them, one per seed.
+        x: one input, or a batch (n, *input_shape).
         output_index: a, which of the C outputs.
+        batched: whether ``x`` is a batch; by default the reading that the model accepts.
         tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of an isolated
             eigenvalue is of the order of the square of its residual.
         max_matvecs: give up (``converged`` False) after this many products.
         key: of the random start; a fixed one by default, so that equal requests give equal answers.
 
+    Returns:
+        Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a list of parameters. Norms
+        are computed one after the other, in the memory of one.
+
     Raises:
         InvalidInput: for a model, parameters and ``x`` that do not fit each other, an ``output_index`` or tolerance
-            out of range.
+            out of range, and where ``x`` fits as one input and as a batch and ``batched`` does not say which.
             Of a callable also where rows of a batch meet each other, with the operation in which they do.
         TooLarge: generic route only, where the Lanczos basis would not fit into memory.
         TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
-    net, one, num_outputs = accepted_input(net, params, x)
-    net = with_layers(net, params, one)
-    relative, key = checked_request(net, params, one, num_outputs, output_index, tolerance, max_matvecs, key)
-    found = _norm(net, params, one, output_index, relative, max_matvecs, key)
-    return SpectralEstimate(abs(found.value), *found, relative)
-
-
-def hessian_norms(
-    net: Network | Apply,
-    params: Any,
-    x: Shaped[ArrayLike, "..."],
-    output_index: int = 0,
-    *,
-    tolerance: float | None = None,
-    max_matvecs: int = MAX_MATVECS,
-    key: Key[Array, ""] | None = None,
-) -> SpectralEstimate:
-    """‖∂²φ_a(f(w; x_i))/∂w²‖: :func:`hessian_norm` for each of n inputs, and for each seed.
-
-    Args:
-        params: parameters, or a list of them (one per seed).
-        x: inputs with the batch axis, (n, *input_shape).
-
-    Returns:
-        Estimates of shape (n,), or (num_seeds, n) where ``params`` is a list; one after the other, so that the memory
-        is that of one.
-
-    Source: Liu, Zhu & Belkin 2020, §2 and §3.
-    """
-    seeds: Sequence[Any] = params if isinstance(params, list) else [params]
-    if not seeds:
-        raise InvalidInput("params", "nothing", "at least one")
-    net, inputs, num_outputs = accepted(net, seeds[0], x)
-    if not len(inputs):
-        raise InvalidInput("x", "nothing", "at least one")
-    rows = [accepted_input(net, seeds[0], row).x for row in np.asarray(inputs)]
+    net, seeds, rows, num_outputs, lead = accepted_rows(net, params, x, batched)
     net = with_layers(net, seeds[0], rows[0])
     relative, key = checked_request(net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key)
-    each = [[_norm(net, one, at, output_index, relative, max_matvecs, key) for at in rows] for one in seeds]
-    found = [np.array([[one[field] for one in row] for row in each]) for field in range(len(Leading._fields))]
-    if not isinstance(params, list):
-        found = [part[0] for part in found]
-    eigenvalue, residual, converged, num_matvecs = found
-    return SpectralEstimate(np.abs(eigenvalue), eigenvalue, residual, converged, num_matvecs, relative)
+    each = [_norm(net, one, at, output_index, relative, max_matvecs, key) for one in seeds for at in rows]
+    if not lead:
+        return SpectralEstimate(abs(each[0].value), *each[0], relative)
+    value, residual, converged, count = (np.array(part).reshape(lead) for part in zip(*each, strict=True))
+    return SpectralEstimate(np.abs(value), value, residual, converged, count, relative)
 
 
 def hessian_eigenpairs(

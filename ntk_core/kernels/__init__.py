@@ -18,3 +18,16 @@ from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
 from ntk_core.kernels._infinite_width import infinite_width_ntk, quadrature_error
 from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression
+
+__all__ = (
+    "KernelOperator",
+    "alignment",
+    "empirical_ntk",
+    "gradient_norm_bound",
+    "infinite_width_ntk",
+    "kernel_change",
+    "kernel_change_between",
+    "kernel_distance",
+    "kernel_regression",
+    "least_distance",
+)

@@ -1,1 +1,8 @@
-"""Networks: layers, what is composed of them, graphs of neurons, and what can be said before weights are drawn."""
+"""Networks: layers, their compositions, graphs of neurons, and their sizes and shapes before weights are drawn.
+
+Names are imported on first use: sizes, shapes and choices are read where JAX does not run.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -68,73 +68,73 @@ class ArchitectureSpec(SpecPart):
         for name in dict.fromkeys(name for kind in ARCHITECTURES.values() for name in kind.settings)
     }
 
-    kind: ArchitectureName = Field("fully-connected", title="Architecture")
+    kind: ArchitectureName = Field(default="fully-connected", title="Architecture")
     """How neurons are connected."""
-    depth: int = Field(1, ge=1, le=MAX_DEPTH, title="Hidden layers L")
+    depth: int = Field(default=1, ge=1, le=MAX_DEPTH, title="Hidden layers L")
     """Number L of hidden layers."""
-    activation: ActivationName = Field("relu", title="Activation σ")
+    activation: ActivationName = Field(default="relu", title="Activation σ")
     """Nonlinearity σ of the hidden layers."""
-    use_bias: bool = Field(True, title="Biases b")
+    use_bias: bool = Field(default=True, title="Biases b")
     """Biases b in the hidden layers; the output layer never has one."""
     bias_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
-        None, min_length=1, max_length=16, title="Layers with biases"
+        default=None, min_length=1, max_length=16, title="Layers with biases"
     )
     """Which hidden layers have biases, counted from 1; all when empty."""
     relative_widths: tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = Field(
-        None, min_length=1, max_length=16, title="Widths of the layers, in m"
+        default=None, min_length=1, max_length=16, title="Widths of the layers, in m"
     )
     """One multiple of m for each hidden layer, such as 1, 0.5, 2; m for all when empty."""
     composition: CompositionField = Field(
-        composition_examples()["residual"], title="Your layers", json_schema_extra={"entry": "composition"}
+        default=composition_examples()["residual"], title="Your layers", json_schema_extra={"entry": "composition"}
     )
     """Registered layers as JSON, from the input on; an output layer follows by itself."""
-    parameterization: ParameterizationName = Field("ntk", title="Parameterization")
+    parameterization: ParameterizationName = Field(default="ntk", title="Parameterization")
     """How weights are drawn and scaled with the width."""
-    trained: Literal["all", "first", "hidden", "last"] = Field("all", title="Trained layers")
+    trained: Literal["all", "first", "hidden", "last"] = Field(default="all", title="Trained layers")
     """Which layers are trained, and so contribute to the kernel K."""
-    output_weights: Literal["normal", "signs"] = Field("normal", title="Output weights v")
+    output_weights: Literal["normal", "signs"] = Field(default="normal", title="Output weights v")
     """Output weights v: normal, or ±1 at random; ±1 with hidden layers trained stay as they are."""
-    initial_output: Literal["random", "symmetric", "subtracted"] = Field("random", title="Output at w₀")
+    initial_output: Literal["random", "symmetric", "subtracted"] = Field(default="random", title="Output at w₀")
     """random f(w₀); 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀)."""
-    bottleneck_width: Width = Field(3, title="Bottleneck width m_b")
+    bottleneck_width: Width = Field(default=3, title="Bottleneck width m_b")
     """Neurons m_b of the narrow layer."""
-    bottleneck_layer: int = Field(2, ge=1, le=16, title="Bottleneck layer")
+    bottleneck_layer: int = Field(default=2, ge=1, le=16, title="Bottleneck layer")
     """Which hidden layer is narrow, counted from 1."""
-    bottleneck_activation: BottleneckActivationName = Field("same", title="Activation of the narrow layer")
+    bottleneck_activation: BottleneckActivationName = Field(default="same", title="Activation of the narrow layer")
     """Same as the other layers, or one of its own."""
-    skip_every: int = Field(1, ge=1, le=2, title="Skip every")
+    skip_every: int = Field(default=1, ge=1, le=2, title="Skip every")
     """Number of layers that a skip connection spans."""
-    drop_probability: float = Field(0.0, ge=0, le=0.99, title="Drop probability")
+    drop_probability: float = Field(default=0.0, ge=0, le=0.99, title="Drop probability")
     """Probability that an edge is removed before training; it stays removed."""
-    kernel_size: int = Field(3, ge=1, le=32, title="Filter size")
+    kernel_size: int = Field(default=3, ge=1, le=32, title="Filter size")
     """Pixels along each side of a convolution's filter."""
-    padding: Literal["circular", "zero"] = Field("circular", title="Padding")
+    padding: Literal["circular", "zero"] = Field(default="circular", title="Padding")
     """What a filter sees beyond the border of the image."""
-    readout: Literal["flatten", "global-average"] = Field("flatten", title="Readout")
+    readout: Literal["flatten", "global-average"] = Field(default="flatten", title="Readout")
     """From the last convolution to the next dense layer."""
 
-    pool_size: int = Field(1, ge=1, le=8, title="Pooling")
+    pool_size: int = Field(default=1, ge=1, le=8, title="Pooling")
     """Side of the windows averaged after each convolution; 1: no pooling."""
 
-    width_is: Literal["head_dim", "num_heads", "mlp_width"] = Field("head_dim", title="The width m is")
+    width_is: Literal["head_dim", "num_heads", "mlp_width"] = Field(default="head_dim", title="The width m is")
     """What grows with m: the dimension d of a head, the number H of heads, or the MLPs; the others stay."""
-    num_heads: int = Field(4, ge=1, le=64, title="Heads H")
+    num_heads: int = Field(default=4, ge=1, le=64, title="Heads H")
     """Number H of heads, unless it is m."""
-    head_dim: int = Field(16, ge=1, le=4096, title="Head dimension d")
+    head_dim: int = Field(default=16, ge=1, le=4096, title="Head dimension d")
     """Dimension d of queries, keys and values of a head, unless it is m; a transformer has H d features."""
-    score_exponent: float = Field(0.5, ge=0, le=1, title="Score exponent τ")
+    score_exponent: float = Field(default=0.5, ge=0, le=1, title="Score exponent τ")
     """Scores are q·k / d^τ: ½ is usual, 1 lets attention fade as d grows."""
-    causal: bool = Field(False, title="Causal")
+    causal: bool = Field(default=False, title="Causal")
     """Every position sees only itself and those before it."""
-    num_blocks: int = Field(2, ge=1, le=12, title="Blocks L")
+    num_blocks: int = Field(default=2, ge=1, le=12, title="Blocks L")
     """Number L of blocks, each attention and an MLP, with a way around both."""
-    mlp_factor: float = Field(4.0, gt=0, le=16, title="Width of the MLPs, in H d")
+    mlp_factor: float = Field(default=4.0, gt=0, le=16, title="Width of the MLPs, in H d")
     """Neurons of the MLPs as a multiple of the H d features, unless they are m."""
-    normalization: Literal["none", "plain", "gains"] = Field("gains", title="Normalization")
+    normalization: Literal["none", "plain", "gains"] = Field(default="gains", title="Normalization")
     """Before attention, MLP and readout: none, each position to mean 0 and variance 1, or that with trained gains."""
-    positions: Literal["none", "fixed", "learned"] = Field("learned", title="Positions")
+    positions: Literal["none", "fixed", "learned"] = Field(default="learned", title="Positions")
     """What tells positions apart: nothing, sines and cosines, or trained vectors."""
-    token_readout: Literal["mean", "first"] = Field("mean", title="Readout of the sequence")
+    token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
     """What the output layer sees: the mean over positions, or the first position."""
 
     @model_validator(mode="after")

@@ -24,7 +24,7 @@ from ntk_core.dynamics import (
 from ntk_core.dynamics.outcomes import Outcome
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.hessians import hessian_norms
+from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.networks.initial import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
@@ -225,7 +225,7 @@ def _hessian_norm(apply: Apply, params: Any, x: Array, output_index: int) -> dic
     """‖H(w₀)‖ as an :class:`OwnRun` states it; nothing without inputs."""
     if not len(x):
         return {}
-    found = hessian_norms(apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+    found = hessian_norm(apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, batched=True)
     return {"hessian_norm": float(np.mean(found.value)), "hessian_converged": bool(np.all(found.converged))}
 
 

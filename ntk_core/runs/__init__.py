@@ -27,7 +27,7 @@ from ntk_core.runs._estimate import (
     work_of_points,
 )
 from ntk_core.runs._machine import learn, machine
-from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, digest, parse_spec
+from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, parse_spec, spec_digest, spec_from
 from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._progress import by_steps, in_turn, side_by_side
 from ntk_core.runs._run import Points, run
@@ -47,8 +47,9 @@ from ntk_core.runs._table import (
     load_data,
     preset,
     presets,
-    summary,
+    run_summary,
 )
+from ntk_core.runs._terminal_bar import clear_bar, terminal_bar, with_terminal_bar
 from ntk_core.runs._text_tables import (
     aligned,
     between,

@@ -69,7 +69,7 @@ def canonical_json(spec: Spec) -> str:
     return json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
 
-def digest(spec: Spec) -> str:
+def spec_digest(spec: Spec) -> str:
     """Spec → SHA-256 of its canonical JSON, as 64 hexadecimal digits: the identity of a job and of its result.
 
     Source: our choice, docs/jobs-and-results.md.

@@ -15,7 +15,7 @@ from ntk_core.markup import folded, is_kernel, lines, paragraph
 from ntk_core.numbers import duration, percent, size
 from ntk_core.runs._estimate import estimate
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import summary
+from ntk_core.runs._table import run_summary
 from ntk_core.runs._values import ResultValue
 from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
 from ntk_core.settings.shown import settings_html
@@ -51,7 +51,7 @@ def result_parts(result: ResultValue, with_figure: bool) -> list[Any]:
     elif with_figure:
         parts.append(paragraph(HOW_TO_DRAW))
     settings = folded("Settings that are not at their defaults", settings_html(result.spec))
-    return [*parts, lines(summary(result.spec, result.points)), settings]
+    return [*parts, lines(run_summary(result.spec, result.points)), settings]
 
 
 def ended_parts(event: Ended, with_figure: bool) -> list[Any]:

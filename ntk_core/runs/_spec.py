@@ -15,10 +15,12 @@ MAX_POINTS = 120  # of one run, checked before anything is estimated; our choice
 
 
 class ExperimentSpec(SpecPart):
-    """What to compute, point by point; a subclass states its ``experiment`` and its settings.
+    """Settings → points: what to compute; a subclass states its ``experiment`` and its settings.
 
     Each value of one setting, ``swept_field``, gives a point; its key is ``width=100``. What is named here is stored
     under its key, so a subclass with points of another kind overrides :meth:`point_keys` and keeps the keys unique.
+
+    Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
 
     swept_field: ClassVar[str] = "widths"
@@ -106,13 +108,15 @@ class SweepSpec(SeededSpec):
     """Whether two classes are one output, −1 and +1, as in the theory; not through a φ that cannot be −1."""
 
     dataset: DatasetSpec = DatasetSpec()
-    widths: tuple[Width, ...] = Field((30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m")
+    widths: tuple[Width, ...] = Field(
+        default=(30, 100, 300, 1000, 3000, 10_000), min_length=1, max_length=24, title="Widths m"
+    )
     """Widths m of the hidden layers, one network each."""
-    num_seeds: int = Field(5, ge=1, le=100, title="Seeds")
+    num_seeds: int = Field(default=5, ge=1, le=100, title="Seeds")
     """Independent initializations w₀ for each width."""
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
+    seed: int = Field(default=0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
-    draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
+    draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
     """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
 
     def shapes(self) -> DatasetShapes | None:

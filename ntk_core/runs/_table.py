@@ -159,7 +159,7 @@ def counts_of(spec: Spec, key: str, most: bool = False) -> Sequence[Counts]:
     return experiment_of(spec).counts(spec, key, most)
 
 
-def summary(spec: Spec, points: Sequence[PointValue]) -> str:
+def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
     """Spec, its finished points → what they show, as lines of text.
 
     Source: our choice; exponents and intervals: docs/math/exponents.md.

@@ -162,13 +162,15 @@ class WidthPoint(PointValue):
 
 
 class ResultValue(Value, Shown):
-    """Everything that a run gave; a subclass states the types of ``spec`` and ``points``.
+    """Spec → points: everything that a run computed; a subclass states the types of ``spec`` and ``points``.
 
     Attributes:
         columns: of every table of the runs, see ``Column``.
         points: in the order of the spec's keys; some may be missing.
         provenance: of the run that computed the last of the points; :attr:`origins` tells of all.
         runtime_s: wall time of the run and of the points that it took over from earlier ones, in seconds.
+
+    Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
 
     columns: ClassVar[Sequence[Any]] = ()

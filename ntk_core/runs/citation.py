@@ -1,6 +1,6 @@
 """How to cite a run: what was computed, by which versions, from which seeds and data, under which digest."""
 
-from ntk_core.runs._parse import digest
+from ntk_core.runs._parse import spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import experiment_of
 from ntk_core.runs._values import Provenance, ResultValue
@@ -40,8 +40,8 @@ def cite_run(result: ResultValue) -> str:
     """
     origins, missing = result.origins, len(result.spec.point_keys()) - len(result.points)
     lines = [
-        f"Linearity Lab, run {digest(result.spec)} ({result.spec.experiment.replace('_', ' ')}; {_seeds(result.spec)}"
-        f"; {result.status}{f', {missing} points missing' if missing else ''})."
+        f"Linearity Lab, run {spec_digest(result.spec)} ({result.spec.experiment.replace('_', ' ')}; "
+        f"{_seeds(result.spec)}; {result.status}{f', {missing} points missing' if missing else ''})."
     ]
     for origin, keys in origins:
         which = f"{', '.join(keys)}: computed" if len(origins) > 1 else "Computed"
@@ -53,7 +53,7 @@ def cite_run(result: ResultValue) -> str:
 
 def bibtex(result: ResultValue) -> str:
     """BibTeX entries of the papers that the run stands on, and one of the run itself."""
-    run, origin = digest(result.spec), result.provenance
+    run, origin = spec_digest(result.spec), result.provenance
     entry = (
         f"@software{{linearitylab-{run[:16]},\n"
         f"  title   = {{Linearity Lab: {_tex(result.spec.experiment.replace('_', ' '))}}},\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._parse import MAX_JSON_BYTES, digest
+from ntk_core.runs._parse import MAX_JSON_BYTES, spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Result
 from ntk_core.runs.store import MAX_LINE_BYTES, UnusableLine, read_line, run_line
@@ -43,7 +43,7 @@ class RunDirectory:
         except (OSError, ValueError) as error:
             raise unwritable(self._field, self.path, error) from None
         earlier = self.result() if os.path.lexists(self.path / RUN_FILE) else None
-        if earlier is not None and digest(earlier.spec) != digest(spec):
+        if earlier is not None and spec_digest(earlier.spec) != spec_digest(spec):
             allowed = "an empty directory, or one with an earlier run of the same settings to resume"
             raise InvalidInput(self._field, str(self.path), allowed)
         return earlier

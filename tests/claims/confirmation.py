@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ntk_core.runs import run
-from ntk_core.runs._parse import digest
+from ntk_core.runs._parse import spec_digest
 from ntk_core.runs._table import PRESETS
 from ntk_core.runs.events import Ended
 from ntk_core.runs.gallery import GALLERY
@@ -43,7 +43,7 @@ def fresh(name: str) -> Any:
 def confirm(name: str, result: Any) -> dict[str, Any]:
     """Return the measurements of all claims of a preset on a fresh result, with its provenance."""
     return {
-        "spec": digest(result.spec),
+        "spec": spec_digest(result.spec),
         "seeds": [result.spec.seed, result.spec.num_seeds],
         "data_seed": result.spec.dataset.seed,
         "started_at": result.provenance.started_at,
@@ -60,7 +60,7 @@ def _computed(name: str, folder: Path | None) -> Any:
     spec = fresh(name)
     if folder is not None:
         result = RunDirectory(folder / name, "--from").result()
-        if digest(result.spec) != digest(spec):
+        if spec_digest(result.spec) != spec_digest(spec):
             raise SystemExit(f"{folder / name} has other settings than the confirmation of {name}")
         return result
     store = Store(GALLERY / ".runs" / "confirmation.sqlite")

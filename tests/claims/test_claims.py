@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from ntk_core.runs import PRESETS
-from ntk_core.runs._parse import digest
+from ntk_core.runs._parse import spec_digest
 from tests.claims.claim import CONFIRMED, Verdict, claims, confirmation_of, judged, verdict
 from tests.claims.confirmation import DRAWN, FIRST_SEED, fresh
 from tests.claims.page import TRUTH, rendered
@@ -108,7 +108,7 @@ def test_confirmations_come_from_the_fresh_specs():
     kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
     assert kept
     for name, each in kept.items():
-        assert each["spec"] == digest(fresh(name))
+        assert each["spec"] == spec_digest(fresh(name))
 
 
 def test_a_confirmation_of_another_measure_does_not_count(tmp_path):

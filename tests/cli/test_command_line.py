@@ -19,7 +19,7 @@ from ntk_core.cli._main import COMMANDS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, canonical_json, digest
+from ntk_core.runs import PRESETS, canonical_json, spec_digest
 from ntk_core.runs.events import Ended, parse_event
 from ntk_core.runs.store import Store, read_line
 
@@ -60,7 +60,7 @@ def written(out: Path) -> KernelChangeResult:
 def wait_until_kept(spec: KernelChangeSpec, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 120
     store = Store()
-    while not store.points_of(digest(spec)):
+    while not store.points_of(spec_digest(spec)):
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -177,7 +177,7 @@ def test_a_killed_run_can_be_shown_and_keeps_its_points(tmp_path, capsys):
     with subprocess.Popen(command("run", spec, "--out", out), cwd=ROOT, stderr=subprocess.DEVNULL) as process:
         wait_until_kept(slow, process)
         process.kill()
-    assert main(["show", digest(slow)]) == 0
+    assert main(["show", spec_digest(slow)]) == 0
     assert "Not finished: 1 of 2 points." in capsys.readouterr().out
 
 

@@ -1,14 +1,14 @@
 """Early time in a terminal: departures, exponents and kernels, none without its count."""
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.runs import summary
+from ntk_core.runs import run_summary
 from tests.dashboard.made_early import make_early_point
 
 SPEC = EarlyTimeSpec(swept="input_dim", values=(25, 50, 100))
 
 
 def test_departures_and_the_exponent_of_the_discrepancy_are_told():
-    text = summary(SPEC, [make_early_point(25), make_early_point(50), make_early_point(100, departs=False)])
+    text = run_summary(SPEC, [make_early_point(25), make_early_point(50), make_early_point(100, departs=False)])
     lines = text.splitlines()
     assert "d = 25" in lines[1]
     assert "1,000" in lines[1]
@@ -18,7 +18,7 @@ def test_departures_and_the_exponent_of_the_discrepancy_are_told():
 
 
 def test_both_norms_of_compared_kernels_are_told():
-    text = summary(SPEC, [make_early_point(value, trained=False) for value in (25, 50, 100)])
+    text = run_summary(SPEC, [make_early_point(value, trained=False) for value in (25, 50, 100)])
     assert "erf: spectral norm of the distance ∝ (input dim)^(−1.500), 3 runs, 0 excluded; no interval" in text
     assert "erf: Frobenius norm of the distance ∝ (input dim)^(−0.500" in text
     assert "departure" not in text

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from ntk_core.cli import _interruption
-from ntk_core.runs import canonical_json, digest
+from ntk_core.runs import canonical_json, spec_digest
 from ntk_core.runs.store import Store
 from tests.cli.test_command_line import ROOT, SLOW, command
 
@@ -71,12 +71,12 @@ def test_a_run_stopped_while_a_point_begins_keeps_its_points_and_says_how_it_is_
     process.send_signal(signal.SIGTERM)
     printed, complaints = process.communicate(timeout=60)
     assert process.returncode == 143
-    assert f"`python -m ntk_core resume {digest(SLOW)[:12]}` resumes the run." in complaints
+    assert f"`python -m ntk_core resume {spec_digest(SLOW)[:12]}` resumes the run." in complaints
     assert "Traceback" not in complaints
     for line in printed.splitlines():
         json.loads(line)
     store = Store(location)
-    assert list(store.points_of(digest(SLOW))) == ["width=3"]
+    assert list(store.points_of(spec_digest(SLOW))) == ["width=3"]
     store.close()
 
 

@@ -6,7 +6,7 @@ import json
 
 from ntk_core.cli import main
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, UnfinishedJob
 
 SPEC = KernelChangeSpec(widths=(3,), num_seeds=1)
@@ -18,11 +18,11 @@ def test_the_command_line_lists_and_ends_jobs(monkeypatch, tmp_path, capsys):
     store.write_jobs([UnfinishedJob(SPEC, "somebody", 1.0, running=True, spent_s=12.0, allowed_s=60.0)])
     assert main(["jobs"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.split()[:2] == [digest(SPEC)[:16], "running"]
+    assert line.split()[:2] == [spec_digest(SPEC)[:16], "running"]
     assert "12 s of 60 s" in line
     assert main(["jobs", "--end", "0" * 8]) == 2
     assert not store.unfinished_jobs()[0].ending
-    assert main(["jobs", "--end", digest(SPEC)[:8]]) == 0
+    assert main(["jobs", "--end", spec_digest(SPEC)[:8]]) == 0
     capsys.readouterr()
     assert main(["jobs", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)

@@ -11,7 +11,7 @@ import pytest
 
 from ntk_core.cli import main
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.citation import cite_run
 from ntk_core.runs.events import parse_event
 from ntk_core.runs.store import Store
@@ -40,40 +40,40 @@ def refused(capsys, *arguments: str) -> str:
 def test_runs_are_listed_with_what_tells_them_apart(store, capsys):
     assert main(["list"]) == 0
     first, second, total = capsys.readouterr().out.splitlines()
-    assert first.split()[:3] == [digest(spec(7))[:12], "cancelled", "1/2"]
-    assert second.split()[:3] == [digest(SPEC)[:12], "completed", "2/2"]
+    assert first.split()[:3] == [spec_digest(spec(7))[:12], "cancelled", "1/2"]
+    assert second.split()[:3] == [spec_digest(SPEC)[:12], "completed", "2/2"]
     assert second.endswith("kernel_change: 2 widths, 10 to 20")
     assert total.startswith("2 runs, 0.0 of 2,000 MB")
     assert main(["list", "--status", "completed", "--json"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
-    assert json.loads(line)["digest"] == digest(SPEC)
+    assert json.loads(line)["digest"] == spec_digest(SPEC)
     assert json.loads(line)["spec"] == SPEC.model_dump(mode="json")
     assert main(["list", "--search", '"seed":7', "--limit", "1"]) == 0
-    assert digest(spec(7))[:12] in capsys.readouterr().out
+    assert spec_digest(spec(7))[:12] in capsys.readouterr().out
 
 
 def test_a_run_is_shown_and_cited_by_the_first_digits_of_its_digest(store, capsys):
-    assert main(["show", digest(SPEC)[:8]]) == 0
+    assert main(["show", spec_digest(SPEC)[:8]]) == 0
     assert "completed, 2 of 2 points" in capsys.readouterr().out
-    assert main(["show", digest(SPEC).upper(), "--cite"]) == 0
+    assert main(["show", spec_digest(SPEC).upper(), "--cite"]) == 0
     assert capsys.readouterr().out == cite_run(result()) + "\n"
-    assert main(["show", digest(SPEC)[:8], "--bibtex"]) == 0
+    assert main(["show", spec_digest(SPEC)[:8], "--bibtex"]) == 0
     assert "@software{" in capsys.readouterr().out
 
 
 def test_a_complete_run_that_is_resumed_computes_nothing(store, capsys):
-    assert main(["resume", digest(SPEC)[:8]]) == 0
+    assert main(["resume", spec_digest(SPEC)[:8]]) == 0
     events = [parse_event(line) for line in capsys.readouterr().out.splitlines()]
     assert [event.resumed for event in events if event.kind == "point_finished"] == [True, True]
-    assert store.result(digest(SPEC)).provenance == result().provenance
+    assert store.result(spec_digest(SPEC)).provenance == result().provenance
 
 
 def test_a_stopped_run_is_resumed_from_its_points(store, capsys):
-    assert main(["resume", digest(spec(7))[:8], "--no-json"]) == 0
+    assert main(["resume", spec_digest(spec(7))[:8], "--no-json"]) == 0
     printed = capsys.readouterr()
     assert "width=10 resumed" in printed.err
     assert "width=20 finished" in printed.err
-    found = store.result(digest(spec(7)))
+    found = store.result(spec_digest(spec(7)))
     assert found.status == "completed"
     assert found.points[0] == point(10)
     assert [keys for _, keys in found.origins] == [("width=10",), ("width=20",)]
@@ -90,13 +90,13 @@ def test_runs_are_exported_and_imported_as_one_file(store, capsys, tmp_path, mon
     printed = capsys.readouterr()
     assert printed.out == "2 runs imported, 1 left aside.\n"
     assert printed.err.startswith("line 3: ")
-    assert main(["show", digest(SPEC)[:8]]) == 0
+    assert main(["show", spec_digest(SPEC)[:8]]) == 0
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
 def test_one_run_is_exported_as_its_result_or_its_numbers(store, tmp_path):
     for name in ("one.json", "one.csv"):
-        assert main(["export", digest(SPEC)[:8], "--out", str(tmp_path / name)]) == 0
+        assert main(["export", spec_digest(SPEC)[:8], "--out", str(tmp_path / name)]) == 0
     assert KernelChangeResult.model_validate_json((tmp_path / "one.json").read_bytes()) == result()
     rows = list(csv.DictReader(io.StringIO((tmp_path / "one.csv").read_text())))
     assert [row["width"] for row in rows] == ["10", "20"]
@@ -104,20 +104,20 @@ def test_one_run_is_exported_as_its_result_or_its_numbers(store, tmp_path):
 
 def test_one_run_is_exported_as_program_notebook_or_figure(store, tmp_path, capsys):
     for name in ("one.py", "one.ipynb", "one.html"):
-        assert main(["export", digest(SPEC)[:8], "--out", str(tmp_path / name)]) == 0
-    assert f'ntk_core.digest(spec) == "{digest(SPEC)}"' in (tmp_path / "one.py").read_text()
+        assert main(["export", spec_digest(SPEC)[:8], "--out", str(tmp_path / name)]) == 0
+    assert f'ntk_core.experiments.spec_digest(spec) == "{spec_digest(SPEC)}"' in (tmp_path / "one.py").read_text()
     cells = json.loads((tmp_path / "one.ipynb").read_text())["cells"]
-    assert digest(SPEC) in cells[1]["source"]
+    assert spec_digest(SPEC) in cells[1]["source"]
     page = (tmp_path / "one.html").read_text()
     assert "Plotly.newPlot" in page
-    assert digest(SPEC)[:12] in page
-    assert ".jsonl" in refused(capsys, "export", digest(SPEC)[:8], digest(spec(7))[:8], "--out", "x.py")
+    assert spec_digest(SPEC)[:12] in page
+    assert ".jsonl" in refused(capsys, "export", spec_digest(SPEC)[:8], spec_digest(spec(7))[:8], "--out", "x.py")
 
 
 def test_deleted_runs_are_gone_and_an_unknown_one_deletes_none(store, capsys):
-    assert "0000" in refused(capsys, "delete", digest(SPEC)[:8], "0000")
+    assert "0000" in refused(capsys, "delete", spec_digest(SPEC)[:8], "0000")
     assert store.runs().total == 2
-    assert main(["delete", digest(SPEC)[:8], digest(spec(7))]) == 0
+    assert main(["delete", spec_digest(SPEC)[:8], spec_digest(spec(7))]) == 0
     assert store.runs().total == 0
 
 
@@ -146,14 +146,14 @@ def test_whatever_is_wrong_is_one_sentence(store, capsys, arguments, part):
 
 
 def test_exports_that_cannot_be_written_or_are_of_no_kind_are_refused(store, capsys, tmp_path):
-    known = digest(SPEC)[:8]
+    known = spec_digest(SPEC)[:8]
     assert ".jsonl" in refused(capsys, "export", known, "--out", "x.zip")
-    assert ".jsonl" in refused(capsys, "export", known, digest(spec(7))[:8], "--out", "x.csv")
+    assert ".jsonl" in refused(capsys, "export", known, spec_digest(spec(7))[:8], "--out", "x.csv")
     assert "written" in refused(capsys, "export", known, "--out", "/proc/x.csv")
     assert "written" in refused(capsys, "export", known, "--out", "/proc/x.jsonl")
     store.points(spec(9)).save("width=10", point(10))
-    assert "has ended" in refused(capsys, "export", digest(spec(9))[:8], "--out", str(tmp_path / "x.csv"))
-    assert "has ended" in refused(capsys, "show", digest(spec(9))[:8], "--cite")
+    assert "has ended" in refused(capsys, "export", spec_digest(spec(9))[:8], "--out", str(tmp_path / "x.csv"))
+    assert "has ended" in refused(capsys, "show", spec_digest(spec(9))[:8], "--cite")
 
 
 def test_a_file_that_holds_no_runs_is_refused(store, capsys, tmp_path):
@@ -166,23 +166,23 @@ def test_digits_that_begin_several_runs_are_not_enough(store, capsys):
     by_begin: dict[str, list[str]] = {}
     number = 100
     while max(map(len, by_begin.values()), default=0) < 2:
-        by_begin.setdefault(digest(spec(number))[:4], []).append(digest(spec(number)))
+        by_begin.setdefault(spec_digest(spec(number))[:4], []).append(spec_digest(spec(number)))
         number += 1
     begin, runs = next((begin, runs) for begin, runs in by_begin.items() if len(runs) > 1)
     for each in range(100, number):
-        if digest(spec(each)) in runs:
+        if spec_digest(spec(each)) in runs:
             store.save_spec(spec(each))
     assert "more digits; it begins " in refused(capsys, "show", begin)
 
 
 def test_what_stdout_is_decides_between_lines_for_people_and_for_programs(store, capsys, monkeypatch):
-    assert main(["resume", digest(SPEC)[:8]]) == 0
+    assert main(["resume", spec_digest(SPEC)[:8]]) == 0
     assert capsys.readouterr().out.startswith('{"kind":"estimated"')
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    assert main(["resume", digest(SPEC)[:8]]) == 0
+    assert main(["resume", spec_digest(SPEC)[:8]]) == 0
     printed = capsys.readouterr()
     assert printed.out.split()[:2] == ["width", "output"]
     assert "████████████████████████ 100%" in printed.err
-    assert main(["resume", digest(SPEC)[:8], "--json"]) == 0
+    assert main(["resume", spec_digest(SPEC)[:8], "--json"]) == 0
     assert capsys.readouterr().out.startswith('{"kind":"estimated"')

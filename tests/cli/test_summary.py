@@ -8,7 +8,7 @@ from typing import Any
 from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.kernel_change.summary import exponent
-from ntk_core.runs import mean, summary
+from ntk_core.runs import mean, run_summary
 
 SPEC = KernelChangeSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
 
@@ -39,7 +39,7 @@ def test_an_exact_power_law_is_recovered_and_exclusions_are_counted():
 
 
 def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
-    text = summary(
+    text = run_summary(
         SPEC,
         [point(10, (0.5, "converged"), (0.7, "converged")), point(100, (0.1, "converged"), (math.nan, "diverged"))],
     )
@@ -51,4 +51,4 @@ def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
 
 
 def test_nothing_finished_is_said():
-    assert summary(SPEC, []) == "No point is finished."
+    assert run_summary(SPEC, []) == "No point is finished."

@@ -10,7 +10,7 @@ import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
-from ntk_core.runs import digest, estimate
+from ntk_core.runs import estimate, spec_digest
 
 
 class FakeJobs:
@@ -45,7 +45,7 @@ class FakeJobs:
         return False
 
     def foreseen(self, spec) -> tuple[float, int]:
-        job = self.snapshots.get(digest(spec)[:16])
+        job = self.snapshots.get(spec_digest(spec)[:16])
         return estimate(spec).seconds, 0 if job is None else len(job.points)
 
     def adopt(self, result) -> None:
@@ -60,7 +60,7 @@ class FakeJobs:
     def add(self, spec, **changes) -> str:
         from linearity_lab.jobs import Snapshot
 
-        job_id = digest(spec)[:16]
+        job_id = spec_digest(spec)[:16]
         snapshot = Snapshot(
             job_id=job_id,
             spec=spec,

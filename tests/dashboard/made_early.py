@@ -5,8 +5,8 @@ from __future__ import annotations
 from ntk_core.experiments.early_time.result import (
     Constants,
     EarlyPoint,
-    EarlyResult,
     EarlyRun,
+    EarlyTimeResult,
     KernelComparison,
     ModelCurve,
 )
@@ -71,9 +71,9 @@ def make_early_point(value: int = 50, swept: str = "input_dim", trained: bool = 
     )
 
 
-def make_early_result(spec: EarlyTimeSpec, **settings) -> EarlyResult:
+def make_early_result(spec: EarlyTimeSpec, **settings) -> EarlyTimeResult:
     """A result for every point of a spec."""
     points = tuple(make_early_point(value, spec.swept, **settings) for value in spec.values)
-    return EarlyResult(
+    return EarlyTimeResult(
         spec=spec, points=points, provenance=make_result(make_points()).provenance, status="completed", runtime_s=1.0
     )

@@ -17,7 +17,7 @@ from ntk_core import runs as experiments
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.networks.graphs import dense_graph, example_graphs, graph_data, parse_graph, verdict
+from ntk_core.networks.graphs import dense_graph, example_graphs, graph_data, graph_verdict, parse_graph
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, open_page, words
@@ -83,7 +83,7 @@ def test_verdicts_agree_with_what_is_measured_of_the_bottlenecks():
     spec = RESULTS["zhu-bottleneck-neurons"].spec
     for name, graph in spec.graphs().items():
         law = exponent("zhu-bottleneck-neurons", name, value=3)
-        assert verdict(graph, 100, (10,)).becomes_linear == (law.exponent < -0.3)
+        assert graph_verdict(graph, 100, (10,)).becomes_linear == (law.exponent < -0.3)
 
 
 @pytest.mark.parametrize("name", ["zhu-skip", "zhu-shared", "zhu-unequal"])
@@ -195,7 +195,7 @@ def test_the_canvas_is_told_what_the_core_says_of_the_graph():
         assert shape
         if graph.positioned:
             continue
-        found, core = judged(str(graph), spec, ""), verdict(graph, spec.widths[-1], (192,), num_outputs=2)
+        found, core = judged(str(graph), spec, ""), graph_verdict(graph, spec.widths[-1], (192,), num_outputs=2)
         assert found["outcome"] == ("good" if core.becomes_linear else "bad"), name
         assert set(found["at"]) == {reason.group for reason in core.reasons if reason.against}
         assert found["degrees"].keys() == graph.depths.keys()

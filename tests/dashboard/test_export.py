@@ -25,7 +25,7 @@ from linearity_lab.components.exports import command_line, notebook, page_html, 
 from linearity_lab.components.pictures import MAX_TITLE, short_title
 from linearity_lab.components.provenance import provenance_sentence
 from linearity_lab.views.kernel_change import figures as figures
-from ntk_core.runs import EXPERIMENTS, PRESETS, digest
+from ntk_core.runs import EXPERIMENTS, PRESETS, spec_digest
 from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result
@@ -101,7 +101,7 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch):
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
         exec(compile(program('What "is" it?', spec), "program", "exec"), {})
-    assert [digest(each) for each in computed] == [digest(spec)]
+    assert [spec_digest(each) for each in computed] == [spec_digest(spec)]
     assert said.getvalue().startswith("estimated")
     assert "width,num_params,output,seed" in said.getvalue()
 
@@ -182,7 +182,7 @@ def executed(text: str) -> dict[str, Any]:
 def test_notebook_computes_its_run():
     names = executed(notebook("Small", SMALL))
     assert names["ended"].status == "completed"
-    assert digest(names["ended"].result.spec) == digest(SMALL)
+    assert spec_digest(names["ended"].result.spec) == spec_digest(SMALL)
     assert "Completed: 1 of 1 width" in names["ended"].result._repr_html_()
 
 

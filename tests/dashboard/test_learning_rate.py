@@ -12,7 +12,7 @@ from linearity_lab.views.learning_rate import figures
 from linearity_lab.views.learning_rate.cell import choose_clicked
 from ntk_core.data import load_dataset
 from ntk_core.dynamics import one_sample_catapult
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import bars, checked, open_page, words
 
@@ -144,7 +144,7 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     (point,) = RUN.points
     grown = point.model_copy(update={"runs": point.of("network", 3.0)})
     spec = with_settings(RUN.spec, {"rates": [3.0]})
-    job = digest(asked)[:16]
+    job = spec_digest(asked)[:16]
     jobs.snapshots[job] = replace(jobs.snapshots[job], spec=spec, growing=(grown,), grown=2)
     checked(app.run())
     assert len(app.get("plotly_chart")) == 4

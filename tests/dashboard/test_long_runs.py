@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from linearity_lab.components.run_panel import ASK_S, SHORT_S
-from ntk_core.runs import PRESETS, digest, estimate
+from ntk_core.runs import PRESETS, estimate, spec_digest
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store
 from ntk_core.settings.fields import differences, spec_from_texts
@@ -125,5 +125,5 @@ def test_where_no_choice_of_the_base_fits_the_first_that_does_is_used():
 def test_the_digest_of_what_runs_is_that_of_what_is_shown(jobs):
     app = press(checked(open_page(PAGE, **{"widths": "3,10", "num_seeds": "2", "training.max_steps": "bogus"})), "run")
     (spec,) = jobs.submitted
-    assert app.query_params["job"] in (digest(spec)[:16], [digest(spec)[:16]])
+    assert app.query_params["job"] in (spec_digest(spec)[:16], [spec_digest(spec)[:16]])
     assert (spec.widths, spec.num_seeds) == ((3, 10), 2)

@@ -12,7 +12,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.dynamics import Loss
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
-from ntk_core.runs import EXPERIMENTS, digest, load_data, run
+from ntk_core.runs import EXPERIMENTS, load_data, run, spec_digest
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.fields import spec_from_texts, text_of
 from tests.dashboard.open_pages import checked, form_sentences, open_page
@@ -90,7 +90,7 @@ def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
     assert all(math.isfinite(value) for value in _losses(result))
 
     jobs.add(spec, status="completed", points=result.points, result=result, fraction=1.0)
-    app = open_page(page, job=digest(spec)[:16])
+    app = open_page(page, job=spec_digest(spec)[:16])
     assert app.get("plotly_chart")
     assert [error.value for error in app.error] == []
 

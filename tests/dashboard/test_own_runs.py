@@ -12,7 +12,7 @@ from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun
 from ntk_core.experiments.own_model.spec import OwnModelSpec
-from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, digest, estimate, parse_spec, run
+from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, parse_spec, run, spec_digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import InvalidSpec
 from tests.dashboard.open_pages import checked, open_page, words
@@ -63,7 +63,7 @@ def test_a_run_is_listed_opened_compared_and_exported(store, opened):
     assert "**mlp.py:network**" in "\n".join(box.label.replace("\\", "") for box in app.checkbox)
     assert "Own model · 4 widths, 8 to 64" in words(app)
     assert len(app.get("image")) == 2
-    (button,) = [each for each in app.button if each.key == f"results.open.{digest(result.spec)}"]
+    (button,) = [each for each in app.button if each.key == f"results.open.{spec_digest(result.spec)}"]
     checked(button.click().run())
     assert "The kernel change falls with the width: a transition to linearity." in words(app)
     assert "checked on 2 inputs" in words(app)
@@ -74,7 +74,7 @@ def test_a_run_is_listed_opened_compared_and_exported(store, opened):
     assert [each.label for each in app.button if each.label in ("Run", "Resume")] == []
     codes = [each.value for each in app.code]
     assert any("own mlp.py:network --widths 8,16,32,64" in each for each in codes)
-    app.checkbox(key=f"results.box.{digest(other.spec)}").check()
+    app.checkbox(key=f"results.box.{spec_digest(other.spec)}").check()
     checked(app.run())
     assert "Kernel change ΔK against width" in words(app)
     assert len(app.get("plotly_chart")) == 1
@@ -90,7 +90,7 @@ def test_nothing_that_a_browser_reaches_starts_one(store, opened, monkeypatch):
     assert [event.status for event in worker._events(canonical_json(spec), 1e9)] == ["failed"]
     store.save_result(made(8, 16))
     for page in ("kernel_change", "lazy"):  # a link with its job, and with its experiment
-        app = opened(page, job=digest(spec)[:16], experiment="own_model")
+        app = opened(page, job=spec_digest(spec)[:16], experiment="own_model")
         assert "mlp.py" not in words(app)
         assert "job" not in app.query_params
     assert "own_model" not in EXPERIMENTS

@@ -13,7 +13,7 @@ from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.views.results import run_list, run_marks, stored_runs
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, ExperimentSpec, digest
+from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
 from ntk_core.runs.store import Mark, Store, read_runs
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import checked, open_page, words
@@ -32,7 +32,7 @@ def _no_workers(jobs, gallery, through_the_menu):
 def saved(store: Store, **settings) -> str:
     result = make_result(make_points(), **settings)
     store.save_result(result)
-    return digest(result.spec)
+    return spec_digest(result.spec)
 
 
 def tick(app: AppTest, *runs: str) -> AppTest:
@@ -168,7 +168,7 @@ def test_two_runs_are_compared_in_a_figure_that_says_in_what_they_differ(store):
 def test_runs_that_cannot_be_compared_are_told_why(store):
     first, other = saved(store), saved(store, num_seeds=9)
     store.save_spec(PRESETS["zhu-fig2"].spec)
-    unfinished = digest(PRESETS["zhu-fig2"].spec)
+    unfinished = spec_digest(PRESETS["zhu-fig2"].spec)
     assert "open it and press Run" in words(tick(open_page("results"), first, unfinished))
     many = [saved(store, num_seeds=seeds) for seeds in (11, 12, 13)]
     app = tick(open_page("results"), first, other, *many)
@@ -191,7 +191,7 @@ def test_a_run_that_is_going_on_is_not_deleted(store, jobs):
     spec = KernelChangeSpec(widths=(30, 100))
     store.save_spec(spec)
     jobs.add(spec)
-    app = tick(open_page("results"), digest(spec))
+    app = tick(open_page("results"), spec_digest(spec))
     app.button(key="results.delete").click()
     assert "is still running; stop it first." in words(checked(app.run()))
     assert store.runs().total == 1

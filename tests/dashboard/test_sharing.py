@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.components import gallery
 from linearity_lab.jobs import Jobs
-from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, digest
+from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, spec_digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.fields import differences
 from ntk_core.settings.grammar import with_settings
@@ -73,7 +73,7 @@ def assert_shows(app: AppTest, spec: Spec) -> None:
     """The page shows the stored run, and its form holds the run's settings."""
     said = words(app)
     assert app.get("plotly_chart")
-    assert digest(spec)[:12] in said  # the origin below the figures
+    assert spec_digest(spec)[:12] in said  # the origin below the figures
     assert "other settings than the form" not in said
     assert "cannot be used" not in said
     assert "Precomputed figure" not in said
@@ -82,7 +82,7 @@ def assert_shows(app: AppTest, spec: Spec) -> None:
 @pytest.mark.parametrize("page", PRESET_OF)
 def test_an_address_with_a_job_shows_it_in_another_browser_and_after_a_restart(page, server):
     spec: Any = changed_copy(server(), PRESET_OF[page])
-    first = open_page(page, job=digest(spec)[:16])
+    first = open_page(page, job=spec_digest(spec)[:16])
     assert_shows(first, spec)
     copied = address(first)
     assert copied["seed"] == str(spec.seed)
@@ -111,12 +111,12 @@ def test_an_address_without_a_job_gives_the_settings(page, server):
 def test_an_address_of_a_deleted_run_keeps_the_settings_and_says_so(server):
     store = server()
     spec = changed_copy(store, PRESET_OF["kernel_change"])
-    copied = address(open_page("kernel_change", job=digest(spec)[:16]))
+    copied = address(open_page("kernel_change", job=spec_digest(spec)[:16]))
     jobs = Jobs(store)
-    assert jobs.snapshot(digest(spec)[:16]).status == "completed"
-    store.delete(digest(spec))
-    assert jobs.forget(digest(spec)[:16])
-    assert jobs.snapshot(digest(spec)[:16]) is None
+    assert jobs.snapshot(spec_digest(spec)[:16]).status == "completed"
+    store.delete(spec_digest(spec))
+    assert jobs.forget(spec_digest(spec)[:16])
+    assert jobs.snapshot(spec_digest(spec)[:16]) is None
     jobs.shutdown()
     server()
     app = open_page("kernel_change", **copied)

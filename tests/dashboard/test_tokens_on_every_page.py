@@ -7,7 +7,7 @@ import pytest
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import EXPERIMENTS, digest, run
+from ntk_core.runs import EXPERIMENTS, run, spec_digest
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.fields import settings, text_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -58,7 +58,7 @@ def test_a_page_runs_and_draws_networks_of_tokens(page, jobs, gallery, through_t
     result = events[-1].result
     assert len(result.points) == len(spec.point_keys())
     jobs.add(spec, status="completed", points=result.points, result=result, fraction=1.0)
-    app = open_page(page, job=digest(spec)[:16])
+    app = open_page(page, job=spec_digest(spec)[:16])
     assert app.get("plotly_chart")
     assert [error.value for error in app.error] == []
 

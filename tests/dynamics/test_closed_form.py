@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core import ClosedForm, InvalidInput, empirical_ntk, infinite_width_ntk, linearize, train
-from ntk_core.dynamics import kernel_matrix
+from ntk_core import InvalidInput, empirical_ntk, infinite_width_ntk, linearize, train
+from ntk_core.dynamics import ClosedForm, kernel_matrix
 from ntk_core.networks.architectures import FullyConnected
 
 NET = FullyConnected(width=30, depth=2, num_outputs=2, activation="erf", use_bias=True)

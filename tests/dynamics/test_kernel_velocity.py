@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core import kernel_velocity
-from ntk_core.dynamics import Loss
+from ntk_core.dynamics import Loss, kernel_velocity
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import generic_ntk, kernel_derivative
 from ntk_core.networks.architectures import FullyConnected, merge

@@ -62,7 +62,7 @@ def test_the_marimo_notebook_runs_as_a_program():
     """With a smaller spec in place of the one that its widgets make, which is checked too."""
     app = runpy.run_path(str(ROOT / "examples" / "marimo_width.py"))["app"]
     small = {"widths": [4], "num_seeds": 1, "outputs": ["linear"], "dataset.num_samples": 6, "training.max_steps": 3}
-    spec = ntk_core.with_settings(ntk_core.presets()["liu-fig1-left"], small)
+    spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], small)
     outputs, names = app.run(defs={"spec": spec})
     assert names["ended"].status == "completed"
     assert any("Completed: 1 of 1 width" in getattr(each, "_repr_html_", str)() for each in outputs)

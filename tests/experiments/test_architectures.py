@@ -11,7 +11,7 @@ from ntk_core.experiments.architectures import EXPERIMENT
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import PRESETS as ALL_PRESETS
-from ntk_core.runs import counts_of, estimate, parse_spec, run, summary
+from ntk_core.runs import counts_of, estimate, parse_spec, run, run_summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from tests.smallest import network_of, patch_size_for
 
@@ -54,9 +54,9 @@ def test_rows_are_those_of_each_network_behind_its_letter(results):
 
 
 def test_the_summary_has_a_table_for_each_network(results):
-    text = summary(SMALL, results[""].points)
+    text = run_summary(SMALL, results[""].points)
     for letter, architecture in SMALL.networks.items():
-        alone = summary(SMALL.of_network(letter), results[letter].points)
+        alone = run_summary(SMALL.of_network(letter), results[letter].points)
         assert f"Network {letter}: {ARCHITECTURES[architecture.kind].title}\n{alone}" in text
 
 

@@ -33,12 +33,12 @@ from ntk_core.runs import (
     Result,
     canonical_json,
     counts_of,
-    digest,
     estimate,
     parse_spec,
     peak_bytes,
     run,
-    summary,
+    run_summary,
+    spec_digest,
 )
 from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -123,7 +123,7 @@ def test_relu_graphs_have_their_hessian_almost_everywhere():
     spec = with_settings(SMALL, {"activation": "relu", "widths": [16]})
     points = result_of(spec).points
     assert points[0].runs[0].hessian_norm > 0
-    assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian" in summary(spec, points)
+    assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian" in run_summary(spec, points)
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_results_survive_json_and_say_their_verdicts(measured):
     again = TypeAdapter(Result).validate_json(measured.model_dump_json())
     assert again.model_dump_json() == measured.model_dump_json()
     assert measured.csv().splitlines()[0].startswith("width,graph,output,seed,min_in_degree")
-    text = summary(measured.spec, measured.points)
+    text = run_summary(measured.spec, measured.points)
     assert "drawn graph: wide. The smallest is" in text
     assert "ΔK" in text
 
@@ -153,7 +153,7 @@ def test_specs_with_graphs_survive_json(name):
         assert isinstance(spec, DAGSpec)
         assert parse_spec(canonical_json(spec)) == spec
         assert with_settings(spec, {"graph": str(spec.graph)}) == spec
-        assert digest(with_settings(spec, {"graph": str(dense_graph(5))})) != digest(spec)
+        assert spec_digest(with_settings(spec, {"graph": str(dense_graph(5))})) != spec_digest(spec)
 
 
 @pytest.mark.parametrize(

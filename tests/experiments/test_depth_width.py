@@ -19,10 +19,10 @@ from ntk_core.experiments.depth_width.random_kernels import (
     second_moment,
 )
 from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
-from ntk_core.hessians import hessian_norms
+from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.runs import digest, estimate, parse_spec, run, summary
+from ntk_core.runs import estimate, parse_spec, run, run_summary, spec_digest
 from ntk_core.settings.grammar import with_settings
 
 DIMENSION = 4
@@ -116,8 +116,8 @@ def test_a_loop_over_the_layers_is_the_same_network_with_the_same_hessian():
     params = net.init(jax.random.key(0), (DIMENSION,))
     x = jax.random.normal(jax.random.key(1), (2, DIMENSION))
     assert np.asarray(layer_by_layer(stacked(params), x)) == pytest.approx(np.asarray(net.apply(params, x)), rel=1e-12)
-    expected = hessian_norms(net, params, x, tolerance=1e-10)
-    found = hessian_norms(layer_by_layer, stacked(params), x, tolerance=1e-10)
+    expected = hessian_norm(net, params, x, tolerance=1e-10)
+    found = hessian_norm(layer_by_layer, stacked(params), x, tolerance=1e-10)
     assert found.converged.all()
     assert found.value == pytest.approx(expected.value, rel=1e-8)
 
@@ -143,7 +143,7 @@ def test_points_are_pairs_in_the_order_of_their_weights():
     assert spec.point_keys() == ("depth=1,width=8", "depth=2,width=8", "depth=1,width=16", "depth=2,width=16")
     assert [spec.value_of(key) for key in spec.point_keys()] == [(1, 8), (2, 8), (1, 16), (2, 16)]
     assert parse_spec(spec.model_dump(mode="json")) == spec
-    assert digest(spec) == digest(DepthWidthSpec(depths=(1, 2), widths=(8, 16)))
+    assert spec_digest(spec) == spec_digest(DepthWidthSpec(depths=(1, 2), widths=(8, 16)))
 
 
 def test_a_run_draws_every_pair_and_trains_the_small_ones():
@@ -162,7 +162,7 @@ def test_a_run_draws_every_pair_and_trains_the_small_ones():
     assert math.isnan(deep.runs[0].curvature)
     assert len(ended.result.rows()) == 2
     assert [row["hessian"] is None for row in ended.result.rows()] == [False, True]
-    said = summary(SMALL, ended.result.points)
+    said = run_summary(SMALL, ended.result.points)
     assert "CV² of K" in said
     *_, again = run(SMALL.model_copy(update={"depths": (3,), "trained_depth": 0}))
     (alone,) = again.result.points

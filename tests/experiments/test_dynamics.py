@@ -14,7 +14,7 @@ from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import EXPERIMENTS, digest, estimate, load_data, parse_spec, run, summary
+from ntk_core.runs import EXPERIMENTS, estimate, load_data, parse_spec, run, run_summary, spec_digest
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -81,7 +81,7 @@ def test_a_point_survives_its_json_and_keeps_outputs_of_the_first_seed_only(figu
             if kept:
                 assert np.shape(each.network.outputs) == (len(each.steps), figure.spec.num_followed, 3)
     assert len(figure.rows()) == 8
-    assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in summary(figure.spec, figure.points)
+    assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in run_summary(figure.spec, figure.points)
 
 
 def test_beyond_the_stable_rate_the_linear_model_diverges_and_the_network_need_not():
@@ -182,7 +182,7 @@ def test_a_curve_has_no_probabilities(spec, settings, field):
 def test_a_spec_comes_back_from_its_json():
     spec = parse_spec(SMALL.model_dump_json())
     assert spec == SMALL
-    assert digest(spec) == digest(SMALL)
+    assert spec_digest(spec) == spec_digest(SMALL)
 
 
 def test_a_width_too_large_for_memory_is_refused(monkeypatch):

@@ -9,7 +9,7 @@ import pytest
 from ntk_core.experiments.early_time import compute, costs
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, ModelCurve
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.runs import estimate, parse_spec, run, summary
+from ntk_core.runs import estimate, parse_spec, run, run_summary
 from ntk_core.runs.events import PointFinished, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -100,7 +100,7 @@ def test_a_rate_beyond_stability_is_an_outcome_and_no_error():
     (each,) = ended.result.points[0].runs
     assert ended.status == "completed"
     assert each.outcome == "diverged"
-    assert "! diverged" in summary(spec, ended.result.points)
+    assert "! diverged" in run_summary(spec, ended.result.points)
 
 
 def test_images_and_convolutions_are_trained_on_minibatches():

@@ -14,7 +14,7 @@ from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.initial import initial_key
-from ntk_core.runs import digest, estimate, parse_spec, run, summary
+from ntk_core.runs import estimate, parse_spec, run, run_summary, spec_digest
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 WIDTH, N, DIM = 7, 6, 4
@@ -132,7 +132,7 @@ def test_points_are_all_widths_at_every_richness_and_n_and_two_classes_are_one_o
     assert len(keys) == 8
     assert spec.value_of(keys[-1]) == (100, 0.5, 40)
     assert parse_spec(spec.model_dump(mode="json")) == spec
-    assert digest(spec) != digest(GeneralizationSpec())
+    assert spec_digest(spec) != spec_digest(GeneralizationSpec())
     data = load(spec)
     assert {n: (each.x.shape, each.y.shape, len(each.x_test)) for n, each in data.items()} == {
         20: ((20, 20), (20, 1), 1000),
@@ -179,7 +179,7 @@ def test_seeds_draw_data_of_their_own_and_the_summary_says_what_was_measured():
     assert [each.seed for each in point.runs] == [0, 1]
     assert point.runs[0].alignment[0] != point.runs[1].alignment[0]
     assert all(each.infinite is None for each in point.runs)
-    words = summary(spec, ended.result.points)
+    words = run_summary(spec, ended.result.points)
     assert "test error, network" in words
     assert "95%: Wilson's interval" in words
     assert len(ended.result.rows()) == 2

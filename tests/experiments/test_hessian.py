@@ -16,12 +16,12 @@ from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, nam
 from ntk_core.experiments.hessian.result import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.hessians import hessian_norms, vector_hessian_norm
+from ntk_core.hessians import hessian_norm, vector_hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import check_size, counts_of, estimate, peak_bytes, run, summary
+from ntk_core.runs import check_size, counts_of, estimate, peak_bytes, run, run_summary
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -69,7 +69,7 @@ def test_norm_and_kernel_are_those_of_the_network_drawn_with_the_seed(linear):
     assert x.shape == data.x.shape
     for found in point.runs:
         params = net.init(initial_key(found.seed, 8), data.input_shape)
-        norms = hessian_norms(net, params, x[:2], output_index, tolerance=1e-3)
+        norms = hessian_norm(net, params, x[:2], output_index, tolerance=1e-3)
         assert found.norm == pytest.approx(float(norms.value.mean()), rel=1e-4)
         jacobian = jax.jacobian(lambda params, net=net: net.apply(params, x))(params)
         squares = sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(jacobian))
@@ -113,7 +113,7 @@ def test_blocks_are_those_of_the_first_seed_and_input_and_lie_around_its_norm(li
     data = load_dataset(linear.spec.dataset.name, **linear.spec.dataset.options())
     net, x, output_index = _network(linear.spec, data, 8, linear.points[0].network)
     params = net.init(initial_key(0, 8), data.input_shape)
-    first, _ = hessian_norms(net, params, x[:2], output_index, tolerance=1e-3).value
+    first, _ = hessian_norm(net, params, x[:2], output_index, tolerance=1e-3).value
     blocks = linear.points[0].blocks
     norms = np.asarray(blocks.norms)
     assert blocks.layers == ("hidden1", "output")
@@ -177,7 +177,7 @@ def test_norms_that_did_not_converge_are_said_to_be_so(monkeypatch):
     monkeypatch.setattr(_hessian, "MAX_MATVECS", 2)
     result = result_of(SMALL)
     assert not any(found.converged for found in result.points[0].runs)
-    text = summary(result.spec, result.points)
+    text = run_summary(result.spec, result.points)
     assert "! 2 unconverged" in text
     assert "not in the mean" in text
     assert "no exponent fitted" in text

@@ -19,7 +19,7 @@ from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import estimate, load_data, run, summary
+from ntk_core.runs import estimate, load_data, run, run_summary
 from ntk_core.runs._compiled import num_maps, release_compiled
 from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -176,7 +176,7 @@ def test_the_dead_networks_of_width_one_are_said_to_be_dead_and_the_others_are_t
     assert all(each.num_steps > 0 and math.isfinite(each.learning_rate) for each in by_outcome["trained"])
     rates = {row["outcome"]: row["learning_rate"] for row in result.rows()}
     assert rates["dead"] is None
-    assert f"! {len([each for each in by_outcome['dead'] if each.output == 'linear'])} dead" in summary(
+    assert f"! {len([each for each in by_outcome['dead'] if each.output == 'linear'])} dead" in run_summary(
         spec, result.points
     )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import jax
 import pytest
 
-from ntk_core import ball_sup, kernel_velocity
-from ntk_core.dynamics import Loss
+from ntk_core import ball_sup
+from ntk_core.dynamics import Loss, kernel_velocity
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.kernel_change.summary import kernel_change_summary
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
-from ntk_core.runs import PRESETS, canonical_json, digest, estimate, load_data, parse_spec, run
+from ntk_core.runs import PRESETS, canonical_json, estimate, load_data, parse_spec, run, spec_digest
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 TRAINED = with_settings(
@@ -34,7 +34,7 @@ def result_of(spec):
 
 
 def test_measured_quantities_and_balls_are_in_the_digest():
-    assert len({digest(spec) for spec in (TRAINED, VELOCITY, with_settings(VELOCITY, {"ball_radius": 1.0}))}) == 3
+    assert len({spec_digest(spec) for spec in (TRAINED, VELOCITY, with_settings(VELOCITY, {"ball_radius": 1.0}))}) == 3
     assert parse_spec(canonical_json(VELOCITY)) == VELOCITY
 
 

@@ -14,8 +14,8 @@ from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
 from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.experiments.lazy.summary import along_scales, along_widths, lazy_summary
-from ntk_core.networks.architectures import FullyConnected, Scaled
-from ntk_core.runs import check_size, run, summary
+from ntk_core.networks.architectures import FullyConnected, ScaledNetwork
+from ntk_core.runs import check_size, run, run_summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SPEC = with_settings(
@@ -97,7 +97,7 @@ def test_on_the_same_weights_the_kernel_stays_behind_f_and_moves_behind_swish():
 @pytest.mark.parametrize("output", ["linear", "swish"])
 def test_kappa_is_that_of_full_hessians_and_gradients(output):
     data = load_dataset("gaussian-mixture", num_samples=4, num_classes=2, input_dim=3, noise=0.5, num_test=0, seed=0)
-    net = Scaled(FullyConnected(width=4, num_outputs=2, activation="tanh", output=output, use_bias=True), 3.0)
+    net = ScaledNetwork(FullyConnected(width=4, num_outputs=2, activation="tanh", output=output, use_bias=True), 3.0)
     params = net.init(jax.random.key(0), (3,))
     flat, restore = jax.flatten_util.ravel_pytree(params)
     kappas = []
@@ -137,7 +137,7 @@ def test_kappa_of_a_number_to_be_learned_is_that_of_full_hessians_and_gradients(
 
 @pytest.mark.slow
 def test_summary_tells_the_exponents_of_both_roads(points):
-    words = summary(SPEC, points)
+    words = run_summary(SPEC, points)
     assert "linear output, subtracted start, κ: ∝ α^(-1.0" in words
     assert "∝ m^(" in words
 

@@ -12,13 +12,13 @@ import pytest
 from ntk_core.data import load_dataset
 from ntk_core.dynamics import linearize, quadratic_model
 from ntk_core.experiments.learning_rate.compute import GROWN_STEPS
-from ntk_core.experiments.learning_rate.result import RateResult, rate_outcome
+from ntk_core.experiments.learning_rate.result import LearningRateResult, rate_outcome
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.networks.build import build_network
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.initial import initial_key
 from ntk_core.networks.kinds import ARCHITECTURES
-from ntk_core.runs import run, summary
+from ntk_core.runs import run, run_summary
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from tests.smallest import patch_size_for, settings_of
@@ -42,10 +42,10 @@ def _quickly(quick_compilation: None) -> None:
 
 
 @pytest.fixture(scope="module")
-def result() -> RateResult:
+def result() -> LearningRateResult:
     *_, last = run(SMALL)
     assert isinstance(last, Ended), last
-    assert isinstance(last.result, RateResult), last.reason
+    assert isinstance(last.result, LearningRateResult), last.reason
     return last.result
 
 
@@ -100,10 +100,10 @@ def test_above_two_the_linear_model_diverges_and_the_others_come_down(result):
     for model in ("network", "quadratic"):
         assert outcomes[model, 3.0].outcome in ("monotone", "catapult")
         assert outcomes[model, 3.0].curvature < 2
-    words = summary(result.spec, result.points)
+    words = run_summary(result.spec, result.points)
     assert "2 diverged" in words
     assert len(result.rows()) == 12
-    assert RateResult.model_validate_json(result.model_dump_json()).points == result.points
+    assert LearningRateResult.model_validate_json(result.model_dump_json()).points == result.points
 
 
 def test_paths_that_are_kept_are_told_while_they_grow():

@@ -14,7 +14,7 @@ from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected, output_function
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import check_size, estimate, run, summary
+from ntk_core.runs import check_size, estimate, run, run_summary
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SMALL = with_settings(
@@ -85,7 +85,7 @@ def test_a_divergent_rate_ends_with_the_last_finite_step_and_a_stable_rate(resul
     (stable,) = point.of("leaky_softplus", 2.0)
     assert stable.learning_rate < lost.stable_rate < lost.learning_rate
     assert lost.bound(point.num_samples) is None
-    words = summary(SMALL, result.points)
+    words = run_summary(SMALL, result.points)
     assert "! diverged (seed 0)" in words
     assert "last finite step" in words
     assert "stable rate" in words

@@ -18,7 +18,7 @@ from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.kernels import _between
-from ntk_core.runs import estimate, run, summary, unfinished
+from ntk_core.runs import estimate, run, run_summary, unfinished
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -120,7 +120,7 @@ def test_an_estimated_run_is_near_the_exact_one_by_its_own_error_and_says_so():
         assert a.error[0] == 0 < a.sup_error < 0.5 * a.sup_change
         assert np.all(np.abs(np.subtract(a.change, b.change)) <= 5 * np.array(a.error))
         assert b.error == ()
-    assert "estimated by 16 random vectors" in summary(spec, last.result.points)
+    assert "estimated by 16 random vectors" in run_summary(spec, last.result.points)
     (row, *_) = last.result.rows()
     assert row["kernel_change_error"] == last.result.points[0].runs[0].sup_error
     chart = change_against_width(last.result.points)

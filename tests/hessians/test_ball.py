@@ -7,7 +7,7 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import _ball as ball_module
-from ntk_core.hessians import ball_sup, ball_sups, hessian_norm, path_sup
+from ntk_core.hessians import ball_sup, hessian_norm, path_sup
 from ntk_core.kernels import empirical_ntk, kernel_change
 from ntk_core.networks.architectures import FullyConnected
 
@@ -24,7 +24,7 @@ def _balls():
     params, x = drawn()
     batch = jnp.stack([x, -2 * x])
     return {
-        quantity: ball_sups(NET, params, inputs, RADII, quantity, num_starts=2, num_steps=4)
+        quantity: ball_sup(NET, params, inputs, RADII, quantity, num_starts=2, num_steps=4)
         for quantity, inputs in (("hessian", x), ("kernel", batch))
     }
 

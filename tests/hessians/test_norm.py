@@ -10,7 +10,7 @@ import pytest
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians import _norm as norm_module
 from ntk_core.hessians import _operator as operator_module
-from ntk_core.hessians import hessian_block_norms, hessian_eigenpairs, hessian_norm, hessian_norms
+from ntk_core.hessians import hessian_block_norms, hessian_eigenpairs, hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.traced import _entrance as entrance
@@ -55,14 +55,44 @@ def test_generic_route_refuses_a_basis_that_does_not_fit_before_tracing(monkeypa
 def test_batches_and_seeds_in_one_call_give_the_single_norms(x64):
     drawn_seeds = [drawn(NET, seed)[0] for seed in (0, 1)]
     x = jax.random.normal(jax.random.key(5), (3, 4))
-    together = hessian_norms(NET, drawn_seeds, x, 1)
+    together = hessian_norm(NET, drawn_seeds, x, 1)
     assert together.value.shape == (2, 3)
     assert np.all(together.converged)
     for row, params in enumerate(drawn_seeds):
-        alone = hessian_norms(NET, params, x, 1)
+        alone = hessian_norm(NET, params, x, 1)
         assert alone.value.shape == (3,)
         np.testing.assert_allclose(together.value[row], alone.value, rtol=1e-12)
     assert together.value[1, 2] == pytest.approx(hessian_norm(NET, drawn_seeds[1], x[2], 1).value, rel=1e-8)
+
+
+def test_one_input_of_several_seeds_gives_a_norm_each(x64):
+    seeds = [drawn(NET, seed)[0] for seed in (0, 1)]
+    x = drawn(NET)[1]
+    found = hessian_norm(NET, seeds, x, 1)
+    assert found.value.shape == (2,)
+    assert found.value[1] == pytest.approx(hessian_norm(NET, seeds[1], x, 1).value, rel=1e-12)
+
+
+def test_parameters_in_a_list_are_one_tree_where_the_function_takes_them_so(x64):
+    params, x = drawn(NET)
+    leaves, tree = jax.tree.flatten(params)
+    found = hessian_norm(lambda leaves, x: NET.apply(jax.tree.unflatten(tree, leaves), x), leaves, x, 1)
+    assert found.value == pytest.approx(hessian_norm(NET, params, x, 1).value, rel=1e-8)
+
+
+def test_inputs_that_fit_in_both_ways_need_batched(x64):
+    def apply(params, x):
+        return params["v"] * jnp.tanh(params["w"] * x).sum(axis=tuple(range(1, x.ndim)))
+
+    params, x = {"v": jnp.array(1.5), "w": jnp.array(0.7)}, jax.random.normal(jax.random.key(0), (3, 2))
+    with pytest.raises(InvalidInput, match="batched=True for a batch"):
+        hessian_norm(apply, params, x)
+    both = hessian_norm(apply, params, x, batched=True).value
+    together = hessian_norm(apply, params, x, batched=False).value
+    assert both.shape == (3,)
+    for value, rows in (*zip(both, x, strict=True), (together, x)):
+        h = jax.hessian(lambda w, rows=rows: w[0] * jnp.tanh(w[1] * rows).sum())(jnp.array([1.5, 0.7]))
+        assert value == pytest.approx(float(jnp.linalg.norm(h, 2)), rel=1e-6)
 
 
 def test_a_network_is_traced_once_to_look_at_its_shapes_and_again_for_others(x64):
@@ -148,7 +178,11 @@ def test_two_hidden_layers_of_relu_bend_less_than_tanh_and_less_the_wider_they_a
     [
         ("output_index", {"output_index": 3}),
         ("output_index", {"output_index": -1}),
-        ("x", {"x": jnp.ones((2, 4))}),
+        ("x", {"x": jnp.ones((2, 5))}),
+        ("x", {"x": jnp.ones((2, 4)), "batched": False}),
+        ("x", {"x": jnp.ones(4), "batched": True}),
+        ("x", {"x": jnp.ones((0, 4))}),
+        ("params", {"params": []}),
         ("x", {"x": jnp.ones(5)}),
         ("tolerance", {"tolerance": 1e-12}),
         ("tolerance", {"tolerance": float("nan")}),
@@ -158,7 +192,7 @@ def test_two_hidden_layers_of_relu_bend_less_than_tanh_and_less_the_wider_they_a
 def test_requests_that_cannot_be_answered_name_their_field(field, change):
     params, x = drawn(NET)
     with pytest.raises(InvalidInput) as refused:
-        hessian_norm(NET, params, **{"x": x, **change})
+        hessian_norm(NET, **{"params": params, "x": x, **change})
     assert refused.value.field == field
 
 

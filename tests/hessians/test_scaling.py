@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.hessians import hessian_norms, shallow_hessian_blocks
+from ntk_core.hessians import hessian_norm, shallow_hessian_blocks
 from ntk_core.networks.architectures import Bottleneck, ConvNet, FullyConnected, ResNet
 
 WIDTHS = (64, 1024)
@@ -20,7 +20,7 @@ def exponent(network, widths, input_shape, num_seeds):
         net = network(width)
         draw = jax.jit(net.init, static_argnums=1)
         seeds = [draw(jax.random.key(seed), input_shape) for seed in range(num_seeds)]
-        estimate = hessian_norms(net, seeds, x, tolerance=1e-2, max_matvecs=64)
+        estimate = hessian_norm(net, seeds, x, tolerance=1e-2, max_matvecs=64)
         assert np.all(estimate.converged)
         means.append(np.mean(np.log(estimate.value)))
     return np.polyfit(np.log(widths), means, 1)[0]

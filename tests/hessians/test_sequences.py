@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.hessians import hessian_norms
+from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import generic_operator, output_scalar, restricted_operator
 from ntk_core.networks.architectures import Attention, merge
 from tests.cases import FAST_COMPILE, SEQUENCES, inputs, random_params
@@ -49,7 +49,7 @@ def test_norms_fall_with_the_head_dimension_only_where_scores_fade():
         for dim in (8, 64):
             net = Attention(num_heads=1, head_dim=dim, score_exponent=exponent)
             drawn = [net.init(key, (4, 4)) for key in jax.random.split(jax.random.key(dim), 16)]
-            means[exponent, dim] = hessian_norms(net, drawn, x, tolerance=1e-2).value.mean()
+            means[exponent, dim] = hessian_norm(net, drawn, x, tolerance=1e-2).value.mean()
     # Eight times as wide: by derivation 1 and 8^(−½) = 0.35; means over 16 draws that vary by half.
     assert 0.6 < means[0.5, 64] / means[0.5, 8] < 1.7
     assert 0.2 < means[1.0, 64] / means[1.0, 8] < 0.6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import hessian_block_norms, hessian_norms, layer_quantities
+from ntk_core.hessians import hessian_block_norms, hessian_norm, layer_quantities
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, ResNet
 
 NETS = {
@@ -27,7 +27,7 @@ def test_bound_is_never_below_the_norm_over_many_random_networks(name):
     seeds = [drawn(net, seed) for seed in range(40)]
     for (params, x), scale in zip(seeds, np.geomspace(0.1, 5, 40), strict=True):
         bound = layer_quantities(net, params, scale * x).bound
-        assert bound >= hessian_norms(net, params, scale * x[None]).value[0]
+        assert bound >= hessian_norm(net, params, scale * x[None]).value[0]
 
 
 def test_every_block_is_below_its_own_bound():

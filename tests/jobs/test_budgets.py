@@ -14,7 +14,7 @@ import pytest
 
 from linearity_lab.jobs import Jobs, worker
 from linearity_lab.jobs.profile import PROFILES
-from ntk_core.runs import PRESETS, canonical_json, digest
+from ntk_core.runs import PRESETS, canonical_json, spec_digest
 from ntk_core.runs._this_process import sentence
 from ntk_core.runs.events import Ended, PointFailed
 from ntk_core.runs.store import Store
@@ -59,7 +59,7 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     jobs.shutdown()
 
     store = Store(tmp_path / "s.sqlite")
-    assert store.listed(digest(long(seed=70))).status == "stopped"
+    assert store.listed(spec_digest(long(seed=70))).status == "stopped"
     assert store.unfinished_jobs() == ()
     again = make_jobs().snapshot(job_id)
     assert (again.status, again.result.status, again.points) == ("stopped", "stopped", found.points)

@@ -14,7 +14,7 @@ from linearity_lab.jobs import Jobs
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
 from tests.jobs.conftest import ended, has_a_point
 
@@ -25,11 +25,11 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_job_gives_what_run_gives(jobs, tiny, wait_for):
     spec = tiny(seed=1)
     job_id = jobs.submit(spec)
-    assert job_id == digest(spec)[:16]
+    assert job_id == spec_digest(spec)[:16]
     snapshot = wait_for(jobs, job_id, ended)
     # In another process, which compiles as the worker does and not as tests do: to the last bit.
     program = (
-        "import sys; from ntk_core import KernelChangeSpec, run; "
+        "import sys; from ntk_core.experiments import KernelChangeSpec, run; "
         "*_, last = run(KernelChangeSpec.model_validate_json(sys.argv[1])); "
         "print(last.result.model_dump_json())"
     )
@@ -63,7 +63,7 @@ def test_equal_specs_attach_to_one_job(jobs, tiny, wait_for):
         thread.start()
     for thread in threads:
         thread.join()
-    assert set(ids) == {digest(spec)[:16]}
+    assert set(ids) == {spec_digest(spec)[:16]}
     done = wait_for(jobs, ids[0], ended)
     assert jobs.submit(spec) == ids[0]
     assert jobs.snapshot(ids[0]) is done

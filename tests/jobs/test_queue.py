@@ -7,7 +7,7 @@ import pytest
 from linearity_lab.jobs import QueueFull, TooManyJobs
 from linearity_lab.jobs._jobs import ABANDONED_S
 from linearity_lab.jobs._queue import first
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.events import PointProgress
 
 
@@ -65,7 +65,7 @@ def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):
     ):
         jobs.submit(tiny(4), "eve4", "192.0.2.1")
     jobs.submit(tiny(4), "ann", "192.0.2.2")
-    jobs.stop(jobs.snapshot(digest(tiny(0))[:16]).job_id, "eve0")
+    jobs.stop(jobs.snapshot(spec_digest(tiny(0))[:16]).job_id, "eve0")
     jobs.submit(tiny(5), "eve5", "192.0.2.1")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from linearity_lab.jobs import Jobs
-from ntk_core.runs import canonical_json, digest
+from ntk_core.runs import canonical_json, spec_digest
 from ntk_core.runs.store import Store
 
 pytestmark = pytest.mark.slow
@@ -43,7 +43,7 @@ def served(tmp_path, long, tiny):
     command = [sys.executable, "-c", SERVER, str(tmp_path / "s.sqlite"), *map(canonical_json, specs)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout.readline() == "a point\n"
-        yield server, [digest(spec)[:16] for spec in specs]
+        yield server, [spec_digest(spec)[:16] for spec in specs]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

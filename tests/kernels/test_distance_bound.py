@@ -8,7 +8,7 @@ import pytest
 
 from ntk_core.dynamics import linearize
 from ntk_core.kernels import least_distance
-from ntk_core.networks.architectures import FullyConnected, Scaled, Subtracted
+from ntk_core.networks.architectures import FullyConnected, ScaledNetwork, Subtracted
 
 X = np.random.default_rng(0).standard_normal((4, 3))
 
@@ -44,7 +44,7 @@ def dense_bounds(net, start, end, points):
 @pytest.mark.parametrize("output", ["linear", "swish"])
 @pytest.mark.parametrize("length", [0.1, 3.0])
 def test_bounds_are_those_of_dense_jacobians_and_hold(length, output, x64):
-    net = Scaled(network(output=output), 2.0)
+    net = ScaledNetwork(network(output=output), 2.0)
     start, end = displaced(net, length)
     found = least_distance(net, start, end, X)
     five, many = (dense_bounds(net, start, end, points) for points in (5, 201))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.polynomial.legendre import leggauss
 
-from ntk_core import InvalidInput, activation_constants, empirical_ntk, hessian_norm, infinite_width_ntk
+from ntk_core import InvalidInput, empirical_ntk, hessian_norm, infinite_width_ntk
+from ntk_core.early_time import activation_constants
 from ntk_core.kernels._gaussian import has_closed_form, mean, pair_expectations
 from ntk_core.networks.architectures import Bottleneck, ConvNet, DAGNetwork, FullyConnected, Transformer, activation_of
 from ntk_core.networks.choices import ACTIVATIONS, ALIASES

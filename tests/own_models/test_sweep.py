@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import hessian_norms
+from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.initial import initial_key
 from ntk_core.own_models import OwnModelError, load_model, sweep_widths, their_errors
@@ -35,7 +35,7 @@ def test_a_network_as_a_callable_has_its_own_hessian_norm_and_kernel_change(x64)
     found = sweep_widths(model, [4], X, Y, num_seeds=1, num_records=3, max_steps=20, learning_rate=0.1)
     (run,) = found.runs
     params = network(4).init(initial_key(0, 4), (3,))
-    expected = hessian_norms(network(4), params, jnp.asarray(X[:2]), tolerance=1e-9)
+    expected = hessian_norm(network(4), params, jnp.asarray(X[:2]), tolerance=1e-9)
     assert run.hessian_norm == pytest.approx(np.mean(expected.value), rel=1e-4)
     assert run.num_params == 4 * 3 + 4
     moved = params

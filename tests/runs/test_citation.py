@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from ntk_core.runs import EXPERIMENTS, PRESETS, Provenance, digest
+from ntk_core.runs import EXPERIMENTS, PRESETS, Provenance, spec_digest
 from ntk_core.runs.citation import bibtex, cite_run
 from tests.dashboard.made_results import make_points, make_result
 
@@ -29,7 +29,7 @@ def empty_result(name: str):
 def test_a_citation_names_versions_seeds_digest_date_and_data():
     result = make_result(make_points(), seed=7, num_seeds=3)
     text = cite_run(result)
-    for part in (digest(result.spec), "kernel change", "seeds 7 to 9", "completed", "2026-01-02 03:04:05 UTC",
+    for part in (spec_digest(result.spec), "kernel change", "seeds 7 to 9", "completed", "2026-01-02 03:04:05 UTC",
                  "linearity-lab 0.1.0, jax 0.10.2", "cpu: cpu", "float32", "ab" * 32):  # fmt: skip
         assert part in text
     assert "missing" not in text
@@ -59,7 +59,7 @@ def test_points_that_are_missing_are_counted():
 )
 def test_bibtex_has_the_papers_of_the_experiment_and_the_run(preset, keys):
     text = bibtex(empty_result(preset))
-    run = digest(PRESETS[preset].spec)
+    run = spec_digest(PRESETS[preset].spec)
     assert re.findall(r"^@\w+\{(.*),$", text, re.MULTILINE) == [*keys, f"linearitylab-{run[:16]}"]
     assert run in text
 

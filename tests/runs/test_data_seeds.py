@@ -7,7 +7,7 @@ from linearity_lab.components.provenance import provenance_sentence
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import digest, estimate, parse_spec, summary
+from ntk_core.runs import estimate, parse_spec, run_summary, spec_digest
 from ntk_core.runs._costs import Work
 from ntk_core.runs._estimate import work_of_points
 from ntk_core.runs._machine import machine
@@ -37,9 +37,9 @@ def result_of(spec):
 
 def test_what_seeds_draw_is_in_the_digest():
     spec = KernelChangeSpec()
-    assert digest(spec) == digest(parse_spec({"experiment": "kernel_change", "draws": "network"}))
+    assert spec_digest(spec) == spec_digest(parse_spec({"experiment": "kernel_change", "draws": "network"}))
     both = with_settings(spec, {"draws": "network and data"})
-    assert digest(both) != digest(spec)
+    assert spec_digest(both) != spec_digest(spec)
     assert parse_spec(canonical_json(both)) == both
 
 
@@ -71,7 +71,7 @@ def test_early_time_draws_data_by_seed_too():
     }
     one_draw = with_settings(EarlyTimeSpec(), small)
     both = with_settings(one_draw, {"draws": "network and data"})
-    assert digest(both) != digest(one_draw)
+    assert spec_digest(both) != spec_digest(one_draw)
     found, single = result_of(both), result_of(one_draw)
     (point,), (other,) = found.points, single.points
     assert [run.seed for run in point.runs] == [each.seed for each in point.kernels] == [4, 5]
@@ -95,7 +95,7 @@ def test_intervals_say_what_they_are_about():
         ("network and data", "over seeds of network and data"),
     ):
         spec = KernelChangeSpec(outputs=("linear", "softmax"), draws=draws)
-        assert summary(spec, points).endswith(f"Intervals are {words}.")
+        assert run_summary(spec, points).endswith(f"Intervals are {words}.")
         result = make_result(points).model_copy(update={"spec": spec})
         assert f"intervals {words}" in provenance_sentence(result)
 

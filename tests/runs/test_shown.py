@@ -56,7 +56,7 @@ def test_a_result_shows_its_outcome_its_numbers_and_how_to_get_its_figure(monkey
     result = make_result(make_points())
     text = "".join(parsed(result._repr_html_()).itertext())
     assert "Completed: 3 of 3 widths in 12 s on cpu in float32" in text
-    assert ntk_core.summary(result.spec, result.points) in text
+    assert ntk_core.experiments.run_summary(result.spec, result.points) in text
     assert "cancelled" not in text
     half = result.model_copy(update={"status": "cancelled", "points": ()})
     assert "Stopped: 0 of 3 widths" in half._repr_html_()

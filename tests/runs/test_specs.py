@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ntk_core
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
-from ntk_core.runs import EXPERIMENTS, PRESETS, canonical_json, digest, parse_spec, preset, presets
+from ntk_core.runs import EXPERIMENTS, PRESETS, canonical_json, parse_spec, preset, presets, spec_digest
 from ntk_core.settings.fields import settings as settings_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -22,7 +22,7 @@ SPEC = KernelChangeSpec()
 def test_a_preset_survives_the_round_trip_through_json(name):
     for spec in (PRESETS[name].spec, PRESETS[name].paper_spec):
         assert parse_spec(canonical_json(spec)) == spec
-        assert digest(parse_spec(json.loads(canonical_json(spec)))) == digest(spec)
+        assert spec_digest(parse_spec(json.loads(canonical_json(spec)))) == spec_digest(spec)
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -44,15 +44,15 @@ def test_a_spec_whose_data_someone_brought_is_private():
 
 def test_the_digest_does_not_depend_on_the_order_or_the_spelling_of_settings():
     shuffled = {"widths": ["1e3", 100, 100, 30.0], "outputs": ["linear", "softmax", "swish", "linear"]}
-    assert digest(parse_spec(shuffled)) == digest(with_settings(SPEC, {"widths": [30, 100, 1000]}))
-    assert digest(SPEC) != digest(with_settings(SPEC, {"seed": 1}))
+    assert spec_digest(parse_spec(shuffled)) == spec_digest(with_settings(SPEC, {"widths": [30, 100, 1000]}))
+    assert spec_digest(SPEC) != spec_digest(with_settings(SPEC, {"seed": 1}))
 
 
 def test_a_setting_that_a_dataset_does_not_use_has_no_part_in_the_digest():
     mixture = with_settings(SPEC, {"dataset.noise": 0.7})
     images = with_settings(mixture, {"dataset.name": "mnist"})
     assert "noise" not in canonical_json(images)
-    assert digest(images) == digest(with_settings(SPEC, {"dataset.name": "mnist"}))
+    assert spec_digest(images) == spec_digest(with_settings(SPEC, {"dataset.name": "mnist"}))
 
 
 BAD = [

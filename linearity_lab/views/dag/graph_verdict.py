@@ -15,9 +15,9 @@ from ntk_core.networks.graphs import (
     Graph,
     Verdict,
     example_graphs,
+    graph_verdict,
     in_degrees,
     parse_graph,
-    verdict,
 )
 
 
@@ -59,7 +59,9 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
 def beside(spec: DAGSpec) -> list[str]:
     """What is said of the graphs of the gallery that are compared, and of nonlinear outputs beside a linear one."""
     shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
-    others = {name: verdict(example_graphs()[name], spec.widths[-1], shapes.input_shape) for name in spec.compared}
+    others = {
+        name: graph_verdict(example_graphs()[name], spec.widths[-1], shapes.input_shape) for name in spec.compared
+    }
     said = [
         f"Beside it, {EXAMPLE_TITLES[name]}: {each.outcome}. {each.reasons[0].words}" for name, each in others.items()
     ]
@@ -94,7 +96,7 @@ def at_fault(error: InvalidInput, text: str) -> list[str]:
 def _verdict(graph: Graph, spec: DAGSpec) -> Verdict:
     shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
     output = spec.outputs[0] if "linear" not in spec.outputs else "linear"
-    return verdict(graph, spec.widths[-1], shapes.input_shape, output=output, num_outputs=shapes.num_outputs)
+    return graph_verdict(graph, spec.widths[-1], shapes.input_shape, output=output, num_outputs=shapes.num_outputs)
 
 
 def _summary(graph: Graph, width: int, found: Verdict) -> str:

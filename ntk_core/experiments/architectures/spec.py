@@ -31,7 +31,7 @@ class ArchitecturesSpec(SweepSpec):
 
     experiment: Literal["architectures"] = "architectures"
     architectures: tuple[ArchitectureSpec, ...] = Field(
-        (ArchitectureSpec(depth=3), ArchitectureSpec(kind="bottleneck", depth=3)),
+        default=(ArchitectureSpec(depth=3), ArchitectureSpec(kind="bottleneck", depth=3)),
         min_length=1,
         max_length=len(LETTERS),
         title="Networks",
@@ -43,7 +43,7 @@ class ArchitecturesSpec(SweepSpec):
     outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
     infinite_width: bool = Field(
-        True,
+        default=True,
         title="Infinite-width kernel",
         description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width, for each network where K_∞ is "
         "known (linear output).",

@@ -14,7 +14,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag.costs import MAX_MATVECS
 from ntk_core.experiments.dag.result import DAGPoint, DAGRun, LayerLinearity
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.hessians import hessian_norm, hessian_norms, smallest_eigenvalue_in_turn
+from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
 from ntk_core.networks.graphs import OUTPUT, Graph
@@ -132,7 +132,7 @@ class _Run:
         pair = tuple(range(min(2, count)))
         view = PreActivations(self.net, name, pair)
         inputs = self.x[: max(1, self.spec.num_hessians)]
-        found = hessian_norms(view, self.params, inputs, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+        found = hessian_norm(view, self.params, inputs, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, batched=True)
         self.layer_norms[name], self.layer_changes[name] = float(found.value.mean()), 0.0
         self.converged &= bool(found.converged.all())
         self.layer_kernels[name] = (view, empirical_ntk(view, self.params, self.x))

@@ -43,15 +43,17 @@ class DAGSpec(SweepSpec):
     """
 
     experiment: Literal["dag"] = "dag"
-    graph: GraphField = Field(dense_graph(3, 0.5), title="Graph")
+    graph: GraphField = Field(default=dense_graph(3, 0.5), title="Graph")
     """Groups of neurons and the edges between them."""
-    compared: Annotated[tuple[ExampleName, ...], Once] = Field((), max_length=3, title="Compared with")
+    compared: Annotated[tuple[ExampleName, ...], Once] = Field(default=(), max_length=3, title="Compared with")
     """Graphs of the gallery to draw beside yours."""
-    activation: ActivationName = Field("tanh", title="Activation σ")
+    activation: ActivationName = Field(default="tanh", title="Activation σ")
     """Nonlinearity σ of the groups that state none."""
-    outputs: Annotated[tuple[OutputName, ...], Once] = Field(("linear",), min_length=1, max_length=3, title="Outputs φ")
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
+        default=("linear",), min_length=1, max_length=3, title="Outputs φ"
+    )
     """Output nonlinearities φ to compare."""
-    use_bias: bool = Field(False, title="Biases b")
+    use_bias: bool = Field(default=False, title="Biases b")
     """Biases b in the hidden groups."""
     widths: tuple[Width, ...] = SweepSpec.field(
         "widths",
@@ -60,11 +62,11 @@ class DAGSpec(SweepSpec):
     )
     num_seeds: int = SweepSpec.field("num_seeds", 3)
     training: TrainingSpec = TrainingSpec()
-    num_hessians: int = Field(2, ge=0, le=16, title="Inputs for ‖H‖")
+    num_hessians: int = Field(default=2, ge=0, le=16, title="Inputs for ‖H‖")
     """Inputs over which ‖H‖ at w₀ is averaged; 0 for none."""
-    pre_activations: bool = Field(False, title="Pre-activations")
+    pre_activations: bool = Field(default=False, title="Pre-activations")
     """Measure ‖H‖ and kernel change of pre-activations of every group (Theorem 3.8)."""
-    ball_radius: float = Field(0.0, ge=0, le=100, title="Radius R for λ_min")
+    ball_radius: float = Field(default=0.0, ge=0, le=100, title="Radius R for λ_min")
     """Look for the smallest λ_min of the kernel within distance R of w₀; 0 to leave it out."""
 
     @model_validator(mode="after")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGRun
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.networks.graphs import EXAMPLE_TITLES, verdict
+from ntk_core.networks.graphs import EXAMPLE_TITLES, graph_verdict
 from ntk_core.runs import counted_marks, law_words, num_runs, outcome_notes
 from ntk_core.runs.columns import text_table
 
@@ -50,7 +50,7 @@ def _verdicts(spec: DAGSpec) -> list[str]:
         return []
     lines = []
     for name, graph in spec.graphs().items():
-        found = verdict(graph, spec.widths[-1], shapes.input_shape)
+        found = graph_verdict(graph, spec.widths[-1], shapes.input_shape)
         lines += [f"{title_of(name)}: {found.outcome}. " + " ".join(reason.words for reason in found.reasons)]
     return lines
 

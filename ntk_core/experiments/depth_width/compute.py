@@ -16,7 +16,7 @@ from ntk_core.experiments.depth_width.costs import BLOCK_NUMBERS, INPUTS, UNROLL
 from ntk_core.experiments.depth_width.random_kernels import random_kernels, scatter
 from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
-from ntk_core.hessians import hessian_norms
+from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
@@ -56,9 +56,9 @@ def _trained(
         yield 0.0, f"{words}, Hessian"
         inputs = jnp.asarray(data.x[:INPUTS])
         if depth > UNROLLED_DEPTH:
-            norms = hessian_norms(layer_by_layer, stacked(params), inputs)
+            norms = hessian_norm(layer_by_layer, stacked(params), inputs, batched=True)
         else:
-            norms = hessian_norms(net, params, inputs)
+            norms = hessian_norm(net, params, inputs, batched=True)
     yield 0.3, f"{words}, first kernel"
     training = KernelTraining(
         net,

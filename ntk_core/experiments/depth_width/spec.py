@@ -32,18 +32,18 @@ class DepthWidthSpec(SweepSpec):
 
     experiment: Literal["depth_width"] = "depth_width"
     depths: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Ascending] = Field(
-        (1, 2, 4, 8, 16, 32, 64), min_length=1, max_length=16, title="Depths L"
+        default=(1, 2, 4, 8, 16, 32, 64), min_length=1, max_length=16, title="Depths L"
     )
     """Numbers L of hidden layers, each at every width."""
     widths: tuple[Width, ...] = SweepSpec.field("widths", (32, 64, 128, 256, 512, 1024))
-    num_kernels: int = Field(2000, ge=20, le=100_000, title="Networks for K(x, x)")
+    num_kernels: int = Field(default=2000, ge=20, le=100_000, title="Networks for K(x, x)")
     """Random networks whose K(x, x) is drawn, for each pair."""
     num_seeds: int = SweepSpec.field("num_seeds", 10, "Networks that are trained, for each pair that is.")
-    trained_depth: int = Field(64, ge=0, le=64, title="Train up to depth")
+    trained_depth: int = Field(default=64, ge=0, le=64, title="Train up to depth")
     """ΔK is measured up to this depth; 0 for none."""
-    trained_width: Width = Field(128, title="Train up to width")
+    trained_width: Width = Field(default=128, title="Train up to width")
     """ΔK and ‖H‖ are measured up to this width."""
-    hessian_depth: int = Field(64, ge=0, le=64, title="‖H‖ up to depth")
+    hessian_depth: int = Field(default=64, ge=0, le=64, title="‖H‖ up to depth")
     """‖H‖ is measured up to this depth; 0 for none."""
     dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
     training: TrainingSpec = TrainingSpec(loss_threshold=0.03, max_steps=500, num_records=12)

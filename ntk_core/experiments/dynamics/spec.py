@@ -37,24 +37,24 @@ class DynamicsSpec(SweepSpec):
     widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 300, 3000))
     num_seeds: int = SweepSpec.field("num_seeds", 3)
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        ("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
+        default=("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
     )
     """Output nonlinearities φ to compare, each with a network and a linear model of its own."""
-    loss: LossName = Field("square", title="Loss")
+    loss: LossName = Field(default="square", title="Loss")
     """What is minimized, for every output."""
     methods: Annotated[tuple[MethodName, ...], Once] = Field(
-        ("gradient-descent",), min_length=1, max_length=len(METHODS), title="Methods"
+        default=("gradient-descent",), min_length=1, max_length=len(METHODS), title="Methods"
     )
     """How the loss is minimized, each method from the same initializations."""
-    batch_size: int = Field(10, ge=1, le=10_000, title="Batch size")
+    batch_size: int = Field(default=10, ge=1, le=10_000, title="Batch size")
     """Samples of one step of SGD; other methods take all."""
-    momentum: float = Field(0.9, ge=0, lt=1, title="Momentum μ")
+    momentum: float = Field(default=0.9, ge=0, lt=1, title="Momentum μ")
     """Fraction μ of the last step that momentum keeps."""
-    num_test: int = Field(20, ge=1, le=2000, title="Test points")
+    num_test: int = Field(default=20, ge=1, le=2000, title="Test points")
     """Inputs that are not trained on; a whole curve for the sine."""
-    num_followed: int = Field(3, ge=1, le=20, title="Followed points")
+    num_followed: int = Field(default=3, ge=1, le=20, title="Followed points")
     """Training and test points of each whose outputs are kept; for the sine all are."""
-    infinite_width: bool = Field(True, title="Infinite-width prediction")
+    infinite_width: bool = Field(default=True, title="Infinite-width prediction")
     """Add the prediction of infinite width, where it is known: linear outputs, not with Adam."""
     training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=0.01, num_records=20)
 

@@ -26,28 +26,28 @@ class EarlyDataSpec(SpecPart):
     }
 
     name: Literal["gaussian", "rademacher", "uniform", "cifar2", "mnist", "fashion-mnist"] = Field(
-        "gaussian",
+        default="gaussian",
         title="Inputs",
         description="x = Σ^(1/2) z with independent entries of z: N(0, 1), ±1, or uniform; or a pair of image classes. "
         "Not your data: the theory needs a known law.",
     )
-    num_samples: int = Field(5000, ge=2, le=200_000, title="Training points n")
+    num_samples: int = Field(default=5000, ge=2, le=200_000, title="Training points n")
     """Number n of training inputs."""
-    num_test: int = Field(1000, ge=10, le=20_000, title="Test points")
+    num_test: int = Field(default=1000, ge=10, le=20_000, title="Test points")
     """Number of test inputs."""
-    input_dim: int = Field(50, ge=2, le=10_000, title="Input dimension d")
+    input_dim: int = Field(default=50, ge=2, le=10_000, title="Input dimension d")
     """Dimension d of the inputs, where d is not swept."""
     spectrum: tuple[Annotated[float, Field(gt=0, le=1e6)], ...] = Field(
-        (1.0,), min_length=1, max_length=64, title="Spectrum of Σ"
+        default=(1.0,), min_length=1, max_length=64, title="Spectrum of Σ"
     )
     """Relative eigenvalues of the covariance Σ, spread evenly over the d directions; Tr Σ = d."""
-    target: Literal["teacher", "norm", "sign", "linear"] = Field("teacher", title="Target y")
+    target: Literal["teacher", "norm", "sign", "linear"] = Field(default="teacher", title="Target y")
     """What y is: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise."""
-    teacher_width: Annotated[int, CountsNeurons()] = Field(5, ge=1, le=1000, title="Width of the teacher")
+    teacher_width: Annotated[int, CountsNeurons()] = Field(default=5, ge=1, le=1000, title="Width of the teacher")
     """Hidden neurons of the teacher network."""
-    noise: float = Field(0.0, ge=0, le=100, title="Noise of the linear target")
+    noise: float = Field(default=0.0, ge=0, le=100, title="Noise of the linear target")
     """Standard deviation of what is added to u·x/√d."""
-    classes: tuple[int, ...] = Field((0, 1), min_length=2, max_length=2, title="Two classes")
+    classes: tuple[int, ...] = Field(default=(0, 1), min_length=2, max_length=2, title="Two classes")
     """Which two classes, by their numbers."""
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     source: Literal["shipped", "full"] = OPTIONS["source"].field()
@@ -87,19 +87,19 @@ class EarlyNetworkSpec(SpecPart):
         "filter_exponent": ("convnet-1d",),
     }
 
-    kind: Literal["fully-connected", "convnet", "convnet-1d"] = Field("fully-connected", title="Architecture")
+    kind: Literal["fully-connected", "convnet", "convnet-1d"] = Field(default="fully-connected", title="Architecture")
     """Convolutions have circular padding and a flat readout; in one dimension there is one of them."""
-    depth: int = Field(1, ge=1, le=8, title="Hidden layers L")
+    depth: int = Field(default=1, ge=1, le=8, title="Hidden layers L")
     """Number L of hidden layers."""
     activations: Annotated[tuple[ActivationName, ...], Once] = Field(
-        ("erf",), min_length=1, max_length=5, title="Activations φ"
+        default=("erf",), min_length=1, max_length=5, title="Activations φ"
     )
     """Nonlinearities φ to compare."""
-    start: Literal["symmetric", "subtracted"] = Field("symmetric", title="Start at 0")
+    start: Literal["symmetric", "subtracted"] = Field(default="symmetric", title="Start at 0")
     """Two equal halves of opposite sign (more layers: two equal networks), or f − f(w₀)."""
-    kernel_size: int = Field(3, ge=1, le=8, title="Filter size")
+    kernel_size: int = Field(default=3, ge=1, le=8, title="Filter size")
     """Pixels along each side of a filter."""
-    filter_exponent: float = Field(0.75, ge=0, le=1, title="Filter exponent")
+    filter_exponent: float = Field(default=0.75, ge=0, le=1, title="Filter exponent")
     """The filter has d to this power entries; Prop. 4.1 needs more than ½."""
 
     @property
@@ -138,17 +138,19 @@ class EarlyNetworkSpec(SpecPart):
 class EarlyTrainingSpec(SpecPart):
     """Descent of network and linear model on (1/2n) Σ (f − y)², with the same rates."""
 
-    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field("auto", title="Learning rate η")
+    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field(
+        default="auto", title="Learning rate η"
+    )
     """Step size η; auto: a tenth of the largest rate at which the linear model does not diverge."""
-    rate_hidden: float = Field(1.0, ge=0, le=1e6, title="Factor of hidden layers")
+    rate_hidden: float = Field(default=1.0, ge=0, le=1e6, title="Factor of hidden layers")
     """Hidden layers are trained at η times this; 0 keeps them."""
-    rate_output: float = Field(1.0, ge=0, le=1e6, title="Factor of the output layer")
+    rate_output: float = Field(default=1.0, ge=0, le=1e6, title="Factor of the output layer")
     """The output layer is trained at η times this; 0 keeps it."""
-    batch_size: int = Field(0, ge=0, le=200_000, title="Batch size")
+    batch_size: int = Field(default=0, ge=0, le=200_000, title="Batch size")
     """Samples per step, drawn anew each epoch; 0: all of them."""
-    max_steps: int = Field(300, ge=0, le=1_000_000, title="Steps")
+    max_steps: int = Field(default=300, ge=0, le=1_000_000, title="Steps")
     """Steps of descent; 0 to compare kernels only."""
-    num_records: int = Field(40, ge=2, le=200, title="Records")
+    num_records: int = Field(default=40, ge=2, le=200, title="Records")
     """Steps, logarithmically spaced, at which values are kept."""
 
     @model_validator(mode="after")
@@ -175,23 +177,23 @@ class EarlyTimeSpec(SeededSpec):
     dataset: EarlyDataSpec = EarlyDataSpec()
     network: EarlyNetworkSpec = EarlyNetworkSpec()
     training: EarlyTrainingSpec = EarlyTrainingSpec()
-    swept: Literal["width", "input_dim"] = Field("width", title="Swept")
+    swept: Literal["width", "input_dim"] = Field(default="width", title="Swept")
     """What the values are: widths m, or dimensions d of the inputs."""
-    values: Annotated[tuple[Width, ...], Ascending] = Field((256,), min_length=1, max_length=16, title="Values")
+    values: Annotated[tuple[Width, ...], Ascending] = Field(default=(256,), min_length=1, max_length=16, title="Values")
     """Widths m (channels), or dimensions d."""
-    width: Width = Field(256, title="Width m")
+    width: Width = Field(default=256, title="Width m")
     """Width m at the smallest dimension."""
-    width_exponent: float = Field(1.5, ge=0, le=4, title="Width exponent")
+    width_exponent: float = Field(default=1.5, ge=0, le=4, title="Width exponent")
     """m grows like d to this power: at a fixed width the kernel's own noise, √(d/m), grows with d."""
-    num_seeds: int = Field(1, ge=1, le=20, title="Seeds")
+    num_seeds: int = Field(default=1, ge=1, le=20, title="Seeds")
     """Independent initializations w₀ for each point."""
-    seed: int = Field(0, ge=0, le=2**31 - 1, title="First seed")
+    seed: int = Field(default=0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
-    draws: Literal["network", "network and data"] = Field("network", title="Seeds draw")
+    draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
     """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
-    kernel_samples: int = Field(0, ge=0, le=20_000, title="Inputs of the kernel")
+    kernel_samples: int = Field(default=0, ge=0, le=20_000, title="Inputs of the kernel")
     """On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all."""
-    infinite_width: bool = Field(False, title="Infinite-width kernel")
+    infinite_width: bool = Field(default=False, title="Infinite-width kernel")
     """Compare the infinite-width kernel, not that at w₀."""
 
     @model_validator(mode="after")

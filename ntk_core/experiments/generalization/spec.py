@@ -32,20 +32,20 @@ class GeneralizationSpec(SweepSpec):
     architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", initial_output="subtracted", use_bias=False)
     widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 1000, 5000))
     richness: Annotated[tuple[Annotated[float, Field(ge=0, le=0.5)], ...], Ascending] = Field(
-        (0.0, 0.5), min_length=1, max_length=8, title="Richness ρ"
+        default=(0.0, 0.5), min_length=1, max_length=8, title="Richness ρ"
     )
     """Factors m^(−ρ) in front of f, each at every width: lazy at 0, rich at 0.5."""
     samples: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_ROWS)], ...], Ascending] = Field(
-        (), max_length=16, title="Learning curve, n"
+        default=(), max_length=16, title="Learning curve, n"
     )
     """Numbers n of training points, each at every width, for learning curves; those of the data when empty."""
     num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent networks, with data of their own, for each point.")
     draws: Literal["network", "network and data"] = SweepSpec.field("draws", "network and data")
-    num_test: int = Field(1000, ge=1, le=10_000, title="Test points")
+    num_test: int = Field(default=1000, ge=1, le=10_000, title="Test points")
     """Points that nobody trains on; fewer where the data have no more."""
-    ridge: float = Field(0.0, ge=0, le=1000, title="Ridge λ")
+    ridge: float = Field(default=0.0, ge=0, le=1000, title="Ridge λ")
     """What is added to the diagonal of every kernel that is inverted: λ times its mean."""
-    infinite_width: bool = Field(True, title="Infinite-width kernel")
+    infinite_width: bool = Field(default=True, title="Infinite-width kernel")
     """Regression with K_∞ too, where it is known."""
     training: TrainingSpec = TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=10)
 

@@ -30,7 +30,7 @@ from ntk_core.hessians import (
     ball_sups_in_turn,
     bottleneck_block_norm,
     hessian_block_norms,
-    hessian_norms,
+    hessian_norm,
     layer_quantities,
     nonlinear_output_parts,
     shallow_hessian_blocks,
@@ -133,7 +133,7 @@ def _measured(
     """Norms at the first inputs, bounds and closed forms there, and the kernel over all ``seen``, of one seed."""
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
-    found = hessian_norms(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most)
+    found = hessian_norm(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most, batched=True)
     parts, converged = None, bool(np.all(found.converged))
     if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)

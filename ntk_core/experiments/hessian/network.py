@@ -30,26 +30,28 @@ class ComparedNetwork(ArchitectureSpec):
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {**ArchitectureSpec.relevant, "narrow_width": CONVOLUTIONAL}
 
     # As in every architecture, but for what stands first here: tanh, without biases, deep enough for a bottleneck.
-    depth: int = Field(2, ge=1, le=16, title="Hidden layers L")
+    depth: int = Field(default=2, ge=1, le=16, title="Hidden layers L")
     """Number L of hidden layers."""
-    activation: ActivationName = Field("tanh", title="Activation σ")
+    activation: ActivationName = Field(default="tanh", title="Activation σ")
     """Nonlinearity σ of the hidden layers; ReLU and leaky ReLU have their Hessian almost everywhere."""
-    use_bias: bool = Field(False, title="Biases b")
+    use_bias: bool = Field(default=False, title="Biases b")
     """Biases b in the hidden layers."""
 
-    output: OutputName = Field("linear", title="Output φ")
+    output: OutputName = Field(default="linear", title="Output φ")
     """Output nonlinearity φ."""
     relative_width: float = Field(
-        1.0,
+        default=1.0,
         gt=0,
         le=1,
         title="Width of its wide layers, in m",
         description="Neurons, or channels, of the wide layers as a share of m. A channel costs much more than a "
         "neuron: 1/12 of them take about as long.",
     )
-    narrow_width: Annotated[int, CountsNeurons()] = Field(0, ge=0, le=10_000_000, title="Width of the second layer")
+    narrow_width: Annotated[int, CountsNeurons()] = Field(
+        default=0, ge=0, le=10_000_000, title="Width of the second layer"
+    )
     """Channels or neurons of the second hidden layer at every m: a bottleneck; 0: as wide as the rest."""
-    input: Literal["data", "one"] = Field("data", title="Input")
+    input: Literal["data", "one"] = Field(default="data", title="Input")
     """The data; or the single scalar x = 1, on which some Hessians are known in closed form."""
 
     @model_validator(mode="after")

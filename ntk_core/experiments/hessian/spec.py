@@ -28,51 +28,51 @@ class HessianSpec(SweepSpec):
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
-    widths: tuple[Width, ...] = Field((100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
+    widths: tuple[Width, ...] = Field(default=(100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
     """Widths m of the wide hidden layers; or what is swept in their place."""
-    swept: Literal["width", "num_tokens"] = Field("width", title="Swept")
+    swept: Literal["width", "num_tokens"] = Field(default="width", title="Swept")
     """What the widths are: of the networks; or the number T of tokens of every sequence, at one width."""
-    fixed_width: Width = Field(16, title="Width m at every length")
+    fixed_width: Width = Field(default=16, title="Width m at every length")
     """Width m of the networks where the number of tokens is swept."""
-    num_seeds: int = Field(10, ge=1, le=500, title="Seeds")
+    num_seeds: int = Field(default=10, ge=1, le=500, title="Seeds")
     """Independent initializations w₀ per width."""
 
     networks: tuple[ComparedNetwork, ...] = Field(
-        templates("fully-connected", "fully-connected-swish", "bottleneck", "convnet", "resnet", "densenet"),
+        default=templates("fully-connected", "fully-connected-swish", "bottleneck", "convnet", "resnet", "densenet"),
         min_length=1,
         max_length=12,
         title="Networks",
         json_schema_extra={"each": "Network"},
     )
     """Networks to compare."""
-    num_inputs: int = Field(2, ge=1, le=32, title="Inputs")
+    num_inputs: int = Field(default=2, ge=1, le=32, title="Inputs")
     """Training inputs whose Hessian is measured; ‖H‖ is their mean."""
-    output_index: int = Field(0, ge=0, le=19, title="Output a")
+    output_index: int = Field(default=0, ge=0, le=19, title="Output a")
     """Output a whose Hessian is measured, counted from 0."""
 
-    num_trained: int = Field(3, ge=0, le=100, title="Seeds trained")
+    num_trained: int = Field(default=3, ge=0, le=100, title="Seeds trained")
     """How many of the seeds are trained too, for ΔK of the same networks; 0 for none."""
     bounds: bool = Field(
-        True,
+        default=True,
         title="Bounds",
         description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, linear output); the "
         "lower bound with a nonlinear output.",
     )
     vector: bool = Field(
-        False,
+        default=False,
         title="All outputs together",
         description="The norm of the Hessian of all outputs at once, a tensor, beside that of output a "
         "(Zhu, Liu & Belkin 2022, App. C).",
     )
-    blocks: bool = Field(True, title="Blocks")
+    blocks: bool = Field(default=True, title="Blocks")
     """Norms of the layer × layer blocks of the Hessian of the first seed."""
-    shares: bool = Field(False, title="Shares of the kernel")
+    shares: bool = Field(default=False, title="Shares of the kernel")
     """How much of K(x, x) each trained layer has."""
-    radii: tuple[Radius, ...] = Field((), max_length=12, title="Radii R")
+    radii: tuple[Radius, ...] = Field(default=(), max_length=12, title="Radii R")
     """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none."""
-    num_starts: int = Field(2, ge=1, le=20, title="Starts")
+    num_starts: int = Field(default=2, ge=1, le=20, title="Starts")
     """Ascents, and random directions, in each ball."""
-    num_ball_seeds: int = Field(3, ge=1, le=100, title="Seeds with balls")
+    num_ball_seeds: int = Field(default=3, ge=1, le=100, title="Seeds with balls")
     """How many of the seeds are searched in their balls."""
     training: TrainingSpec = TrainingSpec(loss_threshold=0.1, max_steps=1000, num_records=10)
 

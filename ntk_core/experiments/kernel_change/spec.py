@@ -30,26 +30,26 @@ class KernelChangeSpec(SweepSpec):
 
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()
-    swept: Literal["width", "bottleneck_width"] = Field("width", title="Swept")
+    swept: Literal["width", "bottleneck_width"] = Field(default="width", title="Swept")
     """What the widths are: of all hidden layers, or of the bottleneck alone."""
-    hidden_width: Width = Field(1000, title="Width m of the other layers")
+    hidden_width: Width = Field(default=1000, title="Width m of the other layers")
     """Width m of the layers around a swept bottleneck."""
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        ("linear", "softmax", "swish"), min_length=1, max_length=4, title="Outputs φ"
+        default=("linear", "softmax", "swish"), min_length=1, max_length=4, title="Outputs φ"
     )
     """Output nonlinearities φ to compare."""
-    measured: Literal["training", "velocity", "both"] = Field("training", title="Measured")
+    measured: Literal["training", "velocity", "both"] = Field(default="training", title="Measured")
     """ΔK in training; or the kernel velocity at w₀, which needs no training; or both."""
-    ball_radius: float = Field(0.0, ge=0, le=1000, title="Radius R of the ball")
+    ball_radius: float = Field(default=0.0, ge=0, le=1000, title="Radius R of the ball")
     """Look for the largest ΔK within distance R of w₀; 0 to leave it out."""
     training: TrainingSpec = TrainingSpec()
-    probes: int = Field(0, ge=0, le=1000, title="Random vectors")
+    probes: int = Field(default=0, ge=0, le=1000, title="Random vectors")
     """Estimate ΔK by so many random vectors, with a standard error, for thousands of points; 0: exact."""
 
-    keep_kernels: bool = Field(False, title="Keep kernels")
+    keep_kernels: bool = Field(default=False, title="Keep kernels")
     """Keep the kernel of the first seed before and after training, to draw it; it must fit into memory."""
 
-    infinite_width: bool = Field(False, title="Infinite-width kernel")
+    infinite_width: bool = Field(default=False, title="Infinite-width kernel")
     """Measure the distance of K(w₀) to the kernel K_∞ of infinite width (linear output); both must fit into memory."""
 
     @model_validator(mode="after")

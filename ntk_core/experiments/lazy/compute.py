@@ -14,9 +14,9 @@ from ntk_core.data import Dataset
 from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.hessians import hessian_norms
+from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
-from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, Scaled, Subtracted, merge
+from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted, merge
 from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, in_turn
@@ -54,7 +54,7 @@ def _run(
     words = f"width {width:,}, {place}: {output} output, {start} start, seed {seed}"
     yield 0.0, f"{words}, Hessian"
     hidden = build_network(spec.architecture, width, data.num_outputs, output)
-    net = Scaled(_STARTS[start](hidden), scale * width**-richness)
+    net = ScaledNetwork(_STARTS[start](hidden), scale * width**-richness)
     params = net.init(initial_key(seed, width), data.input_shape)
     found = laziness(net, params, data)
     yield 0.3, f"{words}, first kernel"
@@ -109,7 +109,7 @@ def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
         x = jnp.asarray(data.x[chosen])
         off = np.abs(np.asarray(net.apply(params, x), np.float64)[:, label] - data.y[chosen, label])
         square = np.einsum("iiaa->ia", np.asarray(empirical_ntk(net, params, x), np.float64))[:, label]
-        norms = hessian_norms(net, params, x, label)
+        norms = hessian_norm(net, params, x, label, batched=True)
         found.append(np.stack([off * norms.value / square, off, norms.value, square]))
         converged = converged and bool(norms.converged.all())
     kappa, residual, hessian, square = np.concatenate(found, axis=1).mean(axis=1).tolist()

@@ -34,20 +34,20 @@ class LazySpec(TrainedSweep):
         "widths", (100, 300, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
     )
     scales: Annotated[tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...], Ascending] = Field(
-        (1.0, 3.0, 9.0, 27.0), min_length=1, max_length=12, title="Scales α"
+        default=(1.0, 3.0, 9.0, 27.0), min_length=1, max_length=12, title="Scales α"
     )
     """Factors α in front of f, each at the smallest width."""
     richness: Annotated[tuple[Annotated[float, Field(gt=0, le=0.5)], ...], Ascending] = Field(
-        (), max_length=8, title="Richness ρ"
+        default=(), max_length=8, title="Richness ρ"
     )
     """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5; beside ρ = 0, the widths at scale 1."""
     num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
     starts: Annotated[tuple[StartName, ...], Once] = Field(
-        ("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
+        default=("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
     )
     """random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies."""
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        ("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
+        default=("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
     )
     """Output nonlinearities φ to compare, each trained with the square loss of φ(α f)."""
     training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)

@@ -127,7 +127,7 @@ COLUMNS = (
 )
 
 
-class RateResult(ResultValue):
+class LearningRateResult(ResultValue):
     """Everything a ``learning_rate`` run gave: how models ended at c = η β λ_max(K(w₀)) / n, and max L / L₀.
 
     Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; docs/math/learning-rate.md.

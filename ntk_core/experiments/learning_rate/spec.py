@@ -33,27 +33,27 @@ class LearningRateSpec(SweepSpec):
     widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 300, 1000, 3000, 10_000))
     num_seeds: int = SweepSpec.field("num_seeds", 3)
     rates: Annotated[tuple[Annotated[float, Field(gt=0, le=100)], ...], Ascending] = Field(
-        (0.5, 1.0, 1.5, 1.8, 2.2, 2.5, 3.0, 3.5, 3.8, 4.2, 5.0, 6.0),
+        default=(0.5, 1.0, 1.5, 1.8, 2.2, 2.5, 3.0, 3.5, 3.8, 4.2, 5.0, 6.0),
         min_length=1,
         max_length=32,
         title="Learning rates c = η/η₀",
     )
     """Learning rates η in units of η₀ = n/(β λ_max(K(w₀))), c = η/η₀: the linear model diverges above 2."""
     models: Annotated[tuple[ModelName, ...], Once] = Field(
-        ("linear", "quadratic", "network"), min_length=1, max_length=3, title="Models"
+        default=("linear", "quadratic", "network"), min_length=1, max_length=3, title="Models"
     )
     """The linear model, the quadratic model, and the network itself, from the same w₀."""
-    output: OutputName = Field("linear", title="Output φ")
+    output: OutputName = Field(default="linear", title="Output φ")
     """Output nonlinearity φ; cross-entropy for softmax, the square loss of φ(f) otherwise."""
-    method: Literal["gradient-descent", "sgd"] = Field("gradient-descent", title="Method")
+    method: Literal["gradient-descent", "sgd"] = Field(default="gradient-descent", title="Method")
     """All samples in each step, or batches that are drawn anew each epoch."""
-    batch_size: int = Field(5, ge=1, le=10_000, title="Batch size")
+    batch_size: int = Field(default=5, ge=1, le=10_000, title="Batch size")
     """Samples per step."""
-    loss_threshold: float = Field(0.001, gt=0, le=10, title="Loss threshold")
+    loss_threshold: float = Field(default=0.001, gt=0, le=10, title="Loss threshold")
     """Training stops when the mean loss falls below it."""
-    max_steps: int = Field(300, ge=1, le=100_000, title="Maximum steps")
+    max_steps: int = Field(default=300, ge=1, le=100_000, title="Maximum steps")
     """Runs that need more are stopped and marked."""
-    keep_paths: bool = Field(False, title="Follow along training")
+    keep_paths: bool = Field(default=False, title="Follow along training")
     """Keep loss, curvature, distance and kernel change along the runs of the first seed."""
 
     @model_validator(mode="after")

@@ -29,11 +29,11 @@ class OptimizationSpec(TrainedSweep):
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 1000, 10_000))
     num_seeds: int = TrainedSweep.field("num_seeds", 2)
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        ("leaky_softplus", "swish", "softmax"), min_length=1, max_length=4, title="Outputs φ"
+        default=("leaky_softplus", "swish", "softmax"), min_length=1, max_length=4, title="Outputs φ"
     )
     """Output nonlinearities φ to compare, each trained with the square loss of φ(f)."""
     rates: Annotated[tuple[Annotated[float, Field(gt=0, le=1e6)], ...], Ascending] = Field(
-        (2.0, 20.0, 60.0), min_length=1, max_length=6, title="Learning rates (×η)"
+        default=(2.0, 20.0, 60.0), min_length=1, max_length=6, title="Learning rates (×η)"
     )
     """Multiples of the learning rate η, each trained; with η auto, 2 is small as the theorem means it."""
     training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=1e-3, num_records=24)

@@ -29,19 +29,19 @@ class OwnModelSpec(SweepSpec):
     }  # fmt: skip
 
     experiment: Literal["own_model"] = "own_model"
-    file: str = Field("model.py", pattern=r"^[^/\\\x00-\x1f]{1,200}\.py$", title="File")
+    file: str = Field(default="model.py", pattern=r"^[^/\\\x00-\x1f]{1,200}\.py$", title="File")
     """Name of the file, without its folder."""
-    function: str = Field("model", pattern=r"^[^\W\d]\w{0,99}$", title="Name in the file")
+    function: str = Field(default="model", pattern=r"^[^\W\d]\w{0,99}$", title="Name in the file")
     """The function of (width, key), or the one model."""
-    sha256: str = Field("0" * 64, pattern="^[0-9a-f]{64}$", title="SHA-256 of the file")
+    sha256: str = Field(default="0" * 64, pattern="^[0-9a-f]{64}$", title="SHA-256 of the file")
     """Of its bytes as they were run."""
     dataset: DatasetSpec = DatasetSpec(num_samples=40)
     widths: tuple[Width, ...] = SweepSpec.field("widths", (1,), "Widths m, one model each.")
     num_seeds: int = SweepSpec.field("num_seeds", 3)
-    loss: Literal["square", "cross-entropy"] = Field("square", title="Loss")
+    loss: Literal["square", "cross-entropy"] = Field(default="square", title="Loss")
     """Mean of ½‖f − y‖², or cross-entropy on softmax(f)."""
     training: TrainingSpec = TrainingSpec(max_steps=1000, num_records=10)
-    num_inputs: int = Field(2, ge=0, le=1000, title="Inputs for ‖H‖")
+    num_inputs: int = Field(default=2, ge=0, le=1000, title="Inputs for ‖H‖")
     """How many inputs ‖H‖ is averaged over; 0 for none."""
 
     def command(self) -> tuple[str, ...]:

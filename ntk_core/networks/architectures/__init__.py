@@ -36,7 +36,7 @@ from ntk_core.networks.architectures._numbered import (
     ResNet,
 )
 from ntk_core.networks.architectures._pre_activations import PreActivations
-from ntk_core.networks.architectures._scaled import Scaled
+from ntk_core.networks.architectures._scaled import ScaledNetwork
 from ntk_core.networks.architectures._stack import Chain, Stack
 from ntk_core.networks.architectures._transformer import Attention, Transformer
 from ntk_core.networks.architectures._width_mesh import num_parts, width_mesh

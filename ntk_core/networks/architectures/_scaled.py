@@ -12,7 +12,7 @@ from ntk_core.networks.architectures._network import Call, Network, NetworkParam
 
 
 @dataclass(frozen=True)
-class Scaled(Network):
+class ScaledNetwork(Network):
     """F = φ(α f) with the parameters of ``net``: of α f the kernel is α² K and the Hessian α H.
 
     Source: Chizat, Oyallon & Bach 2019, §1.
@@ -46,7 +46,7 @@ class Scaled(Network):
         return self.net.layers
 
     def with_output(self, output: str) -> Network:
-        return Scaled(self.net.with_output(output), self.scale)
+        return ScaledNetwork(self.net.with_output(output), self.scale)
 
     def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
         return self.net.init(key, input_shape)

@@ -20,7 +20,7 @@ def width_mesh(num_devices: int | None = None) -> Mesh:
 
     >>> import ntk_core
     >>> net = ntk_core.FullyConnected(width=64)
-    >>> with jax.set_mesh(ntk_core.width_mesh(1)):
+    >>> with jax.set_mesh(ntk_core.networks.width_mesh(1)):
     ...     params = net.init(jax.random.key(0), (10,))
 
     Raises:

@@ -91,9 +91,9 @@ class ConvolutionBlock(_Weights):
     """A convolution of images (height, width, channels); ``stride`` keeps every so many positions."""
 
     kind: Literal["convolution"] = "convolution"
-    kernel_size: int = Field(3, ge=1, le=32)
+    kernel_size: int = Field(default=3, ge=1, le=32)
     padding: Literal["circular", "zero"] = "circular"
-    stride: int = Field(1, ge=1, le=8)
+    stride: int = Field(default=1, ge=1, le=8)
 
 
 class TokenDenseBlock(_Weights):
@@ -145,7 +145,7 @@ class AveragePoolBlock(_Block):
     """Means over windows of size × size positions, without overlap."""
 
     kind: Literal["average-pool"] = "average-pool"
-    size: int = Field(2, ge=2, le=32)
+    size: int = Field(default=2, ge=2, le=32)
 
 
 class GlobalAverageBlock(_Block):
@@ -203,7 +203,7 @@ class AttentionBlock(_Block):
     kind: Literal["attention"] = "attention"
     num_heads: BlockWidth = 1
     head_dim: BlockWidth = "m"
-    score_exponent: float = Field(0.5, ge=0, le=1)
+    score_exponent: float = Field(default=0.5, ge=0, le=1)
     causal: bool = False
 
     @model_validator(mode="after")

@@ -17,4 +17,4 @@ from ntk_core.networks.graphs._shapes import (
     shared_graph,
     unequal_graph,
 )
-from ntk_core.networks.graphs._verdict import Reason, Verdict, verdict
+from ntk_core.networks.graphs._verdict import Reason, Verdict, graph_verdict

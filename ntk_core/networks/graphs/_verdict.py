@@ -48,7 +48,7 @@ class Verdict:
         return self.outcome in ("wide", "wide but for a few")
 
 
-def verdict(
+def graph_verdict(
     graph: Graph, width: int, input_shape: tuple[int, ...], *, output: str = "linear", num_outputs: int = 1
 ) -> Verdict:
     """Whether ‖H‖ = O(m^(-1/2)) up to logarithms is promised as the width m grows, with the in-degrees at ``width``.

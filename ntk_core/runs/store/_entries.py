@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from ntk_core.runs._parse import InvalidSpec, digest, parse_spec
+from ntk_core.runs._parse import InvalidSpec, parse_spec, spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, Provenance, Value
@@ -73,7 +73,7 @@ def intact_spec(run: str, text: str) -> Spec | None:
         spec = parse_spec(text)
     except InvalidSpec:
         spec = None
-    if spec is None or digest(spec) != run:
+    if spec is None or spec_digest(spec) != run:
         warn(f"spec {run[:16]}")
         return None
     return spec

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from ntk_core.runs._parse import digest
+from ntk_core.runs._parse import spec_digest
 from ntk_core.runs.store._entries import intact_spec
 from ntk_core.runs.store._tables import JOBS, RUNS
 
@@ -44,7 +44,7 @@ class UnfinishedJob:
     @property
     def digest(self) -> str:
         """Digest of the spec, which names the job."""
-        return digest(self.spec)
+        return spec_digest(self.spec)
 
     @property
     def visitor(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ntk_core.runs._parse import canonical_json, digest
+from ntk_core.runs._parse import canonical_json, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._values import PointValue
 from ntk_core.runs.store._entries import POINT, intact, sha, swept_words
@@ -26,7 +26,7 @@ def lock(connection: sa.Connection, run: str) -> None:
 
 def insert_run(connection: sa.Connection, spec: Spec, *, imported: bool = False) -> None:
     """Insert a row for this spec, unless it has one; a damaged one is repaired."""
-    text, run, now = canonical_json(spec), digest(spec), time.time()
+    text, run, now = canonical_json(spec), spec_digest(spec), time.time()
     facts = {"experiment": spec.experiment, "swept": swept_words(spec)[:200], "private": spec.is_private, "spec": text}
     begun = {"schema_version": SCHEMA_VERSION, "status": "started", "num_points": 0, "imported": imported}
     begun |= {

@@ -13,7 +13,7 @@ from typing import IO, Any, NoReturn
 from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._parse import InvalidSpec, digest, parse_spec
+from ntk_core.runs._parse import InvalidSpec, parse_spec, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION
 from ntk_core.runs._table import Result
 from ntk_core.runs.store._entries import partial_result, sha
@@ -120,7 +120,7 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file", max_bytes: 
             left_aside += [f"line {number}: {problem}"] if len(left_aside) < MAX_NAMED else []
             continue
         store.import_result(result)
-        good[digest(result.spec)] = None
+        good[spec_digest(result.spec)] = None
     if not good and not num_left_aside:
         raise InvalidInput(field, "an empty file", "a file of runs, as an export writes it")
     return Imported(tuple(good), tuple(left_aside), num_left_aside)

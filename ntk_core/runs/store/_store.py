@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._parse import digest
+from ntk_core.runs._parse import spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import PointValue
@@ -256,7 +256,7 @@ class Store:
         if result is not None:
             self.save_result(result)
             return
-        change = sa.update(RUNS).where(RUNS.c.digest == digest(spec), RUNS.c.status != "completed")
+        change = sa.update(RUNS).where(RUNS.c.digest == spec_digest(spec), RUNS.c.status != "completed")
         self._database.do(lambda connection: connection.execute(change.values(status="stopped", busy_until=0.0)))
 
     def close(self) -> None:
@@ -264,7 +264,7 @@ class Store:
         self._database.close()
 
     def _save(self, result: Result, *, imported: bool) -> None:
-        run = digest(result.spec)
+        run = spec_digest(result.spec)
         text = ending_of(result).model_dump_json()
 
         def save(connection: sa.Connection) -> None:
@@ -303,7 +303,7 @@ class StoredPoints:
     """The finished points of one run in a :class:`Store`."""
 
     def __init__(self, store: Store, spec: Spec):
-        self._store, self._spec, self._run = store, spec, digest(spec)
+        self._store, self._spec, self._run = store, spec, spec_digest(spec)
         store._database.do(self._begin)
 
     def finished(self) -> dict[str, PointValue]:

@@ -22,7 +22,7 @@ from ntk_core.networks.compositions import (
     parse_composition,
 )
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import canonical_json, digest, parse_spec
+from ntk_core.runs import canonical_json, parse_spec, spec_digest
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 DENSE, TANH = {"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}
@@ -192,7 +192,7 @@ def test_a_spec_with_own_layers_has_a_canonical_text_and_nothing_that_they_do_no
     assert again == spec
     assert "depth" not in canonical_json(spec)
     other = with_settings(spec, {"architecture.composition": str(composition_examples()["bottleneck"])})
-    assert digest(other) != digest(spec)
+    assert spec_digest(other) != spec_digest(spec)
     with pytest.raises(InvalidSpec, match=r"architecture.depth"):
         with_settings(spec, {"architecture.depth": 3})
 

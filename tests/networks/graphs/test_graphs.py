@@ -15,11 +15,11 @@ from ntk_core.networks.graphs import (
     dense_graph,
     example_graphs,
     graph_data,
+    graph_verdict,
     in_degrees,
     parse_graph,
     residual_graph,
     unequal_graph,
-    verdict,
 )
 
 EXAMPLES = example_graphs()
@@ -33,7 +33,7 @@ def chain(*names, **settings):
 
 
 def test_graphs_do_not_start_jax():
-    code = "import sys, ntk_core.networks.graphs, ntk_core; ntk_core.example_graphs(); sys.exit('jax' in sys.modules)"
+    code = "import sys, ntk_core; ntk_core.graphs.example_graphs(); sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -147,25 +147,25 @@ def test_a_shared_group_has_one_kernel_size_and_no_second_unknown_stretch_is_mas
     ],
 )
 def test_verdicts_are_those_of_the_theorems_and_of_appendix_f(name, outcome):
-    assert verdict(EXAMPLES[name], 100, SHAPE).outcome == outcome
-    assert verdict(EXAMPLES[name], 100, SHAPE, output="softmax").outcome == "nonlinear output"
+    assert graph_verdict(EXAMPLES[name], 100, SHAPE).outcome == outcome
+    assert graph_verdict(EXAMPLES[name], 100, SHAPE, output="softmax").outcome == "nonlinear output"
 
 
 def test_verdicts_name_the_group_its_in_degree_and_the_cause():
-    harmful = verdict(EXAMPLES["bottleneck-layer"], 100, (3,))
+    harmful = graph_verdict(EXAMPLES["bottleneck-layer"], 100, (3,))
     assert not harmful.becomes_linear
     words = "All 100 neurons of group c have in-degree 2 (from b) at every width: not wide."
     assert [(reason.group, reason.words) for reason in harmful.reasons] == [("c", words)]
-    few = verdict(EXAMPLES["few-bottleneck-neurons"], 100, (3,))
+    few = graph_verdict(EXAMPLES["few-bottleneck-neurons"], 100, (3,))
     assert few.becomes_linear
     assert few.reasons[0].words == (
         "The 2 neurons of group few have in-degree 1 (from one): a vanishing share of what wide neurons see."
     )
-    assert "m^1 to m^1.5: a polynomial ratio" in verdict(EXAMPLES["unequal"], 100, (3,)).reasons[0].words
+    assert "m^1 to m^1.5: a polynomial ratio" in graph_verdict(EXAMPLES["unequal"], 100, (3,)).reasons[0].words
 
 
 def test_an_output_of_fixed_in_degree_is_narrow():
-    found = verdict(chain("a", "b", b={"size": 5}), 100, (3,))
+    found = graph_verdict(chain("a", "b", b={"size": 5}), 100, (3,))
     assert (found.outcome, found.reasons[0].group) == ("not wide", "output")
     assert found.reasons[0].words == "The one neuron of the output has in-degree 5 (from b) at every width: not wide."
 
@@ -176,7 +176,7 @@ def test_few_narrow_neurons_become_harmful_where_nothing_wide_lies_beside_them()
         Edge(*pair.split()) for pair in ("input a", "input one", "one few", "a b", "b output", "few c", "c output")
     ]
     graph = Graph((Group("a"), Group("one", 1), Group("few", 2), Group("b"), Group("c")), tuple(edges))
-    assert verdict(graph, 100, (3,)).outcome == "not wide"
+    assert graph_verdict(graph, 100, (3,)).outcome == "not wide"
 
 
 def test_a_fixed_skip_hands_a_narrow_group_on():
@@ -184,11 +184,11 @@ def test_a_fixed_skip_hands_a_narrow_group_on():
     edges = [Edge(*pair.split()) for pair in ("input a", "a n", "n c", "a d", "d output")]
     groups = (Group("a"), Group("n", 2), Group("c"), Group("d"))
     graph = Graph(groups, (*edges, Edge("c", "d", kind="skip")))
-    found = verdict(graph, 100, (3,))
+    found = graph_verdict(graph, 100, (3,))
     assert found.outcome == "not wide"
     assert {reason.group for reason in found.reasons} <= set(names)
 
 
 def test_verdicts_count_at_the_width_that_was_asked_for():
-    found = verdict(dense_graph(3, 0.5), 64, (10,))
+    found = graph_verdict(dense_graph(3, 0.5), 64, (10,))
     assert (found.min_in_degree, found.max_in_degree) == (37, 101)

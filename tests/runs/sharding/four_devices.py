@@ -25,7 +25,7 @@ from ntk_core.settings.grammar import with_settings
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)
 
-FOUR = ntk_core.width_mesh()
+FOUR = ntk_core.networks.width_mesh()
 WIDTH, SAMPLES, STEPS = 256, 6, 5
 NET = ntk_core.FullyConnected(width=WIDTH, depth=2, num_outputs=2, activation="tanh", use_bias=True)
 LOSS = Loss("linear")

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, _store
 from tests.runs.store.made_runs import point, result, spec
 
@@ -28,11 +28,11 @@ def kept(store: Store) -> set[int]:
 def test_the_run_used_longest_ago_goes_first(full, num_bytes_of_a_run):
     for number in range(1000, 1003):
         full.save_result(result(spec=spec(number)))
-    assert full.result(digest(spec(1000))) is not None  # reading is using
+    assert full.result(spec_digest(spec(1000))) is not None  # reading is using
     full.save_result(result(spec=spec(1003)))
     assert kept(full) == {1000, 1002, 1003}
-    assert full.result(digest(spec(1001))) is None
-    assert full.points_of(digest(spec(1001))) == {}
+    assert full.result(spec_digest(spec(1001))) is None
+    assert full.points_of(spec_digest(spec(1001))) == {}
     assert full.num_bytes() == 3 * num_bytes_of_a_run
     full.save_result(result(spec=spec(1004)))
     assert kept(full) == {1000, 1003, 1004}
@@ -82,7 +82,7 @@ def test_a_file_that_was_full_shrinks(tmp_path):
     store.close()
     before = (tmp_path / "results.sqlite").stat().st_size
     for number in range(3):
-        store.delete(digest(spec(number)))
+        store.delete(spec_digest(spec(number)))
     store.close()
     assert (tmp_path / "results.sqlite").stat().st_size < before / 10
 
@@ -91,10 +91,10 @@ def test_looking_again_and_again_writes_once_a_minute(store, monkeypatch):
     store.save_result(result())
     first = store.runs().runs[0].used
     for _ in range(3):
-        store.result(digest(result().spec))
+        store.result(spec_digest(result().spec))
     assert store.runs().runs[0].used == first
     monkeypatch.setattr(time, "time", lambda: first + 61)
-    store.result(digest(result().spec))
+    store.result(spec_digest(result().spec))
     assert store.runs().runs[0].used == first + 61
 
 

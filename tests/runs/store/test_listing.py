@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, ExperimentSpec, digest
+from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
 from ntk_core.runs.store import Mark
 from ntk_core.runs.store._rows import insert_run
 from tests.runs.store.made_runs import SPEC, point, result, spec
@@ -24,7 +24,7 @@ def test_the_runs_used_last_come_first_with_all_that_a_list_shows(store):
     first, second = store.runs().runs
     assert (first.spec, first.status, first.num_points, first.swept) == (SPEC, "completed", 2, "2 widths, 10 to 20")
     assert (second.status, second.num_points, second.private, second.imported) == ("started", 0, False, False)
-    assert first.digest == digest(SPEC)
+    assert first.digest == spec_digest(SPEC)
     assert first.num_bytes + second.num_bytes == store.num_bytes()
     assert abs(first.created - time.time()) < 60
 
@@ -36,7 +36,7 @@ def test_runs_are_filtered_by_experiment_status_and_words(store):
     assert {run.experiment for run in store.runs(experiment="dag").runs} == {"dag"}
     assert seeds(store.runs(status="cancelled")) == [77]
     assert seeds(store.runs(text='"seed":77')) == [77]
-    assert seeds(store.runs(text=digest(SPEC)[:12].upper())) == [0]
+    assert seeds(store.runs(text=spec_digest(SPEC)[:12].upper())) == [0]
     assert store.runs(text="GAUSSIAN seed").total == 2
     assert store.runs(text="gaussian nowhere").total == 0
 
@@ -55,8 +55,8 @@ def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatc
     assert set(seeds(store.runs())) == {0, 77}
     assert seeds(store.runs(visible=())) == [0]
     assert store.runs(visible=()).total == 1
-    assert set(seeds(store.runs(visible={digest(spec(77))}))) == {0, 77}
-    assert set(seeds(store.runs(visible={digest(SPEC)}))) == {0}
+    assert set(seeds(store.runs(visible={spec_digest(spec(77))}))) == {0, 77}
+    assert set(seeds(store.runs(visible={spec_digest(SPEC)}))) == {0}
 
 
 def test_a_list_of_two_thousand_runs_comes_page_by_page_at_once(store):
@@ -80,15 +80,15 @@ def test_a_list_of_two_thousand_runs_comes_page_by_page_at_once(store):
 def test_what_is_written_on_a_run_is_found_and_goes_with_it(store):
     for each in (SPEC, spec(77)):
         store.save_result(result(spec=each))
-    run, mark = digest(spec(77)), Mark("odd one", "for Monday", favorite=True)
-    store.write_mark(digest(SPEC), Mark(note="x"))
+    run, mark = spec_digest(spec(77)), Mark("odd one", "for Monday", favorite=True)
+    store.write_mark(spec_digest(SPEC), Mark(note="x"))
     store.write_mark(run, Mark("first"))
     store.write_mark(run, mark)
-    assert store.marks() == {run: mark, digest(SPEC): Mark(note="x")}
+    assert store.marks() == {run: mark, spec_digest(SPEC): Mark(note="x")}
     assert seeds(store.runs(text="MONDAY odd", marked=store.marks())) == [77]
     assert seeds(store.runs(marked=store.marks(), only_favorites=True)) == [77]
     assert store.runs(only_favorites=True).total == 0
-    store.write_mark(digest(SPEC), Mark())
+    store.write_mark(spec_digest(SPEC), Mark())
     store.delete(run)
     assert store.marks() == {}
     store.write_mark("gone", mark)

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
 from tests.runs.store.made_runs import ROOT, SPEC, point, result, spec
 
@@ -69,5 +69,5 @@ def test_processes_that_write_the_same_runs_and_evict_each_others_keep_within_th
     for run in rows:  # what is there is whole
         found = one.result(run.digest)
         assert found is not None
-        assert (found.spec, found.status, digest(found.spec)) == (run.spec, "completed", run.digest)
+        assert (found.spec, found.status, spec_digest(found.spec)) == (run.spec, "completed", run.digest)
     one.close()

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, _run_file, read_runs, run_line, write_runs
 from ntk_core.runs.store._entries import sha
 from tests.runs.store.made_runs import SPEC, point, result, spec
@@ -38,14 +38,14 @@ def test_exported_runs_come_back_as_they_were(store, other):
     store.points(spec(2)).save("width=20", point(20))
     store.save_spec(spec(3))  # without a point there is nothing to write
     file = io.BytesIO()
-    assert write_runs(store, [digest(spec(number)) for number in (0, 1, 2, 3, 4)], file) == 3
+    assert write_runs(store, [spec_digest(spec(number)) for number in (0, 1, 2, 3, 4)], file) == 3
     file.seek(0)
     back = read_runs(other, file)
-    assert (back.digests, back.num_left_aside) == (tuple(digest(spec(number)) for number in (0, 1, 2)), 0)
-    assert other.result(digest(SPEC)) == result()
-    assert other.result(digest(spec(1))) == result("cancelled", spec=spec(1))
-    assert other.points_of(digest(spec(2))) == {"width=20": point(20)}
-    assert other.result(digest(spec(2))).status == "cancelled"
+    assert (back.digests, back.num_left_aside) == (tuple(spec_digest(spec(number)) for number in (0, 1, 2)), 0)
+    assert other.result(spec_digest(SPEC)) == result()
+    assert other.result(spec_digest(spec(1))) == result("cancelled", spec=spec(1))
+    assert other.points_of(spec_digest(spec(2))) == {"width=20": point(20)}
+    assert other.result(spec_digest(spec(2))).status == "cancelled"
     assert {run.imported for run in other.runs().runs} == {True}
     assert {run.imported for run in store.runs().runs} == {False}
 
@@ -53,7 +53,7 @@ def test_exported_runs_come_back_as_they_were(store, other):
 def test_what_is_here_already_stays(other):
     other.points(SPEC).save("width=10", point(10, change=0.125))
     read_runs(other, io.BytesIO(b"".join(LINES)))
-    assert other.points_of(digest(SPEC)) == {"width=10": point(10, change=0.125), "width=20": point(20)}
+    assert other.points_of(spec_digest(SPEC)) == {"width=10": point(10, change=0.125), "width=20": point(20)}
     assert {(run.status, run.imported) for run in other.runs().runs} == {("completed", True), ("cancelled", True)}
     read_runs(other, io.BytesIO(b"".join(LINES)))
     assert other.runs().total == 2
@@ -62,7 +62,7 @@ def test_what_is_here_already_stays(other):
 def test_a_damaged_line_costs_no_other_run(other):
     damaged = LINES[0].replace(b"0.5", b"0.6", 1)
     back = read_runs(other, io.BytesIO(damaged + b"\n" + LINES[1] + LINES[0][:200]))
-    assert back.digests == (digest(spec(9)),)
+    assert back.digests == (spec_digest(spec(9)),)
     assert back.num_left_aside == 2
     assert back.left_aside[0] == "line 1: damaged; its SHA-256 does not match"
     assert back.left_aside[1] == "line 4: damaged; it is no JSON"
@@ -92,7 +92,7 @@ FORGERIES = {
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=list(FORGERIES))
 def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
     back = read_runs(other, io.BytesIO(LINES[1] + signed(LINES[0], **forgery(json.loads(LINES[0])))))
-    assert (back.digests, back.num_left_aside) == ((digest(spec(9)),), 1)
+    assert (back.digests, back.num_left_aside) == ((spec_digest(spec(9)),), 1)
     (sentence,) = back.left_aside
     assert sentence.startswith("line 2: ")
     assert len(sentence) < 120
@@ -102,7 +102,7 @@ def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
 def test_other_settings_give_another_run(other):
     data = json.loads(LINES[0])
     back = read_runs(other, io.BytesIO(signed(LINES[0], spec={**data["spec"], "seed": 5})))
-    assert back.digests == (digest(spec(5)),)
+    assert back.digests == (spec_digest(spec(5)),)
 
 
 @pytest.mark.parametrize(
@@ -128,14 +128,14 @@ def test_a_file_that_is_no_file_of_runs_is_refused_in_one_sentence(other, conten
 @pytest.mark.parametrize("line", [b"[" * 100_000, b"[]", b"3", b"NaN", b"9" * 5000, b"null", b"\xff", b'{"a": NaN}'])
 def test_lines_that_are_no_runs_are_named(other, line):
     back = read_runs(other, io.BytesIO(LINES[0] + line + b"\n" + LINES[1]))
-    assert back.digests == (digest(SPEC), digest(spec(9)))
+    assert back.digests == (spec_digest(SPEC), spec_digest(spec(9)))
     assert back.left_aside[0].startswith("line 2: ")
 
 
 def test_a_line_that_is_too_long_is_skipped_without_reading_it_whole(other, monkeypatch):
     monkeypatch.setattr(_run_file, "MAX_LINE_BYTES", len(LINES[0]))
     back = read_runs(other, io.BytesIO(LINES[0] + b"x" * 300_000 + b"\n" + LINES[1]))
-    assert back.digests == (digest(SPEC), digest(spec(9)))
+    assert back.digests == (spec_digest(SPEC), spec_digest(spec(9)))
     assert "longer than" in back.left_aside[0]
 
 

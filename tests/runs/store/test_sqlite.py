@@ -17,7 +17,7 @@ import pytest
 
 from ntk_core.environment import data_directory
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, _database
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
@@ -90,7 +90,7 @@ def test_empty_file_becomes_a_store(file):
     with contextlib.closing(Store(file)) as store:
         store.save_result(result())
     with contextlib.closing(Store(file)) as store:
-        assert store.result(digest(SPEC)) == result()
+        assert store.result(spec_digest(SPEC)) == result()
 
 
 def test_damaged_file_in_use_is_set_aside(file, caplog):
@@ -117,7 +117,7 @@ def test_server_shares_its_file_with_commands(file):
     first.lock_for_server()
     first.lock_for_server()
     second.save_result(result())
-    assert first.result(digest(SPEC)) == result()
+    assert first.result(spec_digest(SPEC)) == result()
     first.close()
     second.lock_for_server()
     second.close()
@@ -129,11 +129,13 @@ def test_a_text_that_is_no_utf_8_is_set_aside_alone(file):
     store.save_result(result(spec=spec(7)))
     with sqlite3.connect(file) as connection:
         damage = "UPDATE {} SET {} = CAST(? AS TEXT) WHERE digest = ?"
-        connection.execute(damage.format("lab_points", "json") + " AND key = 'width=10'", (b"\xff\xfe", digest(SPEC)))
-        connection.execute(damage.format("lab_runs", "ending"), (b"\xff\xfe", digest(spec(7))))
+        connection.execute(
+            damage.format("lab_points", "json") + " AND key = 'width=10'", (b"\xff\xfe", spec_digest(SPEC))
+        )
+        connection.execute(damage.format("lab_runs", "ending"), (b"\xff\xfe", spec_digest(spec(7))))
     connection.close()
-    assert store.result(digest(SPEC)) is None
-    assert store.result(digest(spec(7))) is None
+    assert store.result(spec_digest(SPEC)) is None
+    assert store.result(spec_digest(spec(7))) is None
     assert [run.status for run in store.runs().runs] == ["started", "started"]
     assert store.points(SPEC).finished() == {"width=20": point(20)}
     store.close()
@@ -167,7 +169,7 @@ def test_a_url_opens_the_same_store_as_a_path(file):
     store, other = Store(file), Store(f"sqlite:///{file}")
     store.save_spec(SPEC)
     assert other.location == store.location
-    assert other.spec(digest(SPEC)) == SPEC
+    assert other.spec(spec_digest(SPEC)) == SPEC
     store.close()
     other.close()
 
@@ -227,7 +229,7 @@ def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
         try:
             store = Store(file, busy_timeout_s=1.0)
             store.save_result(result(spec=spec(9)))
-            found = store.result(digest(spec(9)))
+            found = store.result(spec_digest(spec(9)))
             store.runs()
             store.points(spec(1)).finished()
             store.close()
@@ -247,7 +249,7 @@ def test_a_header_that_sqlite_refuses_at_every_open_is_damage(file, at, value):
     file.write_bytes(data[:at] + bytes([value]) + data[at + 1 :])
     store = Store(file)
     store.save_result(result())
-    assert store.result(digest(SPEC)) == result()
+    assert store.result(spec_digest(SPEC)) == result()
     store.close()
     assert len(list(file.parent.glob("*.damaged-*"))) >= 1
 

@@ -9,7 +9,7 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
 from tests.runs.store.made_runs import ROOT, SPEC, point, result
 
@@ -58,19 +58,19 @@ def test_one_flipped_digit_is_noticed(store, change):
 
 
 def test_a_result_is_found_by_its_digest(store):
-    assert store.result(digest(SPEC)) is None
+    assert store.result(spec_digest(SPEC)) is None
     store.save_result(result())
-    assert store.result(digest(SPEC)) == result()
-    assert store.spec(digest(SPEC)[:16]) == SPEC
+    assert store.result(spec_digest(SPEC)) == result()
+    assert store.spec(spec_digest(SPEC)[:16]) == SPEC
     assert store.points(SPEC).finished() == {"width=10": point(10), "width=20": point(20)}
 
 
 def test_a_completed_result_is_not_replaced_by_a_cancelled_one(store):
     store.save_result(result("cancelled"))
-    assert store.result(digest(SPEC)) == result("cancelled")
+    assert store.result(spec_digest(SPEC)) == result("cancelled")
     store.save_result(result("completed"))
     store.save_result(result("cancelled"))
-    assert store.result(digest(SPEC)) == result("completed")
+    assert store.result(spec_digest(SPEC)) == result("completed")
     assert [run.status for run in store.runs().runs] == ["completed"]
 
 
@@ -86,18 +86,18 @@ def test_a_completed_result_is_not_replaced_by_a_cancelled_one(store):
 def test_damaged_result_is_none_until_it_is_replaced(store, change, damage):
     store.save_result(result())
     change(damage)
-    assert store.result(digest(SPEC)) is None
+    assert store.result(spec_digest(SPEC)) is None
     assert [run.status for run in store.runs().runs] == ["started"]
     store.save_result(result("cancelled"))
-    assert store.result(digest(SPEC)).status == "cancelled"
+    assert store.result(spec_digest(SPEC)).status == "cancelled"
     store.save_result(result())
-    assert store.result(digest(SPEC)) == result()
+    assert store.result(spec_digest(SPEC)) == result()
 
 
 def test_a_damaged_point_costs_only_itself_when_its_result_is_computed_again(store, change):
     store.save_result(result())
     change("UPDATE lab_points SET json = '{}' WHERE key = 'width=10'")
-    assert store.result(digest(SPEC)) is None
+    assert store.result(spec_digest(SPEC)) is None
     assert store.points(SPEC).finished() == {"width=20": point(20)}
 
 
@@ -105,10 +105,10 @@ def test_a_damaged_point_costs_only_itself_when_its_result_is_computed_again(sto
 def test_a_damaged_spec_is_left_aside_and_repaired_with_its_points(store, change, text):
     store.points(SPEC).save("width=10", point(10))
     change("UPDATE lab_runs SET spec = :text", text=text)
-    assert store.spec(digest(SPEC)) is None
+    assert store.spec(spec_digest(SPEC)) is None
     assert [run.spec for run in store.runs().runs] == [None]
     assert store.points(SPEC).finished() == {"width=10": point(10)}
-    assert store.spec(digest(SPEC)) == SPEC
+    assert store.spec(spec_digest(SPEC)) == SPEC
 
 
 def test_runs_of_an_older_version_are_only_listed(store, change):
@@ -135,16 +135,16 @@ def test_a_short_prefix_finds_all_digests_that_begin_so(store):
     specs = [KernelChangeSpec(widths=(width,)) for width in range(1, 40)]
     for each in specs:
         store.save_spec(each)
-    first = digest(SPEC)[:1]
-    assert set(store.find(first)) == {digest(each) for each in specs if digest(each).startswith(first)}
+    first = spec_digest(SPEC)[:1]
+    assert set(store.find(first)) == {spec_digest(each) for each in specs if spec_digest(each).startswith(first)}
     assert store.find("") == store.find("xyz") == store.find("a" * 65) == ()
 
 
 def test_a_deleted_run_is_gone_with_its_points(store):
     store.points(SPEC).save("width=10", point(10))
     store.save_result(result())
-    store.delete(digest(SPEC))
-    assert store.spec(digest(SPEC)) is None
+    store.delete(spec_digest(SPEC))
+    assert store.spec(spec_digest(SPEC)) is None
     assert store.num_bytes() == 0
     assert store.points(SPEC).finished() == {}
 
@@ -152,9 +152,9 @@ def test_a_deleted_run_is_gone_with_its_points(store):
 def test_a_run_that_is_deleted_while_it_is_computed_keeps_what_it_finishes_then(store):
     points = store.points(SPEC)
     points.save("width=10", point(10))
-    store.delete(digest(SPEC))
+    store.delete(spec_digest(SPEC))
     points.save("width=20", point(20))
-    assert store.spec(digest(SPEC)) == SPEC
+    assert store.spec(spec_digest(SPEC)) == SPEC
     assert points.finished() == {"width=20": point(20)}
 
 
@@ -183,7 +183,7 @@ def test_the_environment_names_the_store(location, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_STORE", location)
     first, second = Store(), Store(location)
     first.save_spec(SPEC)
-    assert second.spec(digest(SPEC)) == SPEC
+    assert second.spec(spec_digest(SPEC)) == SPEC
     assert first.location == second.location
     first.close()
     second.close()

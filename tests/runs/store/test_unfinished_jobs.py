@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import digest
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, UnfinishedJob, _jobs
 from tests.runs.store.made_runs import ROOT, SPEC, result, spec
 
@@ -33,7 +33,7 @@ def job(seed: int, submitted_s: float = 1.0, **changes) -> UnfinishedJob:
 
 def test_jobs_are_claimed_in_order_until_they_end(store, location):
     store.write_jobs([job(1, 2.0), job(2, 3.0), job(3, 1.0)])
-    store.write_jobs([job(1, 2.0, running=True, spent_s=5.0)], ended=[digest(spec(2))])
+    store.write_jobs([job(1, 2.0, running=True, spent_s=5.0)], ended=[spec_digest(spec(2))])
     store.close()
     later = Store(location)
     assert later.claim_jobs() == (job(3, 1.0), job(1, 2.0, running=True, spent_s=5.0))
@@ -60,37 +60,37 @@ def test_live_server_of_a_shared_database_keeps_its_jobs(postgres, monkeypatch):
     assert store.claim_jobs() == ()
     monkeypatch.setattr(_jobs, "SILENT_S", -1.0)
     assert store.claim_jobs() == (job(1),)
-    store.delete(digest(spec(1)))
+    store.delete(spec_digest(spec(1)))
     store.close()
 
 
 def test_asked_end_is_seen_by_the_server(store):
     store.write_jobs([job(1), job(2)])
-    store.end_job(digest(spec(2)))
+    store.end_job(spec_digest(spec(2)))
     store.write_jobs([job(2, running=True)])
-    assert store.jobs_to_end() == {digest(spec(2))}
+    assert store.jobs_to_end() == {spec_digest(spec(2))}
     assert [each.ending for each in store.unfinished_jobs()] == [False, True]
-    store.write_jobs([], ended=[digest(spec(2))])
+    store.write_jobs([], ended=[spec_digest(spec(2))])
     assert store.jobs_to_end() == frozenset()
 
 
 def test_job_with_a_damaged_spec_is_skipped(store, change):
     store.write_jobs([job(1), job(2)])
-    change("UPDATE lab_runs SET spec = '{}' WHERE digest = :run", run=digest(spec(1)))
+    change("UPDATE lab_runs SET spec = '{}' WHERE digest = :run", run=spec_digest(spec(1)))
     assert store.claim_jobs() == (job(2),)
 
 
 def test_deleted_run_has_no_job(store):
     store.save_result(result())
     store.write_jobs([UnfinishedJob(SPEC, "ann", 1.0)])
-    store.delete(digest(SPEC))
+    store.delete(spec_digest(SPEC))
     assert store.unfinished_jobs() == ()
 
 
 def test_list_of_jobs_names_no_owner(monkeypatch):
     shown = json.dumps(job(1).as_json())
     assert "ann" not in shown
-    assert digest(spec(1)) in shown
+    assert spec_digest(spec(1)) in shown
     assert '"seed": 1' in shown
     assert job(1).visitor == replace(job(2), submitted_s=2.0).visitor != replace(job(1), owner="bob").visitor
     monkeypatch.setattr(type(SPEC), "is_private", property(lambda self: True))

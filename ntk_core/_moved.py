@@ -1,0 +1,53 @@
+"""Names of version 0.2 that have moved or changed, for one release."""
+
+from collections.abc import Callable
+from typing import Any
+
+_NEW = {
+    "digest": "experiments.spec_digest",
+    "summary": "experiments.run_summary",
+    "EarlyResult": "experiments.EarlyTimeResult",
+    "RateResult": "experiments.LearningRateResult",
+    "Scaled": "networks.ScaledNetwork",
+    "verdict": "graphs.graph_verdict",
+    "hessian_norms": "hessian_norm, which takes a batch of inputs",
+    "ball_sups": "ball_sup, which takes several radii",
+}
+_MOVED = {
+    "dynamics": ("ClosedForm", "kernel_velocity", "one_sample_catapult"),
+    "early_time": ("LinearModel", "activation_constants", "deep_features", "two_layer_features"),
+    "experiments": (
+        *("ArchitectureSpec", "ArchitecturesResult", "ArchitecturesSpec", "ComparedNetwork", "DAGResult", "DAGSpec"),
+        *("DatasetSpec", "DepthWidthResult", "DepthWidthSpec", "DynamicsResult", "DynamicsSpec", "EarlyTimeSpec"),
+        *("GeneralizationResult", "GeneralizationSpec", "HessianResult", "HessianSpec", "KernelChangeResult"),
+        *("KernelChangeSpec", "LazyResult", "LazySpec", "LearningRateSpec", "OptimizationResult", "OptimizationSpec"),
+        *("TrainingSpec", "canonical_json", "parse_spec", "with_settings"),
+    ),
+    "graphs": (
+        *("Edge", "Graph", "Group", "composition_examples", "example_graphs", "graph_data", "parse_composition"),
+        "parse_graph",
+    ),
+    "hessians": (
+        *("bottleneck_block_norm", "hessian_block_norms", "nonlinear_output_hessian", "path_sup"),
+        *("shallow_hessian_blocks", "smallest_eigenvalue_in_ball", "vector_hessian_norm"),
+    ),
+    "kernels": ("alignment", "gradient_norm_bound", "kernel_distance", "least_distance"),
+    "networks": (
+        *("Composed", "Layer", "Mirrored", "PreActivations", "Subtracted", "subtract_initial_output", "width_mesh"),
+    ),
+}
+MOVED = _NEW | {name: f"{place}.{name}" for place, names in _MOVED.items() for name in names}
+
+
+def checked(found: Callable[[str], Any]) -> Callable[[str], Any]:
+    """``found``, the lookup of names, with an error that states the new name of a moved one.
+
+    The error is an ``ImportError``: ``from ntk_core import name`` hides the words of an ``AttributeError``.
+    """
+
+    def named(name: str) -> Any:
+        if name in MOVED:
+            raise ImportError(f"ntk_core.{name} is now ntk_core.{MOVED[name]}")
+        return found(name)
+
+    return named

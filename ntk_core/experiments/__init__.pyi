@@ -1,0 +1,43 @@
+from ._compute import compute as compute
+from ._compute import preset as preset
+from ._specs import ArchitectureSpec as ArchitectureSpec
+from ._specs import DatasetSpec as DatasetSpec
+from ._specs import ExperimentSpec as ExperimentSpec
+from ._specs import Preset as Preset
+from ._specs import ResultValue as ResultValue
+from ._specs import TrainingSpec as TrainingSpec
+from ._specs import canonical_json as canonical_json
+from ._specs import estimate as estimate
+from ._specs import parse_spec as parse_spec
+from ._specs import presets as presets
+from ._specs import run as run
+from ._specs import run_summary as run_summary
+from ._specs import spec_digest as spec_digest
+from ._specs import with_settings as with_settings
+from .architectures.result import ArchitecturesResult as ArchitecturesResult
+from .architectures.spec import ArchitecturesSpec as ArchitecturesSpec
+from .dag.result import DAGResult as DAGResult
+from .dag.spec import DAGSpec as DAGSpec
+from .depth_width.result import DepthWidthResult as DepthWidthResult
+from .depth_width.spec import DepthWidthSpec as DepthWidthSpec
+from .dynamics.result import DynamicsResult as DynamicsResult
+from .dynamics.spec import DynamicsSpec as DynamicsSpec
+from .early_time.result import EarlyTimeResult as EarlyTimeResult
+from .early_time.spec import EarlyTimeSpec as EarlyTimeSpec
+from .generalization.result import GeneralizationResult as GeneralizationResult
+from .generalization.spec import GeneralizationSpec as GeneralizationSpec
+from .hessian.network import ComparedNetwork as ComparedNetwork
+from .hessian.result import HessianResult as HessianResult
+from .hessian.spec import HessianSpec as HessianSpec
+from .kernel_change.result import KernelChangeResult as KernelChangeResult
+from .kernel_change.spec import KernelChangeSpec as KernelChangeSpec
+from .lazy.result import LazyResult as LazyResult
+from .lazy.spec import LazySpec as LazySpec
+from .learning_rate.result import LearningRateResult as LearningRateResult
+from .learning_rate.spec import LearningRateSpec as LearningRateSpec
+from .optimization.result import OptimizationResult as OptimizationResult
+from .optimization.spec import OptimizationSpec as OptimizationSpec
+
+EXPERIMENTS: tuple[str, ...]
+KEPT: tuple[str, ...]
+__all__: list[str]

@@ -1,0 +1,186 @@
+"""``compute``: a spec or a preset, to its result; with types for every experiment."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, overload
+
+from ntk_core.errors import RunFailed
+from ntk_core.experiments._preset_names import (
+    ArchitecturesPreset,
+    DAGPreset,
+    DepthWidthPreset,
+    DynamicsPreset,
+    EarlyTimePreset,
+    GeneralizationPreset,
+    HessianPreset,
+    KernelChangePreset,
+    LazyPreset,
+    LearningRatePreset,
+    OptimizationPreset,
+)
+from ntk_core.experiments.architectures.result import ArchitecturesResult
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.experiments.dag.result import DAGResult
+from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.experiments.depth_width.result import DepthWidthResult
+from ntk_core.experiments.depth_width.spec import DepthWidthSpec
+from ntk_core.experiments.dynamics.result import DynamicsResult
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.early_time.result import EarlyTimeResult
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.experiments.generalization.result import GeneralizationResult
+from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.hessian.result import HessianResult
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.lazy.result import LazyResult
+from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.experiments.learning_rate.result import LearningRateResult
+from ntk_core.experiments.learning_rate.spec import LearningRateSpec
+from ntk_core.experiments.optimization.result import OptimizationResult
+from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.runs import Points, Preset, ResultValue, Spec, run, spec_from, with_terminal_bar
+from ntk_core.runs import preset as _preset
+from ntk_core.runs.events import Ended
+from ntk_core.settings.grammar import with_settings
+
+
+@overload
+def preset(name: KernelChangePreset) -> Preset[KernelChangeSpec]: ...
+@overload
+def preset(name: ArchitecturesPreset) -> Preset[ArchitecturesSpec]: ...
+@overload
+def preset(name: HessianPreset) -> Preset[HessianSpec]: ...
+@overload
+def preset(name: DynamicsPreset) -> Preset[DynamicsSpec]: ...
+@overload
+def preset(name: OptimizationPreset) -> Preset[OptimizationSpec]: ...
+@overload
+def preset(name: LazyPreset) -> Preset[LazySpec]: ...
+@overload
+def preset(name: DepthWidthPreset) -> Preset[DepthWidthSpec]: ...
+@overload
+def preset(name: DAGPreset) -> Preset[DAGSpec]: ...
+@overload
+def preset(name: EarlyTimePreset) -> Preset[EarlyTimeSpec]: ...
+@overload
+def preset(name: LearningRatePreset) -> Preset[LearningRateSpec]: ...
+@overload
+def preset(name: GeneralizationPreset) -> Preset[GeneralizationSpec]: ...
+@overload
+def preset(name: str) -> Preset[Spec]: ...
+def preset(name: str) -> Preset[Any]:
+    """Name → the preset of a paper's figure, with its claim, its source and its specs.
+
+    >>> preset("liu-fig1-left").spec.experiment
+    'kernel_change'
+
+    Raises:
+        InvalidInput: for an unknown name.
+
+    Source: our choice; each :class:`Preset` names that of its figure.
+    """
+    return _preset(name, "name")
+
+
+@overload
+def compute(
+    spec: KernelChangeSpec | Preset[KernelChangeSpec] | KernelChangePreset,
+    *,
+    points: Points | None = None,
+    **settings: Any,
+) -> KernelChangeResult: ...
+@overload
+def compute(
+    spec: ArchitecturesSpec | Preset[ArchitecturesSpec] | ArchitecturesPreset,
+    *,
+    points: Points | None = None,
+    **settings: Any,
+) -> ArchitecturesResult: ...
+@overload
+def compute(
+    spec: HessianSpec | Preset[HessianSpec] | HessianPreset, *, points: Points | None = None, **settings: Any
+) -> HessianResult: ...
+@overload
+def compute(
+    spec: DynamicsSpec | Preset[DynamicsSpec] | DynamicsPreset, *, points: Points | None = None, **settings: Any
+) -> DynamicsResult: ...
+@overload
+def compute(
+    spec: OptimizationSpec | Preset[OptimizationSpec] | OptimizationPreset,
+    *,
+    points: Points | None = None,
+    **settings: Any,
+) -> OptimizationResult: ...
+@overload
+def compute(
+    spec: LazySpec | Preset[LazySpec] | LazyPreset, *, points: Points | None = None, **settings: Any
+) -> LazyResult: ...
+@overload
+def compute(
+    spec: DepthWidthSpec | Preset[DepthWidthSpec] | DepthWidthPreset, *, points: Points | None = None, **settings: Any
+) -> DepthWidthResult: ...
+@overload
+def compute(
+    spec: DAGSpec | Preset[DAGSpec] | DAGPreset, *, points: Points | None = None, **settings: Any
+) -> DAGResult: ...
+@overload
+def compute(
+    spec: EarlyTimeSpec | Preset[EarlyTimeSpec] | EarlyTimePreset, *, points: Points | None = None, **settings: Any
+) -> EarlyTimeResult: ...
+@overload
+def compute(
+    spec: LearningRateSpec | Preset[LearningRateSpec] | LearningRatePreset,
+    *,
+    points: Points | None = None,
+    **settings: Any,
+) -> LearningRateResult: ...
+@overload
+def compute(
+    spec: GeneralizationSpec | Preset[GeneralizationSpec] | GeneralizationPreset,
+    *,
+    points: Points | None = None,
+    **settings: Any,
+) -> GeneralizationResult: ...
+@overload
+def compute(
+    spec: Spec | Preset[Spec] | Mapping[str, Any] | str, *, points: Points | None = None, **settings: Any
+) -> ResultValue: ...
+def compute(
+    spec: Spec | Preset[Any] | Mapping[str, Any] | str, *, points: Points | None = None, **settings: Any
+) -> Any:
+    """Spec or preset, settings → result: run it to its end, with a bar on a terminal or in a notebook.
+
+    >>> result = compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 5})
+    >>> [point.width for point in result.points]
+    [4, 8]
+
+    Args:
+        spec: a spec such as ``KernelChangeSpec()``, a preset or its name, or a mapping as JSON gives it.
+        points: keeps finished points, as for ``run``.
+        settings: replaced in the spec; those of a group as a mapping, ``training={"learning_rate": 0.5}``.
+
+    Raises:
+        InvalidSpec: for an unknown setting or a value that is not allowed.
+        RunFailed: when a point fails; its ``result`` has the finished points.
+        InvalidInput, TooLarge: as ``run``.
+
+    Source: our choice, docs/decisions/0001-specs-and-events.md.
+    """
+    changed = with_settings(spec_from(spec), dict(_dotted(settings)))
+    ended = Ended(status="failed", reason="no result")
+    for event in with_terminal_bar(run(changed, points=points)):
+        if isinstance(event, Ended):
+            ended = event
+    if ended.result is None or ended.status != "completed":
+        raise RunFailed(ended.reason, ended.result)
+    return ended.result
+
+
+def _dotted(settings: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested mappings as dotted names: ``{"training": {"max_steps": 5}}`` as ``training.max_steps``."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _dotted(value, f"{outer}{name}.")
+        else:
+            yield f"{outer}{name}", value

@@ -1,0 +1,35 @@
+"""Groups of settings and functions that all experiments share."""
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import (
+    ExperimentSpec,
+    Preset,
+    ResultValue,
+    canonical_json,
+    estimate,
+    parse_spec,
+    presets,
+    run,
+    run_summary,
+    spec_digest,
+)
+from ntk_core.settings.grammar import with_settings
+
+__all__ = (
+    "ArchitectureSpec",
+    "DatasetSpec",
+    "ExperimentSpec",
+    "Preset",
+    "ResultValue",
+    "TrainingSpec",
+    "canonical_json",
+    "estimate",
+    "parse_spec",
+    "presets",
+    "run",
+    "run_summary",
+    "spec_digest",
+    "with_settings",
+)

@@ -1,0 +1,79 @@
+"""One input or a batch, one seed or several."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import accepted, accepted_input, checked_array
+
+
+class Rows(NamedTuple):
+    """A model with inputs and parameters.
+
+    Attributes:
+        net: the model, with outputs (n, C).
+        seeds: parameters of every seed.
+        inputs: inputs without a batch axis.
+        num_outputs: C.
+        lead: shape of what is measured: (), (n,), (num_seeds,) or (num_seeds, n).
+    """
+
+    net: Any
+    seeds: list[Any]
+    inputs: list[Any]
+    num_outputs: int
+    lead: tuple[int, ...]
+
+
+def accepted_rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
+    """Inputs one by one, and the parameters of every seed; a list is one tree where a function accepts it as such.
+
+    Raises:
+        InvalidInput: for what does not fit, and where ``x`` fits in both ways and ``batched`` is None.
+    """
+    if not isinstance(params, list):
+        return _rows(net, params, x, batched)
+    refused = None
+    if not isinstance(net, Network):
+        try:
+            return _rows(net, params, x, batched)
+        except InvalidInput as error:
+            refused = error
+    if not params:
+        raise refused or InvalidInput("params", "nothing", "at least one")
+    try:
+        found = _rows(net, params[0], x, batched)
+    except InvalidInput as error:
+        raise refused or error from None
+    return found._replace(seeds=params, lead=(len(params), *found.lead))
+
+
+def _rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
+    reasons, readings = [], []
+    for is_batch in (False, True) if batched is None else (batched,):
+        try:
+            readings.append(_read(net, params, x, is_batch))
+        except InvalidInput as error:
+            reasons.append(error)
+        if readings and np.ndim(x) < 2:  # scalars are inputs only where nothing else fits
+            break
+    if not readings:
+        raise reasons[0]
+    if len(readings) == 2:
+        shape = np.shape(x)
+        given = f"shape {shape}, which fits as one input and as {shape[0]} inputs"
+        raise InvalidInput("x", given, "batched=False for one input, batched=True for a batch")
+    return readings[0]
+
+
+def _read(net: Any, params: Any, x: Any, is_batch: bool) -> Rows:
+    if not is_batch:
+        model, one, num_outputs = accepted_input(net, params, x)
+        return Rows(model, [params], [one], num_outputs, ())
+    if np.ndim(checked_array(x, "x")) and not len(x):
+        raise InvalidInput("x", "nothing", "at least one input")
+    model, inputs, num_outputs = accepted(net, params, x)
+    rows = [accepted_input(model, params, row).x for row in np.asarray(inputs)]
+    return Rows(model, [params], rows, num_outputs, (len(rows),))

@@ -1,0 +1,81 @@
+"""``compute``: a spec or preset to its result, with settings, a bar and an error for a run that fails."""
+
+from __future__ import annotations
+
+import io
+import typing
+from typing import Any
+
+import pytest
+
+import ntk_core
+from ntk_core.errors import InvalidInput, RunFailed
+from ntk_core.experiments import KernelChangeResult, KernelChangeSpec, _preset_names
+from ntk_core.runs import EXPERIMENTS
+from ntk_core.settings.grammar import InvalidSpec
+
+SMALL: dict[str, Any] = {"widths": (4, 8), "num_seeds": 1, "outputs": ("linear",), "dataset": {"num_samples": 6}}
+QUICK: dict[str, Any] = {**SMALL, "training": {"max_steps": 2}}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_spec_preset_name_and_mapping_give_one_result():
+    preset = ntk_core.experiments.preset("liu-fig1-left")
+    found: list[Any] = [
+        ntk_core.compute(given, **QUICK) for given in ("liu-fig1-left", preset, preset.spec, preset.spec.model_dump())
+    ]
+    assert all(type(each) is KernelChangeResult for each in found)
+    assert len({each.csv() for each in found}) == 1
+    assert found[0].spec.training.max_steps == 2
+    assert found[0].spec.dataset.num_samples == 6
+    assert found[0].spec.training.learning_rate == preset.spec.training.learning_rate  # other settings of the group
+
+
+def test_result_is_that_of_run():
+    result = ntk_core.compute(KernelChangeSpec(), **QUICK)
+    *_, ended = ntk_core.run(result.spec)
+    assert ended.result.csv() == result.csv()
+
+
+def test_bar_is_drawn_on_a_terminal_and_removed(monkeypatch):
+    terminal, pipe = Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        monkeypatch.setattr("sys.stderr", stream)
+        ntk_core.compute("liu-fig1-left", **QUICK)
+    assert "100%" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert pipe.getvalue() == ""
+
+
+def test_unknown_presets_and_settings_are_named():
+    with pytest.raises(InvalidInput, match="liu-fig1-left"):
+        ntk_core.compute("liu-fig1-lft")
+    with pytest.raises(InvalidSpec, match="widths"):
+        ntk_core.compute("liu-fig1-left", widht=(4,))
+    with pytest.raises(InvalidSpec, match=r"training\.max_steps"):
+        ntk_core.compute("liu-fig1-left", training={"max_steps": 0})
+
+
+def test_failed_run_raises_with_its_finished_points(monkeypatch):
+    computation = EXPERIMENTS["kernel_change"].computation()
+
+    def compute(spec, data, key):
+        if key == "width=8":
+            raise MemoryError("too wide")
+        return (yield from computation.compute(spec, data, key))
+
+    failing = type(computation)(compute, computation.load, computation.fingerprint)
+    monkeypatch.setattr(type(EXPERIMENTS["kernel_change"]), "computation", lambda self: failing)
+    with pytest.raises(RunFailed, match="width 8") as caught:
+        ntk_core.compute("liu-fig1-left", **QUICK)
+    assert [point.width for point in caught.value.result.points] == [4]
+
+
+def test_typed_names_are_the_presets_of_each_experiment():
+    for experiment in EXPERIMENTS.values():
+        names = getattr(_preset_names, experiment.spec.__name__.removesuffix("Spec") + "Preset")
+        assert set(typing.get_args(names)) == {preset.name for preset in experiment.presets}
