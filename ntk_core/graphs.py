@@ -1,7 +1,16 @@
 """Networks drawn as graphs or written as compositions of layers: JSON, examples, and whether they become linear."""
 
-from ntk_core.networks.compositions import composition_examples, parse_composition
-from ntk_core.networks.graphs import Edge, Graph, Group, example_graphs, graph_data, graph_verdict, parse_graph
+from ntk_core.networks.graphs import (
+    Edge,
+    Graph,
+    Group,
+    composition_examples,
+    example_graphs,
+    graph_data,
+    graph_verdict,
+    parse_composition,
+    parse_graph,
+)
 
 __all__ = (
     "Edge",

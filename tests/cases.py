@@ -29,7 +29,7 @@ from ntk_core.networks.architectures import (
     Subtracted,
     Transformer,
 )
-from ntk_core.networks.compositions import parse_composition
+from ntk_core.networks.graphs import parse_composition
 
 
 @dataclass(frozen=True)

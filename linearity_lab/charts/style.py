@@ -14,7 +14,7 @@ from itertools import product
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dag.spec import DRAWN
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
-from ntk_core.networks.graphs import EXAMPLE_TITLES
+from ntk_core.networks.graphs import GRAPH_TITLES
 from ntk_core.networks.kinds import ARCHITECTURES, network_title
 
 GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark background
@@ -157,7 +157,7 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
 
 def graph_style(graph: str, output: str = "linear", title: str = "") -> Style:
     """The style of a graph: that of the architecture which it is, if it is one."""
-    found = title or ("your graph" if graph == DRAWN else EXAMPLE_TITLES[graph])
+    found = title or ("your graph" if graph == DRAWN else GRAPH_TITLES[graph])
     if not title and output != "linear":
         found = f"{found}, {OUTPUTS[output].title}"
     return network_style(_KIND_OF_GRAPH.get(graph, graph), output, found)

@@ -6,13 +6,13 @@ import streamlit as st
 
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.compositions import (
+from ntk_core.networks.graphs import (
     BLOCKS,
-    EXAMPLE_TITLES,
-    CompositionVerdict,
+    COMPOSITION_TITLES,
+    Verdict,
     composition_data,
     composition_examples,
-    composition_verdict,
+    graph_verdict,
     parse_composition,
     positions,
 )
@@ -32,8 +32,8 @@ def composition_editor(label: str, key: str, help: str) -> None:
     st.session_state[key] = _laid_out(held)
     st.selectbox(
         "Start from",
-        list(EXAMPLE_TITLES),
-        format_func=EXAMPLE_TITLES.__getitem__,
+        list(COMPOSITION_TITLES),
+        format_func=COMPOSITION_TITLES.__getitem__,
         index=None,
         placeholder="An example",
         key=f"{key}.example",
@@ -50,16 +50,16 @@ def composition_editor(label: str, key: str, help: str) -> None:
     if found is not None:
         words, icon, color = _LOOKS[found.outcome]
         st.badge(words, icon=icon, color=color)  # type: ignore[arg-type]
-        st.caption(plain(" ".join(found.reasons)))
+        st.caption(plain(" ".join(reason.words for reason in found.reasons)))
     num_blocks = sum(1 for _ in positions(composition.layers))
     st.caption(f"{len(composition.trained())} layers with weights, {num_blocks} in all, then the output layer.")
 
 
-def _verdict(composition: object) -> CompositionVerdict | None:
+def _verdict(composition: object) -> Verdict | None:
     """For a table, or else for images or sequences; the form says where the layers do not fit the data."""
     for shape in _INPUTS:
         try:
-            return composition_verdict(parse_composition(composition), _WIDTH, shape)
+            return graph_verdict(parse_composition(composition), _WIDTH, shape)
         except InvalidInput:
             continue
     return None

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 
-from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, example_graphs
+from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
 from ntk_core.settings.fields import changed_values, differences, settings, text_of, values_of
 
@@ -78,7 +78,7 @@ def _said(value: object) -> str:
     """A value as text; a graph by its name in the gallery."""
     if not isinstance(value, Graph):
         return text_of(value)
-    return next((EXAMPLE_TITLES[name] for name, graph in example_graphs().items() if graph == value), str(value))
+    return next((GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == value), str(value))
 
 
 def _short(text: str) -> str:

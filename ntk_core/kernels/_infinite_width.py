@@ -19,9 +19,9 @@ from jaxtyping import Float, Shaped
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.kernels._gaussian import NUM_NODES, has_closed_form, mean, pair_expectations
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
-from ntk_core.networks import compositions
+from ntk_core.networks import graphs
 from ntk_core.networks.architectures import Activation, Attention, Convolution, Dense, Layer, Network, Paired, Stack
-from ntk_core.networks.compositions import Block
+from ntk_core.networks.graphs import Block
 from ntk_core.networks.kinds import ARCHITECTURES
 
 CHECKED_ROWS, MAX_QUADRATURE_ERROR = 4, 1e-3  # our choice
@@ -157,8 +157,8 @@ def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
 def _positions(net: Stack) -> Positions:
     """Those of the first layer: all pairs of them where a pooling or a global average mixes them later."""
     blocks = net.written_out.layers
-    mixed = any(isinstance(block, compositions.AveragePoolBlock | compositions.GlobalAverageBlock) for block in blocks)
-    return Positions(net.dimensions if isinstance(blocks[0], compositions.ConvolutionBlock) else 0, mixed)
+    mixed = any(isinstance(block, graphs.AveragePoolBlock | graphs.GlobalAverageBlock) for block in blocks)
+    return Positions(net.dimensions if isinstance(blocks[0], graphs.ConvolutionBlock) else 0, mixed)
 
 
 @partial(jax.jit, static_argnums=(0, 3))
@@ -177,17 +177,17 @@ def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, p
     """The limit after these blocks, whose trained ones are the next ``layers``."""
     for block in blocks:
         match block:
-            case compositions.DenseBlock() | compositions.ConvolutionBlock():
+            case graphs.DenseBlock() | graphs.ConvolutionBlock():
                 limit = _linear(next(layers), limit, positions)
-            case compositions.ActivationBlock():
+            case graphs.ActivationBlock():
                 limit = _activate(block.function, limit, positions)
-            case compositions.AveragePoolBlock():
+            case graphs.AveragePoolBlock():
                 limit = _each(limit, partial(_pool, block.size, positions))
-            case compositions.ResidualBlock():
+            case graphs.ResidualBlock():
                 limit = _add(_through(block.layers, layers, limit, positions), limit)
-            case compositions.FlattenInputBlock():
+            case graphs.FlattenInputBlock():
                 pass
-            case compositions.GlobalAverageBlock() | compositions.FlattenBlock():
+            case graphs.GlobalAverageBlock() | graphs.FlattenBlock():
                 limit, positions = _read_out(limit, block, positions), replace(positions, axes=0, all_pairs=False)
     return limit
 
@@ -267,6 +267,6 @@ def _pool(size: int, positions: Positions, cov: Array) -> Array:
 
 def _read_out(limit: Limit, block: Block, positions: Positions) -> Limit:
     """Flat features: their average product runs over equal positions (flatten), or over all pairs (global average)."""
-    if isinstance(block, compositions.GlobalAverageBlock):
+    if isinstance(block, graphs.GlobalAverageBlock):
         return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))
     return _each(limit, lambda cov: positions.diagonal(cov).mean(axis=tuple(range(-positions.axes, 0))))

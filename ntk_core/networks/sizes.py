@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ntk_core.networks.compositions import Composition, ConvolutionBlock, lay_out
+from ntk_core.networks.graphs import Composition, ConvolutionBlock, Step, lay_out
 from ntk_core.networks.spec import ArchitectureSpec
 
 LANCZOS_VECTORS = 20  # typical, until the residual is small
@@ -99,12 +99,20 @@ def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
 ) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order; convolutions in so many ``dimensions``."""
-    composition = _written_out(architecture)
-    layout, masked = lay_out(composition, width, input_shape, dimensions), composition.drop_probability > 0
+    return step_sizes(_written_out(architecture).steps, width, input_shape, num_outputs, dimensions)
+
+
+def step_sizes(
+    steps: tuple[Step, ...], width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
+) -> list[LayerSize]:
+    """The layers of a network that is written as steps, in order."""
+    layout = lay_out(steps, width, input_shape, dimensions)
     sizes = []
     for layer in layout.layers:
         features = layer.output_shape[-1]
         biases = features * layer.block.bias
         convolution = isinstance(layer.block, ConvolutionBlock)
-        sizes.append(LayerSize(layer.positions, layer.fan_in, features, biases, masked, layer.num_heads, convolution))
-    return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs, masked=masked)]
+        sizes.append(
+            LayerSize(layer.positions, layer.fan_in, features, biases, layer.masked, layer.num_heads, convolution)
+        )
+    return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs, masked=any(steps[-1].drops))]

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
-from ntk_core.networks.compositions import (
+from ntk_core.networks.graphs import (
     Composition,
     composition_data,
     composition_examples,
@@ -213,7 +213,7 @@ class ArchitectureSpec(SpecPart):
         """
         try:
             for width in widths if self.uses("composition") else widths[:1]:
-                lay_out(self.written_out, width, input_shape)
+                lay_out(self.written_out.steps, width, input_shape)
         except InvalidInput as error:
             place, given, allowed = error.field.rpartition(".")[2], error.given, error.allowed
             if self.uses("composition"):

@@ -102,7 +102,7 @@ def _describe(annotation: Any, metadata: typing.Iterable[Any]) -> str:
     flat = _flatten(metadata)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
-        return _describe(arguments[0], annotation.__metadata__)
+        return _describe(arguments[0], [*annotation.__metadata__, *flat])
     if origin is Literal:
         return "one of " + ", ".join(map(str, arguments)) if len(arguments) > 1 else str(arguments[0])
     if origin in (typing.Union, types.UnionType):
@@ -121,7 +121,8 @@ def _describe(annotation: Any, metadata: typing.Iterable[Any]) -> str:
         above = any(getattr(item, "gt", None) is not None for item in flat)
         if low is None or high is None:
             return noun
-        return f"{noun} above {low:,} up to {high:,}" if above else f"{noun} from {low:,} to {high:,}"
+        below = "below " if any(getattr(item, "lt", None) is not None for item in flat) else ""
+        return f"{noun} above {low:,} up to {high:,}" if above else f"{noun} from {low:,} to {below}{high:,}"
     if _is_part(annotation):
         return "an object with the settings " + ", ".join(annotation.model_fields)
     return "text"

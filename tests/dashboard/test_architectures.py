@@ -14,7 +14,7 @@ from ntk_core.errors import TooLarge
 from ntk_core.experiments.architectures.result import ArchitecturesPoint
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.result import KernelSnapshot
-from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.graphs import composition_examples
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from linearity_lab.components.exports import command_line
 from ntk_core.data import dataset_shapes
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.networks.compositions import composition_examples
+from ntk_core.networks.graphs import composition_examples
 from ntk_core.runs import PRESETS, parse_spec
 from ntk_core.settings.fields import differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings

@@ -9,7 +9,7 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.build import build_network
-from ntk_core.networks.compositions import composition_examples, parse_composition
+from ntk_core.networks.graphs import composition_examples, parse_composition
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.sizes import layer_sizes, min_width
 from ntk_core.networks.spec import ArchitectureSpec

@@ -14,6 +14,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_g
 from ntk_core.runs import EXPERIMENTS, PRESETS, canonical_json, parse_spec, preset, presets, spec_digest
 from ntk_core.settings.fields import settings as settings_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.validation import part_type
 
 SPEC = KernelChangeSpec()
 
@@ -154,10 +155,10 @@ def test_an_unknown_preset_is_answered_with_the_known_ones():
 
 def test_every_setting_has_a_title_and_a_help():
     for model in (each.spec for each in EXPERIMENTS.values()):
-        parts = [model, *(f.annotation for f in model.model_fields.values() if hasattr(f.annotation, "model_fields"))]
+        parts = [model, *(found for f in model.model_fields.values() if (found := part_type(f)))]
         for part in parts:
             for name, info in part.model_fields.items():
-                if name in ("experiment", "schema_version") or hasattr(info.annotation, "model_fields"):
+                if name in ("experiment", "schema_version") or part_type(info):
                     continue
                 assert info.title, name
                 assert info.description.endswith("."), name

@@ -10,7 +10,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
-from ntk_core.networks.compositions import Skip
+from ntk_core.networks.graphs import Skip
 from ntk_core.networks.sizes import LayerSize, min_width
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import width_label

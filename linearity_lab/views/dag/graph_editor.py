@@ -14,7 +14,7 @@ from linearity_lab.words.pages import prose
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, example_graphs, graph_data, parse_graph
+from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs, graph_data, parse_graph
 
 
 @dataclass
@@ -94,9 +94,9 @@ def _menus(page: str, graph: Graph | None) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Gallery of graphs",
-            list(EXAMPLE_TITLES),
-            format_func=EXAMPLE_TITLES.__getitem__,
-            index=None if name is None else list(EXAMPLE_TITLES).index(name),
+            list(GRAPH_TITLES),
+            format_func=GRAPH_TITLES.__getitem__,
+            index=None if name is None else list(GRAPH_TITLES).index(name),
             placeholder="Your own graph",
             key=f"{page}.gallery",
             on_change=_take_example,

@@ -9,7 +9,7 @@ from ntk_core.data import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import (
-    EXAMPLE_TITLES,
+    GRAPH_TITLES,
     INPUT,
     OUTPUT,
     Graph,
@@ -63,7 +63,7 @@ def beside(spec: DAGSpec) -> list[str]:
         name: graph_verdict(example_graphs()[name], spec.widths[-1], shapes.input_shape) for name in spec.compared
     }
     said = [
-        f"Beside it, {EXAMPLE_TITLES[name]}: {each.outcome}. {each.reasons[0].words}" for name, each in others.items()
+        f"Beside it, {GRAPH_TITLES[name]}: {each.outcome}. {each.reasons[0].words}" for name, each in others.items()
     ]
     nonlinear = [output for output in spec.outputs if output != "linear"]
     if 0 < len(nonlinear) < len(spec.outputs):

@@ -1,13 +1,12 @@
 """What a point of ``dag`` computes, counted: training, kernels and Hessian norms of one width; free of JAX."""
 
 import functools
-import math
 from collections.abc import Sequence
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.networks.graphs import INPUT, OUTPUT, Graph
-from ntk_core.networks.sizes import LayerSize
+from ntk_core.networks.graphs import Graph, graph_steps
+from ntk_core.networks.sizes import LayerSize, step_sizes
 from ntk_core.runs import BYTES, Counted, Counts, Work, typical_steps
 
 MAX_MATVECS = 40  # a relative residual of 2% takes 10 to 25 products here
@@ -34,23 +33,8 @@ def _networks(spec: DAGSpec, width: int) -> tuple[Counted, ...]:
 def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
     """The layers of the network on this graph, in order of evaluation."""
     shapes = _shapes(spec)
-    input_shape, sizes = shapes.input_shape, {**graph.sizes(width), OUTPUT: shapes.num_outputs}
-    positions = math.prod(input_shape[:-1])
-
-    def seen(source: str, shared: bool) -> int:
-        if source == INPUT:
-            return input_shape[-1] if shared else math.prod(input_shape)
-        return sizes[source] * (1 if shared or source not in graph.positioned else positions)
-
-    found = []
-    for name in graph.depths:
-        edges, shared = graph.parents[name], name in graph.positioned
-        fan_in = sum(seen(edge.source, shared) for edge in edges)
-        fan_in *= edges[0].kernel_size ** (len(input_shape) - 1) if shared else 1
-        masked = any(edge.drop_probability for edge in edges)
-        biases = sizes[name] if spec.use_bias and name != OUTPUT else 0
-        found.append(LayerSize(positions if shared else 1, fan_in, sizes[name], biases, masked, convolution=shared))
-    return found
+    steps = graph_steps(graph, width, spec.activation, spec.use_bias)
+    return step_sizes(steps, width, shapes.input_shape, shapes.num_outputs)
 
 
 def _shapes(spec: DAGSpec) -> DatasetShapes:

@@ -4,7 +4,7 @@ import math
 from typing import Literal
 
 from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.networks.graphs import EXAMPLE_TITLES
+from ntk_core.networks.graphs import GRAPH_TITLES
 from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, columns
 from ntk_core.runs.columns import Column, runs_of
 
@@ -83,7 +83,7 @@ class DAGPoint(WidthPoint):
 
 COLUMNS = (
     columns.WIDTH,
-    Column("graph", "graph", format=lambda name: EXAMPLE_TITLES.get(name, "drawn graph"), role="line"),
+    Column("graph", "graph", format=lambda name: GRAPH_TITLES.get(name, "drawn graph"), role="line"),
     columns.OUTPUT,
     columns.SEED,
     Column("min_in_degree", "smallest in-degree", format=columns.counted),

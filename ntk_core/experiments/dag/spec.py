@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
-from ntk_core.networks.graphs import EXAMPLE_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
+from ntk_core.networks.graphs import GRAPH_TITLES, Graph, dense_graph, example_graphs, graph_data, parse_graph
 from ntk_core.networks.spec import ActivationName, OutputName
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.part import Once, Width
@@ -17,7 +17,7 @@ from ntk_core.settings.part import Once, Width
 if TYPE_CHECKING:
     ExampleName = str
 else:
-    ExampleName = Literal[tuple(EXAMPLE_TITLES)]
+    ExampleName = Literal[tuple(GRAPH_TITLES)]
 
 DRAWN = "drawn"
 

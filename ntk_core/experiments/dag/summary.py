@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGRun
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.networks.graphs import EXAMPLE_TITLES, graph_verdict
+from ntk_core.networks.graphs import GRAPH_TITLES, graph_verdict
 from ntk_core.runs import counted_marks, law_words, num_runs, outcome_notes
 from ntk_core.runs.columns import text_table
 
@@ -41,7 +41,7 @@ def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
 
 def title_of(graph: str) -> str:
     """A graph as people read it."""
-    return EXAMPLE_TITLES.get(graph, "drawn graph")
+    return GRAPH_TITLES.get(graph, "drawn graph")
 
 
 def _verdicts(spec: DAGSpec) -> list[str]:

@@ -2,21 +2,21 @@
 
 from dataclasses import dataclass
 
-from ntk_core.networks.architectures._layered import Layered
+from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import Scaling, Shape
 from ntk_core.networks.architectures._settings import MAX_WIDTH, check_count
-from ntk_core.networks.compositions import Composition, lay_out
+from ntk_core.networks.graphs import Composition, lay_out
 
 
 @dataclass(frozen=True)
-class Composed(Layered):
+class Composed(Listed):
     """The layers of a composition, then a dense output layer without bias, f = W α / √fan_in.
 
     Layers with weights are called ``hidden1``, ``hidden2``, … in the order in which they are applied, so that dense
     layers with activations between them take the parameters of :class:`FullyConnected`.
 
     >>> import jax, jax.numpy as jnp
-    >>> from ntk_core.networks.compositions import composition_examples
+    >>> from ntk_core.networks.graphs import composition_examples
     >>> net = Composed(composition_examples()["residual"], width=8, num_outputs=2)
     >>> net.apply(net.init(jax.random.key(0), (3,)), jnp.ones((5, 3))).shape
     (5, 2)
@@ -54,5 +54,5 @@ class Composed(Layered):
         return Scaling(self.parameterization, width=self.width)
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
-        lay_out(self.composition, self.width, tuple(input_shape))  # says where it does not fit, by its place
+        lay_out(self.steps, self.width, tuple(input_shape))  # says where it does not fit, by its place
         return super().layer_input_shapes(input_shape)

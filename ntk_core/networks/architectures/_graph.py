@@ -4,32 +4,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-import jax.numpy as jnp
-from jax import Array
-
-from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import Activation, activation_function, output_function
-from ntk_core.networks.architectures._convolution import Convolution
-from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
-from ntk_core.networks.architectures._masked import MaskedDense
-from ntk_core.networks.architectures._network import Call, Network
-from ntk_core.networks.architectures._settings import (
-    MAX_OUTPUTS,
-    MAX_WIDTH,
-    TRAINED,
-    check_choice,
-    check_count,
-    check_switch,
-)
-from ntk_core.networks.compositions import trains_hidden, trains_output
-from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, in_degrees
+from ntk_core.networks.architectures._activations import Activation, activation_function
+from ntk_core.networks.architectures._layered import Layered
+from ntk_core.networks.architectures._layers import Scaling, Shape
+from ntk_core.networks.architectures._masked import Parts
+from ntk_core.networks.architectures._network import as_shape
+from ntk_core.networks.architectures._settings import MAX_WIDTH, check_count, check_switch
+from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, Step, graph_steps, in_degrees, lay_out
 
 _DEFAULT_GROUPS = (Group("a"), Group("b"))
 _DEFAULT_EDGES = (Edge(INPUT, "a"), Edge(INPUT, "b"), Edge("a", "b"), Edge("a", OUTPUT), Edge("b", OUTPUT))
 
 
 @dataclass(frozen=True)
-class DAGNetwork(Network):
+class DAGNetwork(Layered):
     """α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a directed acyclic graph.
 
     Groups are evaluated layer by layer, where the layer of a group is the length of the longest path to it from the
@@ -70,13 +58,10 @@ class DAGNetwork(Network):
 
     def __post_init__(self) -> None:
         check_count("width", self.width, MAX_WIDTH)
-        check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
         check_count("dimensions", self.dimensions, 2)
         check_switch("use_bias", self.use_bias)
-        check_choice("trained", self.trained, TRAINED)
         activation_function(self.activation)
-        output_function(self.output)
-        Scaling(self.parameterization, self.gain)
+        super().__post_init__()
         for name, size in self.graph.sizes(self.width).items():
             check_count(f"groups.{name}.size", size, MAX_WIDTH)
 
@@ -96,54 +81,23 @@ class DAGNetwork(Network):
         return self.graph.sizes(self.width)
 
     @cached_property
-    def layers(self) -> Mapping[str, Layer]:
-        first = self.first_layers()
-        return {
-            name: self._layer(
-                name, trains_output(self.trained) if name == OUTPUT else trains_hidden(self.trained, name in first)
-            )
-            for name in self.depths
-        }
+    def steps(self) -> tuple[Step, ...]:
+        return graph_steps(self.graph, self.width, self.activation, self.use_bias)
 
-    def _layer(self, name: str, trainable: bool) -> Layer:
-        is_output, parents = name == OUTPUT, self.graph.parents[name]
-        scaling = Scaling(self.parameterization, 1.0 if is_output else self.gain, self.width)
-        size, use_bias = (self.num_outputs, False) if is_output else (self.sizes[name], self.use_bias)
-        if name in self.graph.positioned:
-            return Convolution(
-                size,
-                parents[0].kernel_size,
-                dimensions=self.dimensions,
-                use_bias=use_bias,
-                scaling=scaling,
-                trainable=trainable,
-            )
-        if not any(edge.drop_probability for edge in parents):
-            return Dense(size, use_bias, scaling, trainable=trainable)
+    @property
+    def hidden_scaling(self) -> Scaling:
+        return Scaling(self.parameterization, self.gain, self.width)
+
+    def _parts(self, step: Step) -> Parts:
         known = {group: count for group, count in self.sizes.items() if group not in self.graph.positioned}
-        parts = tuple((known.get(edge.source), edge.drop_probability) for edge in parents)
-        return MaskedDense(size, parts, use_bias, scaling, trainable=trainable)
+        return tuple((known.get(edge.source), edge.drop_probability) for edge in self.graph.parents[step.name])
 
-    def body(self, call: Call, x: Array) -> Array:
-        values = {INPUT: x}
-        for name in self.depths:
-            positioned = name in self.graph.positioned
-            sources = [values[edge.source] for edge in self.graph.parents[name]]
-            seen = sources if positioned else [each.reshape(each.shape[0], -1) for each in sources]
-            z = call(name, jnp.concatenate(seen, axis=-1))
-            if name != OUTPUT:
-                z = activation_function(self.graph.group[name].activation or self.activation)(z)
-            for edge in self.graph.incoming[name]:
-                z = z if edge.trained else z + self._skipped(edge, values[edge.source], z.shape)
-            values[name] = z
-        return values[OUTPUT]
+    def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        lay_out(self.steps, self.width, as_shape(input_shape), self.dimensions)  # says where it does not fit
+        return super().layer_input_shapes(input_shape)
 
-    def _skipped(self, edge: Edge, value: Array, shape: Shape) -> Array:
-        flat = value if edge.target in self.graph.positioned else value.reshape(value.shape[0], -1)
-        if flat.shape != shape:
-            allowed = f"skips between equal sizes, here {flat.shape[1:]} and {shape[1:]}"
-            raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", "skip", allowed)
-        return flat
+    def read_elementwise(self) -> Mapping[str, str]:
+        return {}
 
     def first_layers(self) -> tuple[str, ...]:
         return self.graph.first_layers

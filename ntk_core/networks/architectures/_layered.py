@@ -1,39 +1,31 @@
-"""Networks whose layers a composition writes out: layers and forward pass follow from its blocks."""
+"""Networks that are written out as graphs of steps, from which their layers and forward pass follow."""
 
 import abc
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 
 import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks import compositions
+from ntk_core.networks import graphs
 from ntk_core.networks.architectures._activations import activation_function, output_function
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
-from ntk_core.networks.architectures._masked import MaskedDense
+from ntk_core.networks.architectures._masked import MaskedDense, Parts
 from ntk_core.networks.architectures._network import Call, Network
 from ntk_core.networks.architectures._sequences import Gain, Positions, attend, normalize, sines
 from ntk_core.networks.architectures._settings import MAX_OUTPUTS, TRAINED, check_choice, check_count, check_switch
-from ntk_core.networks.compositions import Block, Composition, Trained
-
-OUTPUT_LAYER = "output"
-
-
-def hidden_name(index: int) -> str:
-    """Name of the hidden layer with this index, counted from 0: ``hidden1`` is the first."""
-    return f"hidden{index + 1}"
+from ntk_core.networks.graphs import OUTPUT, Block, Composition, Step, Trained, trains_hidden, trains_output
 
 
 class Layered(Network):
-    """Abstract: the hidden layers of a composition, called ``hidden1``, ``hidden2``, …, and a dense output layer."""
+    """Abstract: the layers of a composition, ``hidden1``, ``hidden2``, …, or of a graph, and a dense output layer."""
 
     num_outputs: int
     parameterization: str
     trained: str
-    output_signs: bool
+    output_signs: bool = False
     dimensions: int = 2  # of the positions that convolutions see
     symmetric: bool = False  # whether the last hidden layer is drawn twice, with opposite output weights
 
@@ -46,8 +38,8 @@ class Layered(Network):
 
     @property
     @abc.abstractmethod
-    def written_out(self) -> Composition:
-        """The network as a composition."""
+    def steps(self) -> tuple[Step, ...]:
+        """The network as a graph of steps, the output layer last."""
 
     @property
     @abc.abstractmethod
@@ -60,108 +52,116 @@ class Layered(Network):
         return Scaling(self.parameterization, width=self.hidden_scaling.width)
 
     @cached_property
+    def layers(self) -> Mapping[str, Layer]:
+        weights = [step for step in self.steps if step.name]
+        return {step.name: self._layer(step, is_last_hidden=step is weights[-2]) for step in weights}
+
+    def _layer(self, step: Step, is_last_hidden: bool) -> Layer:
+        scaling, block, paired = self.hidden_scaling, step.block, self.symmetric and is_last_hidden
+        if step.name == OUTPUT:
+            trained, scaling = trains_output(self.trained), self.output_scaling
+            if step.drops:
+                return MaskedDense(self.num_outputs, self._parts(step), scaling=scaling, trainable=trained)
+            signs = self.output_signs
+            return Dense(self.num_outputs, False, scaling, signs, opposed=self.symmetric, trainable=trained)
+        trained = trains_hidden(self.trained, step.name in self.first_layers())
+        if isinstance(block, graphs.GainBlock):
+            return Gain(scaling, trainable=trained)
+        if isinstance(block, graphs.PositionsBlock):
+            return Positions(scaling, trainable=trained)
+        assert isinstance(block, Trained)
+        width, bias = block.size(scaling.width), block.bias
+        if isinstance(block, graphs.TokenDenseBlock):  # a filter that sees one position
+            return Convolution(width, 1, dimensions=1, use_bias=bias, scaling=scaling, trainable=trained)
+        if isinstance(block, graphs.ConvolutionBlock):
+            shape = (width, block.kernel_size, block.padding, self.dimensions, block.stride)
+            return Convolution(*shape, bias, scaling, paired, trainable=trained)
+        if step.drops:
+            return MaskedDense(width, self._parts(step), bias, scaling, trainable=trained)
+        return Dense(width, bias, scaling, paired=paired, trainable=trained)
+
+    def _parts(self, step: Step) -> Parts:
+        """Stretches of the inputs of a masked layer: their length where it is known, and their drop probability."""
+        return tuple((None, drop) for drop in step.drops)
+
+    def body(self, call: Call, x: Array) -> Array:
+        values = [x]
+        for step in self.steps:
+            values.append(self._value(step, call, [values[source] for source in step.sources]))
+        return values[-1]
+
+    def _value(self, step: Step, call: Call, seen: list[Array]) -> Array:
+        a = seen[0]
+        match block := step.block:
+            case graphs.DenseBlock():
+                return call(step.name, _beside([_flat(each) for each in seen]))
+            case graphs.ConvolutionBlock() | graphs.TokenDenseBlock() | graphs.GainBlock() | graphs.PositionsBlock():
+                return call(step.name, _beside(seen))
+            case graphs.AttentionBlock():
+                queries, keys, values = seen
+                heads = block.heads(self.hidden_scaling.width)
+                return attend(queries, keys, values, heads, block.score_exponent, block.causal)
+            case graphs.NormalizeBlock():
+                return normalize(a)
+            case graphs.FixedPositionsBlock():
+                return a + sines(a.shape[1:])
+            case graphs.FirstTokenBlock():
+                return a[:, 0]
+            case graphs.ActivationBlock():
+                return activation_function(block.function)(a)
+            case graphs.AveragePoolBlock():
+                return average_pool(a, block.size)
+            case graphs.GlobalAverageBlock():
+                return a.mean(axis=tuple(range(1, a.ndim - 1)))
+            case graphs.FlattenInputBlock():
+                return a.reshape(a.shape[0], -1)
+            case graphs.FlattenBlock():
+                return _flat(a)
+            case graphs.ScaleBlock():
+                return block.factor * a
+            case graphs.ResidualBlock():
+                joined: Array = block.join(*seen)
+                return joined
+            case graphs.ConcatBlock():
+                return _beside(seen)
+
+    def entries_between(self, input_shape: Shape) -> int:
+        width = self.hidden_scaling.width
+        placed = graphs.lay_out(self.steps, width, tuple(input_shape), self.dimensions).layers
+        return sum(layer.num_heads * layer.positions**2 for layer in placed)
+
+
+class Listed(Layered):
+    """Abstract: networks that a composition writes out."""
+
+    @property
+    @abc.abstractmethod
+    def written_out(self) -> Composition:
+        """The network as a composition."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.written_out.steps
+
+    @cached_property
     def widths(self) -> tuple[int, ...]:
         """Width of each hidden layer; gains and positions have none of their own."""
         sizes = (block.size(self.hidden_scaling.width) for block in self.written_out.trained())
         return tuple(size for size in sizes if size is not None)
 
-    @cached_property
-    def layers(self) -> Mapping[str, Layer]:
-        *trained, output = self.written_out.trains(self.trained)
-        layers: dict[str, Layer] = {}
-        for index, block in enumerate(self.written_out.trained()):
-            paired = self.symmetric and index == len(trained) - 1
-            layers[hidden_name(index)] = self._hidden(block, paired, trained[index])
-        drop, scaling = self.written_out.drop_probability, self.output_scaling
-        if drop:
-            layers[OUTPUT_LAYER] = MaskedDense(self.num_outputs, drop, scaling=scaling, trainable=output)
-        else:
-            layers[OUTPUT_LAYER] = Dense(
-                self.num_outputs, False, scaling, self.output_signs, opposed=self.symmetric, trainable=output
-            )
-        return layers
-
-    def _hidden(self, block: Trained, paired: bool, trainable: bool) -> Layer:
-        scaling, drop = self.hidden_scaling, self.written_out.drop_probability
-        if isinstance(block, compositions.GainBlock):
-            return Gain(scaling, trainable=trainable)
-        if isinstance(block, compositions.PositionsBlock):
-            return Positions(scaling, trainable=trainable)
-        width = block.size(scaling.width)
-        if isinstance(block, compositions.TokenDenseBlock):  # a filter that sees one position
-            return Convolution(width, 1, dimensions=1, use_bias=block.bias, scaling=scaling, trainable=trainable)
-        if isinstance(block, compositions.ConvolutionBlock):
-            shape = (width, block.kernel_size, block.padding, self.dimensions, block.stride)
-            return Convolution(*shape, block.bias, scaling, paired, trainable=trainable)
-        if drop:
-            return MaskedDense(width, drop, block.bias, scaling, trainable=trainable)
-        return Dense(width, block.bias, scaling, paired=paired, trainable=trainable)
-
-    def body(self, call: Call, x: Array) -> Array:
-        names = (hidden_name(index) for index in itertools.count())
-        return call(OUTPUT_LAYER, _flat(_through(self.written_out.layers, call, names, x, self.hidden_scaling.width)))
-
     def first_layers(self) -> tuple[str, ...]:
-        return tuple(hidden_name(number - 1) for number in self.written_out.ways().first)
+        return tuple(f"hidden{number}" for number in self.written_out.ways().first)
 
     def read_elementwise(self) -> Mapping[str, str]:
         """The last hidden layer, where the output layer sees a function of each z_k, plus what z does not move."""
         if self.written_out.drop_probability or not _ends_elementwise(self.written_out.layers):
             return {}
-        return {hidden_name(len(self.written_out.trained()) - 1): OUTPUT_LAYER}
-
-    def entries_between(self, input_shape: Shape) -> int:
-        width = self.hidden_scaling.width
-        placed = compositions.lay_out(self.written_out, width, tuple(input_shape), self.dimensions).layers
-        return sum(layer.num_heads * layer.positions**2 for layer in placed)
+        return {f"hidden{len(self.written_out.trained())}": OUTPUT}
 
     def min_width(self, input_shape: Shape) -> int:
         """Smallest number of neurons (channels, for convolutions) of a hidden layer."""
         self.layer_input_shapes(input_shape)
         return min(self.widths)
-
-
-def _through(blocks: tuple[Block, ...], call: Call, names: Iterator[str], a: Array, width: int) -> Array:
-    for block in blocks:
-        a = _step(block, call, names, a, width)
-    return a
-
-
-def _step(block: Block, call: Call, names: Iterator[str], a: Array, width: int) -> Array:
-    match block:
-        case compositions.DenseBlock():
-            return call(next(names), _flat(a))
-        case compositions.ConvolutionBlock() | compositions.TokenDenseBlock() | compositions.GainBlock():
-            return call(next(names), a)
-        case compositions.PositionsBlock():
-            return a + call(next(names), a)
-        case compositions.AttentionBlock():
-            queries, keys, values = (call(next(names), a) for _ in block.layers)
-            heads = block.heads(width)
-            return attend(queries, keys, values, heads, block.score_exponent, block.causal)
-        case compositions.NormalizeBlock():
-            return normalize(a)
-        case compositions.FixedPositionsBlock():
-            return a + sines(a.shape[1:])
-        case compositions.FirstTokenBlock():
-            return a[:, 0]
-        case compositions.ActivationBlock():
-            return activation_function(block.function)(a)
-        case compositions.AveragePoolBlock():
-            return average_pool(a, block.size)
-        case compositions.GlobalAverageBlock():
-            return a.mean(axis=tuple(range(1, a.ndim - 1)))
-        case compositions.FlattenInputBlock():
-            return a.reshape(a.shape[0], -1)
-        case compositions.FlattenBlock():
-            return _flat(a)
-        case compositions.ScaleBlock():
-            return block.factor * a
-        case compositions.ResidualBlock():
-            joined: Array = block.join(a, _through(block.layers, call, names, a, width))
-            return joined
-        case compositions.ConcatBlock():
-            return jnp.concatenate([a, _through(block.layers, call, names, a, width)], axis=-1)
 
 
 def average_pool(a: Array, size: int) -> Array:
@@ -174,6 +174,10 @@ def average_pool(a: Array, size: int) -> Array:
     return a.reshape(a.shape[0], *windows, a.shape[-1]).mean(axis=axes)
 
 
+def _beside(values: list[Array]) -> Array:
+    return values[0] if len(values) == 1 else jnp.concatenate(values, axis=-1)
+
+
 def _flat(a: Array) -> Array:
     """(n, *sizes, channels) as (n, features), channel by channel."""
     return a if a.ndim == 2 else jnp.moveaxis(a, -1, 1).reshape(a.shape[0], -1)
@@ -181,7 +185,7 @@ def _flat(a: Array) -> Array:
 
 def _ends_elementwise(blocks: tuple[Block, ...]) -> bool:
     """Whether a dense layer is last, but for functions of each of its neurons and a way around it that is added."""
-    rest = [block for block in blocks if not isinstance(block, compositions.ActivationBlock | compositions.ScaleBlock)]
-    if rest and isinstance(rest[-1], compositions.ResidualBlock):
+    rest = [block for block in blocks if not isinstance(block, graphs.ActivationBlock | graphs.ScaleBlock)]
+    if rest and isinstance(rest[-1], graphs.ResidualBlock):
         return _ends_elementwise(rest[-1].layers)
-    return bool(rest) and isinstance(rest[-1], compositions.DenseBlock)
+    return bool(rest) and isinstance(rest[-1], graphs.DenseBlock)

@@ -8,9 +8,8 @@ from ntk_core.networks.architectures._activations import Activation, activation_
 from ntk_core.networks.architectures._convolution import PADDINGS
 from ntk_core.networks.architectures._layers import Shape
 from ntk_core.networks.architectures._network import Network
-from ntk_core.networks.architectures._settings import MAX_WIDTH, check_choice, check_count
+from ntk_core.networks.architectures._settings import MAX_WIDTH, check_choice, check_count, check_drop_probability
 from ntk_core.networks.architectures._stack import Chain, Stack
-from ntk_core.networks.graphs import check_drop_probability
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 READOUTS = ("flatten", "global-average")

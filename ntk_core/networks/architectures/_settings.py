@@ -27,6 +27,12 @@ def check_switch(field: str, given: object) -> None:
         raise InvalidInput(field, given, "True or False")
 
 
+def check_drop_probability(given: object) -> None:
+    """Refuse a probability outside [0, 1): at 1 no edge is left."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
+        raise InvalidInput("drop_probability", given, "a number from 0 up to, but not including, 1")
+
+
 def hidden_widths(width: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
     """One width per hidden layer, from a single number or a tuple of ``depth`` numbers."""
     if isinstance(width, tuple):

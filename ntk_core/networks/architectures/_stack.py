@@ -6,15 +6,15 @@ from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._activations import Activation, activation_function
-from ntk_core.networks.architectures._layered import Layered
+from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import Scaling
 from ntk_core.networks.architectures._settings import MAX_DEPTH, check_count, check_switch, hidden_biases, hidden_widths
-from ntk_core.networks.compositions import Composition
+from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds import Kind
 
 
 @dataclass(frozen=True)
-class Stack(Layered):
+class Stack(Listed):
     """Abstract: ``depth`` hidden layers and a linear output layer, with the settings that all such networks take.
 
     Attributes:

@@ -6,15 +6,15 @@ from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._activations import Activation, activation_function
-from ntk_core.networks.architectures._layered import Layered
+from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import Scaling, Shape
 from ntk_core.networks.architectures._settings import MAX_WIDTH, check_choice, check_count, check_switch
-from ntk_core.networks.compositions import Composition, lay_out
+from ntk_core.networks.graphs import Composition, lay_out
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 
 @dataclass(frozen=True)
-class Heads(Layered):
+class Heads(Listed):
     """Abstract: networks with attention, for inputs (n, T, d_in), T positions of d_in features.
 
     Attributes:
@@ -63,7 +63,7 @@ class Heads(Layered):
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         if len(input_shape) != 2:
             raise InvalidInput("input_shape", tuple(input_shape), "(positions, features), a sequence")
-        lay_out(self.written_out, 1, tuple(input_shape))  # says where it does not fit, by its place
+        lay_out(self.steps, 1, tuple(input_shape))  # says where it does not fit, by its place
         return super().layer_input_shapes(input_shape)
 
 

@@ -1,13 +1,35 @@
-"""Directed acyclic graphs of groups of neurons: structure, JSON, verdict; free of JAX, so that pages can draw them."""
+"""The language of networks, free of JAX: graphs of groups, or registered layers; JSON, shapes, verdicts, examples."""
 
-from ntk_core.networks.graphs._graph import MAX_GROUPS, Graph
-from ntk_core.networks.graphs._in_degrees import InDegree, in_degrees
-from ntk_core.networks.graphs._json import MAX_BYTES, graph_data, parse_graph
-from ntk_core.networks.graphs._parts import EDGE_KINDS, INPUT, OUTPUT, Edge, Group, check_drop_probability
-from ntk_core.networks.graphs._shapes import (
-    EXAMPLE_TITLES,
+from ntk_core.networks.graphs._blocks import (
+    BLOCKS,
+    ActivationBlock,
+    AttentionBlock,
+    AveragePoolBlock,
+    Block,
+    ConcatBlock,
+    ConvolutionBlock,
+    DenseBlock,
+    FirstTokenBlock,
+    FixedPositionsBlock,
+    FlattenBlock,
+    FlattenInputBlock,
+    GainBlock,
+    GlobalAverageBlock,
+    NormalizeBlock,
+    PositionsBlock,
+    ResidualBlock,
+    ScaleBlock,
+    TokenDenseBlock,
+    Trained,
+    multiple,
+)
+from ntk_core.networks.graphs._composition import Composition, composition_data, parse_composition, positions
+from ntk_core.networks.graphs._examples import (
+    COMPOSITION_TITLES,
+    GRAPH_TITLES,
     arbitrary_graph,
     bottleneck_layer_graph,
+    composition_examples,
     dense_graph,
     example_graphs,
     few_bottleneck_neurons_graph,
@@ -17,4 +39,18 @@ from ntk_core.networks.graphs._shapes import (
     shared_graph,
     unequal_graph,
 )
-from ntk_core.networks.graphs._verdict import Reason, Verdict, graph_verdict
+from ntk_core.networks.graphs._graph import (
+    EDGE_KINDS,
+    INPUT,
+    MAX_BYTES,
+    MAX_GROUPS,
+    OUTPUT,
+    Edge,
+    Graph,
+    Group,
+    graph_data,
+    parse_graph,
+)
+from ntk_core.networks.graphs._steps import Layout, Step, graph_steps, lay_out
+from ntk_core.networks.graphs._verdict import InDegree, Reason, Verdict, graph_verdict, in_degrees
+from ntk_core.networks.graphs._ways import Skip, Ways, trains_hidden, trains_output

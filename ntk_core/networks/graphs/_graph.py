@@ -1,17 +1,148 @@
-"""The structure of a graph: order of evaluation, layers, and what makes a graph impossible."""
+"""Graphs of groups of neurons: order of evaluation, layers, and what makes a graph impossible."""
 
-import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.graphs._parts import INPUT, OUTPUT, Edge, Group
+from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.graphs._written import Written, inner_problem, read_object
+from ntk_core.settings.validation import allowed_values
+from ntk_core.settings.vocabulary import Term, table
 
-MAX_GROUPS, MAX_EDGES = 64, 1000
+if TYPE_CHECKING:
+    ActivationName = str
+    EdgeKind = str
+else:
+    ActivationName = Literal[tuple(ACTIVATIONS)]
+    EdgeKind = Literal["dense", "shared", "skip"]
+
+INPUT, OUTPUT = "input", "output"
+MAX_BYTES, MAX_GROUPS, MAX_EDGES = 200_000, 64, 1000
+MAX_NAME, MAX_SIZE = 40, 10_000_000
+EDGE_KINDS = table(
+    Term("dense", "dense", "a weight of its own for each pair of neurons; some edges may be removed"),
+    Term("shared", "shared weights", "the same weights at every position: a convolution with circular padding"),
+    Term("skip", "fixed skip", "weight 1, never trained: the source is added after the activation"),
+)
 
 
-@dataclass(frozen=True)
-class Graph:
+def _whole(given: Any) -> Any:
+    """JSON and tables do not tell 3.0 from 3."""
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+Whole = Annotated[int, BeforeValidator(_whole)]
+Factor = Annotated[float, PlainSerializer(_whole)]
+
+
+class _Part(Written):
+    """Abstract: a group or an edge, whose settings are named after it (``groups.a.size``)."""
+
+    @classmethod
+    def problem(cls, error: ValidationError, given: dict[str, Any]) -> InvalidInput:
+        detail = error.errors(include_url=False)[0]
+        name = str(detail["loc"][0])
+        label = cls.label(given)
+        field = f"{label}.{name}" if label else name
+        match detail["type"]:
+            case "extra_forbidden":
+                return InvalidInput("", name, "only the settings " + ", ".join(cls.model_fields))
+            case "missing":
+                return InvalidInput(name, "nothing", "a name")
+        return InvalidInput(field, detail["input"], allowed_values(cls.model_fields[name]))
+
+    @classmethod
+    def label(cls, given: dict[str, Any]) -> str:
+        """The place that other settings are named after; empty without names."""
+        raise NotImplementedError
+
+
+class Group(_Part):
+    """Neurons with the same parents and the same activation: factor · m^power → their number at width m.
+
+    Attributes:
+        name: of the group; ``"input"`` and ``"output"`` are taken.
+        size: number of neurons, the same at every width; None for ``factor · width^power``, rounded. Behind shared
+            edges: the number of channels at each position.
+        activation: one of ``ntk_core.networks.choices.ACTIVATIONS``; None for that of the network.
+        factor: of the width m.
+        power: of the width m; other than 1, in-degrees grow at different rates.
+
+    Source: Zhu, Liu & Belkin 2022, Assumption 3.5; groups are our choice, docs/math/dag.md.
+    """
+
+    name: str
+    size: Whole | None = Field(default=None, ge=1, le=MAX_SIZE)
+    activation: ActivationName | None = None
+    factor: Factor = Field(default=1.0, gt=0, le=1000, allow_inf_nan=False)
+    power: Factor = Field(default=1.0, gt=0, le=3, allow_inf_nan=False)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            name: str,
+            size: int | None = None,
+            activation: str | None = None,
+            factor: float = 1.0,
+            power: float = 1.0,
+        ): ...
+
+    @classmethod
+    def label(cls, given: dict[str, Any]) -> str:
+        return f"groups.{given['name']}" if isinstance(given.get("name"), str) else ""
+
+    def size_at(self, width: int) -> int:
+        """Number of neurons (channels, after shared edges) at this width."""
+        return self.size if self.size is not None else max(1, round(self.factor * width**self.power))
+
+    @property
+    def growth(self) -> float:
+        """The exponent with which the number of neurons grows with the width: 0 for a fixed size."""
+        return 0.0 if self.size is not None else self.power
+
+
+class Edge(_Part):
+    """All edges u → v from the neurons of one group to those of another: in(v)^(-1/2) Σ_{u→v} w_uv α_u.
+
+    Attributes:
+        source: the group, or ``"input"``, where they start.
+        target: the group, or ``"output"``, where they end.
+        drop_probability: with which each dense edge is removed, permanently.
+        kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a convolution, App. E); or
+            ``"skip"``, fixed weights of 1 that add the source after the activation (App. D).
+        kernel_size: of shared weights, along each axis of positions.
+
+    Source: Zhu, Liu & Belkin 2022, Eq. 2, App. A, D and E.
+    """
+
+    source: str
+    target: str
+    drop_probability: Factor = Field(default=0.0, ge=0, lt=1)
+    kind: EdgeKind = "dense"
+    kernel_size: Whole = Field(default=3, ge=1, le=1024)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, source: str, target: str, drop_probability: float = 0.0, kind: str = "dense", kernel_size: int = 3
+        ): ...
+
+    @classmethod
+    def label(cls, given: dict[str, Any]) -> str:
+        ends = [given.get("source"), given.get("target")]
+        return f"edges.{ends[0]}-{ends[1]}" if all(isinstance(end, str) for end in ends) else ""
+
+    @property
+    def trained(self) -> bool:
+        """Whether the edge carries weights."""
+        return self.kind != "skip"
+
+
+class Graph(Written):
     """Hidden groups of neurons and the edges u → v between ``"input"``, the groups and ``"output"``, without cycles.
 
     >>> graph = Graph((Group("a"), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output")))
@@ -25,29 +156,42 @@ class Graph:
     Source: Zhu, Liu & Belkin 2022, §2.
     """
 
-    groups: tuple[Group, ...]
-    edges: tuple[Edge, ...]
+    groups: tuple[Group, ...] = Field(strict=False)
+    edges: tuple[Edge, ...] = Field(strict=False)
 
-    def __post_init__(self) -> None:
+    if TYPE_CHECKING:
+
+        def __init__(self, groups: Sequence[Group], edges: Sequence[Edge]): ...
+
+    @classmethod
+    def problem(cls, error: ValidationError, given: dict[str, Any]) -> InvalidInput:
+        detail = error.errors(include_url=False)[0]
+        place = ".".join(str(part + 1) if isinstance(part, int) else part for part in detail["loc"])
+        if raised := inner_problem(error):
+            inside = raised.field if "." in raised.field else ".".join(filter(None, (place, raised.field)))
+            return InvalidInput(inside if place else raised.field, raised.given, raised.allowed)
+        match detail["type"], len(detail["loc"]):
+            case "extra_forbidden", _:
+                return InvalidInput("graph", place, "only groups and edges")
+            case "missing", _:
+                return InvalidInput(place, "nothing", f"a list of {place}")
+            case _, 1:
+                return InvalidInput(place, detail["input"], f"a list of {place}")
+        part: type[_Part] = Group if detail["loc"][0] == "groups" else Edge
+        return InvalidInput(place, detail["input"], "an object with " + ", ".join(part.model_fields))
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
         if not 1 <= len(self.groups) <= MAX_GROUPS:
             raise InvalidInput("groups", f"{len(self.groups)} groups", f"from 1 to {MAX_GROUPS} hidden groups")
         if len(self.edges) > MAX_EDGES:
             raise InvalidInput("edges", f"{len(self.edges)} edges", f"at most {MAX_EDGES} edges between groups")
-        names = [group.name for group in self.groups]
-        for group in self.groups:
-            group.check()
-            if names.count(group.name) > 1:
-                raise InvalidInput("groups", group.name, "a different name for each group")
+        self._check_names()
         self._check_edges()
         self._check_reach()
         self._check_positions()
         self._check_skips()
-
-    def __str__(self) -> str:
-        """The graph as compact JSON text, read back by :func:`ntk_core.networks.graphs.parse_graph`."""
-        from ntk_core.networks.graphs._json import graph_data
-
-        return json.dumps(graph_data(self), separators=(",", ":"), ensure_ascii=False)
+        return self
 
     @cached_property
     def group(self) -> dict[str, Group]:
@@ -106,6 +250,18 @@ class Graph:
             path.append(next(edge.source for edge in self.incoming[path[-1]] if edge.source in waiting))
         return path[path.index(path[-1]) :][::-1]
 
+    def _check_names(self) -> None:
+        names = [group.name for group in self.groups]
+        for name in names:
+            if name in ("", INPUT, OUTPUT):
+                raise InvalidInput("groups", name or "''", f"any name but {INPUT!r} and {OUTPUT!r}")
+            if len(name) > MAX_NAME or any(not char.isprintable() or char in "<>" for char in name):
+                raise InvalidInput("groups", name, f"names of up to {MAX_NAME} printable characters, without < and >")
+            if name[0] in "=+-@":  # a spreadsheet would take it for a formula, in a table that was exported
+                raise InvalidInput("groups", name, "names that begin with none of = + - @")
+            if names.count(name) > 1:
+                raise InvalidInput("groups", name, "a different name for each group")
+
     def _check_edges(self) -> None:
         sources = [INPUT, *(group.name for group in self.groups)]
         targets = [*sources[1:], OUTPUT]
@@ -115,7 +271,12 @@ class Graph:
                 raise InvalidInput("edges", edge.source, "edges that start in one of " + ", ".join(sources))
             if edge.target not in targets:
                 raise InvalidInput("edges", edge.target, "edges that end in one of " + ", ".join(targets))
-            edge.check()
+            field = f"edges.{edge.source}-{edge.target}"
+            if edge.drop_probability and edge.kind != "dense":
+                raise InvalidInput(f"{field}.drop_probability", edge.drop_probability, f"0 for {edge.kind} edges")
+            if edge.kind == "skip" and edge.target == OUTPUT:
+                allowed = "dense edges into 'output': its neurons have no activation"
+                raise InvalidInput(f"{field}.kind", edge.kind, allowed)
             if (edge.source, edge.target, edge.trained) in seen:
                 raise InvalidInput("edges", f"{edge.source} → {edge.target}", "each edge once")
             seen.add((edge.source, edge.target, edge.trained))
@@ -174,3 +335,27 @@ class Graph:
             if not equal or (edge.source in self.positioned) != (edge.target in self.positioned):
                 allowed = f"skips between groups of equal size; {edge.source!r} and {edge.target!r} differ"
                 raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", "skip", allowed)
+
+
+def graph_data(graph: Graph) -> dict[str, Any]:
+    """Graph → mapping as JSON gives it; settings at their defaults are left out.
+
+    >>> graph_data(Graph((Group("a"),), (Edge("input", "a", 0.5), Edge("a", "output"))))["edges"][0]
+    {'source': 'input', 'target': 'a', 'drop_probability': 0.5}
+
+    Source: our choice, docs/math/dag.md.
+    """
+    return graph.data()
+
+
+def parse_graph(data: Any) -> Graph:
+    """JSON text, or a mapping as JSON gives it → graph.
+
+    Raises:
+        InvalidInput: one sentence with the field (``groups.a.size``), what was given and what is allowed.
+
+    Source: our choice, docs/math/dag.md.
+    """
+    if isinstance(data, Graph):
+        return data
+    return Graph(**read_object(data, "graph", MAX_BYTES, "an object in JSON with groups and edges"))

@@ -1,37 +1,101 @@
-"""Does a graph become linear as its width grows? What the theorems say of it, with reasons."""
+"""Does a network become linear as its width grows? In-degrees, and what the theorems say, with reasons."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from ntk_core.networks.graphs._graph import Graph
-from ntk_core.networks.graphs._in_degrees import InDegree, growth, in_degrees
-from ntk_core.networks.graphs._parts import OUTPUT
+from ntk_core.networks.graphs._blocks import ActivationBlock, AttentionBlock
+from ntk_core.networks.graphs._composition import Composition, positions
+from ntk_core.networks.graphs._graph import INPUT, OUTPUT, Edge, Graph
+from ntk_core.networks.graphs._steps import lay_out
 
-Outcome = Literal["wide", "wide but for a few", "not wide", "nonlinear output"]
+Outcome = Literal["wide", "wide but for a few", "not wide", "nonlinear output", "undecided"]
+
+
+@dataclass(frozen=True)
+class InDegree:
+    """In-degree of one group, or of the output.
+
+    Attributes:
+        name: of the group.
+        value: expected number of edges with weights into each of its neurons.
+        growth: exponent with which it grows with the width; 0 where it stays the same at every width.
+        num_neurons: of the group, positions counted.
+        sources: the groups that the edges come from.
+        counts: how many of ``value`` come from each of them.
+    """
+
+    name: str
+    value: float
+    growth: float
+    num_neurons: int
+    sources: tuple[str, ...]
+    counts: tuple[float, ...]
+
+
+def in_degrees(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int = 1) -> dict[str, InDegree]:
+    """In-degree of each group and of the output, in the order of evaluation.
+
+    Edges that a mask may remove count with the probability that they stay; shared weights count once a position of
+    their kernel; fixed skips do not count. Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
+    """
+    sizes, positions = graph.sizes(width), math.prod(input_shape[:-1])
+
+    def num_neurons(name: str) -> int:
+        if name == INPUT:
+            return math.prod(input_shape)
+        if name == OUTPUT:
+            return num_outputs
+        return sizes[name] * (positions if name in graph.positioned else 1)
+
+    def count(edge: Edge) -> float:
+        if edge.kind == "shared":
+            channels = input_shape[-1] if edge.source == INPUT else sizes[edge.source]
+            return channels * edge.kernel_size ** (len(input_shape) - 1)
+        return (1 - edge.drop_probability) * num_neurons(edge.source)
+
+    return {
+        name: InDegree(
+            name,
+            sum(count(edge) for edge in graph.parents[name]),
+            max(growth(graph, edge.source) for edge in graph.parents[name]),
+            num_neurons(name),
+            tuple(edge.source for edge in graph.parents[name]),
+            tuple(count(edge) for edge in graph.parents[name]),
+        )
+        for name in graph.depths
+    }
+
+
+def growth(graph: Graph, name: str) -> float:
+    """Exponent with which the number of neurons of a group grows with the width."""
+    return graph.group[name].growth if name in graph.group else 0.0
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One sentence, and the group that it is about.
+    """One sentence, and the group or layer that it is about.
 
     Attributes:
-        group: its name; ``"output"`` for the outputs.
+        group: its name; ``"output"`` for the outputs; empty where it is about all.
         words: the sentence.
         against: whether it speaks against transition to linearity.
     """
 
     group: str
     words: str
-    against: bool
+    against: bool = False
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a graph as its width m goes to infinity.
+    """What is known of a network as its width m goes to infinity.
 
     Attributes:
         outcome: ``"wide"`` where Theorem 3.6 applies, ``"wide but for a few"`` where App. F does, ``"not wide"`` where
-            neither promises anything, ``"nonlinear output"`` where linearity is known to fail.
+            neither promises anything, ``"nonlinear output"`` where linearity is known to fail, ``"undecided"`` where
+            the theorems do not say.
         reasons: why.
         min_in_degree: smallest expected in-degree outside the first layer at the width that was asked for.
         max_in_degree: the largest one.
@@ -49,19 +113,34 @@ class Verdict:
 
 
 def graph_verdict(
-    graph: Graph, width: int, input_shape: tuple[int, ...], *, output: str = "linear", num_outputs: int = 1
+    network: Graph | Composition,
+    width: int,
+    input_shape: tuple[int, ...],
+    *,
+    output: str = "linear",
+    num_outputs: int = 1,
 ) -> Verdict:
     """Whether ‖H‖ = O(m^(-1/2)) up to logarithms is promised as the width m grows, with the in-degrees at ``width``.
 
-    A neuron is narrow if its in-degree does not grow with m. Narrow neurons do no harm where they are a vanishing share
-    of what every wide neuron sees (App. F); a fixed skip hands them on.
+    A neuron is narrow if its in-degree does not grow with m. Narrow neurons of a graph do no harm where they are a
+    vanishing share of what every wide neuron sees (App. F); a fixed skip hands them on.
 
     >>> from ntk_core.networks.graphs import bottleneck_layer_graph
-    >>> verdict(bottleneck_layer_graph(), 100, (3,)).reasons[0].words
+    >>> graph_verdict(bottleneck_layer_graph(), 100, (3,)).reasons[0].words
     'All 100 neurons of group c have in-degree 2 (from b) at every width: not wide.'
 
-    Source: Zhu, Liu & Belkin 2022, §3, Theorem 3.6, and App. F; docs/math/dag.md.
+    Raises:
+        InvalidInput: where layers do not fit the inputs.
+
+    Source: Zhu, Liu & Belkin 2022, §3, Theorem 3.6, and App. F; docs/math/dag.md. Of layers: Liu, Zhu & Belkin 2020,
+    Theorem 3.1, §4 and App. G.
     """
+    if isinstance(network, Composition):
+        return _of_composition(network, width, input_shape, output)
+    return _of_graph(network, width, input_shape, output, num_outputs)
+
+
+def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: str, num_outputs: int) -> Verdict:
     found = in_degrees(graph, width, input_shape, num_outputs)
     judged = {name: found[name] for name in graph.judged}
     narrow = {name for name, degree in judged.items() if degree.growth == 0}
@@ -131,3 +210,66 @@ def _wide_reason(judged: dict[str, InDegree], narrow: set[str]) -> Reason:
             f", from m^{rates[0]:g} to m^{rates[-1]:g}: a polynomial ratio" if len(rates) > 1 else f" as m^{rates[0]:g}"
         )
     return Reason(smallest.name, words + ".", False)
+
+
+def _of_composition(composition: Composition, width: int, input_shape: tuple[int, ...], output: str) -> Verdict:
+    layout = lay_out(composition.steps, width, input_shape)
+    fan_ins = [layer.fan_in for layer in layout.layers[1:]] + [math.prod(layout.last_shape)]
+
+    def found(outcome: Outcome, *reasons: str) -> Verdict:
+        said = tuple(Reason("", words, outcome == "not wide") for words in reasons)
+        return Verdict(outcome, said, min(fan_ins), max(fan_ins))
+
+    if output != "linear":
+        return found("nonlinear output", "With a nonlinear output the Hessian keeps its size (Liu et al., §5).")
+    blocks = [block for _, block in positions(composition.layers)]
+    attention = [block for block in blocks if isinstance(block, AttentionBlock)]
+    smooth = attention or any(isinstance(block, ActivationBlock) and block.function != "identity" for block in blocks)
+    fixed = [layer for layer in layout.layers if not layer.block.grows]
+    narrow = [layer for layer in fixed if not layer.num_ways_around]
+    around = [layer for layer in fixed if layer.num_ways_around]
+    lengths = [layer.positions for layer in layout.layers if layer.num_heads]
+    if attention and not narrow:
+        return found(*_of_heads(attention, lengths, alone=len(layout.layers) == 3))
+    if narrow:
+        words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in narrow)
+        reason = f"Everything must pass layers that stay as they are while m grows: {words} (Liu et al., §4)."
+        return found("not wide", reason)
+    if around:
+        words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in around)
+        reason = f"Layers with a way around them stay as they are while m grows: {words}. Measure it."
+        return found("undecided", reason)
+    reasons = ["Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."]
+    if not smooth:
+        reasons.append("Without an activation it is a product of matrices; its kernel stops moving anyway.")
+    if any(name in ("relu", "leaky_relu") for name in composition.functions()):
+        reasons.append("The theorems ask for smooth activations; with ReLU the kernel is seen to behave alike.")
+    return found("wide", *reasons)
+
+
+def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone: bool) -> tuple[Outcome, str]:
+    """What the scores of heads decide, by derivation and measurement: the theorems do not cover attention.
+
+    Args:
+        alone: whether there is one layer of attention and no other layer below the outputs.
+    """
+    fixed = [length for block, length in zip(attention, lengths, strict=True) if isinstance(block.num_heads, int)]
+    if fixed and all(block.score_exponent <= 0.5 for block in attention):
+        words = (
+            f"Bottleneck: the T² = {fixed[0] ** 2:,} scores of one head. They do not fade while m grows and keep their "
+            "share of the kernel, so ‖H‖ does not fall (derived, and measured for one layer; the theorems of the "
+            "papers do not cover attention)."
+        )
+        return "not wide", words
+    if fixed:
+        words = (
+            "Scores fade as m grows (τ > ½), and with them the part of queries and keys in the kernel: ‖H‖ falls like "
+            "m^(½ − τ) because attention switches off (derived for one layer and measured)."
+        )
+        return "undecided", words
+    words = (
+        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm among the heads, which "
+        "grows more slowly than any power (derived and measured); for several layers the kernel at w₀ has a limit "
+        "(Hron et al. 2020)."
+    )
+    return "wide" if alone else "undecided", words

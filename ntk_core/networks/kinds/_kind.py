@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ntk_core.networks.compositions import ActivationBlock, Block, Composition, DenseBlock
+from ntk_core.networks.graphs import ActivationBlock, Block, Composition, DenseBlock
 from ntk_core.settings.vocabulary import Term
 
 if TYPE_CHECKING:

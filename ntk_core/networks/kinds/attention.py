@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.compositions import AttentionBlock, Composition, GlobalAverageBlock
+from ntk_core.networks.graphs import AttentionBlock, Composition, GlobalAverageBlock
 from ntk_core.networks.kinds._kind import NETWORKS, Hidden, Kind
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.compositions import Composition
+from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds import fully_connected
 from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, dense
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ntk_core.networks.compositions import Composition
+from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds._kind import Hidden, Kind
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ntk_core.networks import compositions
-from ntk_core.networks.compositions import Block, Composition
+from ntk_core.networks import graphs
+from ntk_core.networks.graphs import Block, Composition
 from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, dense
 
 SETTINGS = (*LAYERED, "relative_widths", "kernel_size", "padding", "readout", "pool_size")
@@ -19,16 +19,14 @@ def convolutions_first(settings: Any, hidden: Hidden, count: int) -> Composition
     found: list[Block] = []
     for width, bias in hidden[:count]:
         found.append(
-            compositions.ConvolutionBlock.model_construct(
+            graphs.ConvolutionBlock.model_construct(
                 width=width, bias=bias, kernel_size=settings.kernel_size, padding=settings.padding
             )
         )
-        found.append(compositions.ActivationBlock.model_construct(function=settings.activation))
+        found.append(graphs.ActivationBlock.model_construct(function=settings.activation))
         if settings.pool_size > 1:
-            found.append(compositions.AveragePoolBlock.model_construct(size=settings.pool_size))
-    found.append(
-        compositions.GlobalAverageBlock() if settings.readout == "global-average" else compositions.FlattenBlock()
-    )
+            found.append(graphs.AveragePoolBlock.model_construct(size=settings.pool_size))
+    found.append(graphs.GlobalAverageBlock() if settings.readout == "global-average" else graphs.FlattenBlock())
     for width, bias in hidden[count:]:
         found += dense(width, bias, settings.activation)
     return Composition(tuple(found))

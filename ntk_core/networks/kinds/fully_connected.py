@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ntk_core.networks.compositions import Composition, FlattenInputBlock
+from ntk_core.networks.graphs import Composition, FlattenInputBlock
 from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, dense
 
 

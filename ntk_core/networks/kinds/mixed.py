@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.compositions import Composition
+from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds._kind import NETWORKS, Hidden, Kind
 from ntk_core.networks.kinds.convnet import SETTINGS, convolutions_first
 

@@ -2,22 +2,22 @@
 
 from typing import Any
 
-from ntk_core.networks import compositions
-from ntk_core.networks.compositions import Block, Composition, ResidualBlock, TokenDenseBlock, multiple
+from ntk_core.networks import graphs
+from ntk_core.networks.graphs import Block, Composition, ResidualBlock, TokenDenseBlock, multiple
 from ntk_core.networks.kinds import attention
 from ntk_core.networks.kinds._kind import NETWORKS, Hidden, Kind
 
 _POSITIONS: dict[str, tuple[Block, ...]] = {
     "none": (),
-    "fixed": (compositions.FixedPositionsBlock(),),
-    "learned": (compositions.PositionsBlock(),),
+    "fixed": (graphs.FixedPositionsBlock(),),
+    "learned": (graphs.PositionsBlock(),),
 }
 _NORMALIZATION: dict[str, tuple[Block, ...]] = {
     "none": (),
-    "plain": (compositions.NormalizeBlock(),),
-    "gains": (compositions.NormalizeBlock(), compositions.GainBlock()),
+    "plain": (graphs.NormalizeBlock(),),
+    "gains": (graphs.NormalizeBlock(), graphs.GainBlock()),
 }
-_READOUT: dict[str, Block] = {"mean": compositions.GlobalAverageBlock(), "first": compositions.FirstTokenBlock()}
+_READOUT: dict[str, Block] = {"mean": graphs.GlobalAverageBlock(), "first": graphs.FirstTokenBlock()}
 
 
 def write_out(settings: Any, hidden: Hidden) -> Composition:
@@ -25,7 +25,7 @@ def write_out(settings: Any, hidden: Hidden) -> Composition:
     heads, normalized = attention.heads(settings), _NORMALIZATION[settings.normalization]
     features = TokenDenseBlock.model_construct(width=heads.width)
     inner = TokenDenseBlock.model_construct(width=_mlp_width(settings, heads.width))
-    activation = compositions.ActivationBlock.model_construct(function=settings.activation)
+    activation = graphs.ActivationBlock.model_construct(function=settings.activation)
     block = (
         ResidualBlock.model_construct(layers=(*normalized, heads, features)),
         ResidualBlock.model_construct(layers=(*normalized, inner, activation, features)),

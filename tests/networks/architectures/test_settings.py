@@ -109,15 +109,15 @@ def test_impossible_graphs_are_refused_by_the_name_of_the_group(names, edges, sa
 @pytest.mark.parametrize(
     ("group", "field"),
     [
-        (Group("input"), "groups"),
-        (Group(""), "groups"),
-        (Group("a", 0), "groups.a.size"),
-        (Group("a", 3, "sine"), "groups.a.activation"),
+        (("input",), "groups"),
+        (("",), "groups"),
+        (("a", 0), "groups.a.size"),
+        (("a", 3, "sine"), "groups.a.activation"),
     ],
 )
 def test_impossible_groups_are_refused(group, field):
     with pytest.raises(InvalidInput) as error:
-        DAGNetwork(groups=(group,), edges=(Edge(IN, group.name), Edge(group.name, OUT)))
+        DAGNetwork(groups=(Group(*group),), edges=(Edge(IN, group[0]), Edge(group[0], OUT)))
     assert error.value.field == field
 
 

@@ -14,7 +14,7 @@ from ntk_core.hessians import ball_sup
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import Attention, Composed, Scaling, Transformer
 from ntk_core.networks.architectures._sequences import Gain
-from ntk_core.networks.compositions import composition_verdict, parse_composition
+from ntk_core.networks.graphs import graph_verdict, parse_composition
 from ntk_core.networks.sizes import layer_sizes, num_features
 from ntk_core.networks.spec import ArchitectureSpec
 from tests.cases import FAST_COMPILE, Case, random_params
@@ -154,7 +154,7 @@ def test_the_verdict_names_the_scores_of_a_head():
     }
     for outcome, specs in cases.items():
         for settings in specs:
-            found = composition_verdict(ArchitectureSpec(**settings).written_out, 64, (6, 8))
+            found = graph_verdict(ArchitectureSpec(**settings).written_out, 64, (6, 8))
             assert found.outcome == outcome, settings
             bottleneck = outcome == "not wide" and settings.get("width_is") != "mlp_width"
             assert ("36 scores of one head" in found.reasons[0]) == bottleneck

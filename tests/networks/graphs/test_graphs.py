@@ -71,10 +71,10 @@ EDGES = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}
     [
         ("{", "graph", "JSON"),
         ("[" * 100_000, "graph", "JSON"),
-        (b"\xff{", "graph", "\ufffd{ cannot be used"),
-        (b"", "graph", "nothing cannot be used"),
+        (b"\xff{", "graph", "text that is no JSON"),
+        (b"", "graph", "text that is no JSON in line 1"),
         ("[1]", "graph", "groups and edges"),
-        ("x" * 300_000, "graph", "bytes"),
+        ("x" * 300_000, "graph", "300,000 characters"),
         ({}, "groups", "a list"),
         ({"groups": GROUPS}, "edges", "a list"),
         ({"groups": GROUPS, "edges": EDGES, "layers": []}, "graph", "layers"),

@@ -8,7 +8,15 @@ import pytest
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import ConvNet, DAGNetwork, DenseNet, FullyConnected, ResNet
-from ntk_core.networks.graphs import dense_graph, fully_connected_graph, residual_graph, shared_graph
+from ntk_core.networks.graphs import (
+    FlattenInputBlock,
+    dense_graph,
+    fully_connected_graph,
+    graph_steps,
+    parse_composition,
+    residual_graph,
+    shared_graph,
+)
 from tests.cases import Case, inputs, random_params
 
 SETTINGS = {"width": 5, "num_outputs": 2, "activation": "tanh"}
@@ -25,6 +33,17 @@ PAIRS = {
     "resnet": (ResNet(depth=4, **SETTINGS), residual_graph(4), (4,)),
     "resnet every two": (ResNet(depth=5, skip_every=2, **SETTINGS), residual_graph(5, 2), (4,)),
 }
+
+
+def test_chain_of_groups_has_the_steps_of_its_layers():
+    """A composition is a graph whose edges form a chain."""
+    layers = [{"kind": "dense"}, {"kind": "activation", "function": "tanh"}] * 3
+    graph, composition = fully_connected_graph(3), parse_composition({"layers": layers})
+    flat, *chain = graph_steps(graph, 5, "tanh", False)
+    assert isinstance(flat.block, FlattenInputBlock)
+    assert [(step.block.kind, step.drops) for step in chain] == [(s.block.kind, s.drops) for s in composition.steps]
+    assert [step.sources for step in chain] == [(number + 1,) for number in range(len(chain))]
+    assert [step.sources for step in composition.steps] == [(number,) for number in range(len(chain))]
 
 
 QUICK = ("densenet", "resnet every two")

@@ -1,31 +1,26 @@
-"""A network's hidden part as a list of registered layers, from JSON and back, with one sentence for what is wrong."""
+"""A network's hidden part as a list of registered layers, from JSON and back."""
 
-import json
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.compositions._blocks import BLOCKS, Block, Nested, Trained
-from ntk_core.networks.compositions._ways import Ways, find_ways, trains_hidden, trains_output
+from ntk_core.networks.graphs._blocks import BLOCKS, Block, Nested, Trained
+from ntk_core.networks.graphs._steps import Step, composition_steps
+from ntk_core.networks.graphs._ways import Ways, find_ways, trains_hidden, trains_output
+from ntk_core.networks.graphs._written import Written, inner_problem, read_object
 from ntk_core.settings.validation import allowed_values
 
 MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4
 ALLOWED = 'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind": "activation", "function": "tanh"}]}'
 
 
-class _Listed(BaseModel):
-    """The JSON of a composition, for pydantic to check."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    layers: tuple[Block, ...] = Field(min_length=1)
-
-
-@dataclass(frozen=True)
-class Composition:
+class Composition(Written):
     """Layers from the input to the last hidden one; a dense output layer without bias follows by itself.
+
+    It is a graph whose edges form a chain, but for the ways around residual and concat blocks: see :attr:`steps`.
 
     >>> composition = parse_composition('{"layers": [{"kind": "dense"}, {"kind": "activation", "function": "erf"}]}')
     >>> str(composition)
@@ -36,12 +31,46 @@ class Composition:
         drop_probability: of each edge of the dense layers, the output layer included; 0 for all that JSON gives.
     """
 
-    layers: tuple[Block, ...]
+    layers: tuple[Block, ...] = Field(min_length=1, strict=False)
     drop_probability: float = 0.0
 
-    def __str__(self) -> str:
-        """Compact JSON text, read back by :func:`parse_composition`."""
-        return json.dumps(composition_data(self), separators=(",", ":"))
+    if TYPE_CHECKING:
+
+        def __init__(self, layers: Sequence[Block], drop_probability: float = 0.0): ...
+
+    @classmethod
+    def problem(cls, error: ValidationError, given: dict[str, Any]) -> InvalidInput:
+        """The first complaint, by its place and without the tags of kinds that pydantic puts there."""
+        detail = error.errors(include_url=False)[0]
+        *path, last = [part for part in detail["loc"] if part not in BLOCKS] or [""]
+        place = ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in (*path, last))
+        kind = next((part for part in reversed(detail["loc"]) if part in BLOCKS), None)
+        model: type[BaseModel] = BLOCKS[str(kind)] if kind else cls
+        if raised := inner_problem(error):
+            return InvalidInput(place, raised.given, raised.allowed)
+        match detail["type"]:
+            case "extra_forbidden":
+                outer = ".".join(place.split(".")[:-1]) or "layers"
+                return InvalidInput(
+                    outer, str(last), "only " + ", ".join(sorted(set(model.model_fields) - {"drop_probability"}))
+                )
+            case "missing":
+                return InvalidInput(place, "nothing", _allowed(model, str(last)))
+            case "union_tag_invalid" | "union_tag_not_found":
+                given = detail["input"].get("kind", "nothing") if isinstance(detail["input"], dict) else detail["input"]
+                return InvalidInput(f"{place}.kind", given, "one of " + ", ".join(BLOCKS))
+            case "model_attributes_type" | "model_type" | "dict_type":
+                return InvalidInput(place, detail["input"], "an object with a kind, one of " + ", ".join(BLOCKS))
+        return InvalidInput(place, detail["input"], _allowed(model, str(last)))
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The network as a graph of steps, the output layer last."""
+        return composition_steps(self.layers, self.drop_probability)
+
+    def data(self) -> dict[str, Any]:
+        """The composition as JSON gives it: widths are written out, other settings only beside their defaults."""
+        return {"layers": [_block_data(block) for block in self.layers]}
 
     def trained(self) -> list[Trained]:
         """The layers with weights, in the order in which they are applied."""
@@ -68,8 +97,8 @@ class Composition:
 
 
 def composition_data(composition: Composition) -> dict[str, Any]:
-    """The composition as JSON gives it: widths are written out, other settings only where they are not the default."""
-    return {"layers": [_block_data(block) for block in composition.layers]}
+    """The composition as JSON gives it."""
+    return composition.data()
 
 
 def parse_composition(data: Any) -> Composition:
@@ -82,15 +111,11 @@ def parse_composition(data: Any) -> Composition:
     """
     if isinstance(data, Composition):
         return data
-    if isinstance(data, str | bytes):
-        data = _from_text(data)
-    if not isinstance(data, dict):
-        raise InvalidInput("layers", data if data not in (None, "") else "nothing", ALLOWED)
+    data = read_object(data, "layers", MAX_BYTES, ALLOWED)
     _check_nesting(data.get("layers"))
-    try:
-        found = Composition(_Listed.model_validate(data).layers)
-    except ValidationError as error:
-        raise _problem(error) from None
+    if "drop_probability" in data:
+        raise InvalidInput("layers", "drop_probability", "only layers")
+    found = Composition(**data)
     if not found.trained():
         raise InvalidInput("layers", "no layer with weights", "at least one dense layer or convolution")
     return found
@@ -102,18 +127,6 @@ def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tup
         yield f"{prefix}.{index}", block
         if isinstance(block, Nested):
             yield from positions(block.layers, f"{prefix}.{index}.layers")
-
-
-def _from_text(text: str | bytes) -> Any:
-    if len(text) > MAX_BYTES:
-        raise InvalidInput("layers", f"{len(text):,} characters", f"at most {MAX_BYTES:,}")
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        given = f"text that is no JSON in line {error.lineno}, column {error.colno}"
-        raise InvalidInput("layers", given, ALLOWED) from None
-    except (ValueError, RecursionError):
-        raise InvalidInput("layers", "text that is no JSON", ALLOWED) from None
 
 
 def _check_nesting(layers: Any) -> None:
@@ -139,30 +152,6 @@ def _block_data(block: Block) -> dict[str, Any]:
         elif name == "width" or (name != "kind" and value != info.default):
             values[name] = value
     return values
-
-
-def _problem(error: ValidationError) -> InvalidInput:
-    """The first complaint, by its place and without the tags of kinds that pydantic puts there."""
-    detail = error.errors(include_url=False)[0]
-    *path, last = [part for part in detail["loc"] if part not in BLOCKS] or [""]
-    place = ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in (*path, last))
-    kind = next((part for part in reversed(detail["loc"]) if part in BLOCKS), None)
-    model: type[BaseModel] = BLOCKS[str(kind)] if kind else _Listed
-    raised = detail.get("ctx", {}).get("error")
-    if isinstance(raised, InvalidInput):
-        return InvalidInput(place, raised.given, raised.allowed)
-    match detail["type"]:
-        case "extra_forbidden":
-            outer = ".".join(place.split(".")[:-1]) or "layers"
-            return InvalidInput(outer, str(last), "only " + ", ".join(sorted(model.model_fields)))
-        case "missing":
-            return InvalidInput(place, "nothing", _allowed(model, str(last)))
-        case "union_tag_invalid" | "union_tag_not_found":
-            given = detail["input"].get("kind", "nothing") if isinstance(detail["input"], dict) else detail["input"]
-            return InvalidInput(f"{place}.kind", given, "one of " + ", ".join(BLOCKS))
-        case "model_attributes_type" | "model_type" | "dict_type":
-            return InvalidInput(place, detail["input"], "an object with a kind, one of " + ", ".join(BLOCKS))
-    return InvalidInput(place, detail["input"], _allowed(model, str(last)))
 
 
 def _allowed(model: type[BaseModel], name: str) -> str:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ntk_core.networks.compositions._blocks import AttentionBlock, Block, ConcatBlock, Nested, PositionsBlock, Trained
+from ntk_core.networks.graphs._blocks import AttentionBlock, Block, ConcatBlock, Nested, PositionsBlock, Trained
 
 
 @dataclass(frozen=True)

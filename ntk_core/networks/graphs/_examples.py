@@ -1,7 +1,10 @@
-"""Graphs that are known by name: standard architectures written out, and the examples of Zhu, Liu & Belkin 2022."""
+"""Networks that are known by name: graphs, those of Zhu, Liu & Belkin 2022 included, and layers to start from."""
 
-from ntk_core.networks.graphs._graph import Graph
-from ntk_core.networks.graphs._parts import INPUT, OUTPUT, Edge, Group
+from functools import cache
+from typing import Any
+
+from ntk_core.networks.graphs._composition import Composition, parse_composition
+from ntk_core.networks.graphs._graph import INPUT, OUTPUT, Edge, Graph, Group
 
 HIDDEN = "abcdefghijklmnop"
 
@@ -102,12 +105,51 @@ _EXAMPLES: dict[str, tuple[str, Graph]] = {
     "shared-weights": ("shared weights (convolution)", shared_graph(2)),
     "unequal": ("unequal in-degrees", unequal_graph()),
 }
-EXAMPLE_TITLES = {name: title for name, (title, _) in _EXAMPLES.items()}
+GRAPH_TITLES = {name: title for name, (title, _) in _EXAMPLES.items()}
 
 
 def example_graphs() -> dict[str, Graph]:
-    """Name → graph of the gallery; ``EXAMPLE_TITLES`` has their titles.
+    """Name → graph of the gallery; ``GRAPH_TITLES`` has their titles.
 
     Source: Zhu, Liu & Belkin 2022, App. A and D to F; their sizes are our choice.
     """
     return {name: graph for name, (_, graph) in _EXAMPLES.items()}
+
+
+COMPOSITION_TITLES = {
+    "fully-connected": "fully connected, two layers",
+    "bottleneck": "with a bottleneck of 3 neurons",
+    "residual": "residual: a way around each layer",
+    "concat": "DenseNet: a way around, side by side",
+    "convolution": "convolution, pooling, dense (images)",
+    "two-speeds": "layers that grow unequally",
+    "transformer": "one block of a transformer (sequences)",
+}
+
+
+def _dense(width: Any = "m", function: str = "tanh", bias: bool = False) -> list[dict[str, Any]]:
+    return [{"kind": "dense", "width": width, "bias": bias}, {"kind": "activation", "function": function}]
+
+
+@cache
+def composition_examples() -> dict[str, Composition]:
+    """Name → composition, as :data:`COMPOSITION_TITLES` names them.
+
+    Source: our choice, docs/own-data-and-models.md.
+    """
+    convolution = [{"kind": "convolution", "width": "m"}, {"kind": "activation", "function": "tanh"}]
+    found: dict[str, list[dict[str, Any]]] = {
+        "fully-connected": [*_dense(), *_dense()],
+        "bottleneck": [*_dense(), *_dense(3), *_dense()],
+        "residual": [*_dense(), *[{"kind": "residual", "layers": _dense()}] * 2],
+        "concat": [*_dense(), {"kind": "concat", "layers": _dense()}, {"kind": "concat", "layers": _dense()}],
+        "convolution": [*convolution, {"kind": "global-average"}, *_dense("4m")],
+        "two-speeds": [*_dense("4m"), *_dense("0.5m", "softplus", bias=True), {"kind": "scale", "factor": 2.0}],
+    }
+    normalized = [{"kind": "normalize"}, {"kind": "gain"}]
+    tokens = {"kind": "token-dense", "width": "4m"}
+    attention = [{"kind": "attention", "num_heads": 4, "head_dim": "m"}, tokens]
+    inner = [{"kind": "token-dense", "width": "16m"}, {"kind": "activation", "function": "gelu"}, tokens]
+    around = [{"kind": "residual", "layers": [*normalized, *layers]} for layers in (attention, inner)]
+    found["transformer"] = [tokens, {"kind": "positions"}, *around, *normalized, {"kind": "global-average"}]
+    return {name: parse_composition({"layers": layers}) for name, layers in found.items()}

@@ -13,11 +13,11 @@ from ntk_core.experiments.hessian.network import templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.networks.compositions import (
+from ntk_core.networks.graphs import (
     BLOCKS,
     Composition,
     composition_examples,
-    composition_verdict,
+    graph_verdict,
     lay_out,
     parse_composition,
 )
@@ -109,7 +109,7 @@ MISFITS = [
 @pytest.mark.parametrize(("layers", "shape", "field"), MISFITS, ids=[field for _, _, field in MISFITS])
 def test_layers_that_do_not_fit_the_inputs_are_named(layers, shape, field):
     with pytest.raises(InvalidInput) as error:
-        lay_out(composed(*layers), 8, shape)
+        lay_out(composed(*layers).steps, 8, shape)
     assert error.value.field == field
 
 
@@ -132,13 +132,13 @@ VERDICTS = [
 
 @pytest.mark.parametrize(("name", "shape", "outcome"), VERDICTS)
 def test_the_verdict_is_that_of_the_theorems(name, shape, outcome):
-    assert composition_verdict(composition_examples()[name], 100, shape).outcome == outcome
-    assert composition_verdict(composition_examples()[name], 100, shape, "softmax").outcome == "not wide"
+    assert graph_verdict(composition_examples()[name], 100, shape).outcome == outcome
+    assert graph_verdict(composition_examples()[name], 100, shape, output="softmax").outcome == "nonlinear output"
 
 
 def test_a_narrow_layer_with_a_way_around_it_is_left_to_the_measurement():
     around = composed(DENSE, {"kind": "concat", "layers": [{"kind": "dense", "width": 2}, TANH]})
-    assert composition_verdict(around, 100, (5,)).outcome == "undecided"
+    assert graph_verdict(around, 100, (5,)).outcome == "undecided"
 
 
 def random_json(rng: random.Random, depth: int = 0):
@@ -176,7 +176,7 @@ def test_any_text_is_a_network_or_one_sentence(part):
             text = text[:at] + rng.choice(['"', "}", "\0", "m", ",", "[", "é", "1e9"]) + text[at + rng.randint(0, 9) :]
         try:
             composition = parse_composition(text)
-            lay_out(composition, rng.choice([1, 7, 100]), rng.choice([(5,), (8, 8, 3), (1,)]))
+            lay_out(composition.steps, rng.choice([1, 7, 100]), rng.choice([(5,), (8, 8, 3), (1,)]))
         except InvalidInput as error:
             outcomes.append(str(error))
         else:

@@ -1,0 +1,260 @@
+"""A network as a graph of steps, and what reaches each of them: shapes by counting, free of JAX."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.graphs._blocks import (
+    ActivationBlock,
+    AttentionBlock,
+    AveragePoolBlock,
+    Block,
+    ConcatBlock,
+    ConvolutionBlock,
+    DenseBlock,
+    FirstTokenBlock,
+    FixedPositionsBlock,
+    FlattenBlock,
+    FlattenInputBlock,
+    GainBlock,
+    GlobalAverageBlock,
+    Keys,
+    Nested,
+    PositionsBlock,
+    Queries,
+    ResidualBlock,
+    TokenDenseBlock,
+    Trained,
+    Values,
+)
+from ntk_core.networks.graphs._graph import INPUT, OUTPUT, Graph
+
+Shape = tuple[int, ...]
+SUM = ResidualBlock.model_construct(layers=())
+
+
+@dataclass(frozen=True)
+class Step:
+    """A block, and the steps whose values it takes; layers with weights see several side by side.
+
+    Attributes:
+        sources: numbers of earlier steps, counted from 1; 0 is the input.
+        name: of the layer, where the block has weights.
+        place: in the written form.
+        around: residual and concat blocks that it is inside.
+        drops: probability with which edges from each source are removed; none for plain layers.
+    """
+
+    block: Block
+    sources: tuple[int, ...]
+    name: str = ""
+    place: str = ""
+    around: int = 0
+    drops: tuple[float, ...] = ()
+
+
+def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tuple[Step, ...]:
+    """The steps of layers that are called ``hidden1``, ``hidden2``, … in the order in which they are applied."""
+    steps: list[Step] = []
+    drops = (drop_probability,) if drop_probability else ()
+
+    def add(block: Block, sources: tuple[int, ...], place: str, around: int = 0) -> int:
+        trained = isinstance(block, Trained)
+        name = f"hidden{1 + sum(bool(step.name) for step in steps)}" if trained else ""
+        steps.append(Step(block, sources, name, place, around, drops if isinstance(block, DenseBlock) else ()))
+        return len(steps)
+
+    def through(blocks: tuple[Block, ...], at: int, prefix: str, around: int) -> int:
+        for index, block in enumerate(blocks, start=1):
+            place = f"{prefix}.{index}"
+            if isinstance(block, PositionsBlock):
+                at = add(SUM, (at, add(block, (at,), place, around)), place)
+            elif isinstance(block, AttentionBlock):
+                at = add(block, tuple(add(each, (at,), place, around) for each in block.layers), place)
+            elif isinstance(block, Nested):
+                at = add(block, (at, through(block.layers, at, f"{place}.layers", around + 1)), place)
+            else:
+                at = add(block, (at,), place, around)
+        return at
+
+    last = through(layers, 0, "layers", 0)
+    steps.append(Step(DenseBlock(), (last,), OUTPUT, "layers", drops=drops))
+    return tuple(steps)
+
+
+def graph_steps(graph: Graph, width: int, activation: Any, use_bias: bool) -> tuple[Step, ...]:
+    """The steps of a graph at width m: for each group its layer, its activation, and the skips that are added.
+
+    Args:
+        activation: of the groups that state none.
+    """
+    steps: list[Step] = []
+    at = {INPUT: 0}
+
+    def add(block: Block, *sources: int, **more: Any) -> int:
+        steps.append(Step(block, sources, **more))
+        return len(steps)
+
+    def value(source: str, target: str) -> int:
+        """The source as the target sees it: at positions, or flat."""
+        is_flat = target in graph.positioned or (source in graph.group and source not in graph.positioned)
+        return at[source] if is_flat else add(FlattenInputBlock(), at[source])
+
+    for name in graph.depths:
+        edges, place = graph.parents[name], f"groups.{name}"
+        sources = [value(edge.source, name) for edge in edges]
+        if name == OUTPUT:
+            block: Block = DenseBlock()
+        elif name in graph.positioned:
+            kernel_size, channels = edges[0].kernel_size, graph.group[name].size_at(width)
+            block = ConvolutionBlock.model_construct(width=channels, bias=use_bias, kernel_size=kernel_size)
+        else:
+            block = DenseBlock.model_construct(width=graph.group[name].size_at(width), bias=use_bias)
+        drops = tuple(edge.drop_probability for edge in edges)
+        at[name] = add(block, *sources, name=name, place=place, drops=drops if any(drops) else ())
+        if name != OUTPUT:
+            function = graph.group[name].activation or activation
+            at[name] = add(ActivationBlock.model_construct(function=function), at[name])
+        for edge in graph.incoming[name]:
+            if not edge.trained:
+                at[name] = add(SUM, value(edge.source, name), at[name], place=f"edges.{edge.source}-{name}.kind")
+    return tuple(steps)
+
+
+@dataclass(frozen=True)
+class PlacedLayer:
+    """A layer with weights, where it stands.
+
+    Attributes:
+        name: that of its step.
+        input_shape, output_shape: of one input.
+        num_ways_around: residual and concat blocks that it stands in.
+        masked: whether a mask removes edges.
+        num_heads: of the attention that mixes its values; 0 for any other layer.
+    """
+
+    name: str
+    block: Trained
+    input_shape: Shape
+    output_shape: Shape
+    num_ways_around: int
+    masked: bool = False
+    num_heads: int = 0
+
+    @property
+    def positions(self) -> int:
+        """Places that share its weights: pixels of a convolution, positions of a sequence, 1 for a dense layer."""
+        return math.prod(self.output_shape[:-1])
+
+    @property
+    def fan_in(self) -> int:
+        """Numbers that one of its neurons or channels sees."""
+        if isinstance(self.block, ConvolutionBlock):
+            return self.block.kernel_size ** (len(self.input_shape) - 1) * self.input_shape[-1]
+        if isinstance(self.block, TokenDenseBlock):
+            return self.input_shape[-1]
+        if isinstance(self.block, GainBlock | PositionsBlock):  # one factor, or one vector chosen among the positions
+            return self.positions if isinstance(self.block, PositionsBlock) else 1
+        return math.prod(self.input_shape)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """All layers with weights, and the shape of what the output layer sees."""
+
+    layers: tuple[PlacedLayer, ...]
+    last_shape: Shape
+
+
+def lay_out(steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions: int = 2) -> Layout:
+    """The steps at width m for inputs of this shape; convolutions see positions in so many ``dimensions``.
+
+    Raises:
+        InvalidInput: by the place of the layer (``layers.3.layers``), what reaches it and what it takes.
+    """
+    shapes, layers = [tuple(input_shape)], dict[int, PlacedLayer]()
+    for number, step in enumerate(steps, start=1):
+        seen = [shapes[source] for source in step.sources]
+        block, place = step.block, step.place
+        if isinstance(block, Trained):
+            below = seen[0] if len(seen) == 1 else (*seen[0][:-1], sum(shape[-1] for shape in seen))
+            if step.name == OUTPUT:
+                return Layout(tuple(layers.values()), below)
+            shapes.append(_trained_shape(block, place, below, width, dimensions))
+            layers[number] = PlacedLayer(step.name, block, below, shapes[-1], step.around, any(step.drops))
+        elif isinstance(block, AttentionBlock):
+            shapes.append(seen[2])
+            layers[step.sources[2]] = replace(layers[step.sources[2]], num_heads=block.heads(width))
+        elif isinstance(block, Nested):
+            shapes.append(_joined(block, place, *seen))
+        else:
+            shapes.append(_plain_shape(block, place, seen[0], dimensions))
+    raise ValueError("steps without an output layer")
+
+
+def _trained_shape(block: Trained, place: str, shape: Shape, width: int, dimensions: int) -> Shape:
+    if isinstance(block, DenseBlock):
+        return (block.size(width),)
+    if isinstance(block, GainBlock):
+        return shape
+    if isinstance(block, PositionsBlock | TokenDenseBlock):
+        _check_sequence(place, "attention" if isinstance(block, Queries | Keys | Values) else block.kind, shape)
+        return shape if isinstance(block, PositionsBlock) else (shape[0], block.size(width))
+    _check_positions(place, block.kind, shape, dimensions)
+    if block.kernel_size > min(shape[:-1]):
+        raise InvalidInput(f"{place}.kernel_size", block.kernel_size, f"at most {min(shape[:-1])}, as {_words(shape)}")
+    return (*(math.ceil(side / block.stride) for side in shape[:-1]), block.size(width))
+
+
+def _plain_shape(block: Block, place: str, shape: Shape, dimensions: int) -> Shape:
+    if isinstance(block, FlattenBlock):
+        return (math.prod(shape),)
+    if isinstance(block, AveragePoolBlock):
+        _check_positions(place, block.kind, shape, dimensions)
+        if any(side % block.size for side in shape[:-1]):
+            raise InvalidInput(f"{place}.size", block.size, f"a divisor of both sides, as {_words(shape)}")
+        return (*(side // block.size for side in shape[:-1]), shape[-1])
+    if isinstance(block, GlobalAverageBlock):
+        if len(shape) != 2:  # of a sequence, whatever convolutions see
+            _check_positions(place, block.kind, shape, dimensions)
+        return shape[-1:]
+    if isinstance(block, FixedPositionsBlock | FirstTokenBlock):
+        _check_sequence(place, block.kind, shape)
+        return shape[-1:] if isinstance(block, FirstTokenBlock) else shape
+    return shape
+
+
+def _joined(block: ResidualBlock | ConcatBlock, place: str, shape: Shape, inner: Shape) -> Shape:
+    if isinstance(block, ResidualBlock):
+        if inner != shape and place.startswith("edges."):
+            raise InvalidInput(place, "skip", f"skips between equal sizes, here {shape} and {inner}")
+        if inner != shape:
+            given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
+            raise InvalidInput(f"{place}.layers", given, "layers that keep the shape, so that both can be added")
+        return shape
+    if inner[:-1] != shape[:-1]:
+        given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
+        raise InvalidInput(f"{place}.layers", given, "layers that keep the positions, so that both go side by side")
+    return (*shape[:-1], shape[-1] + inner[-1])
+
+
+def _check_positions(place: str, kind: str, shape: Shape, dimensions: int) -> None:
+    if len(shape) != dimensions + 1:
+        given = f"{kind}, where {_words(shape)}"
+        taken = "images (height, width, channels)" if dimensions == 2 else "sequences (length, channels)"
+        raise InvalidInput(f"{place}.kind", given, f"this layer only on {taken}")
+
+
+def _check_sequence(place: str, kind: str, shape: Shape) -> None:
+    if len(shape) != 2:
+        given = f"{kind}, where {_words(shape)}"
+        raise InvalidInput(f"{place}.kind", given, "this layer only on sequences (positions, features)")
+
+
+def _words(shape: Shape) -> str:
+    return f"{_numbers(shape)} {'numbers reach' if len(shape) > 1 or shape[0] > 1 else 'number reaches'} it"
+
+
+def _numbers(shape: Shape) -> str:
+    return " × ".join(map(str, shape))
