@@ -62,11 +62,13 @@ def _network(name: str, small: bool) -> tuple[Any, tuple[int, ...]]:
     from ntk_core import ConvNet, FullyConnected, ResNet, Transformer
 
     if name == "dense":
-        return FullyConnected(width=20 if small else 1_000, depth=3, num_outputs=3, activation="relu"), (10,)
+        return FullyConnected(
+            width=20 if small else 1_000, depth=3, num_outputs=3, activation="relu", use_bias=False
+        ), (10,)
     if name == "convnet":
-        return ConvNet(width=4 if small else 64, depth=2, num_outputs=3, activation="relu"), (8, 8, 3)
+        return ConvNet(width=4 if small else 64, depth=2, num_outputs=3, activation="relu", use_bias=False), (8, 8, 3)
     if name == "resnet":
-        return ResNet(width=20 if small else 1_000, depth=3, num_outputs=3), (10,)
+        return ResNet(width=20 if small else 1_000, depth=3, num_outputs=3, use_bias=False), (10,)
     return Transformer(num_heads=4, head_dim=2 if small else 32, num_outputs=3), (16, 8)
 
 

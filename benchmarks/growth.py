@@ -30,7 +30,7 @@ class Size:
     depth: int = 1
 
     def network(self, activation: str) -> tuple[FullyConnected, Any, jax.Array]:
-        net = FullyConnected(width=self.m, depth=self.depth, num_outputs=self.C, activation=activation)
+        net = FullyConnected(width=self.m, depth=self.depth, num_outputs=self.C, activation=activation, use_bias=False)
         params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
         return net, jax.block_until_ready(params), jax.random.normal(jax.random.key(1), (self.n, INPUT_DIM))
 

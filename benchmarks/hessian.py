@@ -38,7 +38,7 @@ PUBLIC = ("curvlinops", "hessian-eigenthings")
 
 
 def network(width: int, depth: int = DEPTH) -> tuple[FullyConnected, Any, jax.Array]:
-    net = FullyConnected(width=width, depth=depth, activation="tanh")
+    net = FullyConnected(width=width, depth=depth, activation="tanh", use_bias=False)
     params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
     return net, jax.block_until_ready(params), jax.random.normal(jax.random.key(1), (INPUT_DIM,))
 

@@ -35,7 +35,7 @@ class Problem:
     """A network of one hidden layer, w₀, w₁ = w₀ + 0.1 of a second draw, inputs and targets."""
 
     def __init__(self, num_samples: int, width: int = WIDTH, num_outputs: int = NUM_OUTPUTS):
-        self.net = FullyConnected(width=width, depth=1, num_outputs=num_outputs, activation="relu")
+        self.net = FullyConnected(width=width, depth=1, num_outputs=num_outputs, activation="relu", use_bias=False)
         draws = [self.net.init(jax.random.key(seed), (INPUT_DIM,)) for seed in (0, 1)]
         self.before = draws[0]
         self.after = jax.tree.map(lambda w, v: w + MOVED * v, *draws)

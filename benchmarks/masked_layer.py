@@ -55,7 +55,7 @@ def measure(settings: Settings) -> dict[str, Any]:
         )
         rows[name] = {"times": times, "times_dense": ratio(times, "masked", "dense")}
     depth = 1 if settings.quick else DEPTH
-    net = DenseNet(width=width, depth=depth, drop_probability=DROPPED)
+    net = DenseNet(width=width, depth=depth, drop_probability=DROPPED, use_bias=False)
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     inputs = jax.random.normal(jax.random.key(2), (NUM_SAMPLES, INPUT_DIM))
     kernel = alternate({"kernel": own(lambda: empirical_ntk(net, params, inputs))}, repeats=5)["kernel"]

@@ -25,7 +25,7 @@ NAME = "neural-tangents"
 
 def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
     """Kernel, outputs and targets of one network at training points and as many others, in float64."""
-    net = FullyConnected(width=width, depth=1, num_outputs=NUM_OUTPUTS, activation="relu")
+    net = FullyConnected(width=width, depth=1, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=False)
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (2 * num_samples, INPUT_DIM))
     kernel = np.asarray(empirical_ntk(net, params, x), np.float64)

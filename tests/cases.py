@@ -78,15 +78,25 @@ ARCHITECTURES = [
         FullyConnected(width=(5, 4, 6), depth=3, num_outputs=3, activation="gelu", use_bias=(True, False, True)),
         (2, 2),
     ),
-    Case("symmetric", FullyConnected(width=6, num_outputs=2, activation="erf", symmetric=True), (3,)),
-    Case("bottleneck", Bottleneck(width=6, num_outputs=2, activation="softplus", bottleneck_width=2), (4,)),
+    Case("symmetric", FullyConnected(width=6, num_outputs=2, activation="erf", symmetric=True, use_bias=False), (3,)),
+    Case(
+        "bottleneck",
+        Bottleneck(width=6, num_outputs=2, activation="softplus", bottleneck_width=2, use_bias=False),
+        (4,),
+    ),
     Case(
         "liu-eq31",
-        Bottleneck(width=8, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity"),
+        Bottleneck(
+            width=8, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
+        ),
         (1,),
     ),
     Case("resnet", ResNet(width=5, num_outputs=2, activation="swish", use_bias=True), (4,)),
-    Case("resnet-every-two", ResNet(width=5, depth=5, num_outputs=2, activation="tanh", skip_every=2), (4,)),
+    Case(
+        "resnet-every-two",
+        ResNet(width=5, depth=5, num_outputs=2, activation="tanh", skip_every=2, use_bias=False),
+        (4,),
+    ),
     Case("densenet", DenseNet(width=(4, 5, 3), num_outputs=2, activation="sigmoid", use_bias=True), (3,)),
     Case("dropped", DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.5, use_bias=True), (4,)),
     Case(
@@ -95,9 +105,15 @@ ARCHITECTURES = [
         (5, 2),
     ),
     Case(
-        "conv-2d", ConvNet(width=(3, 4), depth=2, num_outputs=2, activation="tanh", readout="global-average"), (4, 3, 2)
+        "conv-2d",
+        ConvNet(width=(3, 4), depth=2, num_outputs=2, activation="tanh", readout="global-average", use_bias=False),
+        (4, 3, 2),
     ),
-    Case("conv-pooled", ConvNet(width=4, num_outputs=2, activation="gelu", pool_size=2, symmetric=True), (4, 4, 1)),
+    Case(
+        "conv-pooled",
+        ConvNet(width=4, num_outputs=2, activation="gelu", pool_size=2, symmetric=True, use_bias=False),
+        (4, 4, 1),
+    ),
     Case("mixed", MixedNet(width=4, depth=3, num_conv=1, num_outputs=2, activation="tanh", use_bias=True), (3, 3, 2)),
     Case("graph", DAGNetwork(width=7, num_outputs=2, activation="tanh", use_bias=True, **_GRAPH), (4,)),
     Case("composed", Composed(_COMPOSITION, width=3, num_outputs=2), (4, 4, 2)),

@@ -18,7 +18,7 @@ import ntk_core
 from ntk_core import FullyConnected, InvalidInput
 from tests.test_door import public_names
 
-NET = FullyConnected(width=4, num_outputs=1, activation="tanh")
+NET = FullyConnected(width=4, num_outputs=1, activation="tanh", use_bias=False)
 PARAMS = NET.init(jax.random.key(0), 3)
 X, Y = jax.random.normal(jax.random.key(1), (5, 3)), jnp.linspace(-1.0, 1.0, 5)
 TRAINED = {"max_steps": 2, "learning_rate": 0.1}
@@ -212,7 +212,7 @@ def test_the_remedy_for_an_equinox_module_splits_it():
 )
 def test_class_labels_for_several_outputs_lead_to_one_hot(name, monkeypatch):
     monkeypatch.setattr(f"{__name__}.Y", jnp.array([0, 1, 0, 1, 1]))
-    wide = FullyConnected(width=4, num_outputs=2)
+    wide = FullyConnected(width=4, num_outputs=2, use_bias=False)
     found = refusal(name, wide.apply, wide.init(jax.random.key(0), 3), X)
     assert "one_hot" in found.allowed
 

@@ -97,7 +97,7 @@ def deep_features(
     """
     _check_rates(rate_hidden, rate_output)
     parts = [
-        rate * _expansion(FullyConnected(width=1, depth=depth, activation=activation, trained=part))
+        rate * _expansion(FullyConnected(width=1, depth=depth, activation=activation, trained=part, use_bias=False))
         for part, rate in (("hidden", rate_hidden), ("last", rate_output))
     ]
     at_origin, slope, curvature, norm1, norm2 = map(float, parts[0] + parts[1])

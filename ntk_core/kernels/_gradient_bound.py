@@ -30,8 +30,8 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     min_l c_σ^{1 + r + … + r^(l-1)} δ^{2 r^l}, δ = min |x_i|, of which only the smallest layer is kept there.
 
     >>> import jax.numpy as jnp
-    >>> net = DAGNetwork(width=5, activation="relu")  # input → a → b, all into the output
-    >>> gradient_norm_bound(DAGNetwork(width=5, activation="identity"), jnp.ones(3))
+    >>> net = DAGNetwork(width=5, activation="relu", use_bias=False)  # input → a → b, all into the output
+    >>> gradient_norm_bound(DAGNetwork(width=5, activation="identity", use_bias=False), jnp.ones(3))
     1.0
 
     Raises:

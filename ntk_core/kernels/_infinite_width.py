@@ -92,8 +92,8 @@ def infinite_width_ntk(
     mean over 16,384 sampled heads, to about 1%; ``infinite_heads_ntk`` gives its standard error.
 
     >>> from ntk_core.networks.architectures import FullyConnected
-    >>> net = FullyConnected(depth=1, activation="relu")  # x = x': α² and the arc-cosine kernels are |x|²/2d each
-    >>> infinite_width_ntk(net, jnp.array([[3.0, 4.0]])).item()
+    >>> net = FullyConnected(depth=1, activation="relu", use_bias=False)
+    >>> infinite_width_ntk(net, jnp.array([[3.0, 4.0]])).item()  # α² and the arc-cosine kernels are |x|²/2d each
     12.5
 
     Raises:

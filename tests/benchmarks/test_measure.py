@@ -165,7 +165,7 @@ def test_gpu_rows_say_why_they_are_skipped_without_a_gpu(capsys):
 
 @pytest.mark.parametrize("size", [Size(40), Size(30, depth=3), Size(20, n=7, C=2, depth=2)])
 def test_ceilings_count_every_weight_once_and_no_more_than_a_jacobian_would_need(size):
-    net = FullyConnected(width=size.m, depth=size.depth, num_outputs=size.C)
+    net = FullyConnected(width=size.m, depth=size.depth, num_outputs=size.C, use_bias=False)
     weights = ceilings.num_weights(size)
     assert weights == net.num_params((ceilings.INPUT_DIM,))
     operations, _ = ceilings.kernel_needs(size)

@@ -79,7 +79,14 @@ def drawn(hidden: tuple[int, ...]) -> dict:
 def by_the_core(width: int, layers: int, bottleneck: int, activation: str, output: str) -> dict[str, jax.Array]:
     """The same training by ``ntk_core``: the network by automatic gradients, its linear model by ``linearize``."""
     hidden = hidden_widths(width, layers, bottleneck)
-    shared = {"width": width, "depth": len(hidden), "num_outputs": 1, "activation": activation, "output": output}
+    shared = {
+        "width": width,
+        "depth": len(hidden),
+        "num_outputs": 1,
+        "activation": activation,
+        "output": output,
+        "use_bias": False,
+    }
     net = (
         ntk_core.Bottleneck(**shared, bottleneck_width=bottleneck, bottleneck_layer=2)
         if bottleneck

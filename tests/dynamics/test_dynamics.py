@@ -21,8 +21,10 @@ from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DenseNet, FullyConnected, merge
 
 NETS = [
-    FullyConnected(width=6, depth=2, num_outputs=2, activation="tanh", output="softmax"),
-    DenseNet(width=5, depth=2, num_outputs=2, activation="erf", drop_probability=0.4),  # its masks are no parameters
+    FullyConnected(width=6, depth=2, num_outputs=2, activation="tanh", output="softmax", use_bias=False),
+    DenseNet(
+        width=5, depth=2, num_outputs=2, activation="erf", drop_probability=0.4, use_bias=False
+    ),  # its masks are no parameters
 ]
 
 
@@ -63,7 +65,7 @@ def test_the_linear_model_touches_the_network_at_its_origin(net):
 
 @pytest.mark.usefixtures("x64")
 def test_a_model_linear_in_its_weights_is_its_own_linear_model():
-    net = FullyConnected(width=6, depth=1, num_outputs=2, activation="tanh", trained="last")
+    net = FullyConnected(width=6, depth=1, num_outputs=2, activation="tanh", trained="last", use_bias=False)
     params, x, _ = problem(net)
     moved = {**params, "output": {"weight": 3 * params["output"]["weight"] + 1}}
     np.testing.assert_allclose(linearize(net, params)(moved, x), net.apply(moved, x), rtol=1e-12)
@@ -73,7 +75,12 @@ def test_a_model_linear_in_its_weights_is_its_own_linear_model():
 @pytest.mark.parametrize("output", ["softmax", "swish"])
 def test_descent_is_that_of_a_plain_loop_and_stops_at_the_threshold(output):
     net = FullyConnected(
-        width=6, depth=1, num_outputs=2, activation="tanh", output="linear" if output == "softmax" else output
+        width=6,
+        depth=1,
+        num_outputs=2,
+        activation="tanh",
+        output="linear" if output == "softmax" else output,
+        use_bias=False,
     )
     params, x, y = problem(net)
     loss, rate, threshold = Loss(output), 0.5, 0.2
@@ -97,7 +104,7 @@ def test_descent_is_that_of_a_plain_loop_and_stops_at_the_threshold(output):
 
 @pytest.mark.usefixtures("x64")
 def test_rates_above_the_stability_limit_diverge_on_the_linear_model_and_those_below_do_not():
-    net = FullyConnected(width=200, depth=1, num_outputs=2, activation="tanh", trained="last")
+    net = FullyConnected(width=200, depth=1, num_outputs=2, activation="tanh", trained="last", use_bias=False)
     params, x, y = problem(net)
     loss = Loss("linear")
     limit = 4 * auto_learning_rate(empirical_ntk(net, params, x), loss)  # auto is a quarter of it

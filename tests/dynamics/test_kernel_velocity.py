@@ -51,7 +51,7 @@ def test_velocity_is_the_central_difference_of_the_dense_kernel_along_descent(ca
 
 def test_velocity_is_that_of_the_dense_third_derivatives(x64):
     """K̇ = −Σ_u ∂_u L · ∂_u K with ∂K from Hessians: ∂_u K = Σ_w (∂²f_i/∂u∂w ∂f_j/∂w + ∂f_i/∂w ∂²f_j/∂u∂w)."""
-    net = FullyConnected(width=3, depth=2, num_outputs=2, activation="tanh")
+    net = FullyConnected(width=3, depth=2, num_outputs=2, activation="tanh", use_bias=False)
     params = net.init(jax.random.key(0), (2,))
     x, y = jax.random.normal(jax.random.key(1), (4, 2)), jnp.eye(2)[jnp.array([0, 1, 1, 0])]
     flat, unravel = jax.flatten_util.ravel_pytree(params)
@@ -71,7 +71,7 @@ def test_velocity_is_that_of_the_dense_third_derivatives(x64):
 
 
 def test_blocks_of_rows_give_the_same_and_several_draws_go_together(x64):
-    net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="softmax")
+    net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="softmax", use_bias=False)
     x, y = jax.random.normal(jax.random.key(1), (7, 3)), jnp.eye(2)[jnp.arange(7) % 2]
     params = jax.vmap(lambda key: net.init(key, (3,)))(jax.random.split(jax.random.key(0), 3))
     together = jax.vmap(lambda w: kernel_velocity(net, w, x, y))(params)
@@ -90,7 +90,7 @@ def test_a_linear_model_has_a_kernel_without_velocity(x64):
 
 
 def test_the_kernel_beside_its_derivative_is_the_kernel(x64):
-    net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="swish")
+    net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="swish", use_bias=False)
     params, x = net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (4, 3))
     kernel, _ = kernel_derivative(net, params, params, x)
     np.testing.assert_allclose(kernel, generic_ntk(net.apply, params, x), rtol=1e-10, atol=1e-12)
@@ -108,7 +108,7 @@ def test_velocity_falls_like_one_over_the_width_with_a_linear_output_alone(outpu
     y = jnp.eye(3)[jax.random.randint(jax.random.key(1), (20,), 0, 3)]
     mean = {}
     for width in (64, 1024):
-        net = FullyConnected(width, 1, 3, "tanh", output=output)
+        net = FullyConnected(width, 1, 3, "tanh", output=output, use_bias=False)
         keys = jax.random.split(jax.random.fold_in(jax.random.key(2), width), 8)
         mean[width] = float(
             jnp.mean(jax.lax.map(lambda key, net=net: kernel_velocity(net, net.init(key, (10,)), x, y), keys))

@@ -21,10 +21,10 @@ from ntk_core.networks.architectures import ConvNet, FullyConnected, ResNet
 pytestmark = pytest.mark.usefixtures("x64", "quick_compilation")
 
 NETWORKS = [
-    (FullyConnected(width=5, depth=2, num_outputs=2, activation="tanh"), (3,)),
+    (FullyConnected(width=5, depth=2, num_outputs=2, activation="tanh", use_bias=False), (3,)),
     (FullyConnected(width=5, activation="relu", output="swish", use_bias=True), (3,)),
-    (ResNet(width=4, depth=2, activation="gelu"), (3,)),
-    (ConvNet(width=2, depth=1, activation="erf", num_outputs=2), (3, 3, 1)),
+    (ResNet(width=4, depth=2, activation="gelu", use_bias=False), (3,)),
+    (ConvNet(width=2, depth=1, activation="erf", num_outputs=2, use_bias=False), (3, 3, 1)),
 ]
 
 
@@ -92,7 +92,7 @@ def test_the_gradient_of_its_training_is_that_of_its_loss(net, shape):
 @pytest.mark.parametrize("rate", [1.5, 2.5, 3.5])
 def test_one_sample_is_the_recursion_of_the_plane(rate):
     width, dim, target = 60, 7, 0.8
-    net = FullyConnected(width=width, activation="relu")
+    net = FullyConnected(width=width, activation="relu", use_bias=False)
     params = net.init(jax.random.key(4), (dim,))
     x, y = jax.random.normal(jax.random.key(5), (1, dim)), jnp.full((1, 1), target)
     model, (trained, fixed) = NetworkModel(net, Loss("linear")), net.partition(params)
@@ -130,7 +130,7 @@ def test_beyond_four_the_recursion_diverges_and_below_two_it_only_falls():
 
 def test_a_gradient_of_its_loss_takes_the_memory_of_a_few_copies_of_the_weights():
     """10⁵ weights, whose Hessian would take 10⁵ times as much."""
-    net, shape = FullyConnected(width=300, depth=2, activation="tanh"), (5,)
+    net, shape = FullyConnected(width=300, depth=2, activation="tanh", use_bias=False), (5,)
     params, _, x = drawn(net, shape)
 
     def loss(moved):

@@ -87,7 +87,7 @@ def test_every_optimizer_takes_the_steps_of_a_plain_optax_loop(route, name):
     [("linear", "logistic"), ("softmax", "cross-entropy"), ("swish", "square")],
 )
 def test_both_routes_of_the_linear_model_agree_for_every_loss(output, kind):
-    net = FullyConnected(width=9, depth=2, num_outputs=2, activation="erf", output=output)
+    net = FullyConnected(width=9, depth=2, num_outputs=2, activation="erf", output=output, use_bias=False)
     params, x, y, x_test, y_test = problem(net)
     y, y_test = (2 * y - 1, 2 * y_test - 1) if kind == "logistic" else (y, y_test)
     by = {
@@ -104,7 +104,7 @@ def test_both_routes_of_the_linear_model_agree_for_every_loss(output, kind):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("optimizer", ["gradient-descent", "adam"])
 def test_a_model_linear_in_its_weights_never_leaves_its_linear_model(optimizer):
-    net = FullyConnected(width=9, num_outputs=2, activation="tanh", trained="last")
+    net = FullyConnected(width=9, num_outputs=2, activation="tanh", trained="last", use_bias=False)
     params, x, y, x_test, y_test = problem(net)
     history = train(
         net, params, x, y, optimizer=optimizer, learning_rate=0.2, max_steps=60, x_test=x_test, y_test=y_test
@@ -171,7 +171,9 @@ def test_records_are_what_the_definitions_say():
         FullyConnected(width=32, num_outputs=2, activation="relu", use_bias=True, symmetric=True),
         Mirrored(FullyConnected(width=24, depth=2, num_outputs=2, activation="erf", use_bias=True)),
         DenseNet(width=24, depth=2, num_outputs=2, activation="erf", drop_probability=0.4, use_bias=True),
-        FullyConnected(width=24, num_outputs=2, activation="tanh", trained="first", parameterization="standard"),
+        FullyConnected(
+            width=24, num_outputs=2, activation="tanh", trained="first", parameterization="standard", use_bias=False
+        ),
         FullyConnected(
             width=24, num_outputs=2, activation="tanh", use_bias=True, parameterization="lecun"
         ),  # both layouts
@@ -222,7 +224,7 @@ def test_train_names_every_argument_of_training():
 
 
 def test_convolutions_train_beside_their_linear_model():
-    net = ConvNet(width=4, depth=1, num_outputs=2, activation="tanh")
+    net = ConvNet(width=4, depth=1, num_outputs=2, activation="tanh", use_bias=False)
     x = jax.random.normal(jax.random.key(1), (4, 4, 4, 1))
     y = jax.nn.one_hot(np.arange(4) % 2, 2)
     history = train(net, net.init(jax.random.key(0), (4, 4, 1)), x, y, learning_rate=0.1, max_steps=5, num_records=3)

@@ -33,7 +33,7 @@ def test_the_network_approaches_its_linear_model_at_least_as_fast_as_the_inverse
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("optimizer", [Optimizer(), Optimizer("momentum", momentum=0.5)], ids=lambda each: each.name)
 def test_the_stable_rate_separates_divergence_from_convergence(optimizer):
-    net = FullyConnected(width=300, num_outputs=2, activation="tanh", trained="last")
+    net = FullyConnected(width=300, num_outputs=2, activation="tanh", trained="last", use_bias=False)
     params, x, y, _, _ = problem(net)
     settings = {"optimizer": optimizer, "max_steps": 3000, "num_records": 5, "kernels": False}
     stable = train(net, params, x, y, learning_rate=1e-3, **settings | {"max_steps": 1}).stable_rate
@@ -108,8 +108,8 @@ def test_the_first_step_of_adam_at_its_own_rate_moves_outputs_by_the_stated_amou
 
 
 def test_accuracy_is_of_classes_only():
-    params, x, _, _, _ = problem(FullyConnected(width=4, num_outputs=1))
-    net = FullyConnected(width=4, num_outputs=1)
+    params, x, _, _, _ = problem(FullyConnected(width=4, num_outputs=1, use_bias=False))
+    net = FullyConnected(width=4, num_outputs=1, use_bias=False)
     signs = np.where(np.arange(8)[:, None] % 2, 1.0, -1.0)
     settings = {"max_steps": 1, "learning_rate": 0.01, "kernels": False, "linearized": False}
     path = train(net, params, x, signs, loss="logistic", **settings).network

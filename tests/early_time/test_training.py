@@ -96,10 +96,13 @@ def problem(net, input_shape, n=12):
 
 
 NETS = [
-    (FullyConnected(width=8, activation="erf", symmetric=True, output_signs=True), (3,)),
-    (FullyConnected(width=5, depth=2, activation="softplus"), (3,)),  # starts elsewhere: the outputs are subtracted
-    (Mirrored(FullyConnected(width=4, depth=2, activation="tanh")), (3,)),
-    (ConvNet(width=3, depth=2, activation="erf"), (4, 4, 1)),
+    (FullyConnected(width=8, activation="erf", symmetric=True, output_signs=True, use_bias=False), (3,)),
+    (
+        FullyConnected(width=5, depth=2, activation="softplus", use_bias=False),
+        (3,),
+    ),  # starts elsewhere: the outputs are subtracted
+    (Mirrored(FullyConnected(width=4, depth=2, activation="tanh", use_bias=False)), (3,)),
+    (ConvNet(width=3, depth=2, activation="erf", use_bias=False), (4, 4, 1)),
 ]
 
 
@@ -132,7 +135,7 @@ def test_a_wide_network_takes_the_first_steps_of_its_linear_model_and_not_of_the
     """Theorem D.1 for a target that depends on the norm, up to the sampling of the kernel by m neurons."""
     d, rate = 20, 0.3
     data = synthetic_data("gaussian", np.ones(d), "norm", num_samples=600, num_test=200, seed=0)
-    net = FullyConnected(width=4096, activation="softplus", symmetric=True, output_signs=True)
+    net = FullyConnected(width=4096, activation="softplus", symmetric=True, output_signs=True, use_bias=False)
     params = net.init(jax.random.key(0), (d,))
     descent = early_descent(net, params, data.x, data.y, rate_hidden=rate, rate_output=rate)
     descent.advance(40, to_threshold=False)
@@ -149,7 +152,7 @@ def test_a_wide_network_takes_the_first_steps_of_its_linear_model_and_not_of_the
 
 @pytest.mark.usefixtures("x64")
 def test_weighted_kernel_is_the_sum_of_the_layers_kernels():
-    net = FullyConnected(width=6, depth=2, activation="tanh")
+    net = FullyConnected(width=6, depth=2, activation="tanh", use_bias=False)
     params, x, _ = problem(net, (3,), n=5)
     both = np.asarray(empirical_ntk(net, params, x))[:, :, 0, 0]
     np.testing.assert_allclose(weighted_kernel(net, params, x, 1.0, 1.0), both, rtol=1e-12)
@@ -162,7 +165,7 @@ def test_kernel_of_the_one_dimensional_convolution_approaches_the_scaled_data_ke
     ratios = []
     for d in (16, 49):
         x = draw_inputs("rademacher", np.ones(d), 5 * d, 0)
-        net = ConvNet(width=1, depth=1, activation="erf", dimensions=1, kernel_size=round(d**0.75))
+        net = ConvNet(width=1, depth=1, activation="erf", dimensions=1, kernel_size=round(d**0.75), use_bias=False)
         kernel = np.asarray(infinite_width_ntk(net, x[:, :, None]), np.float64)
         scaled = 2 * activation_constants("erf").zeta ** 2 * (x @ x.T).astype(np.float64) / d
         ratios.append(np.linalg.norm(kernel - scaled, 2) / (len(x) / d))

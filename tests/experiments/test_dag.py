@@ -66,7 +66,12 @@ def drawn(spec, width):
     """The network of a spec's first seed, its parameters and the data."""
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     net = DAGNetwork(
-        width=width, groups=spec.graph.groups, edges=spec.graph.edges, num_outputs=2, activation=spec.activation
+        width=width,
+        groups=spec.graph.groups,
+        edges=spec.graph.edges,
+        num_outputs=2,
+        activation=spec.activation,
+        use_bias=False,
     )
     return net, net.init(initial_key(spec.seed, width), data.input_shape), jnp.asarray(data.x)
 
@@ -108,7 +113,7 @@ def test_a_fully_connected_graph_trains_as_the_fully_connected_network():
     assert ours.learning_rate == pytest.approx(theirs.learning_rate, rel=1e-5)
     assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
     assert ours.change == pytest.approx(theirs.change, rel=1e-3, abs=1e-6)
-    assert isinstance(FullyConnected(width=12, depth=2), FullyConnected)
+    assert isinstance(FullyConnected(width=12, depth=2, use_bias=False), FullyConnected)
 
 
 def test_relu_graphs_keep_gradients_above_their_bound():

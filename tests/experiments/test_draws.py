@@ -53,7 +53,7 @@ def largest_weights(key_of):
     """‖v‖_∞ at two neighboring widths, for 400 seeds each."""
 
     def largest(width):
-        net = FullyConnected(width=width)
+        net = FullyConnected(width=width, use_bias=False)
         return jax.vmap(lambda seed: abs(net.init(key_of(seed, width), (3,))["output"]["weight"]).max())
 
     return [np.asarray(largest(width)(np.arange(400))) for width in (100, 130)]

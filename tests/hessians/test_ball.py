@@ -99,7 +99,7 @@ def test_every_point_of_the_search_lies_in_the_ball(monkeypatch):
 
 
 def test_frozen_layers_stay_where_they_are():
-    net = FullyConnected(width=6, activation="erf", trained="first")
+    net = FullyConnected(width=6, activation="erf", trained="first", use_bias=False)
     params, x = drawn(net)
     ball = ball_sup(net, params, x, 1.0, num_starts=1, num_steps=2)
     assert ball.value > ball.at_center
@@ -141,7 +141,7 @@ def test_requests_that_cannot_be_answered_name_their_field(field, change):
 
 
 def test_balls_hold_larger_almost_everywhere_hessians_of_relu_and_larger_kernel_changes():
-    net = FullyConnected(width=8, depth=2, activation="relu")
+    net = FullyConnected(width=8, depth=2, activation="relu", use_bias=False)
     params, x = drawn(net)
     found = ball_sup(net, params, x, 1.0, num_starts=1, num_steps=4)
     assert found.value > 1.1 * found.at_center > 0

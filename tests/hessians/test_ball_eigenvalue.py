@@ -17,7 +17,7 @@ from ntk_core.networks.graphs import dense_graph
 
 def network(width=20):
     graph = dense_graph(2, 0.3)
-    net = DAGNetwork(width=width, groups=graph.groups, edges=graph.edges, activation="tanh")
+    net = DAGNetwork(width=width, groups=graph.groups, edges=graph.edges, activation="tanh", use_bias=False)
     return net, net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (4, 3))
 
 
@@ -84,7 +84,7 @@ def test_dense_searches_from_many_starts_find_hardly_less(x64, activation, width
 
 
 def test_the_kernel_of_a_linear_model_has_its_smallest_eigenvalue_everywhere(x64):
-    net = FullyConnected(width=6, activation="tanh", trained="last")
+    net = FullyConnected(width=6, activation="tanh", trained="last", use_bias=False)
     params, x = net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (4, 3))
     found = smallest_eigenvalue_in_ball(net, params, x, 10.0, num_starts=1, num_steps=2)
     assert found.value == pytest.approx(found.at_center, rel=1e-8)

@@ -41,6 +41,6 @@ def test_norm_lies_between_the_largest_block_and_the_sum_of_blocks(drawn):
 
 
 def test_frozen_layers_have_no_block(x64):
-    net = FullyConnected(width=5, depth=2, activation="tanh", trained="hidden")
+    net = FullyConnected(width=5, depth=2, activation="tanh", trained="hidden", use_bias=False)
     params = net.init(jax.random.key(0), (3,))
     assert hessian_block_norms(net, params, jax.random.normal(jax.random.key(1), (3,))).layers == ("hidden1", "hidden2")

@@ -15,7 +15,7 @@ from ntk_core.hessians import (
 from ntk_core.networks.architectures import Bottleneck, FullyConnected
 from tests.hessians.dense_oracle import by_size, full_hessian
 
-SHALLOW = FullyConnected(width=30, activation="erf", trained="first", output_signs=True)
+SHALLOW = FullyConnected(width=30, activation="erf", trained="first", output_signs=True, use_bias=False)
 
 
 def test_shallow_hessian_is_diagonal_with_the_stated_entries(x64):
@@ -48,7 +48,9 @@ def test_shallow_form_is_refused_where_it_does_not_hold(field, change):
 
 
 def test_bottleneck_block_is_the_one_of_the_network_of_the_theorem(x64):
-    net = Bottleneck(width=7, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
+    net = Bottleneck(
+        width=7, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
+    )
     params, x = net.init(jax.random.key(0), (1,)), jnp.array([1.2])
 
     def output(w2):
@@ -79,7 +81,7 @@ def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
 
 
 def test_nonlinear_output_norm_lies_between_the_bounds_of_its_parts(x64):
-    net = FullyConnected(width=20, num_outputs=3, activation="erf", output="softmax")
+    net = FullyConnected(width=20, num_outputs=3, activation="erf", output="softmax", use_bias=False)
     params, x = net.init(jax.random.key(2), (3,)), jax.random.normal(jax.random.key(1), (3,))
     found = nonlinear_output_hessian(net, params, x, 1)
     exact = np.abs(np.linalg.eigvalsh(full_hessian(net, params, x, 1)[0])).max()

@@ -96,7 +96,7 @@ def test_inputs_that_fit_in_both_ways_need_batched(x64):
 
 
 def test_a_network_is_traced_once_to_look_at_its_shapes_and_again_for_others(x64):
-    net = FullyConnected(width=5, depth=2, num_outputs=3, activation="tanh")
+    net = FullyConnected(width=5, depth=2, num_outputs=3, activation="tanh", use_bias=False)
     params, x = drawn(net)
     entrance._network_outputs.cache_clear()
     for wanted in (1, 1, 2):
@@ -127,7 +127,7 @@ def test_single_precision_agrees_with_double_within_its_tolerance():
 
 
 def test_hessian_of_a_model_that_is_linear_in_its_trained_weights_is_zero():
-    net = FullyConnected(width=5, activation="tanh", trained="last")
+    net = FullyConnected(width=5, activation="tanh", trained="last", use_bias=False)
     found = hessian_norm(net, *drawn(net))
     assert found.value == 0
     assert found.converged
@@ -136,9 +136,11 @@ def test_hessian_of_a_model_that_is_linear_in_its_trained_weights_is_zero():
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity"])
 def test_piecewise_linear_layers_bend_together_but_not_alone(activation, x64):
     """σ'' = 0 leaves the blocks of two layers; of one trained layer, none."""
-    alone = FullyConnected(width=7, activation=activation, trained="first")
+    alone = FullyConnected(width=7, activation=activation, trained="first", use_bias=False)
     assert hessian_norm(alone, *drawn(alone)).value == 0
-    net = FullyConnected(width=7, depth=2, num_outputs=3, activation=activation)  # of three layers, so three pairs
+    net = FullyConnected(
+        width=7, depth=2, num_outputs=3, activation=activation, use_bias=False
+    )  # of three layers, so three pairs
     params, x = drawn(net)
     full, _ = full_hessian(net, params, x)
     assert hessian_norm(net, params, x).value == pytest.approx(np.abs(np.linalg.eigvalsh(full)).max(), rel=1e-8)
@@ -149,7 +151,7 @@ def test_piecewise_linear_layers_bend_together_but_not_alone(activation, x64):
 
 def test_the_almost_everywhere_hessian_misses_what_the_kinks_do_to_the_gradient(x64):
     """One trained ReLU layer: H = 0 wherever it exists, while the gradient jumps where a neuron switches."""
-    net = FullyConnected(width=50, activation="relu", trained="first")
+    net = FullyConnected(width=50, activation="relu", trained="first", use_bias=False)
     params, x = drawn(net)
     away = jax.tree.map(lambda leaf: leaf + 2 * jax.random.normal(jax.random.key(7), leaf.shape), params)
     params, away = ({**w, "output": params["output"]} for w in (params, away))
@@ -197,7 +199,7 @@ def test_requests_that_cannot_be_answered_name_their_field(field, change):
 
 
 def test_weights_are_read_but_never_copied():
-    net = FullyConnected(width=1000, depth=3, activation="tanh")
+    net = FullyConnected(width=1000, depth=3, activation="tanh", use_bias=False)
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
     x = jax.ShapeDtypeStruct((10,), jnp.float32)
     one_weight_matrix = 4 * 1000**2

@@ -29,9 +29,9 @@ def exponent(network, widths, input_shape, num_seeds):
 @pytest.mark.parametrize(
     ("network", "widths", "input_shape"),
     [
-        (lambda m: FullyConnected(width=m, activation="tanh"), WIDTHS, (4,)),
-        (lambda m: ResNet(width=m, depth=2, activation="tanh"), WIDTHS, (4,)),
-        (lambda m: ConvNet(width=m, depth=2, activation="tanh", dimensions=1), CHANNELS, (4, 2)),
+        (lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), WIDTHS, (4,)),
+        (lambda m: ResNet(width=m, depth=2, activation="tanh", use_bias=False), WIDTHS, (4,)),
+        (lambda m: ConvNet(width=m, depth=2, activation="tanh", dimensions=1, use_bias=False), CHANNELS, (4, 2)),
     ],
     ids=["fully connected", "resnet", "convolutional"],
 )
@@ -41,13 +41,17 @@ def test_linear_output_norm_falls_like_one_over_the_root_of_the_width(network, w
 
 
 def test_nonlinear_output_norm_does_not_fall():
-    slope = exponent(lambda m: FullyConnected(width=m, activation="tanh", output="swish"), (1024, 16384), (4,), 24)
+    slope = exponent(
+        lambda m: FullyConnected(width=m, activation="tanh", output="swish", use_bias=False), (1024, 16384), (4,), 24
+    )
     assert abs(slope) <= 0.1
 
 
 def test_bottleneck_norm_does_not_fall():
     def network(width):
-        return Bottleneck(width=width, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
+        return Bottleneck(
+            width=width, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
+        )
 
     assert abs(exponent(network, WIDTHS, (1,), 300)) <= 0.1
 
@@ -56,7 +60,7 @@ def test_lecun_parameterization_multiplies_the_norm_by_the_width():
     x = jnp.ones(3)
     values = {}
     for name in ("ntk", "lecun"):
-        net = FullyConnected(width=16, activation="erf", parameterization=name, trained="first")
+        net = FullyConnected(width=16, activation="erf", parameterization=name, trained="first", use_bias=False)
         values[name] = jnp.abs(shallow_hessian_blocks(net, net.init(jax.random.key(0), (3,)), x)).max()
     # the same draws: u = w/√m, so that every second derivative is multiplied by m
     assert float(values["lecun"]) == pytest.approx(16 * float(values["ntk"]), rel=1e-5)

@@ -12,7 +12,12 @@ from ntk_core.networks.architectures import Bottleneck, FullyConnected, ResNet
 NETS = {
     "deep": FullyConnected(width=(6, 5, 7), depth=3, num_outputs=2, activation="tanh", use_bias=True),
     "lecun-bottleneck": Bottleneck(
-        width=8, activation="gelu", bottleneck_width=1, bottleneck_activation="identity", parameterization="lecun"
+        width=8,
+        activation="gelu",
+        bottleneck_width=1,
+        bottleneck_activation="identity",
+        parameterization="lecun",
+        use_bias=False,
     ),
 }
 
@@ -120,7 +125,7 @@ def test_q_221_holds_every_product_that_its_definition_names(x64):
 
 
 def test_frozen_layers_have_no_block_in_the_bound():
-    net = FullyConnected(width=6, depth=2, activation="tanh", trained="first")
+    net = FullyConnected(width=6, depth=2, activation="tanh", trained="first", use_bias=False)
     blocks = layer_quantities(net, *drawn(net, 0)).block_bounds
     assert blocks[0, 0] > 0
     assert np.count_nonzero(blocks) == 1
@@ -129,8 +134,8 @@ def test_frozen_layers_have_no_block_in_the_bound():
 @pytest.mark.parametrize(
     ("field", "net"),
     [
-        ("net", ResNet(width=4, activation="tanh")),
-        ("output", FullyConnected(width=4, activation="tanh", output="softmax")),
+        ("net", ResNet(width=4, activation="tanh", use_bias=False)),
+        ("output", FullyConnected(width=4, activation="tanh", output="softmax", use_bias=False)),
     ],
 )
 def test_networks_outside_the_theorem_are_refused(field, net):

@@ -47,8 +47,8 @@ NETS = [
     (NET, (4,)),
     (replace(NET, output="softmax"), (4,)),
     (replace(NET, activation="relu", output="swish"), (4,)),
-    (DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.4), (4,)),
-    (ConvNet(width=3, depth=2, num_outputs=2, activation="gelu", dimensions=1), (5, 2)),
+    (DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.4, use_bias=False), (4,)),
+    (ConvNet(width=3, depth=2, num_outputs=2, activation="gelu", dimensions=1, use_bias=False), (5, 2)),
 ]
 
 

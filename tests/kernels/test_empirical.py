@@ -100,10 +100,10 @@ def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
 @pytest.mark.parametrize(
     ("net", "input_shape"),
     [
-        (FullyConnected(width=20_000, depth=1, num_outputs=3, activation="tanh"), (10,)),
-        (FullyConnected(width=2000, depth=3, num_outputs=3, activation="tanh"), (10,)),
-        (ResNet(width=1000, depth=4, num_outputs=2, activation="gelu"), (10,)),
-        (ConvNet(width=32, depth=2, num_outputs=2, activation="tanh"), (8, 8, 3)),
+        (FullyConnected(width=20_000, depth=1, num_outputs=3, activation="tanh", use_bias=False), (10,)),
+        (FullyConnected(width=2000, depth=3, num_outputs=3, activation="tanh", use_bias=False), (10,)),
+        (ResNet(width=1000, depth=4, num_outputs=2, activation="gelu", use_bias=False), (10,)),
+        (ConvNet(width=32, depth=2, num_outputs=2, activation="tanh", use_bias=False), (8, 8, 3)),
         (Attention(num_heads=16, head_dim=4, num_outputs=2), (64, 8)),
         (Transformer(num_heads=4, head_dim=16, num_outputs=2, num_blocks=1), (16, 8)),
     ],
@@ -141,7 +141,7 @@ def test_inputs_of_another_size_than_the_parameters_are_refused():
 
 
 def test_contraction_of_views_needs_no_array_of_the_size_of_the_weights():
-    net = FullyConnected(width=4000, depth=2, num_outputs=2, activation="tanh")  # p = 1.6e7, 64 MB
+    net = FullyConnected(width=4000, depth=2, num_outputs=2, activation="tanh", use_bias=False)  # p = 1.6e7, 64 MB
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
     views = jax.eval_shape(lambda p, x: _views(net, p, x), params, jax.ShapeDtypeStruct((8, 10), jnp.float32))
     memory = _from_views.lower(net, False, params, views, None).compile().memory_analysis()

@@ -17,7 +17,7 @@ from ntk_core.networks.graphs import arbitrary_graph, dense_graph, few_bottlenec
 
 def of(graph, **settings):
     groups = tuple(type(group)(group.name, group.size, None, group.factor, group.power) for group in graph.groups)
-    return DAGNetwork(**{"width": 12, "groups": groups, "edges": graph.edges, **settings})
+    return DAGNetwork(**{"width": 12, "use_bias": False, "groups": groups, "edges": graph.edges, **settings})
 
 
 @pytest.mark.parametrize("name", HOMOGENEOUS)

@@ -47,11 +47,11 @@ def test_relu_network_has_the_arc_cosine_kernel(x64):
     kappa1 = np.outer(norms, norms) / 5 * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
     expected = X @ X.T / 5 * kappa0 + kappa1
     # arccos loses half of the digits at x = x', where its argument rounds to 1: sqrt(eps) = 1.5e-8.
-    np.testing.assert_allclose(infinite_width_ntk(FullyConnected(), X), expected, rtol=1e-7)
+    np.testing.assert_allclose(infinite_width_ntk(FullyConnected(use_bias=False), X), expected, rtol=1e-7)
 
 
 def test_kernel_of_a_deep_linear_network_is_a_multiple_of_the_inner_products(x64):
-    net = FullyConnected(depth=3, activation="identity")  # four layers, each with part x·x'/d
+    net = FullyConnected(depth=3, activation="identity", use_bias=False)  # four layers, each with part x·x'/d
     np.testing.assert_allclose(infinite_width_ntk(net, X), 4 * X @ X.T / 5, rtol=1e-13)
 
 
@@ -110,13 +110,13 @@ def test_slopes_are_the_derivative_of_the_values_with_respect_to_the_covariance(
 
 LIMITS: list[Any] = [
     (FullyConnected(depth=2, activation="relu", use_bias=(True, False)), X),
-    (FullyConnected(depth=2, activation="softplus", gain=1.3), X),
-    (ResNet(depth=3, activation="softplus"), X),
+    (FullyConnected(depth=2, activation="softplus", gain=1.3, use_bias=False), X),
+    (ResNet(depth=3, activation="softplus", use_bias=False), X),
     (ConvNet(depth=2, activation="erf", use_bias=True), IMAGES),
     (ResNet(depth=3, activation="relu", skip_every=2, use_bias=True), X),
-    (ConvNet(depth=1, activation="relu", readout="global-average"), IMAGES),
-    (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero"), IMAGES),
-    (Mirrored(FullyConnected(depth=2, activation="erf")), X),
+    (ConvNet(depth=1, activation="relu", readout="global-average", use_bias=False), IMAGES),
+    (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero", use_bias=False), IMAGES),
+    (Mirrored(FullyConnected(depth=2, activation="erf", use_bias=False)), X),
 ]
 IN_TIERS = [*LIMITS[:4], *(pytest.param(*each, marks=pytest.mark.slow) for each in LIMITS[4:])]
 WIDTHS, NUM_SEEDS = (32, 512), 24
@@ -165,14 +165,14 @@ def test_kernel_between_two_batches_is_a_block_of_the_whole(x64):
 
 
 def test_kernel_in_blocks_is_the_whole_kernel(x64, monkeypatch):
-    net = ConvNet(depth=1, activation="erf", readout="global-average")
+    net = ConvNet(depth=1, activation="erf", readout="global-average", use_bias=False)
     whole = infinite_width_ntk(net, IMAGES)
     monkeypatch.setattr(limits, "BLOCK_ENTRIES", 1)
     np.testing.assert_allclose(infinite_width_ntk(net, IMAGES), whole, rtol=1e-13)
 
 
 def test_kernel_is_computed_in_float64_and_returned_in_the_default_precision(x64):
-    net = FullyConnected(depth=4, activation="tanh")
+    net = FullyConnected(depth=4, activation="tanh", use_bias=False)
     exact = np.asarray(infinite_width_ntk(net, X))
     jax.config.update("jax_enable_x64", False)
     kernel = infinite_width_ntk(net, X)
@@ -182,18 +182,20 @@ def test_kernel_is_computed_in_float64_and_returned_in_the_default_precision(x64
 
 def test_inputs_of_zero_are_no_trouble(x64):
     for activation in ("relu", "tanh"):
-        assert np.all(np.isfinite(infinite_width_ntk(FullyConnected(activation=activation), np.zeros((2, 3)))))
+        assert np.all(
+            np.isfinite(infinite_width_ntk(FullyConnected(activation=activation, use_bias=False), np.zeros((2, 3))))
+        )
 
 
 @pytest.mark.parametrize(
     ("net", "field"),
     [
-        (Bottleneck(), "net"),
-        (DenseNet(), "net"),
-        (FullyConnected(parameterization="standard"), "parameterization"),
-        (ConvNet(parameterization="lecun"), "parameterization"),
-        (FullyConnected(output="softmax"), "output"),
-        (Mirrored(FullyConnected(output="tanh")), "output"),
+        (Bottleneck(use_bias=False), "net"),
+        (DenseNet(use_bias=False), "net"),
+        (FullyConnected(parameterization="standard", use_bias=False), "parameterization"),
+        (ConvNet(parameterization="lecun", use_bias=False), "parameterization"),
+        (FullyConnected(output="softmax", use_bias=False), "output"),
+        (Mirrored(FullyConnected(output="tanh", use_bias=False)), "output"),
     ],
     ids=str,
 )
@@ -205,4 +207,4 @@ def test_networks_without_such_a_limit_are_refused(net, field):
 
 def test_two_batches_of_different_shapes_are_refused():
     with pytest.raises(InvalidInput, match="x2"):
-        infinite_width_ntk(FullyConnected(), X, X[:, :2])
+        infinite_width_ntk(FullyConnected(use_bias=False), X, X[:, :2])

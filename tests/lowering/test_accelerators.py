@@ -68,8 +68,11 @@ def programs():
         product, zero = jax.eval_shape(linearized, net, params, floats(D), 0)
         hessian, hessian_product = linearized.trace(net, params, floats(D), 0), image.trace(product, params, zero)
     others = {
-        "kernel of a convolution": (ConvNet(width=5, depth=1, num_outputs=C, activation="tanh"), (4, 4, 3)),
-        "kernel of masked layers": (DenseNet(WIDTH, 2, C, drop_probability=0.5), (D,)),
+        "kernel of a convolution": (
+            ConvNet(width=5, depth=1, num_outputs=C, activation="tanh", use_bias=False),
+            (4, 4, 3),
+        ),
+        "kernel of masked layers": (DenseNet(WIDTH, 2, C, drop_probability=0.5, use_bias=False), (D,)),
         "kernel of a transformer": (Transformer(2, 5, C, num_blocks=1), (4, D)),
     }
     return {

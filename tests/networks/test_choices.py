@@ -58,8 +58,8 @@ def test_one_entry_is_all_that_a_new_function_needs(x64, monkeypatch):
     monkeypatch.setitem(ACTIVATIONS, "double", double)
     monkeypatch.setitem(OUTPUTS, "double", double)
     x = jnp.ones((2, 3))
-    net = FullyConnected(width=4, num_outputs=1, activation="double", output="double")
-    plain = FullyConnected(width=4, num_outputs=1, activation="identity")
+    net = FullyConnected(width=4, num_outputs=1, activation="double", output="double", use_bias=False)
+    plain = FullyConnected(width=4, num_outputs=1, activation="identity", use_bias=False)
     params = net.init(jax.random.key(0), (3,))
     # 2 (v · 2 (W x + b)), but the biases of the plain network are the same
     np.testing.assert_allclose(net.apply(params, x), 4 * plain.apply(params, x), rtol=1e-12)

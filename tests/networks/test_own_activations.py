@@ -69,7 +69,7 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
 @pytest.mark.parametrize("activation", ["selu", "cos", jax.nn.squareplus], ids=["selu", "cos", "squareplus"])
 def test_wide_networks_approach_the_kernel_of_infinite_width(x64, activation):
     x = jax.random.normal(jax.random.key(1), (3, 4))
-    net = FullyConnected(width=4000, depth=2, activation=activation)
+    net = FullyConnected(width=4000, depth=2, activation=activation, use_bias=False)
     kernels = [empirical_ntk(net, net.init(jax.random.key(seed), 4), x)[:, :, 0, 0] for seed in range(4)]
     limit = infinite_width_ntk(net, x)
     error = jnp.std(jnp.stack(kernels), axis=0).max()
@@ -80,7 +80,7 @@ def test_wide_networks_approach_the_kernel_of_infinite_width(x64, activation):
 def test_a_function_measures_as_its_name():
     x = jax.random.normal(jax.random.key(1), (3, 4))
     for name, function in (("tanh", jnp.tanh), ("silu", jax.nn.silu), ("relu", jax.nn.relu)):
-        named, own = (FullyConnected(width=5, depth=2, activation=each) for each in (name, function))
+        named, own = (FullyConnected(width=5, depth=2, activation=each, use_bias=False) for each in (name, function))
         params = named.init(jax.random.key(0), 4)
         assert hessian_norm(named, params, x[0]).value == pytest.approx(hessian_norm(own, params, x[0]).value, rel=1e-5)
         for measure in (lambda net, w=params: empirical_ntk(net, w, x), lambda net: infinite_width_ntk(net, x)):
@@ -90,9 +90,14 @@ def test_a_function_measures_as_its_name():
 def test_every_architecture_takes_a_function():
     image, sequence = jnp.ones((2, 4, 4, 1)), jnp.ones((2, 3, 8))
     for net, x in (
-        (ConvNet(width=3, activation=jnp.tanh), image),
-        (Bottleneck(width=3, depth=2, activation=jnp.sin, bottleneck_width=1, bottleneck_activation=jnp.cos), image),
-        (DAGNetwork(width=3, activation=jax.nn.mish), image),
+        (ConvNet(width=3, activation=jnp.tanh, use_bias=False), image),
+        (
+            Bottleneck(
+                width=3, depth=2, activation=jnp.sin, bottleneck_width=1, bottleneck_activation=jnp.cos, use_bias=False
+            ),
+            image,
+        ),
+        (DAGNetwork(width=3, activation=jax.nn.mish, use_bias=False), image),
         (Transformer(num_heads=2, head_dim=4, num_blocks=1, activation=jnp.sin), sequence),
     ):
         params = net.init(jax.random.key(0), x.shape[1:])
@@ -139,4 +144,6 @@ def test_what_is_no_elementwise_function_is_refused(activation, words):
 def test_a_function_with_a_far_kink_is_refused_where_quadrature_misses_it(x64):
     x = jnp.ones((2, 3))
     with pytest.raises(InvalidInput, match="quadrature"):
-        infinite_width_ntk(FullyConnected(activation=lambda z: jnp.where(z > 0.7, 50 * (z - 0.7), 0.0)), x)
+        infinite_width_ntk(
+            FullyConnected(activation=lambda z: jnp.where(z > 0.7, 50 * (z - 0.7), 0.0), use_bias=False), x
+        )

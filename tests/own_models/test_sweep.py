@@ -23,7 +23,7 @@ def _quickly(quick_compilation: None) -> None:
 
 
 def network(width):
-    return FullyConnected(width=width, activation="tanh")
+    return FullyConnected(width=width, activation="tanh", use_bias=False)
 
 
 def model(width, key):

@@ -160,8 +160,8 @@ def test_marimo_has_the_bar_in_the_place_of_the_output(monkeypatch):
 
 def test_a_network_shows_its_layers_and_as_many_parameters_as_it_has():
     for net, shape in (
-        (ntk_core.FullyConnected(width=6, depth=2), (5,)),
-        (ntk_core.ConvNet(width=4, depth=1, num_outputs=2), (6, 6, 1)),
+        (ntk_core.FullyConnected(width=6, depth=2, use_bias=False), (5,)),
+        (ntk_core.ConvNet(width=4, depth=1, num_outputs=2, use_bias=False), (6, 6, 1)),
         (ntk_core.Attention(num_heads=2, head_dim=4), (5, 3)),
     ):
         head, *rows = cells(net.html(shape))
@@ -170,4 +170,4 @@ def test_a_network_shows_its_layers_and_as_many_parameters_as_it_has():
         assert [row[0] for row in rows] == list(net.layer_input_shapes(shape))
         assert "for example" in net._repr_html_()
     with pytest.raises(InvalidInput):
-        ntk_core.ConvNet(width=4).html((5,))
+        ntk_core.ConvNet(width=4, use_bias=False).html((5,))

@@ -51,7 +51,7 @@ class DAGNetwork(Layered):
     activation: Activation = "relu"
     output: str = "linear"
     parameterization: str = "ntk"
-    use_bias: bool = False
+    use_bias: bool = True
     gain: float = 1.0
     trained: str = "all"
     dimensions: int = 2

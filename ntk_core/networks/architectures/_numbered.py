@@ -162,7 +162,7 @@ class ConvNet(Convolutional):
 
     >>> net = ConvNet(width=8, depth=2, readout="global-average")
     >>> net.num_params((4, 4, 3))
-    800
+    816
     """
 
     kind: ClassVar[Kind] = ARCHITECTURES["convnet"]

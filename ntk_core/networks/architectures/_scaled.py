@@ -22,7 +22,7 @@ class ScaledNetwork(Network):
     >>> net = FullyConnected(width=4)
     >>> params = net.init(jax.random.key(0), (2,))
     >>> x = jnp.ones((1, 2))
-    >>> bool(jnp.allclose(Scaled(net, 3.0).apply(params, x), 3 * net.apply(params, x)))
+    >>> bool(jnp.allclose(ScaledNetwork(net, 3.0).apply(params, x), 3 * net.apply(params, x)))
     True
 
     Raises:

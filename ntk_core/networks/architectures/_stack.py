@@ -42,7 +42,7 @@ class Stack(Listed):
     activation: Activation = "relu"
     output: str = "linear"
     parameterization: str = "ntk"
-    use_bias: bool | tuple[bool, ...] = False
+    use_bias: bool | tuple[bool, ...] = True
     gain: float = 1.0
     trained: str = "all"
     output_signs: bool = False

@@ -41,14 +41,18 @@ SHARED: dict[str, Any] = {"width": M, "num_outputs": C, "activation": "tanh"}
 EQUAL = [
     (FullyConnected(depth=2, use_bias=True, **SHARED), [*dense(), *dense()], X),
     (
-        FullyConnected(depth=2, **{**SHARED, "width": (2 * M, M), "output": "swish"}),
+        FullyConnected(depth=2, **{**SHARED, "width": (2 * M, M), "output": "swish", "use_bias": False}),
         [*dense("2m", False), *dense(bias=False)],
         X,
     ),
     (Bottleneck(depth=3, bottleneck_width=2, use_bias=True, **SHARED), [*dense(), *dense(2), *dense()], X),
-    (ResNet(depth=3, **SHARED), [*dense(bias=False), *[{"kind": "residual", "layers": dense(bias=False)}] * 2], X),
-    (DenseNet(depth=2, **SHARED), [{"kind": "concat", "layers": dense(bias=False)}] * 2, X),
-    (ConvNet(depth=2, **SHARED), [*convolution(), *convolution()], IMAGES),
+    (
+        ResNet(depth=3, use_bias=False, **SHARED),
+        [*dense(bias=False), *[{"kind": "residual", "layers": dense(bias=False)}] * 2],
+        X,
+    ),
+    (DenseNet(depth=2, use_bias=False, **SHARED), [{"kind": "concat", "layers": dense(bias=False)}] * 2, X),
+    (ConvNet(depth=2, use_bias=False, **SHARED), [*convolution(), *convolution()], IMAGES),
     (
         ConvNet(depth=1, pool_size=2, readout="global-average", use_bias=True, **SHARED),
         [*convolution(True), {"kind": "average-pool", "size": 2}, {"kind": "global-average"}],

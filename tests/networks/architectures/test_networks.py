@@ -49,7 +49,9 @@ def test_bottleneck_network_of_liu_eq_31(x64):
         narrow = alpha @ w["hidden2"] / np.sqrt(m)  # (n, 1)
         return (0.5 * (narrow @ w["hidden3"]) ** 2) @ w["output"] / np.sqrt(m)
 
-    net = Bottleneck(width=6, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity")
+    net = Bottleneck(
+        width=6, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
+    )
     _check(net, (1,), formula)
 
 
@@ -60,7 +62,7 @@ def test_residual_network_skips_every_layer(x64):
             alpha = np.tanh(alpha @ w[name] / 3) + alpha
         return alpha @ w["output"] / 3
 
-    _check(ResNet(width=9, depth=3, activation="tanh"), (4,), formula)
+    _check(ResNet(width=9, depth=3, activation="tanh", use_bias=False), (4,), formula)
 
 
 def test_residual_network_skips_every_two_layers(x64):
@@ -70,7 +72,7 @@ def test_residual_network_skips_every_two_layers(x64):
             alpha = np.tanh(np.tanh(alpha @ w[first] / 3) @ w[second] / 3) + alpha
         return alpha @ w["output"] / 3
 
-    _check(ResNet(width=9, depth=5, activation="tanh", skip_every=2), (4,), formula)
+    _check(ResNet(width=9, depth=5, activation="tanh", skip_every=2, use_bias=False), (4,), formula)
 
 
 def test_densely_connected_network_sees_all_layers_below(x64):
@@ -80,7 +82,7 @@ def test_densely_connected_network_sees_all_layers_below(x64):
             seen = np.concatenate([seen, np.tanh(seen @ w[name] / np.sqrt(seen.shape[1]))], axis=1)
         return seen @ w["output"] / np.sqrt(seen.shape[1])
 
-    _check(DenseNet(width=(5, 3), depth=2, activation="tanh"), (4,), formula)
+    _check(DenseNet(width=(5, 3), depth=2, activation="tanh", use_bias=False), (4,), formula)
 
 
 def test_dag_network_follows_its_edges(x64):
@@ -96,27 +98,30 @@ def test_dag_network_follows_its_edges(x64):
         groups=(Group("c", 2), Group("a"), Group("b", 4, "quadratic")),
         edges=tuple(Edge(*edge) for edge in edges),
         activation="tanh",
+        use_bias=False,
     )
     assert net.depths == {"a": 1, "b": 1, "c": 2, "output": 3}
     _check(net, (4,), formula)
 
 
 def test_circular_convolutional_network_does_not_see_where_an_image_begins(x64):
-    case = Case("", ConvNet(width=4, depth=2, activation="tanh", readout="global-average"), (4, 4, 2))
+    case = Case("", ConvNet(width=4, depth=2, activation="tanh", readout="global-average", use_bias=False), (4, 4, 2))
     params, x = random_params(case), inputs(case, 2)
     apply = fast(case.net.apply)
     np.testing.assert_allclose(apply(params, np.roll(x, (1, 2), axis=(1, 2))), apply(params, x), rtol=1e-12)
 
 
 def test_zero_padding_is_seen_at_the_border(x64):
-    case = Case("", ConvNet(width=4, activation="tanh", padding="zero", readout="global-average"), (4, 4, 2))
+    case = Case(
+        "", ConvNet(width=4, activation="tanh", padding="zero", readout="global-average", use_bias=False), (4, 4, 2)
+    )
     params, x = random_params(case), inputs(case, 2)
     apply = fast(case.net.apply)
     assert np.abs(apply(params, np.roll(x, 1, axis=1)) - apply(params, x)).min() > 1e-3
 
 
 def test_pooling_averages_windows(x64):
-    net = ConvNet(width=2, activation="identity", kernel_size=1, pool_size=2)
+    net = ConvNet(width=2, activation="identity", kernel_size=1, pool_size=2, use_bias=False)
 
     def formula(w, x):
         pooled = x.reshape(3, 2, 2, 2, 2, 1).mean(axis=(2, 4))
@@ -145,13 +150,13 @@ def test_trained_parameters_are_those_of_the_partition(case):
 @pytest.mark.parametrize(
     ("net", "input_shape", "width"),
     [
-        (FullyConnected(width=(7, 5), depth=2), (3,), 5),
-        (Bottleneck(width=9, bottleneck_width=2), (3,), 2),
-        (ConvNet(width=6), (4, 4, 1), 6),
-        (MixedNet(width=(8, 6), depth=2), (4, 4, 1), 6),
-        (DenseNet(width=10, depth=2), (3,), 13),
-        (DenseNet(width=10, depth=2, drop_probability=0.5), (5,), 8),
-        (DAGNetwork(width=10), (4,), 14),
+        (FullyConnected(width=(7, 5), depth=2, use_bias=False), (3,), 5),
+        (Bottleneck(width=9, bottleneck_width=2, use_bias=False), (3,), 2),
+        (ConvNet(width=6, use_bias=False), (4, 4, 1), 6),
+        (MixedNet(width=(8, 6), depth=2, use_bias=False), (4, 4, 1), 6),
+        (DenseNet(width=10, depth=2, use_bias=False), (3,), 13),
+        (DenseNet(width=10, depth=2, drop_probability=0.5, use_bias=False), (5,), 8),
+        (DAGNetwork(width=10, use_bias=False), (4,), 14),
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -160,19 +165,21 @@ def test_width_is_the_smallest_layer_or_in_degree(net, input_shape, width):
 
 
 def test_in_degrees_are_those_of_the_edges_that_are_left():
-    net = DenseNet(width=200, depth=2, num_outputs=50, drop_probability=0.75)
+    net = DenseNet(width=200, depth=2, num_outputs=50, drop_probability=0.75, use_bias=False)
     params = _drawn(net, (10,))
     low, high = net.in_degree_range(params)
     degrees = np.concatenate([np.asarray(params[name]["mask"]).sum(axis=0) for name in ("hidden2", "output")])
     assert (low, high) == (degrees.min(), degrees.max())
     expected = 0.25 * 210  # binomial: four standard deviations are 25
     assert expected - 27 < low < expected < 0.25 * 410 < high < 0.25 * 410 + 36
-    assert DenseNet(width=20).in_degree_range(random_params(Case("", DenseNet(width=20), (3,)))) == (23, 63)
+    assert DenseNet(width=20, use_bias=False).in_degree_range(
+        random_params(Case("", DenseNet(width=20, use_bias=False), (3,)))
+    ) == (23, 63)
 
 
 def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
     edges = (Edge("input", "a"), Edge("input", "b"), Edge("a", "b", 0.9), Edge("b", "output"))
-    net = DAGNetwork(width=100, groups=(Group("a"), Group("b")), edges=edges)
+    net = DAGNetwork(width=100, groups=(Group("a"), Group("b")), edges=edges, use_bias=False)
     mask = np.asarray(_drawn(net, (30,))["b"]["mask"])
     assert mask[:30].all()
     assert mask[30:].mean() == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / mask[30:].size))
@@ -181,7 +188,7 @@ def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
 @pytest.mark.parametrize("kind", ["ntk", "standard", "lecun"])
 def test_masked_networks_keep_the_size_of_pre_activations(kind):
     """Scaled by actual in-degrees, pre-activations have variance 1 however many edges are dropped."""
-    net = DenseNet(width=400, depth=1, drop_probability=0.9, parameterization=kind)
+    net = DenseNet(width=400, depth=1, drop_probability=0.9, parameterization=kind, use_bias=False)
     params, x = _drawn(net, (400,)), jnp.ones((1, 400))
     z = np.asarray(net.layers["hidden1"].apply(params["hidden1"], x))[0]
     assert z.var() == pytest.approx(1, abs=4 * np.sqrt(2 / 400))  # the variance of 400 normal numbers, four deviations
@@ -196,7 +203,7 @@ def test_symmetric_initialization_starts_at_exactly_zero(width, use_bias):
 
 
 def test_symmetric_convolutional_network_starts_at_exactly_zero():
-    net = ConvNet(width=6, num_outputs=2, activation="gelu", symmetric=True, output_signs=True)
+    net = ConvNet(width=6, num_outputs=2, activation="gelu", symmetric=True, output_signs=True, use_bias=False)
     x = inputs(Case("", net, (4, 4, 3)), 3)
     params = _drawn(net, (4, 4, 3))
     assert np.all(np.asarray(alike(net.apply)(params, x)) == 0)
@@ -231,7 +238,7 @@ def test_a_subtracted_network_moves_and_differs_from_its_start_as_the_callable_d
 
 
 def test_output_signs_are_signs_and_hidden_weights_are_not():
-    params = _drawn(FullyConnected(width=50, output_signs=True, trained="hidden"), (3,))
+    params = _drawn(FullyConnected(width=50, output_signs=True, trained="hidden", use_bias=False), (3,))
     assert set(np.unique(params["output"]["weight"])) == {-1.0, 1.0}
     assert np.unique(params["hidden1"]["weight"]).size > 100
 

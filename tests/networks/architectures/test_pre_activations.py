@@ -58,7 +58,7 @@ def test_hessian_norms_of_pre_activations_are_those_of_the_full_hessian(name, x6
 
 
 def test_pre_activations_of_the_first_layer_are_linear_at_any_width(x64):
-    net = FullyConnected(width=3, depth=2, activation="tanh")
+    net = FullyConnected(width=3, depth=2, activation="tanh", use_bias=False)
     params, x = net.init(jax.random.key(0), (4,)), jnp.ones(4)
     estimate = hessian_norm(PreActivations(net, "hidden1"), params, x)
     assert estimate.value == 0
@@ -77,7 +77,7 @@ def test_layers_that_lead_nowhere_near_a_group_have_no_part_in_it():
     assert isinstance(net, DAGNetwork)
     assert set(PreActivations(net, "b").layers) == {"b"}
     assert set(PreActivations(net, "c").layers) == {"a", "b", "c"}
-    mirrored = Mirrored(FullyConnected(width=4, depth=2, activation="tanh"))
+    mirrored = Mirrored(FullyConnected(width=4, depth=2, activation="tanh", use_bias=False))
     assert set(PreActivations(mirrored, "hidden2").layers) == {"hidden1", "hidden2"}
 
 
@@ -86,11 +86,11 @@ def test_layers_that_lead_nowhere_near_a_group_have_no_part_in_it():
 )
 def test_layers_and_units_that_do_not_exist_are_refused(layer, units, field):
     with pytest.raises(InvalidInput) as error:
-        PreActivations(FullyConnected(width=4), layer, units)
+        PreActivations(FullyConnected(width=4, use_bias=False), layer, units)
     assert error.value.field == field
 
 
 def test_a_unit_beyond_the_layer_is_refused():
-    net = PreActivations(FullyConnected(width=4), "hidden1", (4,))
+    net = PreActivations(FullyConnected(width=4, use_bias=False), "hidden1", (4,))
     with pytest.raises(InvalidInput, match="from 0 to 3"):
         net.apply(random_params(Case("", net.net, (2,))), jnp.ones((1, 2)))

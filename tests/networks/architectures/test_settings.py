@@ -16,6 +16,7 @@ from ntk_core.networks.architectures import (
     MixedNet,
     ResNet,
 )
+from ntk_core.networks.spec import ArchitectureSpec
 
 EVERYWHERE = [
     ("width", {"width": 0}),
@@ -155,3 +156,12 @@ def test_networks_with_equal_settings_are_equal_and_share_compiled_programs():
 def test_a_convolution_refuses_what_its_network_cannot_say():
     with pytest.raises(InvalidInput, match="dimensions"):
         Convolution(3, dimensions=4)
+
+
+def test_hidden_layers_have_biases_by_default_everywhere():
+    assert ArchitectureSpec().use_bias
+    for kind in (FullyConnected, ConvNet, ResNet, DenseNet, Bottleneck, MixedNet, DAGNetwork):
+        net, shape = kind(width=4), (4, 4, 2)
+        biased = [name for name, layer in net.layers.items() if getattr(layer, "use_bias", False)]
+        assert biased == [name for name in net.layers if name != "output"]
+        assert kind(width=4, use_bias=False).num_params(shape) < net.num_params(shape)

@@ -85,9 +85,15 @@ def report():
     with jax.set_mesh(FOUR):
         four, arrays, four_bytes = everything()
     networks = {
-        "convolution": (ntk_core.ConvNet(width=8, depth=1, num_outputs=2, activation="tanh"), (4, 4, 1)),
-        "masks": (ntk_core.DenseNet(width=8, depth=1, num_outputs=2, activation="tanh", drop_probability=0.3), (5,)),
-        "odd width": (ntk_core.FullyConnected(width=7, depth=1, activation="tanh"), (5,)),
+        "convolution": (
+            ntk_core.ConvNet(width=8, depth=1, num_outputs=2, activation="tanh", use_bias=False),
+            (4, 4, 1),
+        ),
+        "masks": (
+            ntk_core.DenseNet(width=8, depth=1, num_outputs=2, activation="tanh", drop_probability=0.3, use_bias=False),
+            (5,),
+        ),
+        "odd width": (ntk_core.FullyConnected(width=7, depth=1, activation="tanh", use_bias=False), (5,)),
     }
     others = {}
     for name, (net, shape) in networks.items():
