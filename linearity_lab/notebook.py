@@ -23,5 +23,5 @@ def figure_and_words(result: ResultValue) -> tuple[go.Figure, str]:
     chart = first_chart(result)
     words = [chart.takeaway, *chart.caption]
     if chart.given and isinstance(result.spec, SeededSpec):
-        words.append(f"95% intervals: {result.spec.scope}, {chart.given}.")
+        words.append(f"95% confidence intervals {result.spec.scope}, {chart.given}.")
     return go.Figure(chart.figure).update_layout(template="plotly_white"), " ".join(map(plain_symbols, words))

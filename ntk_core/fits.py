@@ -160,7 +160,7 @@ def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> lis
         where = "last decade" if law.last.high >= 5 * law.last.low else f"last two {swept}"
         said.append(f"{where} {signed(law.last.slope)}")
     if law.bends:
-        said.append("still bending")
+        said.append("not yet settled")
     return said
 
 
@@ -168,9 +168,9 @@ def condition(law: PowerLaw) -> str:
     """Which runs an exponent is about, and what it is with the others; empty where all count."""
     if not law.num_excluded:
         return ""
-    said = f"given the {law.num_values} runs that count"
+    said = f"over {law.num_values} converged runs"
     if math.isfinite(law.with_all) and signed(law.with_all) != signed(law.exponent):
-        said += f", {signed(law.with_all)} with those left out"
+        said += f", {signed(law.with_all)} with the excluded ones"
     return said
 
 

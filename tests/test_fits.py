@@ -105,7 +105,7 @@ def test_the_exponent_with_unconverged_runs_is_told_and_a_diverged_run_is_in_non
     assert law.exponent == pytest.approx(-1)
     with_missed = np.polyfit(np.log(WIDTHS[~diverged]), np.log(values[~diverged]), 1)[0]
     assert law.with_all == pytest.approx(with_missed, rel=1e-9)
-    assert condition(law) == f"given the 17 runs that count, −{-with_missed:.2f} with those left out"
+    assert condition(law) == f"over 17 converged runs, −{-with_missed:.2f} with the excluded ones"
 
 
 def test_unusable_values_are_excluded_and_counted():

@@ -22,17 +22,17 @@ def rate_words(rates: Iterable[float]) -> str:
 
 
 def law_words(law: PowerLaw) -> str:
-    """The same with what is to be said beside it: ``(−0.86 ± 0.04); last decade −0.96; still bending``."""
+    """The same with what is to be said beside it: ``(−0.86 ± 0.04); last decade −0.96; not yet settled``."""
     return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
 
 
 def given_runs(laws: Iterable[PowerLaw | None]) -> str:
-    """What the intervals of these exponents are given: ``given the 30 runs that count``; empty where there is none."""
+    """What the intervals of these exponents are given: ``30 converged runs``; empty where there is none."""
     counts = sorted(law.num_values for law in laws if law is not None and math.isfinite(law.interval))
     if len(counts) < 2:
-        return f"given the {counts[0]} runs that count" if counts else ""
+        return f"{counts[0]} converged runs" if counts else ""
     span = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-    return f"given the runs that count ({span} per exponent)"
+    return f"converged runs, {span} per exponent"
 
 
 def seed_words(seeds: Sequence[object]) -> str:

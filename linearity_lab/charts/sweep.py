@@ -115,12 +115,14 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             where = f"{axis.letter} = {', '.join(listed)}"
             count = sum(map(len, seeds.values()))
             runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"
-            sentences.append(f"Left out of the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
+            sentences.append(f"Excluded from the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
         if line.fit and line.law and (given := condition(line.law)):
             exponent = f"exponent {exponent_words(line.law)} {given}"
             sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
     if any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines):
-        sentences.append(f"An interval needs {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name}.")
+        sentences.append(
+            f"Use at least {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name} to get a confidence interval."
+        )
     return sentences
 
 
@@ -227,7 +229,7 @@ def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
     laws = [(line.style.title, line) for line in lines if line.fit and line.law and math.isfinite(line.law.interval)]
     said = [(plain_symbols(title), line.remarks(axis)) for title, line in laws]
     found = "; ".join(f"{title}, {', '.join(remarks)}" for title, remarks in said if remarks)
-    return [f"Slopes toward the end: {found}."] if found else []
+    return [f"Slopes at the end: {found}."] if found else []
 
 
 def _with_exponent(line: Line, axis: Axis) -> str:

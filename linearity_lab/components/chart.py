@@ -227,7 +227,11 @@ def _itself(chart: Chart) -> Chart:
 
 def interval_words(chart: Chart) -> list[str]:
     """What the intervals of a chart are about, and what they are given; nothing for a chart without any."""
-    return [f"95% intervals: {'; or '.join(_SCOPES.get())}, {chart.given}."] if chart.given and _SCOPES.get() else []
+    return (
+        [f"95% confidence intervals {'; or '.join(_SCOPES.get())}, {chart.given}."]
+        if chart.given and _SCOPES.get()
+        else []
+    )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _INPUTS, _WIDTH = ((16,), (32, 32, 3), (16, 8)), 128  # a table, images, sequenc
 _LOOKS = {
     "wide": ("grows with m", ":material/check_circle:", "green"),
     "not wide": ("has a bottleneck", ":material/cancel:", "red"),
-    "undecided": ("narrow with a way around", ":material/help:", "orange"),
+    "undecided": ("narrow with a skip connection", ":material/help:", "orange"),
 }
 
 

@@ -130,7 +130,7 @@ def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
     if suffix == ".html" and result is not None:
         return page_html(variation(spec), [first_chart(result)], [result])
     if spec.command():
-        raise InvalidInput("--out", suffix, ".json, .csv or .html: the model's file is not kept")
+        raise InvalidInput("--out", suffix, ".json, .csv or .html; the store does not contain the model's file")
     return (program if suffix == ".py" else notebook)(variation(spec), spec)
 
 

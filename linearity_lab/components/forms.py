@@ -216,7 +216,7 @@ class SpecForm(Generic[AnySpec]):
     def _shown_value(self, name: str) -> str:
         """What the widget of this setting holds, where that is short."""
         kept = text_of(self._state.raw.get(name))
-        return kept if 0 < len(kept) <= MAX_SHOWN else "That of the preset"
+        return kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
 
     def _shown_name(self, name: str) -> str:
         """The setting of that name, or the one that has to be chosen before that one is there."""

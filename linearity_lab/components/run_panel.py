@@ -104,7 +104,7 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
             icon=":material/play_arrow:",
             disabled=form.spec is None or runs_already,
             shortcut="ctrl+enter",
-            help="Compute these settings; settings that were computed before are shown at once.",
+            help="Compute these settings; saved results appear immediately.",
         )
         said = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
         waits = f"Fix the {' and the '.join(elsewhere)} below to run." if form.sentences and not said else ""
@@ -153,7 +153,7 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
                     args=(shorter,),
                     help=f"Changes the settings to {plain(changed)}.",
                 )
-            started = st.button("Run all of it", key=f"{page}.run_long")
+            started = st.button("Run everything", key=f"{page}.run_long")
     if started:
         st.session_state.pop(asked)
     return started
@@ -234,13 +234,13 @@ def _panel(
         wanted: SpecPart | None = now.spec if live and now is not None else form.spec
         if changed := _changed(wanted, shown.spec):
             with said.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
-                remedy = "" if live or st.context.is_embedded else " Run to update."
-                st.info(f"This figure shows earlier settings ({changed} changed).{remedy}")
+                remedy = "" if live or st.context.is_embedded else " Press Run to update the figure."
+                st.info(f"Settings changed ({changed}).{remedy}")
         if shown.origin == "precomputed" and not live and not st.context.is_embedded:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
         figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
-        said.caption(f"Pale curves show earlier settings ({changed} changed).")
+        said.caption(f"Pale curves show the previous settings ({changed} changed).")
     with shown_charts([shown.spec], figures), linked_charts(page):
         draw(shown)
     if not above_earlier or (halted and before is None):
@@ -271,8 +271,8 @@ def _snapshot_of(page: str) -> Snapshot | None:
 def _cost_words(spec: Spec, seconds: float, done: int) -> str:
     """What computing the points will take that are not known."""
     if done >= len(spec.point_keys()):
-        return f"{count_points(spec)}, computed already"
-    known = f", {done} of them computed already" if done else ""
+        return f"{count_points(spec)} · saved result"
+    known = f", {done} of them saved" if done else ""
     memory = size(estimate(spec).peak_bytes)
     return f"{count_points(spec)}{known}, about {duration(seconds)} here, {memory} of memory"
 
@@ -328,7 +328,7 @@ def _progress(page: str, now: Snapshot) -> None:
     elif now.status == "failed":
         st.error(plain(f"{now.reason}."))
     elif now.status == "stopped":
-        done = f"{len(now.points)} of {count_points(now.spec)} are done and kept"
+        done = f"{len(now.points)} of {count_points(now.spec)} are done and saved"
         st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
     elif now.status == "cancelled":
         done = f"{len(now.points)} of {count_points(now.spec)} are done"

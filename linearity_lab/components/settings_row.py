@@ -99,7 +99,7 @@ def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: 
         type="tertiary",
         on_click=form.put_back,
         args=([each.name for each in members],),
-        help=plain(f"Puts back what the paper figure has: {titles}."),
+        help=plain(f"Restore the value of the paper figure: {titles}."),
     )
 
 

@@ -17,7 +17,7 @@ class QueueFull(InvalidInput):
     template = "{}: {} cannot be taken; try again {}"
 
     def __init__(self, waiting: int):
-        super().__init__("run", f"one more than {waiting} waiting jobs", "in a moment, when one of them has begun")
+        super().__init__("run", f"one more than {waiting} waiting jobs", "in a moment, when one of them has started")
 
 
 class TooManyJobs(InvalidInput):

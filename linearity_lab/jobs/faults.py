@@ -5,9 +5,7 @@ import re
 from linearity_lab.jobs.profile import profile
 from ntk_core.errors import InvalidInput
 
-NEUTRAL = (
-    "the results of this server cannot be read or written at the moment; whoever runs it finds the cause in its log"
-)
+NEUTRAL = "the results of this server cannot be read or written at the moment; the server log has the cause"
 
 _CAUSES = re.compile(
     r"RESOURCE_EXHAUSTED|[Oo]ut of memory|over (?:memory|time)|No space left on device|disk is full|readonly database"

@@ -18,7 +18,7 @@ SHOWS, CHANGES = "What this page shows", "What finite width changes"
 SEE, FINITE = "What should I see?", "Why is finite width different?"
 CHART = "Chart: "
 VEILED_KEY = ".veiled"
-PREDICT = "That is the question: predict first, or ask for the answer; then this says what to look for."
+PREDICT = "Predict first or show the answer. Then this text explains what to look for."
 
 
 @dataclass(frozen=True)

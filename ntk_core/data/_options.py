@@ -182,8 +182,8 @@ OPTIONS = {
             "number",
             0.3,
             "Noise s",
-            "Standard deviation s of x around its class center (centers lie about 2√2 apart: classes overlap from "
-            "s = 1 on); of other targets, before a sign is taken.",
+            "Standard deviation s of x around its class center (centers are about 2√2 apart: classes overlap from "
+            "s = 1 on); for other targets, before the sign.",
             0.0,
             1000.0,
         ),

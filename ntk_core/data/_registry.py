@@ -130,7 +130,7 @@ DATASETS: dict[str, DatasetInfo] = table(
     Teacher(
         "teacher",
         "teacher network",
-        "x ~ N(0, I_d); y = Σ_j ± max(⟨u_j, x⟩, 0) + s ε of k neurons with signs in turn and random directions, "
+        "x ~ N(0, I_d); y = Σ_j ± max(⟨u_j, x⟩, 0) + s ε of k neurons with alternating signs and random directions, "
         "centered and scaled to variance 1 before the noise, no classes.",
         uses=(*_FOR_ALL, "input_dim", "noise", "num_relevant"),
         defaults=_FEW,

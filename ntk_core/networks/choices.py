@@ -109,6 +109,6 @@ def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -
         return ""
     return (
         f"With {' and '.join(kinked)}, ‖H‖ is that of the almost-everywhere Hessian. Where two or more layers are "
-        "trained it is not 0, but the curvature within a layer sits in the kinks, which it misses: ‖H‖R does not bound "
+        "trained it is not 0, but it misses the kinks, which contain the curvature within a layer: ‖H‖R does not bound "
         "how far the kernel moves."
     )

@@ -105,7 +105,7 @@ class ArchitectureSpec(SpecPart):
     skip_every: int = Field(default=1, ge=1, le=2, title="Skip every")
     """Number of layers that a skip connection spans."""
     drop_probability: float = Field(default=0.0, ge=0, le=0.99, title="Drop probability")
-    """Probability that an edge is removed before training; it stays removed."""
+    """Probability that an edge is removed before training, permanently."""
     kernel_size: int = Field(default=3, ge=1, le=32, title="Filter size")
     """Pixels along each side of a convolution's filter."""
     padding: Literal["circular", "zero"] = Field(default="circular", title="Padding")

@@ -200,7 +200,7 @@ class _ClusterRun(threading.Thread):
                 self.told.put(Finished(key, point))
             case _:
                 self._begin(key)
-                self.told.put(Failed(key, reply.reason or "its worker was told to stop by somebody else"))
+                self.told.put(Failed(key, reply.reason or "its worker was stopped by another client"))
         self._done.add(key)
 
     def _hear(self, event: tuple[float, Any]) -> None:

@@ -80,7 +80,9 @@ class SeededSpec(ExperimentSpec):
     def scope(self) -> str:
         """What the intervals of its exponents are about."""
         return (
-            "over seeds of network and data" if self.draws_data else "over seeds of the network for this one data set"
+            "over random initializations and data sets"
+            if self.draws_data
+            else "over random initializations (one data set)"
         )
 
     @property

@@ -38,7 +38,7 @@ def between(values: Sequence[float], spec: str) -> str:
 
 
 def law_words(law: PowerLaw, name: str) -> str:
-    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; still bending``, ``name`` for m."""
+    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; not yet settled``, ``name`` for m."""
     level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
     words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
     return "; ".join([words, *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)])])

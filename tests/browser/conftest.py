@@ -193,6 +193,6 @@ def press_run(page) -> None:
             page.wait_for_timeout(200)
             if "job=" in page.url and page.url != before:
                 return
-            if (meant := page.get_by_role("button", name="Run all of it")).count():
+            if (meant := page.get_by_role("button", name="Run everything")).count():
                 meant.click()
     pytest.fail("Run did not start a run")

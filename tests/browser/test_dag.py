@@ -105,7 +105,7 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     expect(gallery).to_have_value("")
     press_run(page)
     expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=TIMEOUT_MS)
-    page.get_by_text("1 width, computed already").wait_for(timeout=TIMEOUT_MS)
+    page.get_by_text("1 width · saved result").wait_for(timeout=TIMEOUT_MS)
     says(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
     assert violations(page) == []

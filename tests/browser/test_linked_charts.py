@@ -87,7 +87,7 @@ def test_playing_the_outputs_moves_the_cursor_along_training(open_page):
 def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(open_page):
     page = open_page(SWEEP)
     wait_until(page, f"{GHOSTS} === 0")
-    expect(page.get_by_text(re.compile(r"This figure shows earlier settings \(.*Widths m.* changed\)"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"Settings changed \(.*Widths m.*\)"))).to_be_visible()
     pale = f"getComputedStyle({SWEPT}.querySelector('.overplot')).opacity"
     wait_until(page, f"{pale} === '0.3'")
     page.evaluate(f"{SWEPT}.kept = true")
@@ -95,7 +95,7 @@ def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(ope
     expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.evaluate(f"{SWEPT}.kept || {GHOSTS} > 0"), "the figure was never gone"
     wait_until(page, f"{GHOSTS} > 0 && {pale} === '1'", timeout=TIMEOUT_MS)
-    expect(page.get_by_text("Pale curves show earlier settings (")).to_be_visible()
+    expect(page.get_by_text("Pale curves show the previous settings (")).to_be_visible()
     expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
     choose_width(page, "2")
     wait_until(page, f"({SAID}).includes('at width 2.')")
@@ -104,7 +104,7 @@ def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(ope
     expect(page.get_by_text("Stopped: 2 of 3 widths are done. Resume continues")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.evaluate(GHOSTS) == ghosts, "Stop draws nothing anew"
 
-    expect(page.get_by_text("3 widths, 2 of them computed already")).to_be_visible()
+    expect(page.get_by_text("3 widths, 2 of them saved")).to_be_visible()
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
     wait_until(page, f"({SAID}).includes('at width 2.')")

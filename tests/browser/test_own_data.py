@@ -38,7 +38,7 @@ def test_each_kind_of_file_is_read_and_a_bad_one_is_refused_in_one_sentence(open
 
 
 def numbers() -> bytes:
-    """Arrays with a number to be learned."""
+    """Arrays with a numeric target."""
     x = np.random.default_rng(2).normal(size=(40, 3))
     return arrays(x=x, y=np.sin(x[:, 0]))
 
@@ -47,7 +47,7 @@ def numbers() -> bytes:
     ("name", "data", "seen", "button", "to"),
     [
         ("flowers.csv", flowers(), "60 rows, 4 columns", "Watch its kernel move", "kernel_change"),
-        ("numbers.npz", numbers(), "No classes: a number is learned", "Train it beside its linear model", "dynamics"),
+        ("numbers.npz", numbers(), "No classes: the target is a number", "Train it with its linear model", "dynamics"),
     ],
     ids=["classes", "numbers"],
 )

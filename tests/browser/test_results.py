@@ -61,9 +61,7 @@ def test_fifty_runs_are_cards_to_search_star_name_and_compare(open_page, tmp_pat
     page.keyboard.press("Enter")
     expect(cards).to_have_count(20, timeout=TIMEOUT_MS)
     cards.filter(has_not_text="the odd one").first.locator("[data-testid=stCheckbox] label").click()
-    expect(page.get_by_role("table", name="What differs between these runs")).to_contain_text(
-        "First seed", timeout=TIMEOUT_MS
-    )
+    expect(page.get_by_role("table", name="Settings that differ")).to_contain_text("First seed", timeout=TIMEOUT_MS)
     expect(page.locator(".js-plotly-plot")).to_be_visible(timeout=TIMEOUT_MS)
     page.wait_for_selector(READY)
     assert violations(page) == []

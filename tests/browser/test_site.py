@@ -150,7 +150,7 @@ def test_the_lecture_scrolls_asks_and_answers_and_live_trains(screen, site):
     question = STEPS[[each.name for each in STEPS].index("nonlinear-output")].question
     wrong = next(index for index in range(3) if index != question.answer)
     step.locator(f".choice[data-choice='{wrong}']").click()
-    expect(step.get_by_role("status")).to_contain_text("You said")
+    expect(step.get_by_role("status")).to_contain_text("Your answer")
     expect(step.locator(".choice.right")).to_have_attribute("data-choice", str(question.answer))
     page.wait_for_function(
         "veiled => (" + points + ")(document.querySelector('#nonlinear-output')) > veiled", arg=veiled

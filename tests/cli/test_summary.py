@@ -34,7 +34,7 @@ def test_an_exact_power_law_is_recovered_and_exclusions_are_counted():
     points.append(point(1000, (3.0 / 1000, "converged"), (77.0, "over-budget")))
     assert exponent("linear", points) == (
         "linear output: ΔK ∝ m^(−1.000), 5 runs, 1 excluded; no interval (needs 3 seeds and 4 widths); "
-        "given the 5 runs that count, 0.10 with those left out"
+        "over 5 converged runs, 0.10 with the excluded ones"
     )
 
 

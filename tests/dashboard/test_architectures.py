@@ -220,7 +220,7 @@ def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measure
     guides = [trace for trace in chart.figure.data if trace.name and trace.name.startswith("slope")]
     assert [trace.name for trace in guides] == ["slope −0.5"]
     assert guides[0].line.dash == "dash"
-    assert chart.caption[0] == "Network B: no infinite-width kernel is known or asked for."
+    assert chart.caption[0] == "Network B: no infinite-width kernel is known or requested."
 
 
 def test_eigenvalues_of_infinite_width_are_those_of_its_kernel_once_an_output():
@@ -317,7 +317,7 @@ def test_points_of_all_networks_are_drawn_with_kernels_and_spectra(page, points)
     assert "What this page shows." in words(app)
     assert "What finite width changes." in words(app)
     checked(app.number_input(key=KEY + "seed").set_value(9).run())
-    assert "This figure shows earlier settings (First seed changed)" in words(app)
+    assert "Settings changed (First seed)" in words(app)
 
 
 def test_a_changed_setting_of_one_network_names_it(page, points):
@@ -367,4 +367,4 @@ def test_many_samples_are_not_drawn_and_the_page_says_so(page, points):
     spec = with_settings(MADE, {"dataset.num_samples": 300})
     bare = {letter: with_no_kernels(found) for letter, found in points.items()}
     app = opened(job=page.add(spec, points=of_a_run(bare), status="completed"))
-    assert "Kernels are kept and drawn for up to 200 training points." in words(app)
+    assert "Kernels are stored and drawn for up to 200 training points." in words(app)

@@ -114,10 +114,10 @@ def test_every_fitted_interval_says_below_its_chart_what_it_is_about(pages):
             for each in traces
         )
         said = [
-            words for words in captions if words.startswith("95% intervals: over seeds of the network for this one")
+            words for words in captions if words.startswith("95% confidence intervals over random initializations (one")
         ]
         assert len(said) == with_interval, name
-        assert all(re.search(r"given the (\d+ )?runs that count", words) for words in said)
+        assert all(re.search(r"(\d+ )?converged runs", words) for words in said)
         counted += len(said)
     assert counted > 30
 

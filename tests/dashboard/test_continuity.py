@@ -32,18 +32,18 @@ def test_the_old_figure_stays_below_the_new_points_until_the_last_one(jobs):
     app.query_params["job"] = jobs.add(SPEC)
     checked(app.run())
     assert len(ghosts(app)) == 2, "before the first point the old figures are there, with all that belongs to them"
-    assert "This figure shows earlier settings (" in words(app)
+    assert "Settings changed (" in words(app)
     assert "Run to update" not in words(app)
 
     jobs.add(SPEC, points=POINTS[:1])
     checked(app.run())
     assert min(ghosts(app)) > 0
-    assert "Pale curves show earlier settings (Widths m" in words(app)
+    assert "Pale curves show the previous settings (Widths m" in words(app)
 
     jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed")
     checked(app.run())
     assert ghosts(app) == [0, 0]
-    assert "earlier settings" not in words(app)
+    assert "Settings changed" not in words(app)
 
 
 def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
@@ -66,7 +66,7 @@ def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
 def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
     app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS[:2], status="cancelled"))
     assert app.button(key=f"{PAGE}.run").label == "Resume"
-    assert "3 widths, 2 of them computed already, about" in words(app)
+    assert "3 widths, 2 of them saved, about" in words(app)
     assert "Resume continues from there" in words(app)
     jobs.add(SPEC, points=POINTS[:2])
     checked(app.run())
@@ -80,15 +80,15 @@ def test_a_run_that_ends_without_a_point_leaves_the_old_figure_and_says_whose_it
     checked(app.run())
     assert len(ghosts(app)) == 2
     assert "the worker process crashed." in words(app)
-    assert "This figure shows earlier settings (" in words(app)
+    assert "Settings changed (" in words(app)
 
 
 def test_what_the_gallery_or_the_store_holds_is_told_before_run_is_pressed(jobs):
     app = open_page(PAGE)
-    assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths, computed already" in words(app)
+    assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths · saved result" in words(app)
     app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed"))
     assert app.button(key=f"{PAGE}.run").label == "Run"
-    assert "3 widths, computed already" in words(app)
+    assert "3 widths · saved result" in words(app)
 
 
 def test_axes_hold_the_points_of_both():

@@ -100,7 +100,7 @@ def test_one_method_shows_its_layers_instead_of_other_methods():
 def test_methods_that_leave_the_ball_are_named_with_the_step():
     point = POINTS[1]
     (sentence,) = leaving_caption(point, "linear")
-    assert sentence == "Gradient descent stays within 5 of w₀ at m = 3,000; farther than 1.5 times that: no method."
+    assert sentence == "Gradient descent stays within 5 of w₀ at m = 3,000; beyond 1.5 times that: no method."
     runs = list(point.runs)
     index = next(i for i, run in enumerate(runs) if run.method == "adam")
     far = runs[index].network.model_copy(update={"distance": (0.0, 1.0, 8.0, 10.0)})

@@ -110,7 +110,7 @@ def test_name_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_goes
     found = [(point.width, run.sup_change) for point in bent[2:] for run in point.of("linear")]
     x, y = np.log(found).T
     slope = np.polyfit(x, y, 1)[0]
-    assert mean_line(drawn.figure, "linear")["name"].endswith(f"last decade −{-slope:.2f}; still bending")
+    assert mean_line(drawn.figure, "linear")["name"].endswith(f"last decade −{-slope:.2f}; not yet settled")
     slopes = np.array([row["slope from the value before"] for row in drawn.rows], float)
     assert np.isnan(slopes[0])
     assert np.all(np.diff(slopes[1:]) < 0)
@@ -149,7 +149,7 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
     assert entries == ["dead: 1 run", "diverged: 1 run", "over-budget: 1 run", "stuck: 1 run"]
     assert numbers(mean_line(figure, "linear")["y"])[-1] == 0.5
     _, over_budget, diverged, stuck, dead, exponent, _ = figures.change_against_width(points).caption
-    assert over_budget.startswith("Left out of the means: linear output did not reach the loss threshold")
+    assert over_budget.startswith("Excluded from the means: linear output did not reach the loss threshold")
     assert over_budget.endswith("at m = 1,000 (seed 1): 1 of 11 runs.")
     assert "linear output got stuck on a plateau above the loss threshold at m = 1,000 (seed 3): 1 of" in stuck
     assert "linear output was dead: K(w₀) = 0 at m = 1,000 (seed 4): 1 of" in dead
@@ -160,7 +160,7 @@ def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in
     found = [pair for pair in found if pair[1] not in (60.0, 0.0)]
     x, y = np.log(found).T
     slope = np.polyfit(x, y, 1)[0]
-    assert exponent == f"Linear output: exponent 0.65 given the 7 runs that count, {slope:.2f} with those left out."
+    assert exponent == f"Linear output: exponent 0.65 over 7 converged runs, {slope:.2f} with the excluded ones."
 
 
 def test_width_without_a_converged_run_has_seeds_and_no_mean():

@@ -47,8 +47,8 @@ def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
     assert "unconverged" in markers["customdata"][-1][1]
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
     sentence, exponent, _ = drawn.caption
-    assert exponent == "Linear output: exponent −0.50 given the 6 runs that count."
-    assert sentence.startswith("Left out of the means: linear output has norms that are not known")
+    assert exponent == "Linear output: exponent −0.50 over 6 converged runs."
+    assert sentence.startswith("Excluded from the means: linear output has norms that are not known")
     assert "at m = 1,000 (seeds 0, 1, 2)" in sentence
     assert not figures.against_width(make_hessian_points(widths=(30, 100, 300, 1000))).caption
 
@@ -59,7 +59,7 @@ def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_no
     assert len(numbers(one(drawn.figure, legendgroup=LINEAR, mode="markers")["x"])) == 6  # two of three seeds
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
     sentence, _, lacking = drawn.caption
-    assert lacking == "An interval needs 3 seeds and 4 widths."
+    assert lacking == "Use at least 3 seeds and 4 widths to get a confidence interval."
     assert "linear output did not reach the loss threshold" in sentence
     assert "m = 1,000 (seeds 0, 1)" in sentence
 

@@ -96,9 +96,9 @@ def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did
     seeds = next(trace for trace in drawn.figure.data if trace.mode == "markers")
     assert [symbol for symbol in seeds.marker.symbol if symbol.endswith("-open")] == ["circle-open"]
     place, sentence, exponent, *_ = drawn.caption
-    assert "given the 6 runs that count" in exponent
+    assert "over 6 converged runs" in exponent
     assert place == "Linear output, at scale α = 1."
-    assert sentence.startswith("Left out of the means: random f(w₀) did not reach")
+    assert sentence.startswith("Excluded from the means: random f(w₀) did not reach")
     assert "seed 7" in sentence
     assert figures.against(points, "width", "linear", figures.KAPPA).caption[:-1] == [place]
 

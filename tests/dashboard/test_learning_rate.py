@@ -148,7 +148,7 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     jobs.snapshots[job] = replace(jobs.snapshots[job], spec=spec, growing=(grown,), grown=2)
     checked(app.run())
     assert len(app.get("plotly_chart")) == 4
-    assert "The run goes on." in words(app)
+    assert "The run continues." in words(app)
     assert not app.query_params, "the page's own settings are as they were"
 
 

@@ -108,7 +108,7 @@ def test_a_wrong_prediction_is_told_with_the_right_answer():
     question = STEPS[1].question
     app = open_page("lecture", step="2")
     press(app, "choice0")
-    assert f"You said “{question.choices[0]}”. It is: **{question.choices[1]}.**" in words(app)
+    assert f"Your answer: “{question.choices[0]}”. Correct: **{question.choices[1]}.**" in words(app)
 
 
 def test_the_lecture_is_walked_by_buttons_and_counts_what_was_predicted():

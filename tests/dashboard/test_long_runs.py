@@ -98,7 +98,7 @@ def test_a_run_that_the_server_stopped_says_so_and_keeps_its_points(jobs):
     reason = "stopped by the server after 8 min, the longest that it may run"
     app = checked(open_page(PAGE, job=jobs.add(SHORT, status="stopped", reason=reason)))
     assert "Stopped by the server after 8 min" in words(app)
-    assert "0 of 2 widths are done and kept" in words(app)
+    assert "0 of 2 widths are done and saved" in words(app)
 
 
 def test_data_that_do_not_suit_one_choice_of_the_preset_keep_all_that_the_url_says(jobs):

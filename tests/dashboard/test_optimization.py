@@ -74,7 +74,7 @@ def test_an_output_without_a_guarantee_has_no_bound(draw):
     drawn = draw(made_point(), "swish").figure
     assert [trace.name for trace in drawn.data if "η," not in trace.name] == []
     said = caption(made_point(), "swish")[0]
-    assert "The theorem says nothing here" in said
+    assert "The theorem does not apply" in said
     assert "f = −1.28" in said
 
 

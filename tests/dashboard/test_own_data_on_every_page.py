@@ -28,7 +28,7 @@ LONG = ("dag", "hessian", "lazy", "optimization")
 
 
 def numbers() -> str:
-    """A table with a number to be learned from two others."""
+    """A table with a numeric target from two others."""
     table = parse_upload(flowers())
     return keep_upload(clean_upload(table, Choices(("sepal", "petal"), "size", "regression")))
 
@@ -61,7 +61,7 @@ def _own_directory(jobs, gallery, through_the_menu, quick_compilation, monkeypat
 @pytest.mark.parametrize(
     ("page", "kind"),
     [
-        # Every page with a number to be learned and with classes; what kind of file they come from is the data's
+        # Every page with a numeric target and with classes; what kind of file they come from is the data's
         # business, not the page's, so two pages stand for all. Those whose runs take seconds, at leisure.
         pytest.param(page, kind, marks=[] if kind == "numbers" and page not in LONG else pytest.mark.slow)
         for page in PAGES

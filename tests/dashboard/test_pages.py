@@ -273,9 +273,9 @@ def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
 def test_figure_of_other_settings_than_the_form_says_which(jobs):
     result = make_result(make_points())
     app = opened(job=jobs.add(result.spec, status="completed", points=result.points, result=result, fraction=1.0))
-    assert "This figure shows earlier settings" not in words(app)
+    assert "Settings changed" not in words(app)
     app.number_input(key=PREFIX + "num_seeds").set_value(9)
-    assert "This figure shows earlier settings (Seeds changed)." in words(checked(app.run()))
+    assert "Settings changed (Seeds)." in words(checked(app.run()))
 
 
 def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
@@ -284,7 +284,7 @@ def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
     spec = KernelChangeSpec(widths=(30,))
     app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
     said = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4): 1 of"
-    assert f"Left out of the means: {said}" in words(app)
+    assert f"Excluded from the means: {said}" in words(app)
 
 
 def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs):

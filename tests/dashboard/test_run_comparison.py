@@ -62,7 +62,7 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     assert math.isclose(row["mean sup_kernel_change"], 1.0)
     assert (row["runs in the mean"], row["all runs"]) == (2, 3)
     assert chart.takeaway.startswith("Kernel change ΔK against width m. A: 1 at m = 30")
-    assert "Left out of the means: A did not converge at m = 30 (seed 7): 1 of 3 runs." in chart.caption
+    assert "Excluded from the means: A did not converge at m = 30 (seed 7): 1 of 3 runs." in chart.caption
     _, marked, first, *_ = chart.figure.data
     assert list(first.y) == [1.0]
     assert list(marked.y) == [1.0, 1.0, 9.0]

@@ -85,14 +85,14 @@ def test_early_time_draws_data_by_seed_too():
     assert point.runs[0].target_power != pytest.approx(point.runs[1].target_power, rel=1e-3)
     assert other.runs[0].target_power == other.runs[1].target_power  # one draw of the data
     assert found.provenance.data_sha256 != single.provenance.data_sha256
-    assert both.scope == "over seeds of network and data"
+    assert both.scope == "over random initializations and data sets"
 
 
 def test_intervals_say_what_they_are_about():
     points = make_points((30, 100, 300, 1000))
     for draws, words in (
-        ("network", "over seeds of the network for this one data set"),
-        ("network and data", "over seeds of network and data"),
+        ("network", "over random initializations (one data set)"),
+        ("network and data", "over random initializations and data sets"),
     ):
         spec = KernelChangeSpec(outputs=("linear", "softmax"), draws=draws)
         assert run_summary(spec, points).endswith(f"Intervals are {words}.")

@@ -76,7 +76,7 @@ def against_width(points: Points, output: str, widths: Sequence[int], styles: St
         slopes=wanted.slopes,
         of="network",
         name=measure,
-        caption=[f"Network {letter}: no infinite-width kernel is known or asked for." for letter in missing],
+        caption=[f"Network {letter}: no infinite-width kernel is known or requested." for letter in missing],
     )
 
 
@@ -148,7 +148,7 @@ def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     sentence = (
         f"Tangent kernel of network {letter} at width {width:,} before and after training: mean over the "
-        "outputs, samples in the order of their classes, divided by the mean diagonal entry that stands above it. "
+        "outputs, samples in the order of their classes, divided by the mean diagonal entry (printed above). "
         f"Undivided, it changed by {number(change)} of its norm."
     )
     if snapshot.infinite is None:

@@ -131,8 +131,8 @@ def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], wi
     neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
     kinds = {skip.kind for skip in architecture.written_out.ways().skips}
     marks = {
-        "residual": "⊕ adds what goes around.",
-        "concat": "‖ puts side by side what goes around.",
+        "residual": "⊕ adds the skip connection.",
+        "concat": "‖ concatenates the skip connection.",
         "attention": "⊙ mixes values by queries and keys.",
     }
     return (

@@ -76,7 +76,7 @@ def _kernels(
 ) -> list[Chart]:
     """Heatmaps before and after training, and spectra, at a width to choose."""
     if not kept:
-        st.caption(f"Kernels are kept and drawn for up to {MAX_KEPT_SAMPLES} training points.")
+        st.caption(f"Kernels are stored and drawn for up to {MAX_KEPT_SAMPLES} training points.")
         return []
     widths = Choice("shown_width", "Width m", list(kept), width_label, 110, begins=-1, axis=WIDTH)
     (width,) = choose(PAGE, "Kernels K at width", widths)

@@ -45,7 +45,7 @@ def graph_editor(page: str, form: SpecForm[DAGSpec]) -> None:
     graph = _graph(text)
     _menus(page, graph)
     if drawn.refusal:
-        st.error(plain(f"The last change was not taken. {drawn.refusal}."))
+        st.error(plain(f"The last change was rejected. {drawn.refusal}."))
     spec = form.spec or form.preset.spec
     told = {
         **sizes(spec),

@@ -63,7 +63,8 @@ def beside(spec: DAGSpec) -> list[str]:
         name: graph_verdict(example_graphs()[name], spec.widths[-1], shapes.input_shape) for name in spec.compared
     }
     said = [
-        f"Beside it, {GRAPH_TITLES[name]}: {each.outcome}. {each.reasons[0].words}" for name, each in others.items()
+        f"For comparison, {GRAPH_TITLES[name]}: {each.outcome}. {each.reasons[0].words}"
+        for name, each in others.items()
     ]
     nonlinear = [output for output in spec.outputs if output != "linear"]
     if 0 < len(nonlinear) < len(spec.outputs):

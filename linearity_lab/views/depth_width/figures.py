@@ -211,7 +211,7 @@ def _add_intervals(
                 name=f"{style.title}, ringed",
             )
     if any(point.largest_share > MOST_OF_ONE for point in points):
-        words = "one network decides: more draws would move it"
+        words = "dominated by a single sample; unreliable"
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=RING, name=words, showlegend=True)
 
 

@@ -74,7 +74,7 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
                 f"ΔK up to {number(run.sup_change)})"
             )
     return [
-        f"Gradient descent stays within {number(radius)} of w₀ at m = {width_label(point.width)}; farther than "
+        f"Gradient descent stays within {number(radius)} of w₀ at m = {width_label(point.width)}; beyond "
         f"{OUTSIDE:g} times that: {'; '.join(found) or 'no method'}."
     ]
 

@@ -106,7 +106,7 @@ def difference_against_time(
         ]
         parts.append(f"{output_title(output)} {', '.join(ends) or 'none'}")
     words = f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
-    name, heading = "figure.difference", "How far they drift apart"
+    name, heading = "figure.difference", "How far they diverge"
     return Chart(figure, words, difference_rows(points, method), _caption(points, method), name, heading)
 
 

@@ -41,7 +41,7 @@ VIEWS = {
     "√m ‖H‖": View("√m ‖H‖", "√m ‖H‖", lambda point, run: math.sqrt(point.place) * run.norm, None),
     "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
 }
-UNKNOWN = "has norms that are not known to their tolerance and may be larger"
+UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
 WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d")}
 
@@ -197,7 +197,7 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
                 else "–",
                 "Becomes linear?": becomes_linear(law_of(own, VIEWS["‖H‖ / ‖∇f‖²"].of))
                 + (" (almost everywhere)" if networks[line].almost_everywhere else ""),
-                "Paper says": verdict,
+                "In the paper": verdict,
             }
         )
     return rows

@@ -31,7 +31,7 @@ def networks_chooser(form: SpecForm[HessianSpec]) -> None:
         format_func=known.__getitem__,
         key=key,
         on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
-        help="Networks to compare; each can be changed among all settings, under One network.",
+        help="Networks to compare. Change each under All settings, One network.",
         width=CHOOSER_PIXELS,
         wrap=False,
     )

@@ -36,7 +36,7 @@ def draw(shown: Shown) -> list[Panel]:
 
     def table() -> None:
         rows = drawn_once(f"{PAGE}.table", shown.identity, lambda: figures.table_rows(points))
-        about = f"95% intervals: {shown.spec.scope}, given the runs that count. The verdict is that of ‖H‖ / ‖∇f‖²."
+        about = f"95% confidence intervals {shown.spec.scope}, converged runs. The verdict uses ‖H‖ / ‖∇f‖²."
         words_table(rows, about)
 
     trained = [Panel("ΔK of the same weights", changes)] if figures.trained_lines(points) else []

@@ -147,7 +147,7 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
     together = [run.vector.norm / run.norm for run in runs if run.vector and run.norm > 0]
     if together:
         law = law_of(own, BOUNDS["vector"].of)
-        trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
+        trend = "" if law is None else f" It decreases with exponent {signed(law.exponent)}."
         least, most = number(min(together), 3), number(max(together), 3)
         return f"{title}: the norm of all outputs together is {least} to {most} times that of one.{trend}"
     if any(run.bound for run in runs):
@@ -155,7 +155,7 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
         if not ratios:
             return f"{title}: the measured norm is 0."
         law = law_of(own, BOUNDS["bound"].of)
-        trend = "" if law is None else f" It falls with exponent {signed(law.exponent)}."
+        trend = "" if law is None else f" It decreases with exponent {signed(law.exponent)}."
         least, most = number(min(ratios)), number(max(ratios))
         return f"{title}: the sum of the bounds of its blocks is {least} to {most} times the norm.{trend}"
     if any(run.parts for run in runs):

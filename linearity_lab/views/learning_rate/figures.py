@@ -198,7 +198,7 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         )
         for run in shown
     ]
-    said = beginning("; ".join(ends)) + "." if ended else "The run goes on."
+    said = beginning("; ".join(ends)) + "." if ended else "The run continues."
     heading = f"Width {point.width:,} at c = {rate:g}, step by step"
     return Chart(figure, said, rows, [said], "along_run", heading)
 
@@ -223,7 +223,7 @@ def one_sample(rates: Sequence[float]) -> Chart:
             hovertemplate="ηλ = %{x:.3f}<br>u = %{text}<extra></extra>",
         )
         rise = max(u for _, u in kept) / _FIRST
-        rises = f"rises {number(rise, 3)}-fold" if rise > 1 else "only falls"
+        rises = f"rises {number(rise, 3)}-fold" if rise > 1 else "only decreases"
         ends.append(f"from ηλ = {start:g}, u {rises}, ηλ ends at {kept[-1][0]:.2f}")
         rows += [{"from ηλ": start, "step": step, "ηλ": v, "u": u} for step, (v, u) in enumerate(kept)]
     figure.update_xaxes(title="curvature ηλ")

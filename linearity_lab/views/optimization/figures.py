@@ -157,7 +157,7 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
     sentences = [
         f"{title}: slope at least ρ = {slope:g} everywhere, so the bound holds at small rates."
         if slope > 0
-        else f"{title}: no ρ > 0{why.get(output, '')}. The theorem says nothing here, and no bound is drawn."
+        else f"{title}: no ρ > 0{why.get(output, '')}. The theorem does not apply, so no bound is drawn."
     ]
     for rate in occurring([point], "rate"):
         runs = point.of(output, rate)

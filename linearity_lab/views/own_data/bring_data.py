@@ -24,7 +24,7 @@ from ntk_core.settings.grammar import InvalidSpec
 Read = Callable[[], bytes]
 DEFAULT_POINTS = 60
 MAX_POINTS = 10_000
-FORGET = "This session lets go of the data; they are deleted when nobody else uses them."
+FORGET = "Remove the data from this session. The file is deleted when no other session uses it."
 STANDARDIZE: dict[Standardize, str] = {
     "standard": "mean 0, variance 1 in every entry",
     "centered": "mean 0 in every entry, then norm √d",
@@ -101,7 +101,7 @@ def bring_data(page: str) -> None:
     with seen:
         st.subheader("What the network will see", anchor=False)
         if cleaned is None:
-            st.info("Nothing yet: a sentence beside a choice says what the data still need.")
+            st.info("No preview yet. The message beside a choice explains what is missing.")
             return
         above = st.container(horizontal=True)
         with above:
@@ -134,7 +134,7 @@ def _chosen_file(page: str) -> tuple[_File, Read]:
         key=f"{page}.upload",
         max_upload_size=max(1, limits.max_bytes // 2**20),
         help=f"At most {limits.max_bytes // 2**20} MiB, {limits.max_rows:,} samples, {limits.max_classes} classes; "
-        "kept on this server by a digest that only you know.",
+        "stored on this server under a digest that only you know.",
     )
     if upload is None:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -165,11 +165,11 @@ def _training_points(key: str, data: Cleaned | None, more: DeltaGenerator) -> tu
 
 
 def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int) -> None:
-    words = "Watch its kernel move" if data.class_names else "Train it beside its linear model"
+    words = "Watch its kernel move" if data.class_names else "Train it with its linear model"
     runs = st.button(words, key=f"{page}.run", type="primary", icon=":material/play_arrow:",
-                     help="Keeps the data and runs a shallow network on them at several widths.")  # fmt: skip
+                     help="Save the data and run a shallow network on them at several widths.")  # fmt: skip
     keeps = st.button("Use on other pages", key=f"{page}.keep", icon=":material/bookmark:",
-                      help="Keeps the data; Dataset then has them as “your data” in this session.")  # fmt: skip
+                      help="Save the data; they appear as “your data” under Dataset in this session.")  # fmt: skip
     if not (runs or keeps):
         return
     try:
@@ -183,7 +183,7 @@ def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize:
         st.error(plain(f"{error}."))
         return
     if spec is None:
-        st.success("Kept. Choose **your data** as the Dataset on any page.")
+        st.success("Saved. Choose **your data** as the Dataset on any page.")
     elif foreseen(spec)[0] > ASK_S:  # the page asks before it starts so long a run
         first = EXPERIMENTS[other].presets[0].spec
         st.switch_page(f"pages/{other}.py", query_params=differences(spec, first))

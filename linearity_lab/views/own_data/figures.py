@@ -54,8 +54,8 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
         figure.add_scatter(x=points[:, 0], y=points[:, 1], mode="markers", name="target y", marker=marker)
     figure.update_xaxes(title="direction of largest variance")
     figure.update_yaxes(title="second direction")
-    kinds = f"{len(data.class_names)} classes" if data.class_names else "a number to be learned"
-    words = f"{len(data.x):,} samples with {kinds}; the two directions drawn hold {percent(share)} of the variance."
+    kinds = f"{len(data.class_names)} classes" if data.class_names else "a numeric target"
+    words = f"{len(data.x):,} samples with {kinds}; the two directions drawn contain {percent(share)} of the variance."
     return Chart(finish(figure), words, _rows(data), caption, "scatter")
 
 

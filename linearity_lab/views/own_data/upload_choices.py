@@ -86,7 +86,7 @@ def _of_arrays(page: str, candidate: Arrays, first: Choices, sentence: InvalidIn
         help="(n, T, d): T tokens of d numbers each, as attention takes them; otherwise gray images.",
     )
     say(sentence, "features")
-    what = "Labels (n,), one-hot rows (n, C), or numbers to be learned."
+    what = "Labels (n,), one-hot rows (n, C), or numeric targets."
     target, task, scale = _target(page, titles, first, sentence, what)
     say(sentence, "classes")
     return Choices((inputs,), target, task, scale_targets=scale, tokens=tokens)
@@ -107,7 +107,7 @@ def _of_images(
         value=first.side,
         step=1,
         key=f"{page}.side",
-        help=f"All images are scaled to side × side by averages, at most {limits.max_side}; 0: as they are.",
+        help=f"Images are scaled to side × side by averaging, at most {limits.max_side}; 0: as they are.",
     )
     say(sentence, "side")
     gray = st.toggle("Gray", value=first.gray, key=f"{page}.gray", help="One channel instead of three.")
@@ -127,7 +127,7 @@ def _target(
         help=what,
     )
     task = st.segmented_control(
-        "What is learned",
+        "Target type",
         TASKS,
         default=first.task,
         required=True,
@@ -138,7 +138,7 @@ def _target(
     say(sentence, "target", "task")
     if task == "classes":
         return target, task, True
-    words = "To mean 0 and variance 1, as networks start."
+    words = "Scale targets to mean 0 and variance 1, like network outputs."
     return target, task, st.toggle("Standardize the target", value=True, key=f"{page}.scale", help=words)
 
 
@@ -148,7 +148,7 @@ def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -
         names,
         key=f"{page}.classes",
         placeholder="All",
-        help="Which classes to keep; all when empty.",
+        help="Classes to use; all when empty.",
     )
     say(sentence, "classes")
     return tuple(chosen)

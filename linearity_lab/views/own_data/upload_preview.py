@@ -71,7 +71,7 @@ def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -
     What can be exported of them stands ``above``.
     """
     counts = ", ".join(f"{name} {count:,}" for name, count in data.counts.items())
-    sentences = [f"Samples per class: {counts}." if counts else "No classes: a number is learned."]
+    sentences = [f"Samples per class: {counts}." if counts else "No classes: the target is a number."]
     sentences.append(STANDARDIZED[standardize])
     thumbnails = figures.images(data)
     if thumbnails:
@@ -80,7 +80,7 @@ def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -
     with shown_charts() as shown:
         show_chart(page, figures.scatter(data, _short(sentences)))
     with above:
-        export_menu("own-data", "Data of one's own", (), shown.charts)
+        export_menu("own-data", "Your data", (), shown.charts)
 
 
 def _short(sentences: Sequence[str]) -> list[str]:

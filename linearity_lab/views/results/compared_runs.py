@@ -36,7 +36,7 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
     experiments = {result.spec.experiment for result in results}
     ways = [comparison_of(result.spec) for result in results]
     if len(experiments) > 1 or any(way != ways[0] for way in ways):
-        st.caption("Only runs that measure the same are compared in one figure.")
+        st.caption("Only runs with the same measure can share a figure.")
         return
     _figure(page, results)
 
@@ -77,4 +77,4 @@ def _differences(results: Sequence[ResultValue]) -> None:
         {"Setting": title} | dict(zip(LETTERS, (each or "–" for each in texts), strict=False))
         for title, texts in found.items()
     ]
-    words_table(rows, "What differs between these runs")
+    words_table(rows, "Settings that differ")

@@ -84,7 +84,7 @@ def actions() -> DeltaGenerator:
     _say_notice()
     chosen = chosen_runs()
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{len(chosen)} chosen**" if chosen else "Tick runs to compare, export or delete them.")
+        st.markdown(f"**{len(chosen)} chosen**" if chosen else "Select runs to compare, export or delete.")
         if chosen:
             st.button("Clear", key=_key("clear"), on_click=_clear, type="tertiary")
             with st.popover("Delete", icon=":material/delete:"):
@@ -125,10 +125,10 @@ def cards(found: RunList) -> None:
 
 def _import() -> None:
     if profile().is_shared:
-        st.caption("Only where the lab runs for one person: here an imported result would be shown to everybody.")
+        st.caption("Not available on a shared server: every visitor would see imported results.")
         return
     most = profile().max_upload_bytes
-    file = st.file_uploader("A file of runs, as Export writes it", key=_key("file"), max_upload_size=most // 2**20)
+    file = st.file_uploader("A file of runs from Export", key=_key("file"), max_upload_size=most // 2**20)
     if file is not None and st.session_state.get(_key("taken")) != file.file_id:
         st.session_state[_key("taken")] = file.file_id
         arrived = take_file(file, most)
@@ -157,7 +157,9 @@ def _delete() -> None:
     gone = 0
     for run, row in listed.items():
         if row is not None and profile().is_shared and not row.private:
-            problems.append(f"{run[:8]} stays: on a shared server only runs on your own data can be deleted.")
+            problems.append(
+                f"{run[:8]} cannot be deleted: on a shared server you can delete only runs on your own data."
+            )
             kept.append(run)
         elif not shared_jobs().forget(run[:MIN_PREFIX]):
             problems.append(f"{run[:8]} is still running; stop it first.")

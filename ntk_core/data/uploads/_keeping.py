@@ -28,7 +28,7 @@ from ntk_core.errors import InvalidInput
 
 MAX_KEPT_BYTES = 1024 * MIB
 DIGEST = re.compile(r"[0-9a-f]{64}\Z")
-HOW_TO_BRING = "data brought here; bring the file again on the page Your data"
+HOW_TO_BRING = "uploaded data; upload the file again on the page Your data"
 _ARRAYS = {"x": "<f4", "labels": "<i8", "targets": "<f4"}
 _MAX_HEADER = 100_000
 _SHIPPED = Path(__file__).parents[1] / "files" / "uploads"  # what comes with the program is neither kept nor forgotten
@@ -102,7 +102,9 @@ def keep_upload(
             references.remove(digest, keeper)
             path.unlink(missing_ok=True)
             most = numbers.size(max_kept_bytes)
-            raise InvalidInput("file", "data beyond what can be kept now", f"it later; at most {most} are kept at once")
+            raise InvalidInput(
+                "file", "data beyond what can be kept now", f"it later; at most {most} are stored together"
+            )
     except (OSError, RuntimeError) as error:
         cause = getattr(error, "strerror", None) or str(error)
         _LOG.error("An upload cannot be kept: %s", error, extra={"facts": {"cause": cause}})

@@ -44,7 +44,7 @@ def _array(archive: Archive, name: str) -> NDArray:
         if not all(isinstance(size, int) and size > 0 for size in shape):
             raise InvalidInput("file", f"{field}, of shape {shape},", "arrays with at least one entry")
         if math.prod(shape) * dtype.itemsize != len(data) - stream.tell():
-            raise InvalidInput("file", f"{field}, of shape {shape},", "as many bytes as its shape says")
+            raise InvalidInput("file", f"{field}, of shape {shape},", "the number of bytes of its shape")
         array = np.frombuffer(data, dtype, offset=stream.tell())
         if dtype.kind == "U" and array.view(dtype.byteorder.replace("|", "=") + "u4").max() > sys.maxunicode:
             raise InvalidInput("file", f"{field}, of broken texts,", allowed)

@@ -37,7 +37,7 @@ class ArchitecturesSpec(SweepSpec):
         title="Networks",
         json_schema_extra={"each": "Network"},
     )
-    """How many networks stand side by side."""
+    """Number of networks to compare."""
     dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300, 1000))
     outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))

@@ -10,8 +10,8 @@ from ntk_core.runs import marks, outcome_notes
 from ntk_core.runs.columns import text_table
 
 TAILS = (
-    f"One network has more than {percent(MOST_OF_ONE)} of the sum of K²: the tail is heavier than so many networks "
-    "show, and the interval of CV² too short."
+    f"One network has more than {percent(MOST_OF_ONE)} of the sum of K²: the tail is heavier than the sample "
+    "shows, and the interval of CV² is too short."
 )
 
 

@@ -147,7 +147,7 @@ class EarlyTrainingSpec(SpecPart):
     rate_output: float = Field(default=1.0, ge=0, le=1e6, title="Factor of the output layer")
     """The output layer is trained at η times this; 0 keeps it."""
     batch_size: int = Field(default=0, ge=0, le=200_000, title="Batch size")
-    """Samples per step, drawn anew each epoch; 0: all of them."""
+    """Samples per step, redrawn each epoch; 0: all samples."""
     max_steps: int = Field(default=300, ge=0, le=1_000_000, title="Steps")
     """Steps of descent; 0 to compare kernels only."""
     num_records: int = Field(default=40, ge=2, le=200, title="Records")

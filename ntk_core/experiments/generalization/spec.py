@@ -42,7 +42,7 @@ class GeneralizationSpec(SweepSpec):
     num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent networks, with data of their own, for each point.")
     draws: Literal["network", "network and data"] = SweepSpec.field("draws", "network and data")
     num_test: int = Field(default=1000, ge=1, le=10_000, title="Test points")
-    """Points that nobody trains on; fewer where the data have no more."""
+    """Held-out test points; fewer if the data set is smaller."""
     ridge: float = Field(default=0.0, ge=0, le=1000, title="Ridge λ")
     """What is added to the diagonal of every kernel that is inverted: λ times its mean."""
     infinite_width: bool = Field(default=True, title="Infinite-width kernel")

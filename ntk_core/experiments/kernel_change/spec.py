@@ -44,7 +44,7 @@ class KernelChangeSpec(SweepSpec):
     """Look for the largest ΔK within distance R of w₀; 0 to leave it out."""
     training: TrainingSpec = TrainingSpec()
     probes: int = Field(default=0, ge=0, le=1000, title="Random vectors")
-    """Estimate ΔK by so many random vectors, with a standard error, for thousands of points; 0: exact."""
+    """Number of random vectors for estimating ΔK with a standard error; 0: exact."""
 
     keep_kernels: bool = Field(default=False, title="Keep kernels")
     """Keep the kernel of the first seed before and after training, to draw it; it must fit into memory."""

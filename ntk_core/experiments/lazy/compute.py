@@ -21,7 +21,7 @@ from ntk_core.networks.build import build_network
 from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, in_turn
 
-INPUTS_OF_A_CLASS = 2  # or of a number to be learned, at which κ is measured; our choice
+INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
 
 

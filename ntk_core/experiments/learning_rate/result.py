@@ -13,7 +13,7 @@ RateOutcome = Literal["monotone", "catapult", "dead", "diverged"]
 RATE_OUTCOMES: dict[str, str] = {
     "monotone": "the loss never rose above its start",
     "catapult": "the loss rose above its start and came down below it",
-    "dead": "the kernel ended at zero: no weight moves an output any more",
+    "dead": "the kernel ended at zero: no weight changes an output",
     "diverged": "the loss ended above its start, or became infinite or not a number",
 }
 MODEL_TITLES = {"linear": "linear model", "quadratic": "quadratic model", "network": "network"}

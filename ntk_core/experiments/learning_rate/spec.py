@@ -46,7 +46,7 @@ class LearningRateSpec(SweepSpec):
     output: OutputName = Field(default="linear", title="Output φ")
     """Output nonlinearity φ; cross-entropy for softmax, the square loss of φ(f) otherwise."""
     method: Literal["gradient-descent", "sgd"] = Field(default="gradient-descent", title="Method")
-    """All samples in each step, or batches that are drawn anew each epoch."""
+    """All samples in each step, or batches redrawn each epoch."""
     batch_size: int = Field(default=5, ge=1, le=10_000, title="Batch size")
     """Samples per step."""
     loss_threshold: float = Field(default=0.001, gt=0, le=10, title="Loss threshold")

@@ -122,7 +122,7 @@ def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPo
     """The table of every width, output and rate, then what the theorem needs of each output."""
     notes = [
         f"{OUTPUTS[output].title}: "
-        + (f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates" if rho else "ρ = 0, the theorem says nothing")
+        + (f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates" if rho else "ρ = 0, the theorem does not apply")
         for output in spec.outputs
         for rho in [OUTPUTS[output].min_slope]
     ]

@@ -8,5 +8,5 @@ from ntk_core.experiments.own_model.spec import OwnModelSpec
 
 def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
     """No page, job, upload or spec gets further: they hold no code, and none is run for them."""
-    command = f"`python -m ntk_core own {spec.file}` in a terminal: nothing else runs a file of one's own"
+    command = f"`python -m ntk_core own {spec.file}` in a terminal: only this command runs your own files"
     raise InvalidInput("experiment", spec.experiment, command)

@@ -13,7 +13,7 @@ NUM_ROWS = 60
 
 
 def flowers(num_rows: int = NUM_ROWS, delimiter: str = ",") -> bytes:
-    """Two features, a text with three classes, and a number to be learned."""
+    """Two features, a text with three classes, and a numeric target."""
     values = np.random.default_rng(0).normal(size=(num_rows, 2))
     rows = [
         delimiter.join((f"{a:.4f}", f"{b:.4f}", f"{a + b:.4f}", ("iris", "rose", "tulip")[i % 3]))
