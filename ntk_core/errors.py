@@ -8,7 +8,9 @@ from ntk_core.numbers import duration, size
 
 
 class InvalidInput(ValueError):
-    """A value from outside (widget, URL, file, command line) that cannot be used.
+    """Error for an invalid value from outside.
+
+    A value from outside (widget, URL, file, command line) that cannot be used.
 
     ``str(error)`` is one sentence by the ``template`` of the class: ``width: 0 cannot be used; use an integer from 1 to
     10,000,000``.
@@ -61,7 +63,9 @@ class UnknownSetting(InvalidInput):
 
 
 class TooLarge(InvalidInput):
-    """A request refused before anything is traced, because it would not fit into memory or time.
+    """Error for a request beyond the memory or time limit.
+
+    A request refused before anything is traced, because it would not fit into memory or time.
 
     Attributes:
         required: the estimate (bytes or seconds, see ``unit``).

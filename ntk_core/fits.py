@@ -1,4 +1,4 @@
-"""Power laws fitted to runs, their interval, their local slopes, and what follows from them; free of JAX."""
+"""Power laws fitted to runs, with intervals; without JAX."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Networks drawn as graphs or written as compositions of layers: JSON, examples, and whether they become linear."""
+"""Graphs and compositions of layers: JSON, examples, verdicts."""
 
 from ntk_core.networks.graphs import (
     Edge,

@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import ntk_core
+
 ROOT = Path(__file__).resolve().parent.parent
-MAX_NAME = 60
+MAX_NAME, MAX_FIRST_LINE = 60, 12
 
 # What earlier pages were full of → what to write.
 WORDS = {
@@ -93,3 +96,8 @@ def test_names_of_tests_are_short() -> None:
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and len(node.name) > MAX_NAME
     ]
     assert long == []
+
+
+def test_first_lines_of_public_docstrings_are_short() -> None:
+    first = {name: (inspect.getdoc(getattr(ntk_core, name)) or "").partition("\n")[0] for name in ntk_core.__all__}
+    assert {name: line for name, line in first.items() if not 0 < len(line.split()) <= MAX_FIRST_LINE} == {}

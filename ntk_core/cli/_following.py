@@ -46,7 +46,7 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
     if not as_json and ended.result is not None:
         print(run_summary(spec, ended.result.points))
         if directory is None:
-            complain(f"Kept as run {spec_digest(spec)[:_PREFIX]}.")
+            complain(f"Stored as run {spec_digest(spec)[:_PREFIX]}.")
     return conclude(ended, interruption)
 
 

@@ -26,7 +26,7 @@ _SUFFIXES = (
 
 
 def presets(*, json: Flag = False) -> None:
-    """List the papers' figures that can be run.
+    """List the presets.
 
     Args:
         json: Print their specs as JSON.
@@ -46,7 +46,7 @@ def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit
         experiment: Only runs of this experiment.
         status: Only runs of this status.
         search: Words that occur in settings or digest.
-        limit: At most this many.
+        limit: Maximum number of runs.
         json: Print one JSON object per line.
     """
     for option, given, allowed in (("--experiment", experiment, KINDS), ("--status", status, STATUSES)):
@@ -119,10 +119,10 @@ def export(*targets: Annotated[str, Parameter(name=RUN)], all: Flag = False, out
 
 
 def import_runs(file: str, /) -> int:
-    """Put the runs of a file into the store; damaged ones are named and left out.
+    """Import runs from a file; damaged runs are reported and skipped.
 
     Args:
-        file: A file .jsonl, as export writes it.
+        file: A .jsonl file from export.
     """
     path = Path(file)
     try:
@@ -136,7 +136,7 @@ def import_runs(file: str, /) -> int:
     with stream:
         found = read_runs(Store(), stream, field="FILE")
     complain(*(f"{sentence}." for sentence in found.left_aside))
-    print(f"{len(found.digests)} runs imported, {found.num_left_aside} left aside.")
+    print(f"{len(found.digests)} runs imported, {found.num_left_aside} skipped.")
     return COMPLETED if not found.num_left_aside else FAILED
 
 

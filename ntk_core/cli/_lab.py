@@ -152,6 +152,6 @@ def _report(cleaned: Cleaned, digest: str, as_json: bool) -> None:
     preset = "liu-fig1-left" if cleaned.class_names else "a spec of the experiment dynamics"
     count = min(_DEFAULT_POINTS, len(cleaned.x))
     print(
-        f"\nKept as {digest}. For example:\n{command_name()} run {preset} "
+        f"\nStored as {digest}. For example:\n{command_name()} run {preset} "
         f"--set dataset.name=upload dataset.digest={digest} dataset.num_samples={count} dataset.standardize=standard"
     )

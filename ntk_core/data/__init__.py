@@ -1,4 +1,4 @@
-"""Data sets: synthetic laws and image sets as frozen NumPy arrays, with their origin. No JAX here."""
+"""Data sets as frozen NumPy arrays, without JAX."""
 
 from ntk_core.data._dataset import Dataset, data_fingerprint
 from ntk_core.data._info import DatasetInfo, DatasetShapes

@@ -1,4 +1,4 @@
-"""Training: networks and their linear models by the same steps, closed forms, and what is recorded of them.
+"""Training of networks and their linear models.
 
 Names are imported when first used: the settings of training are read where JAX does not run.
 """

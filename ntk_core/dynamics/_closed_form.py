@@ -13,7 +13,9 @@ FloatArray = NDArray[np.float64]
 
 
 class ClosedForm:
-    """f_lin at training and other points under (1/2n) Σ ‖f_i − y_i‖², in float64.
+    """Closed-form training of the linear model.
+
+    f_lin at training and other points under (1/2n) Σ ‖f_i − y_i‖², in float64.
 
     With K = K(X, X) as an nC × nC matrix and the residual r₀ = f₀ − y at the training points,
 

@@ -29,7 +29,9 @@ def kernel_velocity(
     *,
     memory_limit: float | None = None,
 ) -> Float[Array, ""]:
-    """‖K̇₀‖_F / ‖K₀‖_F, a scalar: the relative speed of the kernel as gradient flow of the mean loss leaves ``params``.
+    """Return the relative speed of the kernel at initialization.
+
+    ‖K̇₀‖_F / ‖K₀‖_F, a scalar: the relative speed of the kernel as gradient flow of the mean loss leaves ``params``.
 
     K̇₀ = d/dt K(w_t) at t = 0 with dw/dt = −∇L is the derivative of the kernel of φ(f) along −∇L. A step of gradient
     descent is η units of this time. Nothing is trained; ``jax.vmap`` over ``params`` takes several draws at once.

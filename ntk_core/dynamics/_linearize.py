@@ -18,7 +18,9 @@ Linearized = Callable[[Any, Array], Array]
 
 
 def linearize(net: Network | Apply, params: Any) -> Linearized:
-    """f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
+    """Return the linear model of a function at its parameters.
+
+    f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
 
     ``net`` is a network of this package or any callable ``apply(params, x) -> (n, C)``. Parameters that are no
     floating-point numbers (masks) stay at their values at w₀.
@@ -44,7 +46,9 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
 
 
 def quadratic_model(net: Network | Apply, params: Any) -> Linearized:
-    """f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
+    """Return the quadratic model of a function at its parameters.
+
+    f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
 
     ``net`` is a network of this package or any callable ``apply(params, x) -> (n, C)``, w₀ = ``params``; δ is nested
     twice in directional derivatives, so no Hessian is formed, and its memory is a few times the weights. Parameters

@@ -14,7 +14,9 @@ from ntk_core.networks.choices import OUTPUTS
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss of a network with output φ, as a function of its pre-outputs f.
+    """Loss of a network as a function of its pre-outputs.
+
+    The loss of a network with output φ, as a function of its pre-outputs f.
 
     =================  =============================================  ==================
     kind               loss                                           the model F

@@ -23,7 +23,9 @@ class OneSamplePath(NamedTuple):
 
 
 def one_sample_catapult(u: float, v: float, w: float, num_steps: int) -> OneSamplePath:
-    """The quadratic model g of f = a·relu(Wx/√d)/√m trained on one sample with L = ½(g − y)².
+    """Return the catapult dynamics of one training sample.
+
+    The quadratic model g of f = a·relu(Wx/√d)/√m trained on one sample with L = ½(g − y)².
 
     u' = (1 − v + u + w)² u,  v' = v − u(4 − v) − 4w,  w' = (1 − v + u + w) w: exact, without a network. Rows are not
     finite once it has diverged.

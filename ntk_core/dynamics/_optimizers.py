@@ -19,7 +19,9 @@ Rate: TypeAlias = Array | float | dict[str, Array]  # one for all weights, or on
 
 @dataclass(frozen=True)
 class Optimizer:
-    """w ← w − η d with a direction d made of the gradients; η is given apart, so that one compilation serves all rates.
+    """Update rule of a training method.
+
+    w ← w − η d with a direction d made of the gradients; η is given apart, so that one compilation serves all rates.
 
     Attributes:
         name: one of ``ntk_core.dynamics.choices.METHODS``, or any ``optax.GradientTransformation``, whose updates,

@@ -226,7 +226,9 @@ def train(
     num_kernel_points: int | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> TrainingHistory:
-    """Train ``net`` and its linear model from w₀ = ``params`` by the same steps w ← w − η ∇L(w).
+    """Train a network and its linear model together.
+
+    Train ``net`` and its linear model from w₀ = ``params`` by the same steps w ← w − η ∇L(w).
 
     >>> history = train(lambda w, x: x @ w, jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), learning_rate=0.5,
     ...                 max_steps=2, num_records=2)

@@ -8,7 +8,9 @@ from ntk_core.settings.part import SpecPart
 
 
 class TrainingSpec(SpecPart):
-    """Gradient descent w ← w − η ∇L(w) to a loss threshold, L(w) ≤ ``loss_threshold``, or to ``max_steps``.
+    """Settings of gradient descent and its stopping rule.
+
+    Gradient descent w ← w − η ∇L(w) to a loss threshold, L(w) ≤ ``loss_threshold``, or to ``max_steps``.
 
     Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice, docs/jobs-and-results.md.
     """

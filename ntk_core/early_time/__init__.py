@@ -1,4 +1,7 @@
-"""Networks early in training: the linear models that they follow, and how far (Hu, Xiao, Adlam & Pennington 2020)."""
+"""Linear models that networks follow early in training.
+
+Source: Hu, Xiao, Adlam & Pennington 2020.
+"""
 
 from ntk_core.early_time._constants import ActivationConstants, activation_constants
 from ntk_core.early_time._features import LinearFeatures, deep_features, two_layer_features

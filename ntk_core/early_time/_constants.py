@@ -40,7 +40,9 @@ class ActivationConstants:
 
 @cache
 def activation_constants(activation: Activation) -> ActivationConstants:
-    """ζ, ϑ₀, ϑ₁, ϑ₂ of an activation, by name or as a function, in float64.
+    """Return the early-time constants of an activation.
+
+    ζ, ϑ₀, ϑ₁, ϑ₂ of an activation, by name or as a function, in float64.
 
     ζ = E[φ'(g)], ϑ₀ = E[φ(g)], ϑ₁ = E[g φ'(g)], ϑ₂ = E[(g³/2 − g) φ'(g)] with g ~ N(0, 1).
     By Gauss–Legendre quadrature on each side of 0, where activations with a kink are smooth.

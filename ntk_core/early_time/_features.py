@@ -62,7 +62,9 @@ class LinearFeatures:
 def two_layer_features(
     constants: ActivationConstants, d: int, covariance_ratio: float, rate_first: float, rate_second: float
 ) -> LinearFeatures:
-    """ψ of a two-layer network f = m^(-1/2) vᵀφ(Wx/√d) whose layers are trained at rates η₁ and η₂.
+    """Return the early-time features of a two-layer network.
+
+    ψ of a two-layer network f = m^(-1/2) vᵀφ(Wx/√d) whose layers are trained at rates η₁ and η₂.
 
     η₂ = 0: ψ₁(x) = d^(-½)[ζx; ν]. η₁ = 0: ψ₂(x) = [d^(-½)ζx; (2d)^(-½)ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Equal rates:
     ψ(x) = [√(2/d) ζx; √(3/2d) ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Else the kernels of ψ₁ and ψ₂ are added with weights η₁ and η₂.
@@ -85,7 +87,9 @@ def two_layer_features(
 def deep_features(
     activation: str, depth: int, d: int, covariance_ratio: float, rate_hidden: float, rate_output: float
 ) -> LinearFeatures:
-    """ψ of a fully connected network with ``depth`` hidden layers, from its infinite-width kernel.
+    """Return the early-time features of a deep network.
+
+    ψ of a fully connected network with ``depth`` hidden layers, from its infinite-width kernel.
 
     That kernel is h(s, ρ, s') with ρ = x·x'/d and s = ‖x‖/√d − 1. For almost orthogonal inputs of almost equal norms
 

@@ -15,7 +15,9 @@ _RANK_SHARE = 1e-12
 
 
 class LinearModel:
-    """f_lin(x) = ψ(x)·β on n training samples, everything in float64 and in the space of the k features.
+    """Linear model that a network follows early in training.
+
+    f_lin(x) = ψ(x)·β on n training samples, everything in float64 and in the space of the k features.
 
     With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so descent needs no loop.
 

@@ -1,4 +1,4 @@
-"""One folder per experiment: spec, result, costs, computation, summary, presets, tied together in its ``__init__``."""
+"""Experiments, one folder each: spec, result, costs, computation, presets."""
 
 import lazy_loader
 

@@ -149,7 +149,9 @@ def compute(
 def compute(
     spec: Spec | Preset[Any] | Mapping[str, Any] | str, *, points: Points | None = None, **settings: Any
 ) -> Any:
-    """Spec or preset, settings → result: run it to its end, with a bar on a terminal or in a notebook.
+    """Compute a spec or preset and return its result.
+
+    Spec or preset, settings → result: run it to its end, with a bar on a terminal or in a notebook.
 
     >>> result = compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 5})
     >>> [point.width for point in result.points]

@@ -1,4 +1,4 @@
-"""Hessians of model outputs: spectral norms, blocks, densities, balls, and the bounds of the theory."""
+"""Hessians of model outputs: norms, spectra, balls and bounds."""
 
 from ntk_core.hessians._ball import BallSup, PathSup, ball_sup, ball_sups_in_turn, path_sup
 from ntk_core.hessians._ball_eigenvalue import BallEigenvalue, smallest_eigenvalue_in_ball, smallest_eigenvalue_in_turn

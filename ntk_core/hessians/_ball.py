@@ -120,7 +120,9 @@ def ball_sup(
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
 ) -> BallSup | list[BallSup]:
-    """A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random starts on the sphere.
+    """Return a lower bound of a supremum over a ball.
+
+    A lower bound of sup { Q(w) : ‖w − w0‖ <= radius }, by projected ascent from random starts on the sphere.
 
     Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel change
     ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue is that of its
@@ -218,7 +220,9 @@ def path_sup(
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
 ) -> PathSup:
-    """sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as for :func:`ball_sup`.
+    """Return the supremum of a quantity along a path.
+
+    sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as for :func:`ball_sup`.
 
     Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the present point are held.
 

@@ -51,7 +51,9 @@ def smallest_eigenvalue_in_ball(
     num_steps: int = NUM_STEPS,
     key: Key[Array, ""] | None = None,
 ) -> BallEigenvalue:
-    """The smallest λ_min(K(w)) that projected descents meet for ‖w − w0‖ <= radius; K over a batch ``x`` of inputs.
+    """Search the smallest kernel eigenvalue in a ball.
+
+    The smallest λ_min(K(w)) that projected descents meet for ‖w − w0‖ <= radius; K over a batch ``x`` of inputs.
 
     The square loss (1/2) Σ (f − y)² obeys μ-PL* wherever λ_min(K) >= μ. The gradient of a simple eigenvalue is that of
     its Rayleigh quotient with the eigenvector held fixed; step s of S moves by ``radius`` · (1 − s/S) along it, then

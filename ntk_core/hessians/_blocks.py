@@ -45,7 +45,9 @@ def hessian_block_norms(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
 ) -> BlockNorms:
-    """‖H_{l,l'}‖ for every pair of trained layers of a network, for one input; arguments as for ``hessian_norm``.
+    """Return the norm of every layer block of the Hessian.
+
+    ‖H_{l,l'}‖ for every pair of trained layers of a network, for one input; arguments as for ``hessian_norm``.
 
     An off-diagonal block B is the upper right of the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are plus and minus
     the singular values of B. ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).

@@ -27,7 +27,9 @@ from ntk_core.traced import accepted_input
 def shallow_hessian_blocks(
     net: FullyConnected, params: NetworkParams, x: Shaped[Array, "..."], output_index: int = 0
 ) -> Float[Array, " m"]:
-    """Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum of a shallow Hessian.
+    """Return the Hessian spectrum of a shallow network.
+
+    Signed norms v_i σ''(z_i) (c²‖x‖² + β²) c_v of the neurons' blocks, (m,): the spectrum of a shallow Hessian.
 
     With one hidden layer and only that layer trained, neurons do not interact: H is block diagonal, and each block is a
     multiple of the outer product of that neuron's input. For scalar x, v = ±1 and no bias it is diagonal,
@@ -68,7 +70,9 @@ def bottleneck_block_norm(
     v: Float[Array, "*batch m"],
     x: Float[ArrayLike, "..."],
 ) -> Float[Array, "*batch"]:
-    """‖∂²f/∂w2²‖ = |m^(-1/2) Σ_i v_i w_{3,i}²| · ‖α⁽¹⁾‖²/m of the bottleneck network of Theorem 4.1, exactly.
+    """Return the exact block norm of the bottleneck example.
+
+    ‖∂²f/∂w2²‖ = |m^(-1/2) Σ_i v_i w_{3,i}²| · ‖α⁽¹⁾‖²/m of the bottleneck network of Theorem 4.1, exactly.
 
     f = m^(-1/2) vᵀ σ(w3 · m^(-1/2) w2ᵀ σ(w1 x)) with σ(z) = z²/2 and a bottleneck of one linear neuron, all of w1, w2,
     w3, v of shape (..., m) and scalar x; leading axes are kept. For wide networks it tends to |N(0, 3)| · ¾ x⁴ and does
@@ -111,7 +115,9 @@ def nonlinear_output_hessian(
     max_matvecs: int = MAX_MATVECS,
     key: Array | None = None,
 ) -> NonlinearOutputHessian:
-    """Both parts of the Hessian with an output function, next to the measured norm; arguments as ``hessian_norm``.
+    """Return both parts of the Hessian with a nonlinear output.
+
+    Both parts of the Hessian with an output function, next to the measured norm; arguments as ``hessian_norm``.
 
     ``linear_part`` comes from Lanczos within its tolerance; softmax couples the outputs, so that Φ'' = ∂²φ_a/∂f² is a
     full C × C matrix, and the norm of Gᵀ Φ'' G is that of K^½ Φ'' K^½ with the kernel K = G Gᵀ of the pre-outputs.

@@ -61,7 +61,9 @@ def hessian_density(
     num_steps: int = 32,
     key: Key[Array, ""] | None = None,
 ) -> SpectralDensity:
-    """Spectral density (1/D) Σ_i δ(λ − λ_i) of the Hessian of one model output for one input, in its small space.
+    """Return the spectral density of the Hessian of one output.
+
+    Spectral density (1/D) Σ_i δ(λ − λ_i) of the Hessian of one model output for one input, in its small space.
 
     Each of ``num_probes`` random unit vectors v of the small space gives, by ``num_steps`` products, nodes and weights
     that reproduce vᵀ H^k v exactly for k < 2 · num_steps; their mean over v is the mean of λ^k. Arguments as for

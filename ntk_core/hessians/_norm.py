@@ -93,7 +93,9 @@ def hessian_norm(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
 ) -> SpectralEstimate:
-    """‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for an input.
+    """Return the spectral norm of the Hessian of one output.
+
+    ‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for an input.
 
     With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 where two or more layers are trained, but
     without the curvature within a layer, which sits in the kinks.
@@ -157,7 +159,9 @@ def hessian_eigenpairs(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
 ) -> LeadingEigenpairs:
-    """The ``num_wanted`` eigenpairs H y = λ y of largest |λ| of the Hessian of one model output for one input.
+    """Return the leading eigenpairs of the Hessian of one output.
+
+    The ``num_wanted`` eigenpairs H y = λ y of largest |λ| of the Hessian of one model output for one input.
 
     Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
     some 10⁵ numbers; ``num_directions`` of them are also written out at full size.

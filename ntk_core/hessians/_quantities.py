@@ -79,7 +79,9 @@ class _Measured(NamedTuple):
 def layer_quantities(
     net: Network, params: NetworkParams, x: Shaped[Array, "..."], output_index: int = 0
 ) -> LayerQuantities:
-    """The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
+    """Return the layer quantities of the Hessian bound.
+
+    The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
 
     ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1), and by the chain rule, for l <= l' <= L,
     ‖H_{l,l'}‖ <= [second derivative of layer l', in its weights if l = l', else mixed] + Σ_{k > l'} ‖b^(k)‖_∞ ·

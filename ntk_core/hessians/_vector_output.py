@@ -47,7 +47,9 @@ def vector_hessian_norm(
     max_matvecs: int = MAX_MATVECS,
     key: Key[Array, ""] | None = None,
 ) -> VectorHessianNorm:
-    """‖H‖ = sup Σ_ijc H_ijc v_i w_j u_c over unit v, w, u, of H_ijc = ∂²φ_c(f(w; x))/∂w_i∂w_j, for one input.
+    """Return bounds on the Hessian norm of all outputs.
+
+    ‖H‖ = sup Σ_ijc H_ijc v_i w_j u_c over unit v, w, u, of H_ijc = ∂²φ_c(f(w; x))/∂w_i∂w_j, for one input.
 
     For each u the sup over v and w is the norm of the symmetric matrix Σ_c u_c H_c, reached at v = ±w. Given v, the
     best u is (vᵀ H_c v)_c, normalized. The two take turns, which never lowers the value, from every single output and

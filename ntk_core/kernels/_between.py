@@ -73,7 +73,9 @@ def kernel_change_between(
     kept: Path | None = None,
     progress: Callable[[float], object] = lambda share: None,
 ) -> KernelComparison:
-    """ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F for so many inputs that no kernel can be held, (n C)² entries.
+    """Compare the kernels of two parameters for many inputs.
+
+    ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F for so many inputs that no kernel can be held, (n C)² entries.
 
     Exact, from block pairs of both kernels on and above the diagonal; or, with ``probes``, estimated from products with
     random signs v, E ‖K v‖² = ‖K‖_F². What a sketch of both kernels spans is summed exactly, so that the random part

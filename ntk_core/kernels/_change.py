@@ -7,7 +7,9 @@ from jaxtyping import Float, Shaped
 
 
 def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> Float[Array, ""]:
-    """ΔK = ‖k − k0‖_F / ‖k0‖_F over all axes of two kernels of equal shape, a scalar.
+    """Return the relative change between two kernels.
+
+    ΔK = ‖k − k0‖_F / ‖k0‖_F over all axes of two kernels of equal shape, a scalar.
 
     All (n, n', C, C) entries count: averaging over the outputs first would hide change between classes.
 

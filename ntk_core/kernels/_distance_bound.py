@@ -31,7 +31,9 @@ class LeastDistance(NamedTuple):
 
 
 def least_distance(net: Network | Apply, start: Any, end: Any, x: Shaped[ArrayLike, "n ..."]) -> LeastDistance:
-    """Lower bounds of ‖w − w₀‖₂ by what the outputs F at x, (n, ...), did between ``start`` w₀ and ``end`` w.
+    """Return lower bounds of the distance that training must go.
+
+    Lower bounds of ‖w − w₀‖₂ by what the outputs F at x, (n, ...), did between ``start`` w₀ and ``end`` w.
 
     For every vector u, ‖w − w₀‖ ≥ |uᵀ(F(w) − F(w₀))| / sup √(uᵀK u), the supremum along the segment from w₀ to w; here
     it is the largest at five points of it. u = e_i gives Eq. 2, |F_i(w) − F_i(w₀)| / sup ‖∇F_i‖;

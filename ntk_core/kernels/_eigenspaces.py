@@ -11,7 +11,9 @@ DENSE_ROWS = 1500  # up to which all eigenvectors are as fast as the leading one
 
 
 def alignment(kernel: Float[np.ndarray, "rows rows"], y: Float[np.ndarray, " rows"]) -> float:
-    """A = yᵀKy / (‖K‖_F ‖y‖²), from 0 to 1; 1 for K = y yᵀ. NaN where either is 0.
+    """Return the alignment of a kernel with its targets.
+
+    A = yᵀKy / (‖K‖_F ‖y‖²), from 0 to 1; 1 for K = y yᵀ. NaN where either is 0.
 
     >>> alignment(np.eye(4), np.ones(4))
     0.5
@@ -23,7 +25,9 @@ def alignment(kernel: Float[np.ndarray, "rows rows"], y: Float[np.ndarray, " row
 
 
 def kernel_distance(kernel: Float[np.ndarray, "rows rows"], other: Float[np.ndarray, "rows rows"]) -> float:
-    """1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F): 0 for multiples of each other. NaN where either is 0.
+    """Return the scale-free distance of two kernels.
+
+    1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F): 0 for multiples of each other. NaN where either is 0.
 
     >>> kernel_distance(np.eye(4), np.diag([1.0, 0.0, 0.0, 0.0]))
     0.5

@@ -62,7 +62,9 @@ def empirical_ntk(
     per_layer: bool = False,
     memory_limit: float | None = None,
 ) -> Kernel | LayerKernels:
-    """K[i, j, a, b] = ⟨∇_w φ_a(f(x1_i)), ∇_w φ_b(f(x2_j))⟩, shape (n1, n2, C, C).
+    """Return the tangent kernel of a network or function.
+
+    K[i, j, a, b] = ⟨∇_w φ_a(f(x1_i)), ∇_w φ_b(f(x2_j))⟩, shape (n1, n2, C, C).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=8, depth=1, num_outputs=2, activation="tanh")

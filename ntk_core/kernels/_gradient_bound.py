@@ -19,7 +19,9 @@ HOMOGENEOUS = {
 
 
 def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
-    """A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for a single input ``x``.
+    """Return a lower bound of the expected gradient norm.
+
+    A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for a single input ``x``.
 
     ‖∇f_k‖² is at least the part of the output layer, the mean of α_u² over the neurons u that the output sees. With
     σ(c z) = c^r σ(z), c_σ = E[σ(g)²] and z_v ~ N(0, mean of α_u²) given what lies below, Jensen's inequality gives

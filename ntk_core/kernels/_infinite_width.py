@@ -81,7 +81,9 @@ class Positions:
 def infinite_width_ntk(
     net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
 ) -> Float[Array, "n1 n2"]:
-    """lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
+    """Return the tangent kernel in the limit of infinite width.
+
+    lim_{m→∞} of the tangent kernel of one output, shape (n1, n2); kernels between different outputs vanish.
 
     For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK
     parameterization. ReLU, leaky ReLU and erf in closed form; other activations by quadrature in float64, to about

@@ -63,7 +63,9 @@ class KernelSolution(NamedTuple):
 
 
 class KernelOperator:
-    """v ↦ K v = J (Jᵀ v), J[(i, a), w] = ∂φ_a(f(w; x_i))/∂w: one backward and one forward derivative, no kernel.
+    """Tangent kernel as matrix-vector products, without forming it.
+
+    v ↦ K v = J (Jᵀ v), J[(i, a), w] = ∂φ_a(f(w; x_i))/∂w: one backward and one forward derivative, no kernel.
 
     A product takes some six forward passes of all inputs, and memory for a block of them and two copies of the weights.
 

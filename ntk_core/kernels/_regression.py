@@ -34,7 +34,9 @@ def kernel_regression(
     cross: Float[np.ndarray, "others rows"],
     ridge: float = 0.0,
 ) -> KernelRegression:
-    """K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y in float64, by Cholesky; k̄ = tr K / rows.
+    """Return the predictions of kernel ridge regression.
+
+    K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y in float64, by Cholesky; k̄ = tr K / rows.
 
     λ = ``ridge`` and the jitter ε = 1e-6 are in units of k̄, so that a kernel and a multiple of it predict alike. Where
     the factor does not exist, ε is taken ten times as large until it does. Several outputs are rows (i, a) of K, or

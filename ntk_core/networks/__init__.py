@@ -1,4 +1,4 @@
-"""Networks: layers, their compositions, graphs of neurons, and their sizes and shapes before weights are drawn.
+"""Networks: layers, compositions, graphs, sizes and shapes.
 
 Names are imported on first use: sizes, shapes and choices are read where JAX does not run.
 """

@@ -57,7 +57,9 @@ def _inputs_of(record: Kind) -> str:
 
 
 class ArchitectureSpec(SpecPart):
-    """The network f(w; x), apart from its width, its outputs and φ: settings → layers.
+    """Settings of a network except its width.
+
+    The network f(w; x), apart from its width, its outputs and φ: settings → layers.
 
     Source: Liu, Zhu & Belkin 2020, Eq. 7, §4, App. A and G; Zhu, Liu & Belkin 2022, App. A; Vaswani et al. 2017.
     """

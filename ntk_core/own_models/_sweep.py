@@ -106,7 +106,9 @@ def sweep_widths(
     output_index: int = 0,
     report: Callable[[OwnRun], None] | None = None,
 ) -> OwnSweep:
-    """Train a model of one's own at several widths; ΔK along training and ‖H(w₀)‖, with exponents and intervals.
+    """Train your own model at several widths.
+
+    Train a model of one's own at several widths; ΔK along training and ‖H(w₀)‖, with exponents and intervals.
 
     ``model(width, key)`` returns ``(apply, params)``: any JAX function ``apply(params, x) -> (n, C)`` or ``(n,)`` and
     any tree of arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or cross-entropy on softmax(f), until

@@ -17,7 +17,9 @@ AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
 
 
 def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
-    """(apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) = module(x) of shape (n, C).
+    """Convert a PyTorch module to a JAX function with parameters.
+
+    (apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) = module(x) of shape (n, C).
 
     Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
     as they are. Weights stay in the module's memory where JAX can read them there (on a CPU, begun at a multiple of 64

@@ -31,7 +31,9 @@ ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits i
 
 
 def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
-    """Spec → points, wall time on this machine (see :func:`learn`) and peak memory of the largest point.
+    """Estimate points, wall time and memory of a spec.
+
+    Spec → points, wall time on this machine (see :func:`learn`) and peak memory of the largest point.
 
     Wall time is Σ over points and counts (operations, bytes, calls, programs) of count × time of one on this machine.
 

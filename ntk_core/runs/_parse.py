@@ -62,7 +62,9 @@ def spec_from(given: Spec | Preset[Spec] | Mapping[str, Any] | str) -> Spec:
 
 
 def canonical_json(spec: Spec) -> str:
-    """Spec → its one JSON text: sorted names, no spaces, nothing that its kind does not use.
+    """Return the canonical JSON of a spec.
+
+    Spec → its one JSON text: sorted names, no spaces, nothing that its kind does not use.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
     """

@@ -15,7 +15,9 @@ Part = TypeVar("Part", bound=SpecPart)
 
 @dataclass(frozen=True)
 class Preset(Generic[Part_co]):
-    """Paper figure → a named spec with its claim.
+    """Named figure of a paper, with claim and spec.
+
+    Paper figure → a named spec with its claim.
 
     Attributes:
         title: a few words for a menu.

@@ -39,7 +39,9 @@ def run(
     scheduler: str | None = None,
     computation: Computation | None = None,
 ) -> Iterator[Event]:
-    """Spec, or the name of a preset → events: compute what it asks for, point by point, in order of cost.
+    """Run a spec or preset and yield its events.
+
+    Spec, or the name of a preset → events: compute what it asks for, point by point, in order of cost.
 
     Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
     ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed

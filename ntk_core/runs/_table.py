@@ -131,7 +131,9 @@ PRESETS: Mapping[str, Preset[Spec]] = _Presets()
 
 
 def presets() -> dict[str, Spec]:
-    """Name → spec of the papers' figures, sized for two cores: ``{"liu-fig1-left": spec, …}``.
+    """Return the specs of all presets by name.
+
+    Name → spec of the papers' figures, sized for two cores: ``{"liu-fig1-left": spec, …}``.
 
     Source: our choice; each :class:`Preset` names that of its figure.
     """

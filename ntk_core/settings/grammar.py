@@ -11,7 +11,10 @@ from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in
 
 
 class InvalidSpec(ValueError):
-    """A spec from outside that cannot be used; ``problems`` holds one :class:`InvalidInput` a setting."""
+    """Error for an invalid spec.
+
+    A spec from outside that cannot be used; ``problems`` holds one :class:`InvalidInput` a setting.
+    """
 
     def __init__(self, problems: tuple[InvalidInput, ...]):
         self.problems = problems

@@ -23,7 +23,10 @@ ROWS_SEARCHED = 64  # for two that differ
 
 
 class TracingDisagrees(RuntimeError):
-    """A traced program whose numbers are not those of the function's own derivatives: a fault of this package."""
+    """Error for a traced program that differs from plain derivatives.
+
+    A traced program whose numbers are not those of the function's own derivatives: a fault of this package.
+    """
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,9 @@ class LayersFound:
 
 
 def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound:
-    """The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.
+    """Report the layers that tracing finds in a function.
+
+    The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.
 
     A parameter W that enters the program only by z_p = ⟨W, a_p⟩, reshaped, transposed, cast, cut or scanned over
     before, is a layer: its gradient is Σ_p a_p ⊗ ∂f/∂z_p, and is not formed. All others go by their Jacobians, alone.

@@ -54,7 +54,9 @@ class Frozen:
 
 
 def freeze(apply: Apply) -> Frozen:
-    """Promise that (params, x) ↦ f does not change: it is traced once.
+    """Trace a function once for repeated measurements.
+
+    Promise that (params, x) ↦ f does not change: it is traced once.
 
     ``empirical_ntk``, ``hessian_norm`` and others trace a function at every call, to measure it as it is then,
     and reuse compiled code where the program is the same. In a loop that costs some milliseconds per call

@@ -88,7 +88,7 @@ def test_runs_are_exported_and_imported_as_one_file(store, capsys, tmp_path, mon
         out.write(b"{}\n")
     assert main(["import", str(file)]) == 1
     printed = capsys.readouterr()
-    assert printed.out == "2 runs imported, 1 left aside.\n"
+    assert printed.out == "2 runs imported, 1 skipped.\n"
     assert printed.err.startswith("line 3: ")
     assert main(["show", spec_digest(SPEC)[:8]]) == 0
     assert [path.name for path in tmp_path.glob(".*")] == []

@@ -48,7 +48,7 @@ def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
     sentence, exponent, _ = drawn.caption
     assert exponent == "Linear output: exponent −0.50 over 6 converged runs."
-    assert sentence.startswith("Excluded from the means: linear output has norms that are not known")
+    assert sentence.startswith("Excluded from the means: linear output has unconverged norms")
     assert "at m = 1,000 (seeds 0, 1, 2)" in sentence
     assert not figures.against_width(make_hessian_points(widths=(30, 100, 300, 1000))).caption
 

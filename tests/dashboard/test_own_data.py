@@ -84,7 +84,7 @@ def test_a_refusal_is_one_sentence_on_the_page_and_nothing_can_be_run(data, sent
     (shown,) = [error.value.replace("\\", "") for error in app.error]
     assert shown.startswith(sentence)
     assert shown.endswith(".")
-    assert any("Nothing yet" in info.value for info in app.info)
+    assert any("No preview yet" in info.value for info in app.info)
     assert not [button for button in app.button if button.key == f"{PAGE}.run"]
 
 

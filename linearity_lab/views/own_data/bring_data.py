@@ -80,7 +80,7 @@ def bring_data(page: str) -> None:
     if candidate is None:
         with seen:
             st.subheader("What the network will see", anchor=False)
-            st.info("Nothing yet. Correct the file or choose another one.")
+            st.info("No preview yet. Correct the file or choose another one.")
         return
     key = f"{page}.{file.version[:16]}"
     # The sentence of a choice stands beside it, so the choices are read before they are tried, and again after.

@@ -76,7 +76,9 @@ class Paired(Network):
 
 @dataclass(frozen=True)
 class Mirrored(Paired):
-    """f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: 0 at initialization.
+    """Difference of two copies of a network, zero initially.
+
+    f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: 0 at initialization.
 
     Exactly 0 operation by operation; a compiler that fuses the copies differently leaves rounding (10⁻⁸ in float32).
     The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and
@@ -103,7 +105,9 @@ class Mirrored(Paired):
 
 @dataclass(frozen=True)
 class Subtracted(Paired):
-    """f(w; x) − f(w₀; x), with a frozen copy at w₀: 0 at initialization up to rounding, same kernel, same Hessian.
+    """Network minus its frozen copy at initialization.
+
+    f(w; x) − f(w₀; x), with a frozen copy at w₀: 0 at initialization up to rounding, same kernel, same Hessian.
 
     An output function acts on the difference: φ(f − f₀) with f₀ = f(w₀; x). Costs a second forward pass and keeps w₀.
 
@@ -126,7 +130,9 @@ class Subtracted(Paired):
 
 
 def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[NetworkParams, Array], Array]:
-    """``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
+    """Subtract the initial output from a network.
+
+    ``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
 
     Keeps w₀ and costs a second forward pass, but changes nothing in the network.
 

@@ -49,7 +49,9 @@ class LayerViews(NamedTuple):
 
 @dataclass(frozen=True)
 class Network(abc.ABC):
-    """A network (w, x) ↦ φ(f(w; x)) with C outputs, an output function φ, and layers that are linear in their weights.
+    """Base class of networks built from layers.
+
+    A network (w, x) ↦ φ(f(w; x)) with C outputs, an output function φ, and layers that are linear in their weights.
 
     Subclasses are frozen (hashable, hence static under ``jax.jit``) and state ``layers`` and ``body``.
 

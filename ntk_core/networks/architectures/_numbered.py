@@ -17,7 +17,9 @@ READOUTS = ("flatten", "global-average")
 
 @dataclass(frozen=True)
 class FullyConnected(Chain):
-    """f = W^(L+1) α^(L) / √m with α^(l) = σ(W^(l) α^(l-1) / √fan_in + b^(l)), α^(0) = the flattened input.
+    """Fully connected network in the NTK parameterization.
+
+    f = W^(L+1) α^(L) / √m with α^(l) = σ(W^(l) α^(l-1) / √fan_in + b^(l)), α^(0) = the flattened input.
 
     Settings: :class:`Stack`, :class:`Chain`.
 
@@ -35,7 +37,9 @@ class FullyConnected(Chain):
 
 @dataclass(frozen=True)
 class Bottleneck(Chain):
-    """A fully connected network one of whose hidden layers is narrow: not linear, however wide the others are.
+    """Fully connected network with one narrow hidden layer.
+
+    A fully connected network one of whose hidden layers is narrow: not linear, however wide the others are.
 
     Eq. 31, f = m^(-1/2) vᵀσ(w₃ · m^(-1/2) w₂ᵀσ(w₁x)) with σ(z) = z²/2, is
 
@@ -69,7 +73,9 @@ class Bottleneck(Chain):
 
 @dataclass(frozen=True)
 class ResNet(Stack):
-    """α^(1) = σ(z^(1)), α^(l) = σ(z^(l)) + α^(l-1) for l ≥ 2, then a linear output layer.
+    """Residual network with a linear output layer.
+
+    α^(1) = σ(z^(1)), α^(l) = σ(z^(l)) + α^(l-1) for l ≥ 2, then a linear output layer.
 
     After the first layer, every ``skip_every`` layers the activation of as many layers below is added.
 
@@ -96,7 +102,9 @@ class ResNet(Stack):
 
 @dataclass(frozen=True)
 class DenseNet(Stack):
-    """Every layer, the output included, sees the input and all hidden layers below it, concatenated.
+    """Network whose layers read all earlier layers.
+
+    Every layer, the output included, sees the input and all hidden layers below it, concatenated.
 
     z_v = in(v)^(-1/2) Σ_{u→v} w_uv α_u with the actual in-degree in(v); with ``drop_probability`` each edge is removed
     at random when the parameters are drawn, and stays removed (:class:`MaskedDense`).
@@ -154,7 +162,9 @@ class Convolutional(Chain):
 
 @dataclass(frozen=True)
 class ConvNet(Convolutional):
-    """α^(l) = σ(conv(α^(l-1))) for l = 1…depth, then flatten or global average, then a linear output layer.
+    """Convolutional network with a linear output layer.
+
+    α^(l) = σ(conv(α^(l-1))) for l = 1…depth, then flatten or global average, then a linear output layer.
 
     Settings: :class:`Convolutional`.
 
@@ -170,7 +180,9 @@ class ConvNet(Convolutional):
 
 @dataclass(frozen=True)
 class MixedNet(Convolutional):
-    """Convolutions first, dense hidden layers after them: σ(conv(α)), then α ↦ σ(W α / √fan_in + b).
+    """Network of convolutions followed by dense layers.
+
+    Convolutions first, dense hidden layers after them: σ(conv(α)), then α ↦ σ(W α / √fan_in + b).
 
     Attributes:
         num_conv: how many of the ``depth`` hidden layers are convolutions.

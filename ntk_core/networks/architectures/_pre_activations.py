@@ -14,7 +14,9 @@ from ntk_core.networks.architectures._network import Call, Network, accepted_net
 
 @dataclass(frozen=True)
 class PreActivations(Network):
-    """(w, x) ↦ z_v(w; x) of some neurons v of one layer; w are the weights of that layer and of those below.
+    """Pre-activations of one layer as a function of the weights.
+
+    (w, x) ↦ z_v(w; x) of some neurons v of one layer; w are the weights of that layer and of those below.
 
     Kernels and Hessian norms of pre-activations are those of this network. Every pre-activation becomes linear in w as
     the width grows; those of the first layer are linear at any width.

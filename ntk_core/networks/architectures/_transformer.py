@@ -69,7 +69,9 @@ class Heads(Listed):
 
 @dataclass(frozen=True)
 class Attention(Heads):
-    """f = (H d)^(−½) Σ_h u_h · (1/T) Σ_ij A^h_ij v^h_j, A^h_i = softmax_j(q^h_i·k^h_j / d^τ): one layer of attention.
+    """Network with one attention layer.
+
+    f = (H d)^(−½) Σ_h u_h · (1/T) Σ_ij A^h_ij v^h_j, A^h_i = softmax_j(q^h_i·k^h_j / d^τ): one layer of attention.
 
     q, k, v = W x / √d_in at each of T positions, all weights W and the output layer u ~ N(0, 1); in this order the
     layers are called ``hidden1``, ``hidden2``, ``hidden3`` and ``output``. ‖H_f‖ is H^(−½) times the largest of the
@@ -89,7 +91,9 @@ class Attention(Heads):
 
 @dataclass(frozen=True)
 class Transformer(Heads):
-    """An embedding, L blocks α ← α + W_O attention(α̂), α ← α + W₂ σ(W₁ α̂), readout and a linear output layer.
+    """Transformer with a linear output layer.
+
+    An embedding, L blocks α ← α + W_O attention(α̂), α ← α + W₂ σ(W₁ α̂), readout and a linear output layer.
 
     α̂ is α, normalized or not. All W are dense layers at each position, W a / √fan_in with W ~ N(0, 1) and no biases;
     embedded positions and learned positions have entries N(0, ‖x‖²/d_in) and N(0, 1), fixed ones mean square 1, gains

@@ -16,7 +16,9 @@ AXIS = "width"
 
 
 def width_mesh(num_devices: int | None = None) -> Mesh:
-    """A mesh of the first ``num_devices`` devices, all by default, over which widths are divided: m → m / num_devices.
+    """Return a device mesh that divides widths.
+
+    A mesh of the first ``num_devices`` devices, all by default, over which widths are divided: m → m / num_devices.
 
     >>> import ntk_core
     >>> net = ntk_core.FullyConnected(width=64)
