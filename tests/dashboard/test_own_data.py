@@ -144,14 +144,14 @@ def test_kept_data_are_offered_on_other_pages_of_this_session_only():
     assert form_sentences(app) == []
     other = open_page("kernel_change", dataset__name="upload")
     assert "flowers" not in "".join(widget.options[0] for widget in other.selectbox if widget.key.endswith("digest"))
-    assert "bring the file again" in words(other)
+    assert "upload the file again" in words(other)
 
 
 def test_data_that_are_not_here_are_named_beside_the_field_of_a_shared_link():
     app = open_page("kernel_change", dataset__name="upload", dataset__digest="0" * 64)
     (sentence,) = form_sentences(app)
     assert sentence.startswith("Your data: 0000")
-    assert "bring the file again on the page Your data" in sentence
+    assert "upload the file again on the page Your data" in sentence
     assert app.button(key="kernel_change.run").disabled
 
 

@@ -171,7 +171,7 @@ def test_data_that_were_changed_on_disk_are_not_used(data_directory):
     digest, other = keep_upload(cleaned(flowers())), keep_upload(cleaned(blobs()))
     folder = data_directory / "uploads"
     os.replace(folder / f"{other}.npz", folder / f"{digest}.npz")
-    with pytest.raises(MissingUpload, match="bring the file again"):
+    with pytest.raises(MissingUpload, match="upload the file again"):
         read_upload(digest)
     (folder / f"{other}.npz").write_bytes(b"PK nothing")
     with pytest.raises(MissingUpload):
@@ -237,7 +237,7 @@ def test_a_spec_whose_data_are_gone_can_be_read_but_not_computed():
     spec = private_spec(digest)
     forget_upload(digest)
     assert parse_spec(json.loads(canonical_json(spec))) == spec
-    with pytest.raises(MissingUpload, match=r"dataset.digest: [0-9a-f]+… is not|bring the file again") as error:
+    with pytest.raises(MissingUpload, match=r"dataset.digest: [0-9a-f]+… is not|upload the file again") as error:
         check_size(spec)
     assert error.value.field == "dataset.digest"
 
