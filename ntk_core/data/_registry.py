@@ -235,6 +235,8 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 def load_dataset(name: str, **options: Any) -> Dataset:
     """Load a data set by name.
 
+    Load a data set by name.
+
     Name, options → (x, y): "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition",
     "induction", "random-sequences", "parity", "staircase", "single-index", "multi-index", "teacher", "mnist",
     "fashion-mnist", "cifar2", "digits", or "upload".

@@ -17,6 +17,8 @@ Part = TypeVar("Part", bound=SpecPart)
 class Preset(Generic[Part_co]):
     """Named figure of a paper, with claim and spec.
 
+    Named figure of a paper, with claim and spec.
+
     Paper figure → a named spec with its claim.
 
     Attributes:

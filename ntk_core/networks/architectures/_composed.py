@@ -10,7 +10,9 @@ from ntk_core.networks.graphs import Composition, lay_out
 
 @dataclass(frozen=True)
 class Composed(Listed):
-    """The layers of a composition, then a dense output layer without bias, f = W α / √fan_in.
+    """Network given by a composition of layers.
+
+    The layers of a composition, then a dense output layer without bias, f = W α / √fan_in.
 
     Layers with weights are called ``hidden1``, ``hidden2``, … in the order in which they are applied, so that dense
     layers with activations between them take the parameters of :class:`FullyConnected`.

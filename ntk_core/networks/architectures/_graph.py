@@ -18,7 +18,9 @@ _DEFAULT_EDGES = (Edge(INPUT, "a"), Edge(INPUT, "b"), Edge("a", "b"), Edge("a", 
 
 @dataclass(frozen=True)
 class DAGNetwork(Layered):
-    """α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a directed acyclic graph.
+    """Network on a directed acyclic graph of neuron groups.
+
+    α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a directed acyclic graph.
 
     Groups are evaluated layer by layer, where the layer of a group is the length of the longest path to it from the
     input. in(v) is the actual in-degree: edges that are removed when the parameters are drawn do not count. u⇢v are

@@ -61,7 +61,9 @@ class _Part(Written):
 
 
 class Group(_Part):
-    """Neurons with the same parents and the same activation: factor · m^power → their number at width m.
+    """Group of neurons with the same parents.
+
+    Neurons with the same parents and the same activation: factor · m^power → their number at width m.
 
     Attributes:
         name: of the group; ``"input"`` and ``"output"`` are taken.
@@ -106,7 +108,9 @@ class Group(_Part):
 
 
 class Edge(_Part):
-    """All edges u → v from the neurons of one group to those of another: in(v)^(-1/2) Σ_{u→v} w_uv α_u.
+    """All edges between two groups of neurons.
+
+    All edges u → v from the neurons of one group to those of another: in(v)^(-1/2) Σ_{u→v} w_uv α_u.
 
     Attributes:
         source: the group, or ``"input"``, where they start.
@@ -143,7 +147,9 @@ class Edge(_Part):
 
 
 class Graph(Written):
-    """Hidden groups of neurons and the edges u → v between ``"input"``, the groups and ``"output"``, without cycles.
+    """Directed acyclic graph of neuron groups.
+
+    Hidden groups of neurons and the edges u → v between ``"input"``, the groups and ``"output"``, without cycles.
 
     >>> graph = Graph((Group("a"), Group("b")), (Edge("input", "a"), Edge("a", "b"), Edge("b", "output")))
     >>> graph.depths
@@ -338,7 +344,9 @@ class Graph(Written):
 
 
 def graph_data(graph: Graph) -> dict[str, Any]:
-    """Graph → mapping as JSON gives it; settings at their defaults are left out.
+    """Convert a graph to JSON data.
+
+    Graph → mapping as JSON gives it; settings at their defaults are left out.
 
     >>> graph_data(Graph((Group("a"),), (Edge("input", "a", 0.5), Edge("a", "output"))))["edges"][0]
     {'source': 'input', 'target': 'a', 'drop_probability': 0.5}
