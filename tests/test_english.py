@@ -41,6 +41,7 @@ WORDS = {
 CLEAN = (
     "README.md",
     "CONTRIBUTING.md",
+    "CHANGELOG.md",
     "examples/README.md",
     "docs/*.md",
     "docs/tutorials",
