@@ -12,9 +12,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Key, Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_quadrature
 from ntk_core.hessians._operator import Apply, check_request, operator
-from ntk_core.hessians._traced import with_layers
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import accepted_input
 

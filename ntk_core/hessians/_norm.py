@@ -1,30 +1,29 @@
 """Spectral norms and leading eigenpairs of Hessians of model outputs."""
 
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.tree_util import Partial
 from jax.typing import ArrayLike
 from jaxtyping import Key, Shaped
 
 from ntk_core.errors import InvalidInput
+from ntk_core.hessians._compiled import compiled_product, with_layers
 from ntk_core.hessians._host_lanczos import Leading, leading
 from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
 from ntk_core.hessians._restriction import lifted
-from ntk_core.hessians._traced import with_layers, written_out
+from ntk_core.hessians._traced import lifted as traced_lifted
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Program, accepted_input, traced
 
 MAX_MATVECS = 128
-MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
 
 
 @dataclass(frozen=True)
@@ -252,46 +251,10 @@ def _norm(
             found = _leading(net, params, x, output_index, 1, tolerance, max_matvecs, key)
             value, residual = float(found.values[0]), float(found.residuals[0])
             return Leading(value, residual, bool(found.converged), int(found.num_steps))
-        num_weights = sum(leaf.size for leaf in jax.tree.leaves(params))
-        linearized, image = _compiled(jax.default_backend(), num_weights > MANY_WEIGHTS)
-        product, zero = linearized(net, params, x, output_index)
+        product, zero, _ = compiled_product(net, params, x, output_index)
         random = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         start = random.standard_normal(zero.size).astype(zero.dtype)
-        return leading(lambda v: jax.device_get(image(product, params, v)), start, max_matvecs, tolerance)
-
-
-@cache
-def _compiled(backend: str, many_weights: bool = False) -> tuple[Any, Any]:
-    """The programs behind a norm; on a CPU those that run but once, or on little, without LLVM's optimizations."""
-    quick = {"xla_backend_optimization_level": 0} if backend == "cpu" else None
-    return (
-        jax.jit(_linearized, static_argnums=0, compiler_options=quick),
-        jax.jit(_image, compiler_options=None if many_weights else quick),
-    )
-
-
-def _linearized(net: Network | Program, params: Any, x: Array, output_index: int | Array) -> tuple[Partial, Array]:
-    """((leaves of params, v) ↦ (P v, H P v), the zero vector): what is computed at the parameters is computed here."""
-    hessian = operator(net, params, x, output_index)
-
-    def both(v: Array) -> tuple[Array, Array]:
-        inside = hessian.project(v)
-        return inside, hessian.matvec(inside)
-
-    held, structure = jax.tree.flatten(jax.linearize(both, hessian.zero)[1])
-    places = {id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))}  # a weight that came back is a copy
-    sources = [places.get(id(each)) for each in held]
-    own = [each for each, source in zip(held, sources, strict=True) if source is None]
-    return Partial(partial(_joined, structure, sources), own), hessian.zero
-
-
-def _joined(structure: Any, sources: list[int | None], own: list[Array], leaves: list[Array], v: Array) -> Any:
-    rest = iter(own)
-    return jax.tree.unflatten(structure, [next(rest) if at is None else leaves[at] for at in sources])(v)
-
-
-def _image(product: Partial, params: Any, v: Array) -> tuple[Array, Array]:
-    return product(jax.tree.leaves(params), v)
+        return leading(product, start, max_matvecs, tolerance)
 
 
 @partial(jax.jit, static_argnums=(0, 5))
@@ -303,5 +266,6 @@ def _written_out(
     if not at_full_size:
         return small, None
     if isinstance(net, Program):
-        return small, written_out(net, params, x, output_index, small)
+        leaves = traced_lifted(net, hessian.restriction, small, net.leaves(params))
+        return small, jax.tree.unflatten(jax.tree.structure(params), leaves)
     return small, small if hessian.restriction is None else lifted(hessian.restriction, params, small)

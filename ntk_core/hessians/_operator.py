@@ -15,7 +15,6 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._restriction import (
     Coordinates,
-    Restriction,
     Scalar,
     dimension,
     projected,
@@ -38,7 +37,7 @@ class Operator(NamedTuple):
         unravel: flat vector → coordinates (restricted) or parameter tree (generic route).
         zero: the flat zero vector.
         dimension: of the range of ``project``.
-        restriction: the small space; None on the generic route.
+        restriction: the small space, of a network or a traced program; None on the generic route.
     """
 
     matvec: Callable[[Array], Array]
@@ -46,7 +45,7 @@ class Operator(NamedTuple):
     unravel: Callable[[Array], Any]
     zero: Array
     dimension: int
-    restriction: Restriction | None
+    restriction: Any
 
     def random(self, key: Key[Array, ""]) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
         """(a random direction to start from, a spare random vector)."""
@@ -106,7 +105,7 @@ def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_
 def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
     """The restricted operator of a network or a traced program, the generic one of any other callable."""
     if isinstance(net, Program):
-        return Operator(*operator_parts(net, params, x, output_index), None)
+        return Operator(*operator_parts(net, params, x, output_index))
     if isinstance(net, Network):
         return restricted_operator(net, params, x, output_scalar(net, output_index))
     return generic_operator(net, params, x, output_index)

@@ -12,28 +12,15 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
+from jaxtyping import Float
 
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels import as_it_is
-from ntk_core.networks.architectures import Network
 from ntk_core.networks.sizes import small_space_pays
-from ntk_core.traced import (
-    Program,
-    TracedLayer,
-    TracingDisagrees,
-    checked,
-    compared_once,
-    features_at,
-    quickly,
-    sides_of,
-    wide,
-    z_of,
-)
+from ntk_core.traced import Program, TracedLayer, Use, arranged, features_at, positions_of, wide
 
 Coordinates = dict[str, dict[str, Array]]
+Positions = Float[Array, "_ _ _"]  # blocks, positions, features
 
 
 class Bases(NamedTuple):
@@ -50,80 +37,124 @@ class TracedSpace(NamedTuple):
     zero: Coordinates
 
 
-def space(program: Program, leaves: list[Any], x: Array, output_index: int | Array) -> TracedSpace:
-    """The space around ``leaves`` for one output and one row ``x``."""
-    seed = jax.nn.one_hot(jnp.asarray([output_index]), program.num_outputs)
-    _, inputs, cotangents, _ = program.row_views(leaves, x, seed)
-    inputs = {name: a[None] for name, a in inputs.items()}
-    cotangents = {name: d[:, None] for name, d in cotangents.items()}
+class Taps(NamedTuple):
+    """What is added at a point of the program.
+
+    Attributes:
+        outputs: to z of each use, (*lengths, *z).
+        inputs: weights of what each use multiplies, (blocks, positions, fan_in).
+        whole: to each parameter that moves as a whole.
+    """
+
+    outputs: dict[str, Array]
+    inputs: dict[str, Array]
+    whole: dict[str, Array]
+
+
+def restricted(
+    program: Program, leaves: list[Any], x: Array, output_index: int | Array
+) -> tuple[TracedSpace, Callable[[Coordinates], Coordinates]]:
+    """The space around ``leaves`` for one output and one row ``x``, and the Hessian as a map on it.
+
+    As in ``_restriction.restricted_hessian``: the gradient by taps gives the bases, its derivative the products.
+    """
+    layers = [layer for layer in program.layers if _pays(program, layer)]
+    uses = [(layer, *each) for layer in layers for each in zip(layer.uses, layer.flipped, strict=True)]
+    whole = {program.names[at]: at for at in _as_a_whole(program, {layer.name for layer in layers})}
+
+    def value(taps: Taps) -> Array:
+        values = list(leaves)
+        for name, at in whole.items():
+            values[at] = (values[at] + taps.whole[name]).astype(values[at].dtype)
+        outputs, seen = program.steady(values, x, taps.outputs)
+        pulled = [jnp.vdot(taps.inputs[use.name], _features(layer, use, seen[use.name])) for layer, use, _ in uses]
+        return outputs[output_index].astype(wide(outputs.dtype)) + sum(pulled)
+
+    def unmoved(layer: TracedLayer, use: Use) -> Array:
+        a = jax.ShapeDtypeStruct((*use.lengths, *use.shapes[0]), use.dtype)
+        features = jax.eval_shape(partial(_features, layer, use), a)
+        return jnp.zeros(features.shape, features.dtype)
+
+    start = Taps(
+        {use.name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype) for _, use, _ in uses},
+        {use.name: unmoved(layer, use) for layer, use, _ in uses},
+        {name: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for name, at in whole.items()},
+    )
+    gradient, tangent = jax.linearize(jax.grad(value), start)
+    inputs = gradient.inputs
+    cotangents = {
+        use.name: arranged(use, gradient.outputs[use.name].astype(inputs[use.name].dtype), positions_of)
+        for _, use, _ in uses
+    }
     bases: dict[str, Bases] = {}
+    for layer in layers:
+        sides = [(inputs[use.name], cotangents[use.name]) for use in layer.uses]
+        met = zip(*(side[::-1] if flip else side for side, flip in zip(sides, layer.flipped, strict=True)), strict=True)
+        rows, columns = (jnp.swapaxes(jnp.concatenate(each, 1), 1, 2).astype(layer.dtype) for each in met)
+        bases[layer.name] = Bases(jnp.linalg.qr(rows)[0], jnp.linalg.qr(columns)[0])
+    zero = zero_coordinates(program, bases)
+
+    def taps_along(coordinates: Coordinates) -> Taps:
+        outputs, weights = {}, {}
+        for layer, use, flipped in uses:
+            moved, own = coordinates[layer.name], bases[layer.name]
+            gain = _product(inputs[use.name], moved, own, flipped).astype(use.dtype)
+            outputs[use.name] = _at_the_use(use, gain)
+            weights[use.name] = _product(cotangents[use.name], moved, own, not flipped).astype(inputs[use.name].dtype)
+        return Taps(outputs, weights, {name: coordinates[name]["whole"] for name in whole})
+
+    def product(coordinates: Coordinates) -> Coordinates:
+        result: Coordinates = jax.linear_transpose(taps_along, zero)(tangent(taps_along(coordinates)))[0]
+        return result
+
+    return TracedSpace(bases, zero), product
+
+
+def _pays(program: Program, layer: TracedLayer) -> bool:
+    """Whether all parts of its parameter gain from a small space; else the parameter moves as a whole."""
+    parts = (each for each in program.layers if each.leaf == layer.leaf)
+    return all(small_space_pays(each.positions(), *each.sizes[1:]) for each in parts)
+
+
+def _as_a_whole(program: Program, restricted_layers: Any) -> list[int]:
+    """Parameters, by number, without a layer that has bases."""
+    apart = {layer.leaf for layer in program.layers if layer.name in restricted_layers}
+    return [at for at in program.names if at not in apart]
+
+
+def _features(layer: TracedLayer, use: Use, a: Array) -> Positions:
+    return arranged(use, a.astype(jnp.promote_types(layer.dtype, a.dtype)), features_at)
+
+
+def _at_the_use(use: Use, positions: Positions) -> Array:
+    """What :func:`arranged` has moved, where it was: its transpose."""
+    z = jax.ShapeDtypeStruct((*use.lengths, *use.shapes[2]), positions.dtype)
+    (found,) = jax.linear_transpose(partial(arranged, use, local=positions_of), z)(positions)
+    return jnp.asarray(found)
+
+
+def zero_coordinates(program: Program, bases: dict[str, Bases]) -> Coordinates:
+    """The coordinates of no direction at all."""
     zero: Coordinates = {
-        program.names[at]: {"whole": jnp.zeros(leaves[at].shape, wide(leaves[at].dtype))} for at in program.others
+        program.names[at]: {"whole": jnp.zeros(program.avals[at].shape, wide(program.avals[at].dtype))}
+        for at in _as_a_whole(program, bases)
     }
     for layer in program.layers:
-        blocks, fan_in, num_features = layer.sizes
-        dtype = layer.dtype
-        if not small_space_pays(layer.positions(), fan_in, num_features):
-            zero[layer.name] = {"weight": jnp.zeros((blocks, fan_in, num_features), dtype)}
-            continue
-        met = _met(layer, inputs, cotangents)
-        bases[layer.name] = Bases(*(jnp.linalg.qr(jnp.swapaxes(each, 1, 2).astype(dtype))[0] for each in met))
-        a, d = bases[layer.name]
-        zero[layer.name] = {
-            "along_inputs": jnp.zeros((blocks, a.shape[-1], num_features), dtype),
-            "along_cotangents": jnp.zeros((blocks, fan_in, d.shape[-1]), dtype),
-        }
-    return TracedSpace(bases, zero)
+        if layer.name in bases:
+            (blocks, fan_in, num_features), (a, d) = layer.sizes, bases[layer.name]
+            zero[layer.name] = {
+                "along_inputs": jnp.zeros((blocks, a.shape[-1], num_features), layer.dtype),
+                "along_cotangents": jnp.zeros((blocks, fan_in, d.shape[-1]), layer.dtype),
+            }
+    return zero
 
 
-def _met(layer: TracedLayer, inputs: dict[str, Array], cotangents: dict[str, Array]) -> tuple[Array, Array]:
-    """What meets the rows and the columns of a layer's matrices, (blocks, positions, fan_in or num_features)."""
-    (straight, flipped), _ = sides_of(layer, inputs, cotangents, indexed=False)
-    rows, columns = [], []
-    if straight is not None:
-        rows.append(straight.inputs[:, 0])
-        columns.append(straight.cotangents[:, 0, 0])
-    if flipped is not None:
-        rows.append(flipped.cotangents[:, 0, 0])
-        columns.append(flipped.inputs[:, 0])
-    return jnp.concatenate(rows, 1), jnp.concatenate(columns, 1)
-
-
-def displaced(program: Program, leaves: list[Any], small: TracedSpace, coordinates: Coordinates, x: Array) -> Array:
-    """f(w0 + direction; x), (C,), without forming a weight."""
-    values = list(leaves)
-    for at in program.others:
-        values[at] = (values[at] + coordinates[program.names[at]]["whole"]).astype(values[at].dtype)
-    belongings, flips = {}, {}
-    for layer in program.layers:
-        blocks = layer.sizes[0]
-        for use, flipped in zip(layer.uses, layer.flipped, strict=True):
-            stacked = [length for length, axis in zip(use.lengths, use.view.levels, strict=True) if axis is not None]
-            own = int(blocks // np.prod(stacked, dtype=int))
-            belongings[use.name] = jax.tree.map(
-                lambda each, front=(*stacked, own): each.reshape(*front, *each.shape[1:]),
-                (coordinates[layer.name], small.bases.get(layer.name)),
-            )
-            flips[use.name] = flipped
-
-    def touch(use: Any, a: Array, z: Array, own: Any) -> Array:
-        moved, bases = own
-        gain = _gain(features_at(use, a).astype(wide(a.dtype)), moved, bases, flips[use.name])
-        return z + z_of(use, gain).astype(z.dtype)
-
-    outputs, _ = program.run(values, x, touch, belongings, lambda use, level: use.view.levels[level] is not None)
-    return outputs
-
-
-def _gain(features: Array, moved: dict[str, Array], bases: Bases | None, flipped: bool) -> Array:
+def _product(features: Positions, moved: dict[str, Array], bases: Bases, flipped: bool) -> Positions:
     """features · Δ, or features · Δᵀ, of Δ = A U + V Dᵀ, in each block."""
     product = partial(jnp.einsum, "bpk,bfk->bpf" if flipped else "bpk,bkf->bpf")
-    if bases is None:
-        return product(features, moved["weight"])
     chains = ((bases.inputs, moved["along_inputs"]), (moved["along_cotangents"], jnp.swapaxes(bases.cotangents, 1, 2)))
-    return sum(
-        product(product(features, two), one) if flipped else product(product(features, one), two) for one, two in chains
-    )  # type: ignore[return-value]
+    one, two = (pair[::-1] if flipped else pair for pair in chains)
+    return product(product(features, one[0]), one[1]) + product(product(features, two[0]), two[1])
 
 
 def projected(small: TracedSpace, coordinates: Coordinates) -> Coordinates:
@@ -138,18 +169,16 @@ def projected(small: TracedSpace, coordinates: Coordinates) -> Coordinates:
 def lifted(program: Program, small: TracedSpace, coordinates: Coordinates, leaves: list[Any]) -> list[Any]:
     """The direction itself, of the size of the parameters; those that do not move stand as they are."""
     found = {at: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for at in program.names}
-    for at in program.others:
+    for at in _as_a_whole(program, small.bases):
         found[at] = coordinates[program.names[at]]["whole"]
     for layer in program.layers:
-        moved, bases = coordinates[layer.name], small.bases.get(layer.name)
-        if bases is None:
-            weight = moved["weight"]
-        else:
-            weight = bases.inputs @ moved["along_inputs"] + moved["along_cotangents"] @ jnp.swapaxes(
-                bases.cotangents, 1, 2
-            )
+        if layer.name not in small.bases:
+            continue
+        moved, bases = coordinates[layer.name], small.bases[layer.name]
+        weight = bases.inputs @ moved["along_inputs"]
+        weight = weight + moved["along_cotangents"] @ jnp.swapaxes(bases.cotangents, 1, 2)
         # Not ``.at[box].set``: XLA aborts on a scatter of the whole array before a convolution's reversed kernel
-        # (docs/decisions/0005-hessian-norms.md).
+        # (docs/decisions/0047-no-scatter-before-a-reverse.md).
         starts = [low for low, _ in layer.uses[0].view.box]
         found[layer.leaf] = jax.lax.dynamic_update_slice(found[layer.leaf], _in_place(layer, weight), starts)
     return [found.get(at, leaf) for at, leaf in enumerate(leaves)]
@@ -177,101 +206,25 @@ def dimension(small: TracedSpace) -> int:
 
 
 class Parts(NamedTuple):
-    """What an operator is made of: products, projection, coordinates of a flat vector, zero, dimension."""
+    """What an operator is made of: products, projection, coordinates of a flat vector, zero, dimension, space."""
 
     matvec: Callable[[Array], Array]
     project: Callable[[Array], Array]
     unravel: Callable[[Array], Any]
     zero: Array
     dimension: int
+    space: TracedSpace
 
 
 def operator_parts(program: Program, params: Any, x: Array, output_index: int | Array) -> Parts:
     """The Hessian of one output for one row ``x`` on its small space."""
-    leaves = program.leaves(params)
-    small = space(program, leaves, x, output_index)
+    with jax.default_matmul_precision("highest"):
+        small, product = restricted(program, program.leaves(params), x, output_index)
     zero, unravel = ravel_pytree(small.zero)
 
-    def value(flat: Array) -> Array:
-        return displaced(program, leaves, small, unravel(flat), x)[output_index]
+    def project(coordinates: Coordinates) -> Array:
+        return ravel_pytree(projected(small, coordinates))[0]
 
-    def project(flat: Array) -> Array:
-        return ravel_pytree(projected(small, unravel(flat)))[0]
-
-    _, tangent = jax.linearize(jax.grad(value), zero)
-    return Parts(lambda v: project(tangent(v)), project, unravel, zero, dimension(small))
-
-
-def written_out(program: Program, params: Any, x: Array, output_index: int | Array, coordinates: Coordinates) -> Any:
-    """A direction as a tree like ``params``."""
-    leaves = program.leaves(params)
-    full = lifted(program, space(program, leaves, x, output_index), coordinates, leaves)
-    return jax.tree.unflatten(jax.tree.structure(params), full)
-
-
-def with_layers(net: Any, params: Any, x: Array) -> Any:
-    """The traced program of a callable; one that cannot be traced is compiled at every call.
-
-    Before its first use a product with the Hessian of layers is compared with a plain one.
-
-    Raises:
-        InvalidInput: where rows of a batch meet each other.
-        TracingDisagrees: where the kernel or the Hessian is not that of plain derivatives.
-    """
-    if isinstance(net, Network):
-        return net
-    try:
-        program = checked(net, params, jnp.asarray(x)[None])
-    except InvalidInput:
-        raise
-    except (TypeError, ValueError):  # parameters and x do not fit, which is said elsewhere
-        return net
-    if program is None:
-        return as_it_is(net)
-    if program.layers and not compared_once(program, "hessian", _compared, params, jnp.asarray(x)[None]):
-        return as_it_is(net)
-    return program
-
-
-def _compared(program: Program, params: Any, rows: Array) -> float:
-    """How far ‖H d‖ and ⟨d, H d⟩ are from plain ones, for one random direction d of the space.
-
-    What of H d lay outside of the space would be missing from its length.
-    """
-    eps = program.epsilon
-    with jax.default_matmul_precision("highest"):
-        inside, outside, along, beside, slack = (float(each) for each in quickly(_products)(program, params, rows[0]))
-    largest = max(inside, outside)
-    difference = max(abs(inside - outside), abs(along - beside))
-    if not difference <= 10 * eps**0.5 * largest + 10 * eps * slack and np.isfinite(outside):
-        raise TracingDisagrees(
-            f"A product with the Hessian of {len(program.layers)} traced layers differs from a plain one by "
-            f"{difference:.1e} of {largest:.1e}. Please report the model."
-        )
-    return difference / largest if largest else 0.0
-
-
-def _products(program: Program, params: Any, x: Array) -> tuple[Array, ...]:
-    """(‖H d‖ in the space, plainly; ⟨d, H d⟩ / ‖d‖ in the space, plainly; ‖d‖ ‖∇f‖, by which rounding is measured)."""
-    parts = operator_parts(program, params, x, 0)
-    start = parts.project(jax.random.normal(jax.random.key(0), parts.zero.shape, parts.zero.dtype))
-    leaves, places = program.leaves(params), list(program.names)
-    direction = jax.tree.leaves(written_out(program, params, x, 0, parts.unravel(start)))
-
-    def value(moving: list[Array]) -> Array:
-        values = list(leaves)
-        for at, leaf in zip(places, moving, strict=True):
-            values[at] = leaf
-        return program.steady(values, x)[0]
-
-    at_zero = [leaves[at] for at in places]
-    along = [direction[at].astype(leaf.dtype) for at, leaf in zip(places, at_zero, strict=True)]
-    slopes, product = jax.jvp(jax.grad(value), (at_zero,), (along,))
-    inside, plain, whole = parts.matvec(start), _flat(product), _flat(along)
-    length = jnp.linalg.norm(start)
-    slack = length * jnp.linalg.norm(_flat(slopes))
-    return jnp.linalg.norm(inside), jnp.linalg.norm(plain), start @ inside / length, whole @ plain / length, slack
-
-
-def _flat(leaves: list[Array]) -> Array:
-    return ravel_pytree([leaf.astype(wide(leaf.dtype)) for leaf in leaves])[0]
+    return Parts(
+        lambda v: project(product(unravel(v))), lambda v: project(unravel(v)), unravel, zero, dimension(small), small
+    )

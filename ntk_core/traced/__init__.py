@@ -1,6 +1,6 @@
 """Any function ``apply(params, x)`` read for the uses of its parameters (docs/math/traced-programs.md)."""
 
-from ntk_core.traced._check import Check, TracingDisagrees, agree, checked, compared_once, quickly
+from ntk_core.traced._check import Check, TracingDisagrees, agree, checked, compared_once, quick_options, quickly
 from ntk_core.traced._entrance import (
     accepted,
     accepted_input,
@@ -10,8 +10,9 @@ from ntk_core.traced._entrance import (
     like_params,
     like_rows,
 )
-from ntk_core.traced._layers import TracedLayer, sides_of, wide
-from ntk_core.traced._positions import features_at, positions_of, z_of
+from ntk_core.traced._layers import TracedLayer, arranged, wide
+from ntk_core.traced._positions import features_at, positions_of
 from ntk_core.traced._program import Program, TracedViews, kernels_of, views_of, whole_kernels
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
 from ntk_core.traced._trace import Frozen, freeze, traced
+from ntk_core.traced._uses import Use

@@ -230,16 +230,19 @@ def _gradient(program: Program, leaves: list[Any], row: Array, seed: Array) -> l
 
 @cache
 def quickly(function: Callable[..., Any]) -> Any:
-    """Compiled for one run, the first argument being static: on a CPU without most optimizations.
+    """Compiled for one run, the first argument being static."""
+    return jax.jit(function, static_argnums=0, compiler_options=quick_options(jax.default_backend()))
+
+
+def quick_options(backend: str) -> dict[str, Any] | None:
+    """For programs that run but once or on little: on a CPU without most optimizations.
 
     XLA's older emitters, as long as it has them, compile a gradient in half the time.
     """
-    options: dict[str, Any] | None = None
-    if jax.default_backend() == "cpu":
-        options = {"xla_backend_optimization_level": 0}
-        if tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11):
-            options["xla_cpu_use_fusion_emitters"] = False
-    return jax.jit(function, static_argnums=0, compiler_options=options)
+    if backend != "cpu":
+        return None
+    older = tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11)
+    return {"xla_backend_optimization_level": 0, **({"xla_cpu_use_fusion_emitters": False} if older else {})}
 
 
 def difference_of(expected: Any, found: Any, scale: float = 0.0) -> float:

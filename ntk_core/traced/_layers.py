@@ -138,18 +138,15 @@ class Side(NamedTuple):
 
 
 def sides_of(
-    layer: TracedLayer, inputs: Mapping[str, Array], cotangents: Mapping[str, Array], indexed: bool = True
+    layer: TracedLayer, inputs: Mapping[str, Array], cotangents: Mapping[str, Array]
 ) -> tuple[tuple[Side | None, Side | None], bool]:
     """((those that multiply by W, those that multiply by Wᵀ), whether inputs of the former are indices of rows).
 
     Args:
         inputs: of each use, (n, *lengths, *a).
         cotangents: of each use, (C, n, *lengths, *z).
-        indexed: False for whole rows of zeros and a one in place of indices.
     """
-    looked_up = indexed and all(
-        use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True)
-    )
+    looked_up = all(use.kind == "look-up" or flip for use, flip in zip(layer.uses, layer.flipped, strict=True))
 
     def cast(each: Array) -> Array:
         return each.astype(jnp.promote_types(layer.dtype, each.dtype))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
@@ -105,20 +106,21 @@ class Program:
         (outputs,), seen = evaluate(self.closed.jaxpr, self.closed.consts, [*leaves, row], changes)
         return outputs, seen
 
-    def steady(self, leaves: Sequence[Any], row: Array) -> Array:
-        """Outputs (C,) of one row; the derivative of a look-up outside its table is 0 in forward mode too.
+    def steady(self, leaves: Sequence[Any], row: Array, taps: Mapping[str, Array] = MappingProxyType({})) -> Any:
+        """(outputs (C,) of one row, inputs of all uses) with ``taps`` added to z of some uses.
 
-        JAX gives it to the nearest row there, and to none in reverse mode, where ids are promised to lie inside.
+        The derivative of a look-up outside its table is 0 in forward mode too. JAX gives it to the nearest row there,
+        and to none in reverse mode, where ids are promised to lie inside.
         """
-        look_ups = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
-        if not look_ups:
-            return self.row(leaves, row)
+        look_ups: dict[str, Any] = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
 
-        def touch(use: Use, a: Array, z: Array, _: Any) -> Array:
+        def touch(use: Use, a: Array, z: Array, tap: Any) -> Array:
+            if use.name in taps:
+                return z + tap
             reads = z_of(use, jnp.broadcast_to(indices(use, a), positions_of(use, z).shape)) < use.shapes[1][0]
             return jnp.where(reads, z, jax.lax.stop_gradient(z))
 
-        return self.run(leaves, row, touch, look_ups, lambda use, level: False)[0]
+        return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
     def row_views(self, leaves: Sequence[Any], row: Array, seeds: Array) -> tuple[Array, Any, Any, Any]:
         """Outputs, inputs, cotangents and Jacobians of one row, for each seed (c, C) of a backward pass."""

@@ -21,7 +21,8 @@ from ntk_core.early_time._training import _outputs
 from ntk_core.experiments.kernel_change.compute import _velocities
 from ntk_core.experiments.learning_rate.compute import _kernel_matrices
 from ntk_core.hessians._ball import _kernel_ascent
-from ntk_core.hessians._norm import _compiled, _leading
+from ntk_core.hessians._compiled import _compiled
+from ntk_core.hessians._norm import _leading
 from ntk_core.kernels._between import _row_sums
 from ntk_core.kernels._empirical import _from_views, _structured, _views
 from ntk_core.kernels._products import _product, _row_traces
@@ -65,7 +66,7 @@ def programs():
         ball = _kernel_ascent.trace(net, trained, fixed, x, kernel, True)
         eigenpairs = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
         linearized, image = _compiled("gpu")
-        product, zero = jax.eval_shape(linearized, net, params, floats(D), 0)
+        product, zero, _ = jax.eval_shape(linearized, net, params, floats(D), 0)
         hessian, hessian_product = linearized.trace(net, params, floats(D), 0), image.trace(product, params, zero)
     others = {
         "kernel of a convolution": (

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from ntk_core.hessians._traced import lifted, space
+from ntk_core.hessians._traced import lifted, restricted
 from ntk_core.traced import traced
 from tests.traced.convolutions import PROGRAMS
 
@@ -34,7 +34,7 @@ def test_directions_are_written_without_a_scatter():
     program = traced(apply, params, jnp.asarray(x)[None])
 
     def direction(params, x):
-        small = space(program, program.leaves(params), x, 0)
+        small, _ = restricted(program, program.leaves(params), x, 0)
         return lifted(program, small, small.zero, program.leaves(params))
 
     text = str(jax.make_jaxpr(direction)(params, x))

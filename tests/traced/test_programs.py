@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_eigenpairs, hessian_norm
-from ntk_core.hessians._traced import with_layers
+from ntk_core.hessians._compiled import with_layers
 from ntk_core.kernels import _empirical, empirical_ntk, generic_ntk, kernel_derivative, split_inexact
 from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
 from tests.traced.formulas import FORMULAS

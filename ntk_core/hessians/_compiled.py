@@ -1,0 +1,136 @@
+"""The compiled product with a Hessian, and its comparison with a plain one before the first result of a function."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from jax.tree_util import Partial
+
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians._operator import operator
+from ntk_core.hessians._traced import Bases, TracedSpace, lifted, zero_coordinates
+from ntk_core.kernels import as_it_is
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Program, TracingDisagrees, checked, compared_once, quick_options, quickly, wide
+
+MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
+
+
+def compiled_product(net: Network | Program, params: Any, x: Any, output_index: int) -> tuple[Any, Array, Any]:
+    """(v ↦ (P v, H P v) by a compiled program, the zero vector, bases of a traced program's space)."""
+    num_weights = sum(leaf.size for leaf in jax.tree.leaves(params))
+    linearized, image = _compiled(jax.default_backend(), num_weights > MANY_WEIGHTS)
+    product, zero, bases = linearized(net, params, x, output_index)
+    return lambda v: jax.device_get(image(product, params, v)), zero, bases
+
+
+@cache
+def _compiled(backend: str, many_weights: bool = False) -> tuple[Any, Any]:
+    """The programs behind a norm; on a CPU those that run but once, or on little, without LLVM's optimizations."""
+    quick = quick_options(backend)
+    return (
+        jax.jit(_linearized, static_argnums=0, compiler_options=quick),
+        jax.jit(_image, compiler_options=None if many_weights else quick),
+    )
+
+
+def _linearized(net: Network | Program, params: Any, x: Array, output_index: int | Array) -> tuple[Partial, Array, Any]:
+    """((leaves of params, v) ↦ (P v, H P v), zero, bases): what is computed at the parameters is computed here."""
+    hessian = operator(net, params, x, output_index)
+
+    def both(v: Array) -> tuple[Array, Array]:
+        inside = hessian.project(v)
+        return inside, hessian.matvec(inside)
+
+    held, structure = jax.tree.flatten(jax.linearize(both, hessian.zero)[1])
+    places = {id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))}  # a weight that came back is a copy
+    sources = [places.get(id(each)) for each in held]
+    own = [each for each, source in zip(held, sources, strict=True) if source is None]
+    space = hessian.restriction
+    bases = space.bases if isinstance(space, TracedSpace) else {}
+    return Partial(partial(_joined, structure, sources), own), hessian.zero, bases
+
+
+def _joined(structure: Any, sources: list[int | None], own: list[Array], leaves: list[Array], v: Array) -> Any:
+    rest = iter(own)
+    return jax.tree.unflatten(structure, [next(rest) if at is None else leaves[at] for at in sources])(v)
+
+
+def _image(product: Partial, params: Any, v: Array) -> tuple[Array, Array]:
+    return product(jax.tree.leaves(params), v)
+
+
+def with_layers(net: Any, params: Any, x: Array) -> Any:
+    """The traced program of a callable; one that cannot be traced is compiled at every call.
+
+    Before its first use a product with the Hessian of layers is compared with a plain one.
+
+    Raises:
+        InvalidInput: where rows of a batch meet each other.
+        TracingDisagrees: where the kernel or the Hessian is not that of plain derivatives.
+    """
+    if isinstance(net, Network):
+        return net
+    row: Any = x if isinstance(x, jax.core.Tracer) else np.asarray(x)
+    try:
+        program = checked(net, params, row[None])
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError):  # parameters and x do not fit, which is said elsewhere
+        return net
+    if program is None:
+        return as_it_is(net)
+    if program.layers and not compared_once(program, "hessian", _compared, params, row[None]):
+        return as_it_is(net)
+    return program
+
+
+def _compared(program: Program, params: Any, rows: Any) -> float:
+    """How far ‖H d‖ and ⟨d, H d⟩ are from plain ones, for one random direction d of the space.
+
+    What of H d lay outside of the space would be missing from its length.
+    """
+    eps, x = program.epsilon, rows[0]
+    with jax.default_matmul_precision("highest"):
+        product, zero, bases = compiled_product(program, params, x, 0)
+        d, image = product(np.random.default_rng(0).standard_normal(zero.size).astype(zero.dtype))
+        outside, beside, slope = (float(each) for each in quickly(_plain)(program, params, x, bases, d))
+    d, image = d.astype(np.float64), image.astype(np.float64)
+    length = float(np.linalg.norm(d))
+    inside, along = float(np.linalg.norm(image)), float(d @ image) / length
+    largest = max(inside, outside)
+    difference = max(abs(inside - outside), abs(along - beside / length))
+    if not difference <= 10 * eps**0.5 * largest + 10 * eps * length * slope and np.isfinite(outside):
+        raise TracingDisagrees(
+            f"A product with the Hessian of {len(program.layers)} traced layers differs from a plain one by "
+            f"{difference:.1e} of {largest:.1e}. Please report the model."
+        )
+    return difference / largest if largest else 0.0
+
+
+def _plain(program: Program, params: Any, x: Array, bases: dict[str, Bases], flat: Array) -> tuple[Array, ...]:
+    """(‖H d‖, ⟨d, H d⟩, ‖∇f‖, by which rounding is measured) by plain derivatives along d written out."""
+    small = TracedSpace(bases, zero_coordinates(program, bases))
+    leaves, places = program.leaves(params), list(program.names)
+    direction = lifted(program, small, ravel_pytree(small.zero)[1](flat), leaves)
+
+    def value(moving: list[Array]) -> Array:
+        values = list(leaves)
+        for at, leaf in zip(places, moving, strict=True):
+            values[at] = leaf
+        return program.steady(values, x)[0][0]
+
+    at_zero = [leaves[at] for at in places]
+    along = [direction[at].astype(leaf.dtype) for at, leaf in zip(places, at_zero, strict=True)]
+    slopes, product = jax.jvp(jax.grad(value), (at_zero,), (along,))
+
+    def inner(one: list[Array], two: list[Array]) -> Array:
+        return jnp.asarray(sum(jnp.vdot(a.astype(wide(a.dtype)), b) for a, b in zip(one, two, strict=True)))
+
+    return jnp.sqrt(inner(product, product)), inner(along, product), jnp.sqrt(inner(slopes, slopes))
