@@ -11,10 +11,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError
+from jax.extend.core import ClosedJaxpr
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network
+from ntk_core.traced._overwrites import Plain, overwrites
 from ntk_core.traced._program import Apply, Program
+from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
 
 Model = Network | Program | Apply
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
@@ -71,13 +74,19 @@ def accepted(net: Any, params: Any, x: Any, field: str = "x") -> Accepted:
     inputs = checked_array(x, field)
     if not inputs.ndim:
         raise InvalidInput(field, "a number", "inputs of shape (n, *input_shape)")
-    outputs = _outputs(net, params, inputs, field)
+    outputs, closed = _outputs(net, params, inputs, field)
     shape, n = tuple(outputs.shape), len(inputs)
     single = shape == (n,) and (n == 1 or _tried(net, params, _rows(inputs, 1)) == (1,))
     if not (single or (len(shape) == 2 and shape[0] == n)):
         raise _wrong_shape(net, params, inputs, field, shape)
     _check_type(outputs)
-    return Accepted(Column(net) if single else net, inputs, 1 if single else shape[-1])
+    if closed is None:
+        return Accepted(net, inputs, shape[-1])
+    if isinstance(net, Program):
+        return Accepted(net, inputs, shape[-1])
+    seen: Any = Seen(net, closed, rules_of(closed))
+    model = Plain(seen) if overwrites(closed.jaxpr) else seen
+    return Accepted(Column(model) if single else model, inputs, 1 if single else shape[-1])
 
 
 def accepted_input(net: Any, params: Any, x: Any) -> Accepted:
@@ -212,13 +221,21 @@ def _rows(x: Any, count: int | None = None) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(x.dtype))
 
 
-def _evaluated(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> Any:
+def _evaluated(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> tuple[Any, ClosedJaxpr | None]:
+    """(shape and type of the outputs, the program of a callable)."""
     if not isinstance(net, Network):
-        return jax.eval_shape(net, params, rows)
+        leaves, structure = jax.tree.flatten(params)
+        avals = jax.eval_shape(lambda *each: each, *leaves)
+        key = structure, avals, rows.shape, rows.dtype, jnp.result_type(float).name
+        kept = net.traces if isinstance(net, Frozen) else {}
+        if key not in kept:
+            kept[key] = trace(net, structure, avals, rows.shape, rows.dtype)
+        closed, outputs = kept[key]
+        return outputs, closed
     rows = jax.ShapeDtypeStruct(rows.shape, jnp.result_type(rows.dtype, float))  # images of bytes become numbers
     leaves, structure = jax.tree.flatten(params)
     avals = tuple(jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
-    return _network_outputs(net, structure, avals, rows)
+    return _network_outputs(net, structure, avals, rows), None
 
 
 @lru_cache(maxsize=256)  # tracing a narrow network takes as long as its kernel
@@ -230,7 +247,7 @@ def _network_outputs(net: Network, structure: Any, leaves: tuple[Any, ...], rows
 def _tried(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
     """The shape of the outputs for these rows, None where there are none."""
     try:
-        return tuple(_evaluated(net, params, rows).shape)
+        return tuple(_evaluated(net, params, rows)[0].shape)
     except Exception:  # whatever a model raises for rows that are not its own
         return None
 
@@ -241,10 +258,10 @@ def _fits(net: Model, params: Any, x: Any) -> bool:
     return shape is not None and 0 < len(shape) <= 2 and shape[0] == len(x)
 
 
-def _outputs(net: Model, params: Any, x: Any, field: str) -> Any:
-    """Shape and type of the outputs."""
+def _outputs(net: Model, params: Any, x: Any, field: str) -> tuple[Any, ClosedJaxpr | None]:
+    """As :func:`_evaluated`, for the rows of ``x``."""
     try:
-        outputs = _evaluated(net, params, _rows(x, len(x)))
+        outputs, closed = _evaluated(net, params, _rows(x, len(x)))
     except Exception as error:
         if (shape := _tried(net, params, _rows(x))) is not None and shape[:1] == (1,):
             raise _without_batch(x, field) from None
@@ -258,7 +275,7 @@ def _outputs(net: Model, params: Any, x: Any, field: str) -> Any:
         raise
     if not hasattr(outputs, "shape"):
         raise InvalidInput("net", f"a function that returns {kind_of(outputs)}", "one that returns an array (n, C)")
-    return outputs
+    return outputs, closed
 
 
 def _without_batch(x: Any, field: str) -> InvalidInput:

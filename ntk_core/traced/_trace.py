@@ -12,6 +12,8 @@ import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr
 
+from ntk_core.errors import InvalidInput
+from ntk_core.traced._overwrites import overwrites, reverses
 from ntk_core.traced._program import Apply, Program
 from ntk_core.traced._same import has_rules, same
 
@@ -48,6 +50,7 @@ class Frozen:
     def __init__(self, apply: Apply):
         self.apply = apply
         self.batches: dict[tuple[Any, ...], Batch] = {}
+        self.traces: dict[tuple[Any, ...], Any] = {}
 
     def __call__(self, params: Any, x: Array) -> Array:
         return self.apply(params, x)
@@ -101,13 +104,19 @@ def traced_batch(apply: Apply, params: Any, x: Array) -> Batch | None:
     )
     shape = (max(2, len(x)), *x.shape[1:])
     key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name
-    frozen = next((each for each in (apply, getattr(apply, "function", None)) if isinstance(each, Frozen)), None)
-    if frozen is not None and (type(apply), *key) in frozen.batches:
-        return frozen.batches[type(apply), *key]
+    frozen, kinds = _unwrapped(apply)
+    if frozen is not None and (kinds, *key) in frozen.batches:
+        return frozen.batches[kinds, *key]
     if any(jnp.issubdtype(aval.dtype, jnp.complexfloating) for aval in avals):
         return None
-    closed = _trace(apply, structure, avals, shape, x.dtype)
-    rules = _rules(closed, moving) if has_rules(closed.jaxpr) else None
+    if isinstance(apply, Seen) and apply.is_for(avals, shape, x.dtype):
+        closed, rules = apply.closed, apply.rules
+    else:
+        closed, _ = trace(apply, structure, avals, shape, x.dtype)
+        rules = rules_of(closed)
+    if rules is not None and overwrites(rules.jaxpr) and reverses(rules.jaxpr):
+        given = "a derivative that reverses what .at[...].set has filled"
+        raise InvalidInput("net", given, "the values in place of .at[...].set: XLA aborts where they are reversed")
     batch = next((each for each in _KEPT if each.key == key and same(each.closed, closed, (each.rules, rules))), None)
     if batch is None:
         program = _program(apply, key)
@@ -116,14 +125,22 @@ def traced_batch(apply: Apply, params: Any, x: Array) -> Batch | None:
         batch = Batch(key, closed, rules, program)
     _KEPT[:] = [batch, *(each for each in _KEPT if each is not batch)][:BATCHES_KEPT]
     if frozen is not None:
-        frozen.batches[type(apply), *key] = batch
+        frozen.batches[kinds, *key] = batch
     return batch
+
+
+def _unwrapped(apply: Any) -> tuple[Frozen | None, tuple[type, ...]]:
+    """(the frozen function inside, the kinds of what is around it)."""
+    kinds: tuple[type, ...] = ()
+    while apply is not None and not isinstance(apply, Frozen):
+        kinds, apply = (*kinds, type(apply)), getattr(apply, "function", None)
+    return apply, kinds
 
 
 def _program(apply: Apply, key: tuple[Any, ...]) -> Program | None:
     """The program of a single row: one that is kept, where it is the same."""
     structure, avals, moving, shape, dtype, _ = key
-    single = _trace(apply, structure, avals, (1, *shape[1:]), dtype)
+    single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
     (output, *others) = single.out_avals
     if others or len(output.shape) != 2 or any(isinstance(const, jax.core.Tracer) for const in single.consts):
         return None
@@ -138,13 +155,56 @@ def _program(apply: Apply, key: tuple[Any, ...]) -> Program | None:
     return Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape[1:], dtype))
 
 
-def _trace(apply: Apply, structure: Any, avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> ClosedJaxpr:
-    def function(leaves: list[Any], x: Array) -> Array:
+def trace(
+    apply: Apply, structure: Any, avals: Sequence[Any], shape: tuple[int, ...], dtype: Any
+) -> tuple[ClosedJaxpr, Any]:
+    """(the program of (*parameters, x) as it is now, the shapes of what it returns)."""
+
+    def function(leaves: list[Any], x: Array) -> Array:  # another one each time: JAX keeps traces by identity
         return apply(jax.tree.unflatten(structure, leaves), x)
 
     with jax.default_matmul_precision("highest"):
-        closed = jax.make_jaxpr(function)(list(avals), jax.ShapeDtypeStruct(shape, dtype))
-    return ClosedJaxpr(closed.jaxpr, [_copied(const) for const in closed.consts])
+        made = jax.make_jaxpr(function, return_shape=True)
+        closed, outputs = made(list(avals), jax.ShapeDtypeStruct(shape, dtype))
+    return ClosedJaxpr(closed.jaxpr, [_copied(const) for const in closed.consts]), outputs
+
+
+@dataclass(eq=False)
+class Seen:
+    """A function as it was at one call; equal only where its program is the same, as compiled code needs.
+
+    Attributes:
+        closed: the program that showed the shape of its outputs.
+        rules: that of its derivatives, where it has derivatives of its own.
+    """
+
+    function: Apply
+    closed: ClosedJaxpr
+    rules: ClosedJaxpr | None
+
+    def __call__(self, params: Any, x: Array) -> Array:
+        return self.function(params, x)
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.function)
+        except TypeError:
+            return id(self.function)
+
+    def __eq__(self, other: Any) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Seen) or not (self.function is other.function or self.function == other.function):
+            return False
+        if not same(self.closed, other.closed, (self.rules, other.rules)):
+            return False
+        self.closed, self.rules = other.closed, other.rules  # the next comparison is one of objects
+        return True
+
+    def is_for(self, avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> bool:
+        """Whether the program is for parameters and rows of these shapes."""
+        own = [(var.aval.shape, var.aval.dtype) for var in self.closed.jaxpr.invars]
+        return own == [*((each.shape, each.dtype) for each in avals), (shape, dtype)]
 
 
 def _copied(const: Any) -> Any:
@@ -152,9 +212,13 @@ def _copied(const: Any) -> Any:
     return const if isinstance(const, jax.Array | jax.core.Tracer) else np.array(const)
 
 
-def _rules(closed: ClosedJaxpr, moving: Sequence[bool]) -> ClosedJaxpr | None:
-    """The program of second derivatives along the parameters, in which rules of its own are written out."""
-    *leaves, x = (jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in closed.jaxpr.invars)
+def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:
+    """The program of second derivatives along all floats, in which rules of its own are written out, if it has any."""
+    if not has_rules(closed.jaxpr):
+        return None
+    leaves = [jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in closed.jaxpr.invars[:-1]]
+    moving = [jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves]
+    x = jax.ShapeDtypeStruct(closed.jaxpr.invars[-1].aval.shape, closed.jaxpr.invars[-1].aval.dtype)
 
     def slope(moved: list[Array], leaves: list[Any], x: Array) -> Any:
         def outputs(moved: list[Array]) -> Array:

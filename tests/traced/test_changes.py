@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ntk_core import kernel_change_between, linearize, quadratic_model, train
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative
 from ntk_core.traced import freeze, traced
@@ -118,3 +119,49 @@ def test_a_frozen_function_is_traced_once(x64):
     assert len(calls) == traces
     empirical_ntk(counted, PARAMS, X)
     assert len(calls) > traces
+
+
+def trained(apply):
+    """Weights after three steps, by the loops that are compiled for a function."""
+    asked = {"learning_rate": 0.05, "max_steps": 3, "num_records": 2, "kernels": False}
+    history = train(apply, jax.tree.map(jnp.asarray, PARAMS), X, np.ones((4, 2)), **asked)
+    return [*jax.tree.leaves(history.params), history.linearized.outputs[-1]]
+
+
+def test_training_follows_a_changed_closure(x64):
+    mask = np.ones(3)
+    apply = masked(mask)
+    before = trained(apply)
+    mask[1] = 0
+    after, expected = trained(apply), trained(masked(mask.copy()))
+    assert np.abs(before[0] - after[0]).max() > 1e-3
+    for one, two in zip(after, expected, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_models_and_changes_follow_a_changed_closure(x64):
+    mask = np.ones(3)
+    apply = masked(mask)
+    moved = jax.tree.map(lambda leaf: 1.1 * leaf, PARAMS)
+
+    def seen(apply):
+        change = kernel_change_between(apply, PARAMS, moved, X).change
+        return np.array([change]), linearize(apply, PARAMS)(moved, X), quadratic_model(apply, PARAMS)(moved, X)
+
+    before = seen(apply)
+    mask[1] = 0
+    for old, new, expected in zip(before, seen(apply), seen(masked(mask.copy())), strict=True):
+        np.testing.assert_array_equal(new, expected)
+        assert np.abs(np.asarray(new) - old).max() > 1e-6
+
+
+def test_a_changed_number_of_outputs_is_measured(x64):
+    columns = [1]
+
+    def apply(p, x):
+        return (jnp.tanh(x @ p["w"]) @ p["v"])[:, : columns[0]]
+
+    hessian_norm(apply, PARAMS, X[0])
+    columns[0] = 2
+    assert empirical_ntk(apply, PARAMS, X).shape == (4, 4, 2, 2)
+    assert hessian_norm(apply, PARAMS, X[0], output_index=1).value > 0

@@ -1,0 +1,90 @@
+"""Scatters that write a whole array, as the elementwise operations that they are.
+
+XLA makes a ``map`` of such a scatter, and aborts the process where a reversal of the array follows
+(docs/decisions/0005-hessian-norms.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, subjaxprs
+
+
+def overwrites(jaxpr: Jaxpr) -> bool:
+    """Whether a program writes a whole array by a scatter, in its calls and loops too."""
+    return any(map(_is_whole, jaxpr.eqns)) or any(map(overwrites, subjaxprs(jaxpr)))
+
+
+def reverses(jaxpr: Jaxpr) -> bool:
+    """Whether a program reverses an array, itself or through the derivative of a convolution."""
+    own = any(eqn.primitive.name in ("rev", "conv_general_dilated") for eqn in jaxpr.eqns)
+    return own or any(map(reverses, subjaxprs(jaxpr)))
+
+
+def _is_whole(eqn: JaxprEqn) -> bool:
+    if not eqn.primitive.name.startswith("scatter"):
+        return False
+    avals: list[Any] = [atom.aval for atom in eqn.invars]
+    numbers, (operand, indices, update) = eqn.params["dimension_numbers"], avals
+    placed = numbers.scatter_dims_to_operand_dims or numbers.operand_batching_dims
+    return not placed and not indices.size and operand.shape == update.shape
+
+
+def _written(eqn: JaxprEqn, old: Array, new: Array) -> Array:
+    """Every entry of ``old`` combined with that of ``new``, or replaced by it."""
+    rule, consts = eqn.params["update_jaxpr"], eqn.params["update_consts"]
+    if rule is None:
+        return new
+    (found,) = jax.vmap(partial(jax.core.eval_jaxpr, rule, consts))(old.ravel(), new.ravel())
+    return jnp.reshape(found, old.shape)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A function without such scatters; equal for equal functions, as compiled programs need."""
+
+    function: Callable[[Any, Array], Any]
+
+    def __call__(self, params: Any, x: Array) -> Any:
+        closed, outputs = jax.make_jaxpr(self.function, return_shape=True)(params, x)
+        found = _evaluated(closed.jaxpr, closed.consts, *jax.tree.leaves((params, x)))
+        return jax.tree.unflatten(jax.tree.structure(outputs), found)
+
+
+def _evaluated(jaxpr: Jaxpr, consts: Sequence[Any], *inputs: Any) -> list[Any]:
+    known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True))
+
+    def read(atom: Any) -> Any:
+        return atom.val if isinstance(atom, Literal) else known[atom]
+
+    for eqn in jaxpr.eqns:
+        made = [var for var in eqn.outvars if not isinstance(var, DropVar)]
+        if _is_whole(eqn):
+            old, _, new = map(read, eqn.invars)
+            results = [_written(eqn, jnp.asarray(old), jnp.asarray(new))]
+        else:
+            names = list(dict.fromkeys(atom for atom in eqn.invars if not isinstance(atom, Literal)))
+            params = {key: _rewritten(value) for key, value in eqn.params.items()}
+            alone = jaxpr.replace(constvars=[], invars=names, outvars=made, eqns=[eqn.replace(params=params)])
+            results = jax.core.eval_jaxpr(alone, (), *map(read, names))
+        known.update(zip(eqn.outvars if _is_whole(eqn) else made, results, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _rewritten(value: Any) -> Any:
+    """A parameter of an equation; where it is a program that overwrites, one that does not."""
+    if isinstance(value, tuple):
+        return tuple(map(_rewritten, value))
+    if isinstance(value, ClosedJaxpr) and overwrites(value.jaxpr):
+        return jax.make_jaxpr(partial(_evaluated, value.jaxpr, value.consts))(*value.in_avals)
+    if isinstance(value, Jaxpr) and overwrites(value) and not value.constvars:
+        closed = jax.make_jaxpr(partial(_evaluated, value, ()))(*(var.aval for var in value.invars))
+        return closed.jaxpr if not closed.consts else value
+    return value
