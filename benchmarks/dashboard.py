@@ -58,8 +58,8 @@ WATCH = """() => {
     const chart = document.querySelector('.js-plotly-plot');
     const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];
     const drawn = seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
-    const alerts = Array.from(document.querySelectorAll('[data-testid="stAlert"]'));
-    const says = alerts.some(alert => alert.textContent.includes('Stopped:'));
+    const captions = Array.from(document.querySelectorAll('[data-testid="stCaptionContainer"]'));
+    const says = captions.some(caption => caption.textContent.includes('Stopped:'));
     if (window.stopAt && says) window.stoppedAt ??= Date.now() / 1000;
     if (!window.clickedAt) window.before = drawn;
     if (window.clickedAt && drawn && drawn !== window.before) window.firstAt ??= Date.now() / 1000;

@@ -179,7 +179,7 @@ class BrowserSession:
             self.alerts.append(shown.body)
         elif name == "bidi_component" and shown.component_name in ("linearity_lab_jobs", "linearity_lab_news"):
             told = json.loads(shown.json)
-            if told.get("kind") == "bar":
+            if told.get("kind") == "watch":
                 drawn = told["jobs"][0]["id"] + told["jobs"][0]["seen"]
                 self._watched[fragment_id] = told["url"], ("X-Lab-Session", told["session"]), drawn
             elif "watch" in told:

@@ -1,4 +1,4 @@
-// Bars and trays of a page share one loop that asks for the session's jobs; it rests while no job waits or runs.
+// Bars, watches and trays of a page share one loop that asks for the session's jobs; it rests while no job waits or runs.
 const shared = (globalThis.linearityLabJobs ??= { mounts: new Map(), timer: 0, asks: false });
 const OFFLINE_S = 3, TRAY_S = 1.5, PATIENCE_MS = 5000;
 
@@ -47,39 +47,46 @@ function meter(job) {
   return made;
 }
 
+// Progress in words and as a meter.
 class Bar {
   constructor(root) {
-    this.root = root;
     this.box = element("div", "bar");
     this.box.dataset.testid = "job-progress";
     root.append(this.box);
   }
 
+  update(data) { this.take(data.jobs, (this.id = data.jobs[0].id)); }
+
+  active() { return true; }
+
+  take(jobs) {
+    const job = jobs.find((each) => each.id === this.id);
+    if (!job) return;
+    const words = element("div", "words", job.words);
+    words.title = job.words;
+    this.box.replaceChildren(words, meter(job));
+  }
+
+  close() { this.box.remove(); }
+}
+
+// Draws nothing, and lets its part of the page run when there is something new to draw.
+class Watch {
   update(data, trigger) {
-    if (data.jobs[0].seen !== this.data?.jobs[0].seen) this.askedAt = 0;
-    [this.data, this.trigger, this.job] = [data, trigger, data.jobs[0]];
-    this.draw();
+    if (data.jobs[0].seen !== this.job?.seen) this.askedAt = 0;
+    [this.job, this.trigger] = [data.jobs[0], trigger];
   }
 
   active() { return true; }
 
   take(jobs) {
     const job = jobs.find((each) => each.id === this.job.id);
-    if (job) {
-      this.job = job;
-      this.draw();
-    }
-    const news = !job || job.seen !== this.data.jobs[0].seen;
-    if (!news || performance.now() - (this.askedAt || -PATIENCE_MS) < PATIENCE_MS) return;
+    if (job?.seen === this.job.seen || performance.now() - (this.askedAt || -PATIENCE_MS) < PATIENCE_MS) return;
     this.askedAt = performance.now();
     this.trigger("news", job?.seen ?? "gone");
   }
 
-  draw() {
-    this.box.replaceChildren(element("div", "words", this.job.words), meter(this.job));
-  }
-
-  close() { this.box.remove(); }
+  close() {}
 }
 
 class Tray {
@@ -165,7 +172,7 @@ class Tray {
 
 export default function jobs({ parentElement, data, setTriggerValue }) {
   if (!shared.mounts.has(parentElement)) {
-    shared.mounts.set(parentElement, data.kind === "bar" ? new Bar(parentElement) : new Tray(parentElement));
+    shared.mounts.set(parentElement, new { bar: Bar, watch: Watch, tray: Tray }[data.kind](parentElement));
   }
   shared.mounts.get(parentElement).update(data, setTriggerValue);
   wake();

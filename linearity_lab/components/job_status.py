@@ -1,4 +1,4 @@
-"""Progress of running jobs, drawn by the browser from ``/api/jobs``: a bar beside Stop, and a tray on every page.
+"""Progress of running jobs, drawn by the browser from ``/api/jobs``: a bar in place of Run, and a tray on every page.
 
 A page runs again only when there is something new to draw.
 """
@@ -83,9 +83,15 @@ def entry(now: Snapshot) -> dict[str, Any]:
 
 
 def bar(page: str, now: Snapshot) -> None:
-    """Progress of the job that a page follows; the enclosing fragment runs again when there is something new."""
-    data = {"kind": "bar", "jobs": [entry(now)], **_where()}
-    _mount(key=f"{page}.progress", data=data, on_news_change=lambda: None)
+    """Progress of the job that a page follows; the page does not run again for it."""
+    _mount(key=f"{page}.progress", data={"kind": "bar", "jobs": [entry(now)], **_where()})
+
+
+def watch(page: str, now: Snapshot) -> None:
+    """Run the enclosing fragment again when the job that a page follows has something new to draw; takes no room."""
+    with st.container(key=f"{page}.watched"):
+        data = {"kind": "watch", "jobs": [entry(now)], **_where()}
+        _mount(key=f"{page}.watch", data=data, on_news_change=lambda: None)
 
 
 def tray(pages: Mapping[str, tuple[str, str]]) -> None:

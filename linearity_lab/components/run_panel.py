@@ -13,7 +13,7 @@ from linearity_lab.components.chart import Figures, linked_charts, shown_charts
 from linearity_lab.components.explain import TRIED
 from linearity_lab.components.forms import SpecForm
 from linearity_lab.components.gallery import gallery_result, gallery_result_of
-from linearity_lab.components.job_status import bar, count_points
+from linearity_lab.components.job_status import bar, count_points, watch
 from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.jobs import Snapshot, shared_jobs
 from linearity_lab.jobs.faults import told
@@ -27,6 +27,8 @@ from ntk_core.settings.part import SpecPart
 
 # A run that should take longer than this asks first, and offers one that should take this long.
 ASK_S, SHORT_S = 120.0, 30.0
+# Run and Stop, and what stands beside them, have the same place and size, so that nothing moves.
+RUN_PIXELS, STATUS_PIXELS = 176, 330
 _BEFORE = "shown_before"
 
 
@@ -90,25 +92,37 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
     Args:
         elsewhere: settings of which the page itself says what is wrong: what is below must not move for it.
     """
-    snapshot = _snapshot_of(page)
-    runs_already = (
-        snapshot is not None and snapshot.active and snapshot.spec == form.spec and not session.is_detached(page)
-    )
+    now = _snapshot_of(page)
+    running = now if now is not None and now.active and not session.is_detached(page) else None
     seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
-    resumes = form.spec is not None and 0 < done < len(form.spec.point_keys()) and not runs_already
+    said = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
+    pressed = False
     with st.container(horizontal=True, vertical_alignment="center"):
-        pressed = st.button(
-            "Resume" if resumes else "Run",
-            key=f"{page}.run",
-            type="primary",
-            icon=":material/play_arrow:",
-            disabled=form.spec is None or runs_already,
-            shortcut="ctrl+enter",
-            help="Compute these settings; saved results appear immediately.",
-        )
-        said = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
-        waits = f"Fix the {' and the '.join(elsewhere)} below to run." if form.sentences and not said else ""
-        st.caption(_cost_words(form.spec, seconds, done) if form.spec else waits, width="content")
+        with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # holds one button
+            if is_followed := running is not None and running.spec == form.spec:
+                _stop_button(page)
+            else:
+                pressed = st.button(
+                    "Resume" if form.spec is not None and 0 < done < len(form.spec.point_keys()) else "Run",
+                    key=f"{page}.run",
+                    type="primary",
+                    icon=":material/play_arrow:",
+                    disabled=form.spec is None,
+                    shortcut="ctrl+enter",
+                    help="Compute these settings; saved results appear immediately.",
+                    width="stretch",
+                )
+        if running is not None and not is_followed:
+            _stop_button(page)
+        with st.container(key=f"{page}.status", width=STATUS_PIXELS):
+            if running is not None:
+                bar(page, running)
+            elif now is not None and now.status == "cancelled" and now.spec == form.spec:
+                st.caption(_stopped_words(now, seconds))
+            elif form.spec is not None:
+                st.caption(_cost_words(form.spec, seconds, done))
+            elif form.sentences and not said:
+                st.caption(f"Fix the {' and the '.join(elsewhere)} below to run.")
         beside()
     if form.spec is None:
         if said:
@@ -200,6 +214,8 @@ def figures_panel(
     def panel(now: Snapshot | None, live: bool) -> None:
         with st.container(key=f"{page}.run_panel"):
             _panel(page, title, form, draw, now, drawings, live=live)
+            if live and now is not None and not st.context.is_embedded:
+                watch(page, now)
 
     live_panel(page, panel)
 
@@ -216,9 +232,12 @@ def _panel(
 ) -> None:
     """Progress, then the figures; for a run without a point those that were there before."""
     said = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
-    above = st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute")
+    above = st.container(
+        key=f"{page}.above", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
+    )
     with said:
-        of_job = None if now is None else followed(page, now)
+        # Elsewhere progress is shown in place of Run.
+        of_job = None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
     before = _before(page)
     shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
     if shown is None:
@@ -232,15 +251,15 @@ def _panel(
     above_earlier = of_job is not None and (live or halted)
     if not above_earlier:
         wanted: SpecPart | None = now.spec if live and now is not None else form.spec
-        if changed := _changed(wanted, shown.spec):
-            with said.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
-                remedy = "" if live or st.context.is_embedded else " Press Run to update the figure."
-                st.info(f"Settings changed ({changed}).{remedy}")
         if shown.origin == "precomputed" and not live and not st.context.is_embedded:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
+        if changed := _changed(wanted, shown.spec):
+            with above.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
+                remedy = "" if live or st.context.is_embedded else " Press Run to update the figure."
+                st.caption(f"Settings changed ({changed}).{remedy}")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
         figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
-        said.caption(f"Pale curves show the previous settings ({changed} changed).")
+        above.caption(f"Pale curves show the previous settings ({changed} changed).")
     with shown_charts([shown.spec], figures), linked_charts(page):
         draw(shown)
     if not above_earlier or (halted and before is None):
@@ -296,8 +315,26 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
 
 
 def followed(page: str, now: Snapshot) -> Shown | None:
-    """Say how far a job is, and what went wrong; what it has come to."""
-    _progress(page, now)
+    """Say how far a job is, with Stop, and what went wrong; what it has come to."""
+    if now.active and not session.is_detached(page):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _stop_button(page)
+            bar(page, now)
+        watch(page, now)
+    elif now.status == "cancelled":
+        st.caption(_stopped_words(now))
+    return _outcome(page, now)
+
+
+def _outcome(page: str, now: Snapshot) -> Shown | None:
+    """Say what went wrong with a job; what it has come to."""
+    if session.is_detached(page) and now.active:
+        st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
+    elif now.status == "failed":
+        st.error(plain(f"{now.reason}."))
+    elif now.status == "stopped":
+        done = f"{len(now.points)} of {count_points(now.spec)} are done and saved"
+        st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
     for failure in now.failures:
         st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
     if not now.points and not now.growing:
@@ -317,22 +354,14 @@ def _titles(model: type[SpecPart]) -> dict[str, str]:
     return {setting.name: setting.full_title for setting in settings(model)}
 
 
-def _progress(page: str, now: Snapshot) -> None:
-    """How far a job is; why it ended before it was done, and what can be done."""
-    if session.is_detached(page) and now.active:
-        st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
-    elif now.active:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            bar(page, now)
-            st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,))
-    elif now.status == "failed":
-        st.error(plain(f"{now.reason}."))
-    elif now.status == "stopped":
-        done = f"{len(now.points)} of {count_points(now.spec)} are done and saved"
-        st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
-    elif now.status == "cancelled":
-        done = f"{len(now.points)} of {count_points(now.spec)} are done"
-        st.info(f"Stopped: {done}. Resume continues from there.", icon=":material/stop_circle:")
+def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
+    left = f", about {duration(seconds)} here" if seconds else ""
+    return f"Stopped: {len(now.points)} of {count_points(now.spec)} are done. Resume continues from there{left}."
+
+
+def _stop_button(page: str) -> None:
+    """Stop, as large as Run."""
+    st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,), width="stretch")
 
 
 def _stop(page: str) -> None:

@@ -15,6 +15,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
 SWEEP = "/kernel_change?widths=2,3,4,30000&training.max_steps=2000&training.loss_threshold=1e-9&outputs=linear"
 TIMEOUT_MS = 60_000
+PLACES = """() => {
+  const main = document.querySelector('[data-testid="stMain"]');
+  const buttons = [...main.querySelectorAll('button')];
+  const run = buttons.find(each => /Run|Resume|Stop/.test(each.innerText));
+  const settings = buttons.find(each => /All settings/.test(each.innerText));
+  return [run, settings, main.querySelector('.js-plotly-plot')].map(each => {
+    const { x, y, width, height } = each.getBoundingClientRect();
+    return [x, y + scrollY, width, height].map(Math.round);
+  });
+}"""
 WIDTHS_SHOWN = """(() => {
   const chart = document.querySelector('.js-plotly-plot');
   const seeds = chart ? chart.data.filter(trace => trace.mode === 'markers') : [];
@@ -52,6 +62,21 @@ def test_page_opened_first_by_its_own_url_has_the_menu_and_explains_a_value_out_
     sentence = "Widths m: 0 cannot be used"
     expect(page.get_by_test_id("stMain").get_by_text(sentence).first).to_be_visible(timeout=TIMEOUT_MS)
     expect(run_button(page)).to_be_disabled()
+
+
+def test_run_moves_nothing(open_page):
+    page = open_page(f"{SWEEP}&seed=1")
+    wait_until(page, "document.querySelector('.js-plotly-plot .main-svg')", timeout=TIMEOUT_MS)
+    page.wait_for_timeout(1000)
+    before = page.evaluate(PLACES)
+    press_run(page)
+    expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
+    assert page.evaluate(PLACES) == before
+    wait_until(page, f"{WIDTHS_SHOWN} >= 2", timeout=TIMEOUT_MS)
+    assert page.evaluate(PLACES) == before
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped: ")).to_be_visible(timeout=TIMEOUT_MS)
+    assert page.evaluate(PLACES) == before
 
 
 def test_points_arrive_one_by_one_stop_by_one_of_two_only_detaches_that_one_and_a_stopped_job_is_found_after_a_reload(

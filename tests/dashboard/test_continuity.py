@@ -66,12 +66,12 @@ def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
 def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
     app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS[:2], status="cancelled"))
     assert app.button(key=f"{PAGE}.run").label == "Resume"
-    assert "3 widths, 2 of them saved, about" in words(app)
+    assert "2 of 3 widths are done. Resume continues from there, about" in words(app)
     assert "Resume continues from there" in words(app)
     jobs.add(SPEC, points=POINTS[:2])
     checked(app.run())
     assert ghosts(app) == [0, 0]
-    assert app.button(key=f"{PAGE}.run").label == "Run"
+    assert app.button(key=f"{PAGE}.stop").label == "Stop"
 
 
 def test_a_run_that_ends_without_a_point_leaves_the_old_figure_and_says_whose_it_is(jobs):

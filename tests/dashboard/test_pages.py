@@ -216,8 +216,38 @@ def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
     checked(app.run())
     assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
     assert query(app)["job"] in jobs.snapshots
-    assert app.button(key=PREFIX + "run").disabled
     assert "Computing the first point…" in words(app)
+
+
+def place_of_run(app) -> tuple[str, str]:
+    """The container of Run or Stop, and the label of that button."""
+
+    def found(block):
+        for child in block.children.values():
+            if getattr(child, "key", None) in (PREFIX + "run", PREFIX + "stop"):
+                yield block.proto.id, child.label
+            yield from found(child) if hasattr(child, "children") else ()
+
+    (place,) = found(app.main)
+    return place
+
+
+def test_stop_and_progress_take_the_place_of_run(jobs):
+    app = opened(widths="30,100")
+    place, label = place_of_run(app)
+    assert label == "Run"
+    checked(app.button(key=PREFIX + "run").click().run())
+    assert place_of_run(app) == (place, "Stop")
+    assert len(bars(app)) == 1
+    checked(app.button(key=PREFIX + "stop").click().run())
+    assert place_of_run(app) == (place, "Run")
+
+
+def test_other_settings_can_be_run_while_a_job_runs(jobs):
+    app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
+    app.text_input(key=PREFIX + "widths").set_value("30,100,300")
+    app = checked(app.run())
+    assert {PREFIX + "run", PREFIX + "stop"} <= {button.key for button in app.button}
 
 
 def test_full_queue_is_told_in_a_sentence(jobs):
