@@ -48,6 +48,7 @@ CLEAN = (
     "docs/decisions",
     "docs/contributing",
     "docs/api",
+    "docs/math",
 )
 GENERATED = ("docs/truth.md", "docs/benchmarks.md")
 # Folders of tests whose names have at most 60 characters.
