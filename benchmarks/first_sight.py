@@ -1,5 +1,4 @@
-"""What a page asks of whoever opens it: controls, curves and contrast at first sight, where its figure begins, how long
-it is. In Chromium.
+"""First sight of each page in Chromium: controls, curves, contrast, place of the figure, layout shift, length.
 
 ``python -m benchmarks.first_sight`` writes the table of docs/pages.md.
 """
@@ -71,10 +70,17 @@ MEASURE = """guide => {
       .map(each => getComputedStyle(each)[each.tagName === 'text' ? 'fill' : 'color']),
     ground: getComputedStyle(document.querySelector('[data-testid="stApp"]')).backgroundColor,
     figure: figure ? top(figure) + main.scrollTop : null,
+    bottom: figure ? Math.round(figure.getBoundingClientRect().bottom) + main.scrollTop : null,
+    shift: Math.round(1000 * (window.layoutShift ?? 0)) / 1000,
     before_tabs: tabs ? top(tabs) + main.scrollTop : main.scrollHeight,
     height: main.scrollHeight,
   };
 }"""
+
+# Cumulative layout shift since the first paint, as https://web.dev/cls counts it for one visit without input.
+SHIFTS = """new PerformanceObserver(list => list.getEntries().filter(each => !each.hadRecentInput)
+  .forEach(each => window.layoutShift = (window.layoutShift ?? 0) + each.value))
+  .observe({ type: 'layout-shift', buffered: true })"""
 
 
 @contextmanager
@@ -151,6 +157,7 @@ def measured(browser: Browser, url: str) -> dict[str, dict[str, dict[str, Any]]]
             viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone, bypass_csp=True,
             color_scheme=theme,
         )  # fmt: skip
+        context.add_init_script(SHIFTS)
         page = context.new_page()
         for name, screens in found.items():
             page.goto(f"{url}/{name}")
@@ -167,7 +174,8 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
     """One row per page."""
     columns = (
         ("controls", "desktop", "controls"), ("curves", "desktop", "curves"), ("figure at", "desktop", "figure"),
-        ("height", "desktop", "height"), ("phone: figure at", "phone", "figure"),
+        ("its bottom", "desktop", "bottom"), ("layout shift", "desktop", "shift"), ("height", "desktop", "height"),
+        ("phone: figure at", "phone", "figure"), ("its bottom", "phone", "bottom"), ("layout shift", "phone", "shift"),
         ("before the tabs", "phone", "before_tabs"), ("height", "phone", "height"),
     )  # fmt: skip
     titles = [*(title for title, *_ in columns), "contrast of words", "of lines"]

@@ -2,6 +2,7 @@
 
 import math
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FONT_SIZE
 
+SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
 
 
@@ -19,13 +21,15 @@ class Chart:
 
     Attributes:
         figure: the figure.
-        takeaway: what it shows, in a sentence or two, for those who do not see it.
+        takeaway: what it shows, one sentence per line, as alternative text.
         rows: its numbers, one row per point; all rows have the same columns.
         caption: sentences below it.
         name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
             ``kernel_change.against_width``.
         heading: what stands above it, if anything.
         given: what its 95% intervals are given (``numbers.given_runs``); empty where it shows none.
+        finding: the result in one sentence, computed from what is drawn; empty where ``takeaway`` begins with it.
+        excluded: how many runs are excluded from means and fits, in words; empty for none.
     """
 
     figure: go.Figure
@@ -35,6 +39,22 @@ class Chart:
     name: str = ""
     heading: str = ""
     given: str = ""
+    finding: str = ""
+    excluded: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The finding, else the first sentences of the takeaway that state a result."""
+        if self.finding:
+            return self.finding
+        sentences = re.split(r"(?<=\.)\s+(?=[A-Zm‖])", self.takeaway)
+        told = sentences[1:] if len(sentences) > 1 and " against " in sentences[0] else sentences
+        first, *others = told
+        for each in others:
+            if len(first) + len(each) >= SENTENCE_LENGTH:
+                break
+            first = f"{first} {each}"
+        return first
 
 
 def occurring(points: Iterable[Any], *names: str) -> list[Any]:

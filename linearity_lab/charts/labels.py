@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
-from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
+from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, MAX_HEIGHT, Style
 
 MOST_CURVES = 4  # at first sight; more by a click in the legend
 LABEL_SIZE = FONT_SIZE - 1
@@ -100,7 +100,8 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
         entries = [trace.name for trace in figure.data if trace.showlegend]
         rows = 1 + math.ceil(len(entries) / (2 if max(map(_letters, entries)) <= MOST_IN_HALF else 1))
         note = {"text": f"{len(groups)} more: click to show", "side": "top", "font": {"size": LABEL_SIZE}}
-        figure.update_layout(height=figure.layout.height + LEGEND_ROW * rows, showlegend=True, legend={"title": note})
+        height = min(figure.layout.height + LEGEND_ROW * rows, max(MAX_HEIGHT, figure.layout.height))
+        figure.update_layout(height=height, showlegend=True, legend={"title": note})
 
 
 def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True) -> None:

@@ -9,7 +9,16 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, finish, swept_ticks, tall_ticks
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, power, rows_of
+from linearity_lab.charts.labels import (
+    ENDS_TOGETHER,
+    MOST_CURVES,
+    End,
+    add_end_labels,
+    hide,
+    power,
+    rows_of,
+    spread_out,
+)
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.numbers import beginning, given_runs, plain_symbols, seed_words
 from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
@@ -83,7 +92,17 @@ def sweep(
     words = takeaway(lines, axis, title)
     below = [*([words] if is_said else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
     given = given_runs(line.law for line in lines if line.fit)
-    return Chart(figure, words, table, below, name, heading, given)
+    return Chart(
+        figure,
+        words,
+        table,
+        below,
+        name,
+        heading,
+        given,
+        finding=_finding(seen, axis, symbol),
+        excluded=_excluded(lines),
+    )
 
 
 def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
@@ -103,6 +122,22 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
                 said = f"from {said} to {number(end.value)} at {width_label(last)}{law}"
         sentences.append(f"{plain_symbols(line.style.title)}: {said}.")
     return f"{what}. " + " ".join(sentences)
+
+
+def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
+    """Return how each line scales, with its interval, in one sentence; empty where no exponent is fitted."""
+    found = []
+    for line in lines:
+        if line.fit and line.law and line.means:
+            power = f"{axis.letter}^({exponent_words(line.law)})"
+            found.append(f"{plain_symbols(line.style.title)}: {plain_symbols(symbol)} ∝ {power}")
+    return f"{beginning('; '.join(found[each] for each in spread_out(len(found), 3)))}." if found else ""
+
+
+def _excluded(lines: Sequence[Line]) -> str:
+    total = sum(len(line.dots) for line in lines)
+    count = sum(bool(dot.why) for line in lines for dot in line.dots)
+    return f"{count} of {total} runs excluded" if count else ""
 
 
 def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:

@@ -104,9 +104,9 @@ def open_tab(page: str, title: str) -> None:
 
 
 def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
-    """The first figure large with its explanation beside it, the others in tabs below."""
+    """The first figure large below its sentence, then its words; the others in tabs below."""
     first, *others = shown
-    _show_panel(page, first, claim)
+    _show_first(page, first, claim)
     if others:
         titles = [each.title for each in others]
         wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
@@ -153,29 +153,40 @@ def _in_sight(yes: bool) -> Iterator[None]:
         _IN_SIGHT.reset(token)
 
 
-def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> None:
-    # look.css puts the words below the figure where there is no room beside it.
-    with st.container(key=f"figure-{'first' if claim else panel.title}"):
-        figure, margin = st.columns([7, 3], gap="medium")
-    with figure:
-        charts = drawn_charts(panel)
-        alone = charts[0] if len(charts) == 1 else None
-        if alone is not None:
-            _show_figure(page, alone, panel.on_select)
-        if panel.below is not None:
-            panel.below()
-    with margin:
-        if claim is not None:
-            claim()
-        if alone is not None:
-            what_to_see(f"{page}.{alone.name}")
-        with st.container(gap="xxsmall"):
-            if claim is not None:
-                things_to_try(page)
-            if alone is not None:
-                about(f"{page}.{alone.name}", alone, page if claim else "")
+def _show_first(page: str, panel: Panel, claim: Callable[[], None]) -> None:
+    said = st.container()
+    charts = drawn_charts(panel)
+    alone = charts[0] if len(charts) == 1 else None
     if alone is None:
         show_in_pairs(page, charts)
+    else:
+        said.markdown(f"**{typeset(alone.sentence)}**")
+        _show_figure(page, alone, panel.on_select)
+    if panel.below is not None:
+        panel.below()
+    words, links = st.columns(2, gap="medium")
+    with words:
+        if alone is not None:
+            what_to_see(f"{page}.{alone.name}")
+    with links, st.container(gap="xxsmall"):
+        claim()
+        things_to_try(page)
+        if alone is not None:
+            about(f"{page}.{alone.name}", alone, page)
+
+
+def _show_panel(page: str, panel: Panel) -> None:
+    charts = drawn_charts(panel)
+    alone = charts[0] if len(charts) == 1 else None
+    if alone is None:
+        show_in_pairs(page, charts)
+    else:
+        _show_figure(page, alone, panel.on_select)
+    if panel.below is not None:
+        panel.below()
+    if alone is not None:
+        what_to_see(f"{page}.{alone.name}")
+        about(f"{page}.{alone.name}", alone)
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
@@ -218,7 +229,8 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
         selection_mode="points",
     )
     if said := (*chart.caption, *interval_words(chart)):
-        st.caption("  \n".join(map(typeset, said)))  # a line each
+        with st.expander(f"Statistics · {chart.excluded}" if chart.excluded else "Statistics"):
+            st.caption("  \n".join(map(typeset, said)))  # a line each
 
 
 def _itself(chart: Chart) -> Chart:

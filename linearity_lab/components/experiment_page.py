@@ -27,11 +27,11 @@ def experiment_page(
     first: Callable[[SpecForm[Any]], None] | None = None,
     between: Callable[[SpecForm[Any]], None] | None = None,
 ) -> None:
-    """The settings that matter, all others in one panel, Run, and the figures of the job that is followed.
+    """Figures of the followed job on the left; its main settings, all others and Run beside them.
 
     Args:
-        draw: the figures of what is there of a result; the first one is shown large, beside the claim of the preset.
-        controls: settings that stand above the figure, four or five.
+        draw: the figures of a partial or whole result; the first one is shown large.
+        controls: settings beside the figure, four or five.
         presets: those of the experiment that this page shows, all by default; the first one at first.
         elsewhere: settings that have no widget among the groups; ``between``, if given, says what is wrong with them.
         first: draws what stands above the groups in the panel of all settings.
@@ -55,14 +55,19 @@ def experiment_page(
         figures_panel(page, title, form, lambda shown: show_alone(page, opened_panel(page, draw(shown))), {})
         return
     st.title(title, anchor=False)
-    settings_row(form, controls)
-    form.notes()
-    run_bar(page, form, beside, elsewhere if between is not None else ())
-    with shown_charts() as above:
-        if between is not None:
-            between(form)
-    session.show_address(page, {**form.query(), **session.job_query(page)})
-    figures_panel(page, title, form, lambda shown: show_panels(page, draw(shown), partial(_claim, form)), above.charts)
+    with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
+        figures, side = st.columns([7, 3], gap="medium")
+    with side, st.container(key="side"):
+        settings_row(form, controls)
+        form.notes()
+        run_bar(page, form, beside, elsewhere if between is not None else ())
+    with figures:
+        with shown_charts() as above:
+            if between is not None:
+                between(form)
+        session.show_address(page, {**form.query(), **session.job_query(page)})
+        show = partial(_claim, form)
+        figures_panel(page, title, form, lambda shown: show_panels(page, draw(shown), show), above.charts)
 
 
 def _claim(form: SpecForm[Any]) -> None:

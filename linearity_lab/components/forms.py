@@ -95,7 +95,6 @@ class SpecForm(Generic[AnySpec]):
             key=self._key("preset"),
             on_change=self._choose_preset,
             help="Fills in the settings of a published figure, sized for two cores.",
-            width=330,
         )
 
     def paper_size(self) -> None:

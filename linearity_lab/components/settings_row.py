@@ -1,4 +1,4 @@
-"""What stands above the figures: the few settings that matter, all others in one panel, those that were changed."""
+"""What stands beside the figures: the few settings that matter, all others in one panel, those that were changed."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from linearity_lab.words.sentences import plain
 from ntk_core.numbers import width_label
 from ntk_core.settings.fields import Setting, text_of
 
-CONTROL_PIXELS = {"choice": 150, "choices": 280, "integer": 140, "number": 140, "list": 220, "switch": 150}
+CONTROL_PIXELS = {"choice": 178, "integer": 178, "number": 178, "switch": 178}  # two in a row; others fill one
 OPENED = "all_settings"  # page.OPENED: whether the panel is open
 MAX_CHIPS = 5
 MAX_CHARACTERS = 24  # of a value on a chip
@@ -22,16 +22,21 @@ Control = str | Callable[[SpecForm[Any]], None]
 
 
 def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
-    """The preset and the settings that people change; on a phone the row scrolls sideways."""
+    """The preset and the settings that people change; small ones two in a row."""
     used = form.used("")
     known = {setting.name: setting for setting in used}
-    with st.container(horizontal=True, vertical_alignment="bottom", key="controls"):
+    controls = [each for each in controls if callable(each) or each in known]
+    small = [each for each in controls if not callable(each) and known[each].entry in CONTROL_PIXELS]
+    with st.container(key="controls", gap="small"):
         form.preset_chooser()
         for control in controls:
             if callable(control):
                 control(form)
-            elif control in known:
+            elif control not in small:
                 _control(form, known[control], used[known[control]])
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            for name in small:
+                _control(form, known[name], used[known[name]])
     named = [form.sentences[control] for control in controls if control in known and control in form.sentences]
     for sentence in named:
         st.error(plain(sentence))
@@ -104,7 +109,7 @@ def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: 
 
 
 def _control(form: SpecForm[AnySpec], setting: Setting, value: Any) -> None:
-    with st.container(width=CONTROL_PIXELS.get(setting.entry, CONTROL_PIXELS["choice"])):
+    with st.container(width=CONTROL_PIXELS.get(setting.entry, "stretch")):
         if setting.entry != "list":
             form.entry(setting, setting.place or setting.title)
         elif (values := in_numbers(value)) and all(isinstance(each, int | float) for each in values):

@@ -24,6 +24,7 @@ from tests.browser.faults import faults
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 MAX_CONTROLS, MAX_SCREENS = 6, 5
+MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 × 900
 KEYS = "[...document.querySelectorAll('button kbd')].filter(each => each.checkVisibility()).length"
 # Labels of horizontal axes that are not level, or that touch the one beside.
 TILTED = """() => [...document.querySelectorAll('.js-plotly-plot .xaxislayer-above')].filter(axis => {
@@ -127,6 +128,8 @@ def test_every_page_shuts_nobody_out_cuts_nothing_off_and_has_few_controls_and_i
         assert (page.evaluate(KEYS) == 0) == is_phone
     if has_figure or entry.name == "own_data":
         assert found["figure"] <= height
+    if has_figure and not is_phone:
+        assert found["bottom"] <= MAX_BOTTOM
 
 
 def written(name: str) -> tuple[str, ...]:
