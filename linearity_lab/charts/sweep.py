@@ -131,7 +131,11 @@ def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
         if line.fit and line.law and line.means:
             power = f"{axis.letter}^({exponent_words(line.law)})"
             found.append(f"{plain_symbols(line.style.title)}: {plain_symbols(symbol)} ∝ {power}")
-    return f"{beginning('; '.join(found[each] for each in spread_out(len(found), 3)))}." if found else ""
+    if not found:
+        return ""
+    shown = "; ".join(found[each] for each in spread_out(len(found), 3))
+    lacks = any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines)
+    return f"{beginning(shown)}." + (" No interval yet: too few seeds or values." if lacks else "")
 
 
 def _excluded(lines: Sequence[Line]) -> str:

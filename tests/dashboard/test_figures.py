@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from itertools import combinations
 
 import numpy as np
+import plotly.graph_objects as go
 import pytest
 
 from benchmarks.contrast import contrast
 from linearity_lab.charts.axes import log_ticks, swept_ticks
+from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import power
 from linearity_lab.charts.numbers import plain_symbols
 from linearity_lab.charts.style import network_style
@@ -347,3 +350,26 @@ def test_velocities_without_training_have_one_line_an_output():
     chart = figures.start_against_width(with_starts(bare))
     assert {row["measured"] for row in chart.rows} == {"velocity at w₀"}
     assert "from 0.037 at m = 30" in chart.takeaway
+
+
+def test_the_finding_states_each_exponent_with_its_interval():
+    chart = figures.change_against_width(make_points((30, 100, 300, 1000)))
+    exponent = re.search(r"linear output: .*?fitted exponent (−?[\d.]+ ± \d\.\d+)", chart.takeaway)
+    assert exponent is not None
+    assert f"Linear output: ΔK ∝ m^({exponent[1]})" in chart.finding
+    assert chart.sentence == chart.finding
+    assert figures.change_against_width(make_points()).finding.endswith("No interval yet: too few seeds or values.")
+
+
+def test_a_sentence_states_a_result_rather_than_the_axes():
+    words = "Kernel change against width m. Linear output: from 1 at m = 30 to 0.1 at 300. Swish output: no usable run."
+    chart = Chart(go.Figure(), words, [])
+    assert chart.sentence == "Linear output: from 1 at m = 30 to 0.1 at 300. Swish output: no usable run."
+
+
+def test_excluded_runs_are_counted():
+    points = make_points()
+    assert figures.change_against_width(points).excluded == ""
+    first = points[0].model_copy(update={"runs": (make_run("linear", 0, 2.0, "stuck"), *points[0].runs[1:])})
+    total = sum(len(point.runs) for point in points)
+    assert figures.change_against_width([first, *points[1:]]).excluded == f"1 of {total} runs excluded"
