@@ -106,7 +106,7 @@ def open_tab(page: str, title: str) -> None:
 def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
     """The first figure large below its sentence, then its words; the others in tabs below."""
     first, *others = shown
-    _show_first(page, first, claim)
+    _show_panel(page, first, claim)
     if others:
         titles = [each.title for each in others]
         wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
@@ -153,40 +153,28 @@ def _in_sight(yes: bool) -> Iterator[None]:
         _IN_SIGHT.reset(token)
 
 
-def _show_first(page: str, panel: Panel, claim: Callable[[], None]) -> None:
+def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> None:
     said = st.container()
     charts = drawn_charts(panel)
     alone = charts[0] if len(charts) == 1 else None
     if alone is None:
         show_in_pairs(page, charts)
     else:
-        said.markdown(f"**{typeset(alone.sentence)}**")
+        if claim is not None:
+            said.markdown(f"**{typeset(alone.sentence)}**")
         _show_figure(page, alone, panel.on_select)
     if panel.below is not None:
         panel.below()
-    words, links = st.columns(2, gap="medium")
-    with words:
-        if alone is not None:
+    words, links = st.columns(2, gap="medium") if claim is not None else (st.container(), st.container())
+    if alone is not None:
+        with words:
             what_to_see(f"{page}.{alone.name}")
     with links, st.container(gap="xxsmall"):
-        claim()
-        things_to_try(page)
+        if claim is not None:
+            claim()
+            things_to_try(page)
         if alone is not None:
-            about(f"{page}.{alone.name}", alone, page)
-
-
-def _show_panel(page: str, panel: Panel) -> None:
-    charts = drawn_charts(panel)
-    alone = charts[0] if len(charts) == 1 else None
-    if alone is None:
-        show_in_pairs(page, charts)
-    else:
-        _show_figure(page, alone, panel.on_select)
-    if panel.below is not None:
-        panel.below()
-    if alone is not None:
-        what_to_see(f"{page}.{alone.name}")
-        about(f"{page}.{alone.name}", alone)
+            about(f"{page}.{alone.name}", alone, page if claim else "")
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
