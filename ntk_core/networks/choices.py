@@ -24,6 +24,7 @@ class Function(Term):
         smooth: False where the function has a kink (ReLU), so that the Hessian of a network built from it exists
             almost everywhere only, see ``almost_everywhere``.
         negative_slope: s of a function that is z above 0 and s z below; None for any other.
+        live: whether *Live* computes it in the browser too (``components/live/functions.js``).
     """
 
     apply: Callable[[Any], Any]
@@ -31,11 +32,14 @@ class Function(Term):
     bound: float | None = None
     smooth: bool = True
     negative_slope: float | None = None
+    live: bool = False
 
 
 # The functions by name, for networks, specs, URLs and forms: a fixed list. Slopes and moments follow from `apply`.
 ACTIVATIONS = table(
-    Function("relu", "ReLU", "max(z, 0)", lambda z: _jax().numpy.maximum(z, 0), smooth=False, negative_slope=0.0),
+    Function(
+        "relu", "ReLU", "max(z, 0)", lambda z: _jax().numpy.maximum(z, 0), smooth=False, negative_slope=0.0, live=True
+    ),
     Function(
         "leaky_relu",
         "leaky ReLU",
@@ -45,16 +49,17 @@ ACTIVATIONS = table(
         smooth=False,
         negative_slope=0.01,
     ),
-    Function("tanh", "tanh", "tanh z", lambda z: _jax().numpy.tanh(z)),
-    Function("erf", "erf", "erf z", lambda z: _jax().scipy.special.erf(z)),
+    Function("tanh", "tanh", "tanh z", lambda z: _jax().numpy.tanh(z), live=True),
+    Function("erf", "erf", "erf z", lambda z: _jax().scipy.special.erf(z), live=True),
     Function("sigmoid", "sigmoid", "1 / (1 + e⁻ᶻ)", lambda z: _jax().nn.sigmoid(z)),
     Function("softplus", "softplus", "log(1 + eᶻ)", lambda z: _jax().nn.softplus(z)),
-    Function("swish", "swish", "z · sigmoid(z)", lambda z: _jax().nn.silu(z)),
+    Function("swish", "swish", "z · sigmoid(z)", lambda z: _jax().nn.silu(z), live=True),
     Function(
         "gelu",
         "GELU",
         "z · Φ(z), Φ the normal distribution function",
         lambda z: _jax().nn.gelu(z, approximate=False),
+        live=True,
     ),
     Function("quadratic", "quadratic", "z² / 2", lambda z: 0.5 * z * z),
     Function("identity", "identity", "z", lambda z: z, min_slope=1.0, negative_slope=1.0),

@@ -13,10 +13,11 @@ import pytest
 
 import ntk_core
 from linearity_lab.components.live import source
+from linearity_lab.components.live.settings import CHOICES
 from tests.browser.live_numbers import normals, params, threefry
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
-ACTIVATIONS = ("tanh", "erf", "relu", "gelu", "swish")
+ACTIVATIONS = CHOICES["activation"]
 LAYERS = {"one": (1, 0), "two": (2, 0), "one and bottleneck": (1, 3), "bottleneck between two": (2, 3)}
 POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
 GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]

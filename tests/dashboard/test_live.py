@@ -143,10 +143,16 @@ def test_every_choice_exists_in_the_core_and_has_words():
 
 
 def test_both_sides_know_the_same_choices_and_bounds():
+    for module in (source.module(), source.home_module()):
+        (written,) = re.findall(r"^const CHOICES = (.*);$", module, flags=re.MULTILINE)
+        listed = json.loads(written)
+        assert listed.pop("target") == [*CHOICES["target"], OWN]
+        assert listed == {name: list(options) for name, options in CHOICES.items() if name != "target"}
+    computed = re.findall(
+        r"^  (\w+)\(z, value, slope\)", (source.FOLDER / "functions.js").read_text(encoding="utf-8"), re.M
+    )
+    assert set(computed) == {*CHOICES["activation"], *CHOICES["output"]}
     text = (source.FOLDER / "settings.js").read_text(encoding="utf-8")
-    for name, options in CHOICES.items():
-        (listed,) = re.findall(rf"^  {name}: (\[.*\]),$", text, flags=re.MULTILINE)
-        assert json.loads(listed) == [*options, *([OWN] if name == "target" else [])]
     assert "least: 4, most: 4096" in text
     assert "least: 0.1, most: 4," in text
 

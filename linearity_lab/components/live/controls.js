@@ -1,5 +1,5 @@
 // Buttons, sliders and choosers, and the canvases of the pictures: plain elements of the page.
-import { CHOICES, RATES, TOUR, WIDTHS, positionOf, widthAt } from "./settings.js";
+import { RATES, TOUR, WIDTHS, positionOf, widthAt } from "./settings.js";
 import { filled } from "./verdict.js";
 
 export const PARTS = ["functions", "difference", "kernel", "neurons", "change", "losses"];

@@ -2,15 +2,7 @@
 
 export const WIDTHS = { least: 4, most: 4096, octave: 8 }; // positions of the slider for each doubling
 export const RATES = { least: 0.1, most: 4, step: 0.05, critical: 2 };
-export const CHOICES = {
-  activation: ["tanh", "erf", "relu", "gelu", "swish"],
-  output: ["linear", "tanh", "swish"],
-  layers: [1, 2],
-  bottleneck: [0, 1, 3, 10],
-  target: ["sine", "step", "bump", "two waves", "zigzag", "own"],
-  // Steps a frame; 0 begins with single steps and accelerates.
-  speed: [0, 1, 10, 100],
-};
+// CHOICES, the options of each setting, are those of settings.py: source.py writes them in front.
 export const REACH = 3; // the curves are drawn on [−3, 3]
 export const HEIGHT = 1.6;
 export const MOST_POINTS = 30;

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import ACTIVATIONS
 
 Points = tuple[tuple[float, float], ...]
 WIDTHS, RATES = (4, 4096), (0.1, 4.0)
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "activation": ("tanh", "erf", "relu", "gelu", "swish"),
+    "activation": tuple(name for name, function in ACTIVATIONS.items() if function.live),
     "output": ("linear", "tanh", "swish"),
     "layers": (1, 2),
     "bottleneck": (0, 1, 3, 10),

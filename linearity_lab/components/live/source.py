@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from linearity_lab.charts.style import model_style
+from linearity_lab.components.live.settings import CHOICES, OWN
 from linearity_lab.components.scripts import joined
 from linearity_lab.words.markdown import read
 from ntk_core.networks.choices import ACTIVATIONS
@@ -56,7 +57,8 @@ def home_module() -> str:
 
 def _with_worker(names: tuple[str, ...]) -> str:
     worker = joined(FOLDER, (*MODEL, "worker"))
-    return f"const WORKER_SOURCE = {json.dumps(worker)};\n{joined(FOLDER, names)}"
+    choices = json.dumps({**CHOICES, "target": (*CHOICES["target"], OWN)})
+    return f"const WORKER_SOURCE = {json.dumps(worker)};\nconst CHOICES = {choices};\n{joined(FOLDER, names)}"
 
 
 @cache
