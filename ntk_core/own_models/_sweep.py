@@ -26,7 +26,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
 from ntk_core.own_models._shown import sweep_html
 from ntk_core.traced import accepted_targets, checked_array

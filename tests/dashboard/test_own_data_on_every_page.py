@@ -119,8 +119,7 @@ def test_without_classes_the_linear_output_is_trained_with_the_square_loss():
     )
     *_, ended = run(spec.model_copy(update={"training": spec.training.model_copy(update={"max_steps": 3})}))
     (first,) = ended.result.points[0].runs
-    from ntk_core.networks.build import build_network
-    from ntk_core.networks.initial import initial_key
+    from ntk_core.networks.build import build_network, initial_key
 
     data = load_data(spec)
     net = build_network(spec.architecture, 8, 1, "linear")

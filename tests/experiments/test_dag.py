@@ -17,6 +17,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DAGNetwork, FullyConnected
+from ntk_core.networks.build import initial_key
 from ntk_core.networks.graphs import (
     Edge,
     Graph,
@@ -26,7 +27,6 @@ from ntk_core.networks.graphs import (
     fully_connected_graph,
     shared_graph,
 )
-from ntk_core.networks.initial import initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import (
     PRESETS,

@@ -8,7 +8,7 @@ from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import initial_key
 from ntk_core.runs import run
 from ntk_core.settings.grammar import with_settings
 

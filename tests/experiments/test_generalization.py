@@ -13,7 +13,7 @@ from ntk_core.experiments.generalization.result import GeneralizationPoint, Gene
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import initial_key
 from ntk_core.runs import estimate, parse_spec, run, run_summary, spec_digest
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 

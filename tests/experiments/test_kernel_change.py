@@ -16,8 +16,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.kernels import empirical_ntk, kernel_change
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import estimate, load_data, run, run_summary
 from ntk_core.runs._compiled import num_maps, release_compiled

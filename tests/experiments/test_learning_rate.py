@@ -14,9 +14,8 @@ from ntk_core.dynamics import linearize, quadratic_model
 from ntk_core.experiments.learning_rate.compute import GROWN_STEPS
 from ntk_core.experiments.learning_rate.result import LearningRateResult, rate_outcome
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
-from ntk_core.networks.build import build_network
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
-from ntk_core.networks.initial import initial_key
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import run, run_summary
 from ntk_core.runs.events import Ended, PointProgress

@@ -13,7 +13,7 @@ from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.experiments.lazy.summary import along_widths, lazy_summary
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import initial_key
 from ntk_core.runs import run
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 

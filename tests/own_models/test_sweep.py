@@ -10,7 +10,7 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import initial_key
 from ntk_core.own_models import OwnModelError, load_model, sweep_widths, their_errors
 
 RNG = np.random.default_rng(0)

@@ -17,8 +17,8 @@ from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
+from ntk_core.networks.build import initial_key
 from ntk_core.networks.graphs import OUTPUT, Graph
-from ntk_core.networks.initial import initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 TOLERANCE = 0.02  # of ‖H‖: far below its spread over inputs and seeds

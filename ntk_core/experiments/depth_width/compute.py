@@ -18,8 +18,7 @@ from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 

@@ -9,8 +9,7 @@ from ntk_core.dynamics import KernelPath, Loss, Optimizer, Path, Training, Train
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 

@@ -35,8 +35,7 @@ from ntk_core.experiments.early_time.result import Constants, EarlyPoint, EarlyR
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Growth, Progress
 
 AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice

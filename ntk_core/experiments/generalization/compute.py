@@ -37,8 +37,7 @@ from ntk_core.kernels import (
     target_share,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice

@@ -38,8 +38,7 @@ from ntk_core.hessians import (
 )
 from ntk_core.kernels import empirical_ntk, pre_output_ntk, through_output
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.sizes import min_width
 from ntk_core.runs import Progress, finite_sup
 

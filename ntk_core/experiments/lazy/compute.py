@@ -17,8 +17,7 @@ from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted, merge
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, in_turn
 
 INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice

@@ -25,8 +25,7 @@ from ntk_core.dynamics import (
 from ntk_core.experiments.learning_rate import costs
 from ntk_core.experiments.learning_rate.result import DEAD_SHARE, RatePath, RatePoint, RateRun, rate_outcome
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Growth, Progress
 
 Kernels = np.ndarray  # (runs, nC, nC)

@@ -7,8 +7,7 @@ from ntk_core.data import Dataset
 from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
-from ntk_core.networks.build import build_network
-from ntk_core.networks.initial import initial_key
+from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps, in_turn
 
 

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 
 import jax.numpy as jnp
@@ -15,7 +16,14 @@ from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense, Parts
 from ntk_core.networks.architectures._network import Call, Network
 from ntk_core.networks.architectures._sequences import Gain, Positions, attend, normalize, sines
-from ntk_core.networks.architectures._settings import MAX_OUTPUTS, TRAINED, check_choice, check_count, check_switch
+from ntk_core.networks.architectures._settings import (
+    MAX_OUTPUTS,
+    MAX_WIDTH,
+    TRAINED,
+    check_choice,
+    check_count,
+    check_switch,
+)
 from ntk_core.networks.graphs import OUTPUT, Block, Composition, Step, Trained, trains_hidden, trains_output
 
 
@@ -162,6 +170,58 @@ class Listed(Layered):
         """Smallest number of neurons (channels, for convolutions) of a hidden layer."""
         self.layer_input_shapes(input_shape)
         return min(self.widths)
+
+
+@dataclass(frozen=True)
+class Composed(Listed):
+    """Network given by a composition of layers.
+
+    The layers of a composition, then a dense output layer without bias, f = W α / √fan_in.
+
+    Layers with weights are called ``hidden1``, ``hidden2``, … in the order in which they are applied, so that dense
+    layers with activations between them take the parameters of :class:`FullyConnected`.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from ntk_core.networks.graphs import composition_examples
+    >>> net = Composed(composition_examples()["residual"], width=8, num_outputs=2)
+    >>> net.apply(net.init(jax.random.key(0), (3,)), jnp.ones((5, 3))).shape
+    (5, 2)
+
+    Attributes:
+        composition: what ``parse_composition`` makes of JSON.
+        width: m, in which widths such as ``"2m"`` are stated.
+        num_outputs, output, parameterization, trained, output_signs: as for other networks; ``"first"`` trains the
+            layers that see nothing but the input.
+
+    Raises:
+        InvalidInput: for a setting outside its range; by ``init`` where the layers do not fit the inputs.
+
+    Source: our choice, docs/own-data-and-models.md.
+    """
+
+    composition: Composition
+    width: int = 512
+    num_outputs: int = 1
+    output: str = "linear"
+    parameterization: str = "ntk"
+    trained: str = "all"
+    output_signs: bool = False
+
+    def __post_init__(self) -> None:
+        check_count("width", self.width, MAX_WIDTH)
+        super().__post_init__()
+
+    @property
+    def written_out(self) -> Composition:
+        return self.composition
+
+    @property
+    def hidden_scaling(self) -> Scaling:
+        return Scaling(self.parameterization, width=self.width)
+
+    def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
+        graphs.lay_out(self.steps, self.width, tuple(input_shape))  # says where it does not fit, by its place
+        return super().layer_input_shapes(input_shape)
 
 
 def average_pool(a: Array, size: int) -> Array:

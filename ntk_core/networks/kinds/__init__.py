@@ -1,23 +1,32 @@
-"""Every kind of network, one module each: its title, its settings, its layers and the class that computes it."""
+"""The architectures by name: title, settings, layers and the class that computes each."""
 
 from importlib import import_module
+from typing import Any
 
 from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
 from ntk_core.settings.vocabulary import table
 
-_MODULES = (
-    "fully_connected",
-    "bottleneck",
-    "resnet",
-    "densenet",
-    "convnet",
-    "mixed",
-    "attention",
-    "transformer",
-    "composed",
+_MODULES = ("numbered", "sequences")
+
+
+def _own_layers(settings: Any, hidden: Hidden) -> Composition:
+    """What the setting holds."""
+    found: Composition = settings.composition
+    return found
+
+
+ARCHITECTURES: dict[str, Kind] = table(
+    *(kind for name in _MODULES for kind in import_module(f"{__name__}.{name}").KINDS),
+    Kind(
+        "composed",
+        "your own layers",
+        "registered layers in the order in which you write them",
+        write_out=_own_layers,
+        settings=("composition",),
+    ),
 )
-ARCHITECTURES: dict[str, Kind] = table(*(import_module(f"{__name__}.{name}").KIND for name in _MODULES))
 
 
 def network_title(kind: str, output: str = "linear") -> str:

@@ -1,0 +1,154 @@
+"""Architectures of numbered hidden layers: what each makes of its settings, and which settings it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks import graphs
+from ntk_core.networks.graphs import Block, Composition, ConcatBlock, FlattenInputBlock, ResidualBlock
+from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind, dense
+
+if TYPE_CHECKING:
+    from ntk_core.networks.spec import ArchitectureSpec
+
+CONVOLUTIONAL = (*LAYERED, "relative_widths", "kernel_size", "padding", "readout", "pool_size")
+
+
+def _fully_connected(settings: Any, hidden: Hidden) -> Composition:
+    """One layer upon the other."""
+    layers = [block for width, bias in hidden for block in dense(width, bias, settings.activation)]
+    return Composition((FlattenInputBlock(), *layers))
+
+
+def _bottleneck(settings: Any, hidden: Hidden) -> Composition:
+    """The layers of a fully connected network, one of them of another width and perhaps another activation."""
+    own, at = settings.bottleneck_activation, settings.bottleneck_layer - 1
+    activation = settings.activation if own in (None, "same") else own
+    blocks = list(_fully_connected(settings, hidden).layers)
+    blocks[1 + 2 * at : 3 + 2 * at] = dense(settings.bottleneck_width, hidden[at][1], activation)
+    return Composition(tuple(blocks))
+
+
+def _check_bottleneck(architecture: ArchitectureSpec) -> None:
+    """A narrow layer between others, and among those that there are."""
+    if architecture.depth < 2:
+        raise InvalidInput("depth", architecture.depth, "2 to 16 with a bottleneck")
+    if architecture.bottleneck_layer > architecture.depth:
+        allowed = f"1 to {architecture.depth}, the number of hidden layers"
+        raise InvalidInput("bottleneck_layer", architecture.bottleneck_layer, allowed)
+
+
+def _resnet(settings: Any, hidden: Hidden) -> Composition:
+    """The first layer, then ``skip_every`` layers at a time with a way around; a rest of fewer layers has none."""
+    first, *others = [dense(width, bias, settings.activation) for width, bias in hidden]
+    blocks: list[Block] = [FlattenInputBlock(), *first]
+    for low in range(0, len(others), settings.skip_every):
+        inner = tuple(block for pair in others[low : low + settings.skip_every] for block in pair)
+        is_whole = low + settings.skip_every <= len(others)
+        blocks += [ResidualBlock.model_construct(layers=inner)] if is_whole else inner
+    return Composition(tuple(blocks))
+
+
+def _densenet(settings: Any, hidden: Hidden) -> Composition:
+    """Each layer beside all that it sees; edges are dropped everywhere, before the outputs, too."""
+    pairs = [dense(width, bias, settings.activation) for width, bias in hidden]
+    blocks = [ConcatBlock.model_construct(layers=pair) for pair in pairs]
+    return Composition((FlattenInputBlock(), *blocks), settings.drop_probability)
+
+
+def _check_densenet(architecture: ArchitectureSpec) -> None:
+    """Output weights ±1 have no mask."""
+    if architecture.output_weights == "signs" and architecture.drop_probability:
+        raise InvalidInput("output_weights", architecture.output_weights, "normal where edges are dropped")
+
+
+def _convnet(settings: Any, hidden: Hidden) -> Composition:
+    """Convolutions alone."""
+    return _convolutions_first(settings, hidden, len(hidden))
+
+
+def _mixed(settings: Any, hidden: Hidden) -> Composition:
+    """One convolution, or as many as the network itself says, then dense layers."""
+    return _convolutions_first(settings, hidden, getattr(settings, "num_conv", 1))
+
+
+def _check_mixed(architecture: ArchitectureSpec) -> None:
+    """At least one dense layer."""
+    if architecture.depth < 2:
+        raise InvalidInput("depth", architecture.depth, "2 to 16, a convolution and at least one dense layer")
+
+
+def _convolutions_first(settings: Any, hidden: Hidden, count: int) -> Composition:
+    """``count`` of the hidden layers as convolutions, each with its pooling, a readout, the others as dense layers."""
+    found: list[Block] = []
+    shape = {"kernel_size": settings.kernel_size, "padding": settings.padding}
+    for width, bias in hidden[:count]:
+        found.append(graphs.ConvolutionBlock.model_construct(width=width, bias=bias, **shape))
+        found.append(graphs.ActivationBlock.model_construct(function=settings.activation))
+        if settings.pool_size > 1:
+            found.append(graphs.AveragePoolBlock.model_construct(size=settings.pool_size))
+    found.append(graphs.GlobalAverageBlock() if settings.readout == "global-average" else graphs.FlattenBlock())
+    for width, bias in hidden[count:]:
+        found += dense(width, bias, settings.activation)
+    return Composition(tuple(found))
+
+
+KINDS = (
+    Kind(
+        "fully-connected",
+        "fully connected",
+        "α⁽ˡ⁾ = σ(W α⁽ˡ⁻¹⁾ / √m + b)",
+        write_out=_fully_connected,
+        settings=(*LAYERED, "relative_widths"),
+        network=f"{NETWORKS}:FullyConnected",
+        has_infinite_width=True,
+    ),
+    Kind(
+        "bottleneck",
+        "bottleneck",
+        "fully connected, one hidden layer narrow",
+        write_out=_bottleneck,
+        settings=(*LAYERED, "bottleneck_width", "bottleneck_layer", "bottleneck_activation"),
+        check=_check_bottleneck,
+        network=f"{NETWORKS}:Bottleneck",
+    ),
+    Kind(
+        "resnet",
+        "ResNet",
+        "α⁽ˡ⁾ = σ(z⁽ˡ⁾) + α⁽ˡ⁻¹⁾",
+        write_out=_resnet,
+        settings=(*LAYERED, "skip_every"),
+        network=f"{NETWORKS}:ResNet",
+        has_infinite_width=True,
+    ),
+    Kind(
+        "densenet",
+        "DenseNet",
+        "every layer sees all layers below it; edges may be dropped",
+        write_out=_densenet,
+        settings=(*LAYERED, "relative_widths", "drop_probability"),
+        check=_check_densenet,
+        network=f"{NETWORKS}:DenseNet",
+        by_in_degree=True,
+    ),
+    Kind(
+        "convnet",
+        "CNN",
+        "convolutions, then a readout; the width is the number of channels",
+        write_out=_convnet,
+        settings=CONVOLUTIONAL,
+        network=f"{NETWORKS}:ConvNet",
+        has_infinite_width=True,
+    ),
+    Kind(
+        "mixed",
+        "mixed",
+        "one convolution, then dense layers; the width counts channels and neurons",
+        write_out=_mixed,
+        settings=CONVOLUTIONAL,
+        check=_check_mixed,
+        network=f"{NETWORKS}:MixedNet",
+        has_infinite_width=True,
+    ),
+)
