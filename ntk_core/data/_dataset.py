@@ -12,6 +12,15 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 
+# One independent stream for each purpose: a change of one size leaves all other draws as they were.
+MEANS, TRAIN, TEST = range(3)
+
+
+def stream(seed: int, *purpose: int) -> np.random.Generator:
+    """The PCG64 generator for one purpose under one seed, the same on every machine."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=purpose)))
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Training and test data, validated, read-only and free of JAX.

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ntk_core.data._dataset import Dataset, FloatArray
 from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
-from ntk_core.data._originals import LabeledImages, read_originals
-from ntk_core.data._readers import read_npz
+from ntk_core.data._originals import LabeledImages, read_npz, read_originals
 from ntk_core.data._transforms import balanced_subset, patches
 from ntk_core.errors import InvalidInput
 

@@ -6,9 +6,8 @@ from ntk_core.data._dataset import Dataset
 from ntk_core.data._images import ImageSet, ShippedFile
 from ntk_core.data._info import DatasetInfo, DatasetShapes
 from ntk_core.data._kept import Kept
-from ntk_core.data._laws import Curve, Mixture, Points
+from ntk_core.data._laws import Curve, Mixture, MultiIndex, Parity, Points, SingleIndex, Staircase, Teacher
 from ntk_core.data._sequences import RandomSequences, SymbolTask, copy, induction, majority, modular_addition
-from ntk_core.data._targets import MultiIndex, Parity, SingleIndex, Staircase, Teacher
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.vocabulary import table
 
@@ -234,8 +233,6 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
 
 def load_dataset(name: str, **options: Any) -> Dataset:
     """Load a data set by name.
-
-    Load a data set by name.
 
     Name, options → (x, y): "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition",
     "induction", "random-sequences", "parity", "staircase", "single-index", "multi-index", "teacher", "mnist",

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ntk_core.data._dataset import Dataset, FloatArray, IntArray
+from ntk_core.data._dataset import MEANS, TEST, TRAIN, Dataset, FloatArray, IntArray, stream
 from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of
 from ntk_core.data._laws import check_room
-from ntk_core.data._synthetic import stream
 from ntk_core.errors import InvalidInput
 
 Drawn = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
-_EMBEDDING, _TRAIN, _TEST = range(3)
 _OURS = "Our choice of law. No licence applies."
 
 
@@ -56,13 +54,13 @@ class SymbolTask(DatasetInfo):
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
         count, seed = self._count(options), options["seed"]
-        embedding = stream(seed, _EMBEDDING).standard_normal((count, options["input_dim"]), dtype=np.float32)
+        embedding = stream(seed, MEANS).standard_normal((count, options["input_dim"]), dtype=np.float32)
 
         def split(num: int, which: int) -> tuple[FloatArray, IntArray]:
             symbols, labels = self.rule(lambda part: stream(seed, which, part), num, options["num_tokens"], count)
             return embedding[symbols], labels
 
-        samples: Samples = (*split(options["num_samples"], _TRAIN), *split(options["num_test"], _TEST))
+        samples: Samples = (*split(options["num_samples"], TRAIN), *split(options["num_test"], TEST))
         said = f"Synthetic sequences. {self.formula} Test sequences are drawn in the same way and may repeat others."
         return labeled(self.name, options, self.shapes(options).class_names, samples, f"{said} {_OURS}")
 
@@ -92,7 +90,7 @@ class RandomSequences(DatasetInfo):
             x = stream(seed, which, 0).standard_normal((num, *shape), dtype=np.float32)
             return x, (2 * _uniform(stream(seed, which, 1), (num, 1), 2) - 1).astype(np.float32)
 
-        (x, y), (x_test, y_test) = split(options["num_samples"], _TRAIN), split(options["num_test"], _TEST)
+        (x, y), (x_test, y_test) = split(options["num_samples"], TRAIN), split(options["num_test"], TEST)
         return Dataset(self.name, x, y, none, x_test, y_test, none, (), f"Synthetic sequences. {self.formula} {_OURS}")
 
 

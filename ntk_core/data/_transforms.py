@@ -3,8 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data._dataset import FloatArray, IntArray
-from ntk_core.data._synthetic import stream
+from ntk_core.data._dataset import FloatArray, IntArray, stream
 
 
 def patches(images: NDArray, size: int) -> NDArray:

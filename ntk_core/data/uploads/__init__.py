@@ -1,7 +1,18 @@
 """Uploaded data: bytes of a file → its content → chosen inputs and targets → arrays kept by digest. Free of JAX."""
 
-from ntk_core.data.uploads._candidate import Arrays, Candidate, Column, ImageEntry, ImageFolders, Table
-from ntk_core.data.uploads._choices import TASKS, Choices, Task, suggested_choices
+from ntk_core.data.uploads._archive import DEFAULT_LIMITS, Limits
+from ntk_core.data.uploads._candidate import (
+    TASKS,
+    Arrays,
+    Candidate,
+    Choices,
+    Column,
+    ImageEntry,
+    ImageFolders,
+    Table,
+    Task,
+    suggested_choices,
+)
 from ntk_core.data.uploads._clean import clean_upload
 from ntk_core.data.uploads._cleaned import Cleaned
 from ntk_core.data.uploads._csv import BadLine
@@ -10,6 +21,7 @@ from ntk_core.data.uploads._keeping import (
     EXAMPLE,
     HOW_TO_BRING,
     MAX_KEPT_BYTES,
+    Keeper,
     MissingUpload,
     UploadShapes,
     forget_upload,
@@ -18,6 +30,4 @@ from ntk_core.data.uploads._keeping import (
     upload_digest,
     upload_shapes,
 )
-from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits
 from ntk_core.data.uploads._parse import parse_upload
-from ntk_core.data.uploads._references import Keeper

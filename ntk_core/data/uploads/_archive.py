@@ -1,23 +1,69 @@
-"""Zip archives from outside, read in memory within limits; nothing is ever written to a path that an archive names."""
+"""The limits of an upload, and zip archives from outside, read in memory; nothing is written to a path they name."""
 
 import io
 import stat
 import struct
 import zipfile
 from collections import Counter
+from dataclasses import dataclass
 
-from ntk_core.data import _readers
-from ntk_core.data.uploads._limits import MIB, Limits, check_at_most
+from ntk_core.data import _originals
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
 
+MIB = 2**20
 # What Pillow was seen or is documented to raise besides on damaged bytes, or anything where warnings are errors.
-READ_ERRORS = (*_readers.READ_ERRORS, AttributeError, AssertionError, Warning)
+READ_ERRORS = (*_originals.READ_ERRORS, AttributeError, AssertionError, Warning)
 RATIO_MATTERS_FROM = 16 * MIB
 _END, _END64 = b"PK\x05\x06", b"PK\x06\x07"
 _END_BYTES, _ENTRY_BYTES = 22, 300  # of the end record; of one entry of the directory with a long name
 _NESTED = (".zip", ".gz", ".bz2", ".xz", ".7z", ".rar", ".tar", ".tgz", ".zst", ".npz")
 _UNINTERESTING = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one upload; memory stays within a small multiple of ``max_bytes + max_unpacked_bytes``.
+
+    Attributes:
+        max_bytes: of the file.
+        max_unpacked_bytes: of all entries of an archive together, as they say and as they come.
+        max_ratio: unpacked to packed bytes, of archives that unpack to more than 16 MiB.
+        max_entries: files in an archive.
+        max_rows, max_columns: of a table, or samples and features of an array.
+        max_values: entries of all inputs together, n · d.
+        max_pixels: of one image as it comes.
+        max_all_pixels: of all images of an archive together, as they come.
+        max_side: of the images that networks see.
+        max_classes: C.
+        min_per_class: samples.
+    """
+
+    max_bytes: int = 20 * MIB
+    max_unpacked_bytes: int = 64 * MIB
+    max_ratio: int = 200
+    max_entries: int = 20_000
+    max_rows: int = 50_000
+    max_columns: int = 5_000
+    max_values: int = 2**23
+    max_pixels: int = 4_000_000
+    max_all_pixels: int = 100_000_000
+    max_side: int = 64
+    max_classes: int = 20
+    min_per_class: int = 2
+
+
+DEFAULT_LIMITS = Limits()
+
+
+def check_at_most(field: str, count: int, most: int, noun: str) -> None:
+    """Refuse more than ``most`` of what ``noun`` names.
+
+    Raises:
+        InvalidInput: with both counts.
+    """
+    if count > most:
+        raise InvalidInput(field, f"{count:,} {noun}", f"at most {most:,} {noun}")
 
 
 class Archive:

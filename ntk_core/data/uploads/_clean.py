@@ -5,12 +5,19 @@ from functools import singledispatch
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data.uploads._archive import Archive
-from ntk_core.data.uploads._candidate import MAX_DISTINCT_TEXTS, Arrays, Candidate, Column, ImageFolders, Table
-from ntk_core.data.uploads._choices import TASKS, Choices
+from ntk_core.data.uploads._archive import DEFAULT_LIMITS, Archive, Limits, check_at_most
+from ntk_core.data.uploads._candidate import (
+    MAX_DISTINCT_TEXTS,
+    TASKS,
+    Arrays,
+    Candidate,
+    Choices,
+    Column,
+    ImageFolders,
+    Table,
+)
 from ntk_core.data.uploads._cleaned import Cleaned, cleaned_classes, cleaned_targets, named
 from ntk_core.data.uploads._image_folders import read_pixels
-from ntk_core.data.uploads._limits import DEFAULT_LIMITS, Limits, check_at_most
 from ntk_core.errors import InvalidInput
 
 MAX_CHANNELS = 4

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data.uploads._limits import Limits, check_at_most
+from ntk_core.data.uploads._archive import Limits, check_at_most
 from ntk_core.errors import InvalidInput
 
 NUM_NAMED = 3

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ntk_core.data.uploads._archive import Limits, check_at_most
 from ntk_core.data.uploads._candidate import MAX_DISTINCT_TEXTS, Column, ColumnKind, Table
-from ntk_core.data.uploads._limits import Limits, check_at_most
 from ntk_core.errors import InvalidInput
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}

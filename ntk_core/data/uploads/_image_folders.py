@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data.uploads._archive import READ_ERRORS, Archive
+from ntk_core.data.uploads._archive import READ_ERRORS, Archive, Limits, check_at_most
 from ntk_core.data.uploads._candidate import ImageEntry, ImageFolders
-from ntk_core.data.uploads._limits import Limits, check_at_most
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ntk_core.data import _originals, load_dataset
-from ntk_core.data._readers import idx_sha256, read_cifar_batch, read_idx, read_npz
+from ntk_core.data._originals import idx_sha256, read_cifar_batch, read_idx, read_npz
 from ntk_core.errors import InvalidInput
 
 TRAIN, TEST = 40, 20

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ntk_core.data import data_fingerprint, load_dataset
-from ntk_core.data._synthetic import CENTER_NORM, stream
+from ntk_core.data import data_fingerprint, load_dataset, stream
+from ntk_core.data._laws import CENTER_NORM
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.settings.fields import differences, spec_from_texts

@@ -157,7 +157,7 @@ def test_the_verdict_names_the_scores_of_a_head():
             found = graph_verdict(ArchitectureSpec(**settings).written_out, 64, (6, 8))
             assert found.outcome == outcome, settings
             bottleneck = outcome == "not wide" and settings.get("width_is") != "mlp_width"
-            assert ("36 scores of one head" in found.reasons[0]) == bottleneck
+            assert ("36 scores of one head" in found.reasons[0].words) == bottleneck
 
 
 def test_scores_are_counted_as_work_and_memory():
