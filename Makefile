@@ -148,8 +148,10 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(APP): requirements.txt requirements-core.txt $(VENV)/.created
+# The project itself, too: scripts and notebooks find it from any folder.
+$(APP): pyproject.toml hatch_build.py requirements.txt requirements-cli.txt requirements-core.txt $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
 
 $(DEV): requirements-dev.txt requirements-cluster.txt requirements-postgres.txt $(APP)

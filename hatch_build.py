@@ -3,24 +3,41 @@
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
+CLI = "requirements-cli.txt"
 EXTRAS = {
-    "app": "requirements.txt",
-    "cluster": "requirements-cluster.txt",
-    "postgres": "requirements-postgres.txt",
-    "torch": "requirements-torch.txt",
+    "cli": (CLI,),
+    "app": ("requirements.txt", CLI),
+    "cluster": ("requirements-cluster.txt",),
+    "postgres": ("requirements-postgres.txt", CLI),
+    "torch": ("requirements-torch.txt",),
 }
 
 
+TOP = ("app.py", "pages", "gallery", "docs/truth.md", ".streamlit/config.toml")
+
+
+class TopOfTheCheckout(BuildHookInterface):
+    """Files at the top of a checkout have a folder of their own in the wheel: ntk_core.environment.TOP."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Include them, except in an editable installation, which reads the checkout."""
+        if version != "editable":
+            build_data["force_include"] |= {str(Path(self.root) / name): f"linearity_lab/{name}" for name in TOP}
+
+
 class RequirementFiles(MetadataHookInterface):
-    """The library needs its core; the dashboard, a cluster and a database are extras."""
+    """The library needs its core; the command line, the dashboard, a cluster and a database are extras."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """State both."""
         root = Path(self.root)
         metadata["dependencies"] = _stated(root / "requirements-core.txt")
-        metadata["optional-dependencies"] = {extra: _stated(root / name) for extra, name in EXTRAS.items()}
+        metadata["optional-dependencies"] = {
+            extra: sorted(line for name in names for line in _stated(root / name)) for extra, names in EXTRAS.items()
+        }
 
 
 def _stated(path: Path) -> list[str]:

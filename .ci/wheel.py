@@ -26,6 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 UV = str(Path(sys.executable).with_name("uv"))
 PATIENCE_S = 120.0
 OF_THE_APP = {"streamlit", "plotly", "segno"}
+OF_THE_CLI = {"cyclopts", "filelock", "pandas", "pillow", "psutil", "sqlalchemy"}
+# What a bare library does not import, by the names of modules.
+OPTIONAL = {"", "dask", "distributed", "cyclopts", "filelock", "pandas", "psutil", "sqlalchemy"}
 # What only a cluster or a database needs is imported where one is asked for.
 IMPORT_ALL = """
 import importlib, pkgutil, ntk_core
@@ -37,6 +40,11 @@ for name in names:
     except ModuleNotFoundError as error:
         missing.add(error.name)
 print(len(names), ",".join(sorted(missing)))
+"""
+VERSIONS = """
+import ntk_core, linearity_lab
+assert linearity_lab.__version__ == ntk_core.__version__ and "ntk_core.compute" in linearity_lab.__doc__
+print(ntk_core.__version__)
 """
 ESTIMATE = """
 import ntk_core
@@ -62,6 +70,11 @@ while jobs.snapshot(job).active:
     time.sleep(0.2)
 print(jobs.snapshot(job).status)
 jobs.shutdown()
+"""
+COMPUTE = """
+import ntk_core
+result = ntk_core.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 20})
+print(tuple(point.width for point in result.points), result.status)
 """
 # Names of modules that somebody's folder may hold.
 IN_THE_WAY = ("numpy.py", "dashboard.py", "app.py")
@@ -151,15 +164,30 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
     lab = str(python.with_name("linearity-lab"))
     listed = json.loads(done([UV, "pip", "list", "--python", str(python), "--format=json"], ROOT, dict(os.environ)))
     names = {package["name"].lower() for package in listed}
-    claim(f"the library brings {len(names) - 1} packages, none of them the dashboard's", not OF_THE_APP & names, names)
-    version = done([str(python), "-c", "import ntk_core; print(ntk_core.__version__)"], empty, environment).strip()
-    claim(f"import ntk_core works, version {version}", wheel.name.startswith(f"linearity_lab-{version}-"), wheel.name)
-    count, _, missing = done([str(python), "-W", "ignore", "-c", IMPORT_ALL], empty, environment).strip().partition(" ")
+    claim(f"the library brings {len(names) - 1} packages, none of them optional",
+          not (OF_THE_APP | OF_THE_CLI) & names, names)  # fmt: skip
+    version = done([str(python), "-c", VERSIONS], empty, environment).strip()
     claim(
-        f"all {count} modules load, but for a cluster", set(missing.split(",")) <= {"", "dask", "distributed"}, missing
+        f"import ntk_core and import linearity_lab work, version {version}",
+        wheel.name.startswith(f"linearity_lab-{version}-"),
+        wheel.name,
     )
+    count, _, missing = done([str(python), "-W", "ignore", "-c", IMPORT_ALL], empty, environment).strip().partition(" ")
+    found = set(missing.split(","))
+    claim(f"all {count} modules load, but for the command line, a store and a cluster", found <= OPTIONAL, missing)
+    said = done([str(python), "-c", COMPUTE], empty, environment)
+    claim("compute runs a preset", said.split() == ["(4,", "8)", "completed"], said)
+    said = done([lab, "run", "liu-fig1-left"], empty, environment, code=1)
+    claim("linearity-lab says what the command line lacks", re.search(r"pip install '\S+\.whl\[cli\]'\n$", said), said)
+    said = done([lab, "app"], empty, environment, code=1)
+    claim("and the dashboard", re.search(r"pip install '\S+\.whl\[app\]'\n$", said), said)
     said = done([str(python), "-c", ESTIMATE], empty, environment)
     claim("a run is estimated in Python", said.split() == ["True", "64"], said)
+
+
+def try_the_command_line(python: Path, empty: Path, environment: dict[str, str]) -> None:
+    """What works with the extra ``cli``."""
+    lab = str(python.with_name("linearity-lab"))
     claim("linearity-lab presets lists the figures", "liu-fig1-left: " in done([lab, "presets"], empty, environment))
     run = [
         lab,
@@ -221,6 +249,10 @@ def main() -> int:
         wheel = built(folder)
         with zipfile.ZipFile(wheel) as archive:
             inside = {name for name in archive.namelist() if ".dist-info/" not in name}
+        tops = {name.partition("/")[0] for name in inside}
+        claim(
+            "the wheel installs ntk_core and linearity_lab, nothing else", tops == {"ntk_core", "linearity_lab"}, tops
+        )
         size = f"{wheel.stat().st_size / 1e6:.1f} MB"
         claim(f"{wheel.name} ({size}) holds every file of code, words, styles, data and gallery", inside == belonging(),
               sorted(inside ^ belonging())[:20])  # fmt: skip
@@ -228,6 +260,8 @@ def main() -> int:
         done([UV, "venv", "--quiet", "--python", sys.executable, str(python.parents[1])], ROOT, dict(os.environ))
         done([*install, str(wheel)], empty, dict(os.environ))
         try_the_library(wheel, python, empty / "library", environment)
+        done([*install, f"{wheel}[cli]"], empty, dict(os.environ))
+        try_the_command_line(python, empty / "library", environment)
         done([*install, f"{wheel}[app]"], empty, dict(os.environ))
         try_the_dashboard(python, empty / "dashboard", environment)
         uvx = [UV, "tool", "run", "--python", sys.executable, "--from", f"{wheel}[app]", "linearity-lab"]

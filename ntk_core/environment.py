@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import importlib.util
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import platformdirs
 
 from ntk_core._version import __version__
 
@@ -33,10 +33,22 @@ def command_name() -> str:
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds an extra (``app``, ``cluster``, ``postgres``, ``torch``) to the checkout or wheel."""
+    """The command that adds ``cli``, ``app``, ``cluster``, ``postgres`` or ``torch`` to the checkout or wheel."""
     if IS_CHECKOUT:
         return f"pip install -r requirements{'' if extra == 'app' else '-' + extra}.txt"
     return f"pip install 'linearity_lab-{__version__}-py3-none-any.whl[{extra}]'"
+
+
+def check_installed(extra: str, purpose: str, *modules: str) -> None:
+    """Refuse to go on without the packages of an extra.
+
+    Raises:
+        ModuleNotFoundError: in one sentence with the command that installs them.
+    """
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        words = f"{purpose} needs more packages (missing: {', '.join(missing)}): {how_to_install(extra)}"
+        raise ModuleNotFoundError(words, name=missing[0])
 
 
 def settings() -> Settings:
@@ -56,6 +68,8 @@ def data_directory() -> Path:
     Raises:
         RuntimeError: when the user has no home directory.
     """
+    import platformdirs
+
     directory = platformdirs.user_data_path(_NAME, appauthor=False)
     if not directory.is_absolute():
         raise RuntimeError(f"{directory} is not an absolute path; set HOME or XDG_DATA_HOME to one")
@@ -82,6 +96,32 @@ def stated_memory() -> float | None:
     """
     gibibytes = settings().memory_gib
     return None if gibibytes is None else gibibytes * 2**30
+
+
+def available_memory() -> float:
+    """Bytes that programs can still use; without psutil as Linux says, elsewhere half of the physical memory."""
+    if importlib.util.find_spec("psutil") is not None:
+        import psutil
+
+        return float(psutil.virtual_memory().available)
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return 1024.0 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    if hasattr(os, "sysconf"):
+        return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    check_installed("cli", "The estimate of free memory", "psutil")
+    return 0.0
+
+
+def resident_memory() -> float:
+    """Bytes of this process in memory; 0 where neither psutil nor Linux tells."""
+    if importlib.util.find_spec("psutil") is not None:
+        import psutil
+
+        return float(psutil.Process().memory_info().rss)
+    with contextlib.suppress(OSError):
+        return float(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0.0
 
 
 def keep_memory_returnable() -> None:

@@ -134,7 +134,14 @@ def test_the_server_listens_before_anything_heavy_is_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["requirements-core.txt", "requirements.txt", "requirements-cluster.txt", "requirements-dev.txt"]
+    "name",
+    [
+        "requirements-core.txt",
+        "requirements-cli.txt",
+        "requirements.txt",
+        "requirements-cluster.txt",
+        "requirements-dev.txt",
+    ],
 )
 def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None:
     wanted = requirements(name)
@@ -150,7 +157,7 @@ def test_every_import_is_a_stated_requirement() -> None:
     """Those of the core are in the list of the library alone; what only a cluster needs is optional."""
     own = {path.stem for path in ROOT.iterdir()}
     providers = importlib.metadata.packages_distributions()
-    optional = ("requirements-cluster.txt", "requirements-torch.txt")
+    optional = ("requirements-cli.txt", "requirements-cluster.txt", "requirements-torch.txt")
     library = [each for name in ("requirements-core.txt", *optional) for each in requirements(name)]
     for wanted, places in (
         (library, ["ntk_core"]),

@@ -21,21 +21,15 @@ from ntk_core.settings.fields import changed_values, differences
 
 # What ntk_core imports, with the bounds of requirements-core.txt.
 NEEDED = (
-    "cyclopts>=5.4",
-    "filelock>=3.16",
     "jax>=0.10",
     "jaxtyping>=0.3",
     "lazy-loader>=0.4",
     "numpy>=2.0",
     "optax>=0.2.4",
-    "pandas>=2.2",
-    "pillow>=11.0",
     "platformdirs>=4.3",
-    "psutil>=6.0",
     "pydantic-settings>=2.11",
     "pydantic>=2.12",
     "scipy>=1.14",
-    "sqlalchemy>=2.0.28",
 )
 _INSTALL = (
     "It needs ntk_core, of Linearity Lab {version}, which no package index has: install it once from the project's\n"

@@ -3,5 +3,29 @@
 Exit codes: 0 completed, 1 failed, 2 bad input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
 """
 
-from ntk_core.cli._main import main, program
-from ntk_core.cli._terminal import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, TERMINATED
+import sys
+from collections.abc import Sequence
+
+from ntk_core.cli._terminal import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, TERMINATED, complain
+from ntk_core.environment import check_installed
+
+_NEEDED = ("cyclopts", "filelock", "pandas", "PIL", "psutil", "sqlalchemy")
+
+
+def program() -> int:
+    """Run the command of this process; the exit code."""
+    try:
+        check_installed("app" if sys.argv[1:2] in (["app"], ["site"]) else "cli", "The command line", *_NEEDED)
+    except ModuleNotFoundError as error:
+        complain(str(error))
+        return FAILED
+    from ntk_core.cli import _main
+
+    return _main.program()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code."""
+    from ntk_core.cli import _main
+
+    return _main.main(arguments)

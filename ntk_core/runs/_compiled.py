@@ -3,9 +3,7 @@
 import gc
 from pathlib import Path
 
-import psutil
-
-from ntk_core.environment import return_freed_memory
+from ntk_core.environment import resident_memory, return_freed_memory
 
 # Linux allows a process 65,530 memory maps, and every compiled program holds about three: beyond that, compiling
 # ends the process with a segmentation fault.
@@ -31,14 +29,13 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
     Many are more than ``most`` memory maps, or ``most_bytes`` more memory than when this was first asked or last done.
     """
     global _at_rest
-    process = psutil.Process()
-    _at_rest = _at_rest or process.memory_info().rss
-    if num_maps() <= most and process.memory_info().rss - _at_rest <= most_bytes:
+    _at_rest = _at_rest or resident_memory()
+    if num_maps() <= most and resident_memory() - _at_rest <= most_bytes:
         return False
     import jax
 
     jax.clear_caches()
     gc.collect()
     return_freed_memory()
-    _at_rest = process.memory_info().rss
+    _at_rest = resident_memory()
     return True

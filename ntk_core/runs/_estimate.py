@@ -6,11 +6,9 @@ import math
 from collections.abc import Callable, Container, Mapping
 from typing import Any, cast
 
-import psutil
-
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
-from ntk_core.environment import stated_memory
+from ntk_core.environment import available_memory, stated_memory
 from ntk_core.errors import TooLarge
 from ntk_core.runs._costs import Machine, Work, compiling_bytes, peak_bytes, total_work
 from ntk_core.runs._devices import accelerator_bytes
@@ -200,7 +198,7 @@ def check_data(spec: Spec) -> None:
 def memory_limit() -> float:
     """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or the memory of all accelerators that this process
     computes on, or four fifths of what is free now."""
-    return stated_memory() or sum(accelerator_bytes()) or 0.8 * psutil.virtual_memory().available
+    return stated_memory() or sum(accelerator_bytes()) or 0.8 * available_memory()
 
 
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:

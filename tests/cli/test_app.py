@@ -34,7 +34,7 @@ def test_app_without_its_extra_names_the_command_to_install_it(monkeypatch, caps
     assert printed.endswith(": pip install -r requirements.txt")
 
 
-@pytest.mark.parametrize("extra", ["app", "cluster", "postgres", "torch"])
+@pytest.mark.parametrize("extra", ["cli", "app", "cluster", "postgres", "torch"])
 def test_install_advice_names_a_file_or_the_wheel(monkeypatch, extra):
     assert (ROOT / environment.how_to_install(extra).split()[-1]).is_file()
     monkeypatch.setattr(environment, "IS_CHECKOUT", False)

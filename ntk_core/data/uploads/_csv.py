@@ -9,6 +9,7 @@ import numpy as np
 
 from ntk_core.data.uploads._archive import Limits, check_at_most
 from ntk_core.data.uploads._candidate import MAX_DISTINCT_TEXTS, Column, ColumnKind, Table
+from ntk_core.environment import check_installed
 from ntk_core.errors import InvalidInput
 
 DELIMITERS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -33,6 +34,7 @@ def read_csv(data: bytes, limits: Limits) -> Table:
         InvalidInput: empty, not text, names that are missing or occur twice, or more rows, columns or cells than
             allowed.
     """
+    check_installed("cli", "Reading a CSV file", "pandas")
     import pandas as pd  # takes longer to import than most files to parse
 
     text = _text(data)

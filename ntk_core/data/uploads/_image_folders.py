@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from ntk_core.data.uploads._archive import READ_ERRORS, Archive, Limits, check_at_most
 from ntk_core.data.uploads._candidate import ImageEntry, ImageFolders
+from ntk_core.environment import check_installed
 from ntk_core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def read_pixels(archive: Archive, entry: ImageEntry, side: int, gray: bool, limi
 
 
 def _opened(archive: Archive, name: str, limits: Limits) -> Image:
+    check_installed("cli", "Reading images", "PIL")
     from PIL import Image
 
     data = archive.read(name)
