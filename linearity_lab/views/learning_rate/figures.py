@@ -150,7 +150,7 @@ def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[s
         "peak",
         name="peaks",
         heading=f"How high the loss rises at c = {rate:g}",
-        caption=["Models whose runs all diverged are not drawn."],
+        caption=["Models that diverged in every run are not drawn."],
         rows=table_rows(COLUMNS, points),
     )
 

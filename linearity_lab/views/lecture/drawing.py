@@ -82,7 +82,7 @@ def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> C
     low, high = figure.layout.yaxis.range
     heights = [math.log10(y) for _, y in points]
     figure.update_yaxes(range=[min(low, min(heights) - 0.05), max(high, max(heights) + 0.05)])
-    said = f" The line that was drawn goes like {axis.letter}^{signed(exponent)}."
+    said = f" Your line scales as {axis.letter}^{signed(exponent)}."
     return replace(chart, figure=figure, takeaway=chart.takeaway + said)
 
 

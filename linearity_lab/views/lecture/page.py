@@ -186,7 +186,7 @@ def _figure(visit: Visit) -> None:
     step, known = visit.step, visit.known
     results = _results(step)
     if results is None:
-        st.info("The results that this step shows are not here; `make gallery` computes them.")
+        st.info("The results of this step are missing; `make gallery` computes them.")
         return
     measured = step.measured(results) if step.measured else None
     control = step.control

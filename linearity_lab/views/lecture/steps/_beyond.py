@@ -65,7 +65,7 @@ def _why_early(results: Results) -> dict[str, str]:
     run = _image_run(results)
     phase = run.steps[run.linear_phase]
     left = (
-        "does not leave it in these steps"
+        "does not depart within these steps"
         if run.departure_step is None
         else f"departs at step {run.departure_step:,}, when its test loss is 5% lower"
     )
