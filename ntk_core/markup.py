@@ -3,7 +3,8 @@
 import html
 import importlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 _LINE = "1px solid rgba(128,128,128,.35)"
@@ -46,6 +47,24 @@ def is_kernel() -> bool:
     """Whether a Jupyter notebook runs this process."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return getattr(shell, "kernel", None) is not None
+
+
+def notebook_place() -> Callable[[str], None] | None:
+    """What shows HTML in place of what it showed before, in the notebook that runs this; None outside of one."""
+    marimo = sys.modules.get("marimo")  # whoever runs in a notebook has loaded its program already
+    if marimo is not None and marimo.running_in_notebook():
+        return lambda text: marimo.output.replace(marimo.Html(text))
+    if not is_kernel():
+        return None
+    return partial(_update, importlib.import_module("IPython.display"), [])
+
+
+def _update(display: Any, handles: list[Any], text: str) -> None:
+    shown = display.HTML(text)
+    if handles:
+        handles[0].update(shown)
+    else:
+        handles.append(display.display(shown, display_id=True))
 
 
 def paragraph(text: object, *, title: str = "") -> str:

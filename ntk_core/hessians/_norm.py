@@ -21,7 +21,7 @@ from ntk_core.hessians._restriction import lifted
 from ntk_core.hessians._traced import lifted as traced_lifted
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Program, accepted_input, traced
+from ntk_core.traced import Program, accepted_input, compiling, name_of, traced
 
 MAX_MATVECS = 128
 
@@ -136,10 +136,11 @@ def hessian_norm(
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
-    net, seeds, rows, num_outputs, lead = accepted_rows(net, params, x, batched)
-    net = with_layers(net, seeds[0], rows[0])
-    relative, key = checked_request(net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key)
-    each = [_norm(net, one, at, output_index, relative, max_matvecs, key) for one in seeds for at in rows]
+    with compiling(f"products with the Hessian of {name_of(net)}"):
+        net, seeds, rows, num_outputs, lead = accepted_rows(net, params, x, batched)
+        net = with_layers(net, seeds[0], rows[0])
+        relative, key = checked_request(net, seeds[0], rows[0], num_outputs, output_index, tolerance, max_matvecs, key)
+        each = [_norm(net, one, at, output_index, relative, max_matvecs, key) for one in seeds for at in rows]
     if not lead:
         return SpectralEstimate(abs(each[0].value), *each[0], relative)
     value, residual, converged, count = (np.array(part).reshape(lead) for part in zip(*each, strict=True))

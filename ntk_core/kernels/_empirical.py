@@ -20,7 +20,18 @@ from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import Apply
 from ntk_core.networks.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
 from ntk_core.networks.architectures._contractions import in_stretches
-from ntk_core.traced import Program, accepted, agree, checked, kernels_of, like_rows, views_of, whole_kernels
+from ntk_core.traced import (
+    Program,
+    accepted,
+    agree,
+    checked,
+    compiling,
+    kernels_of,
+    like_rows,
+    name_of,
+    views_of,
+    whole_kernels,
+)
 
 DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
 Inputs1 = Shaped[ArrayLike, "n1 ..."]
@@ -97,6 +108,13 @@ def empirical_ntk(
     """
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+    with compiling(f"the tangent kernel of {name_of(net)}"):
+        return _kernel(net, params, x1, x2, per_layer, memory_limit)
+
+
+def _kernel(
+    net: Network | Apply, params: Any, x1: Any, x2: Any, per_layer: bool, memory_limit: float | None
+) -> Kernel | LayerKernels:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = jnp.asarray(x1)
     if isinstance(net, Network):

@@ -1,8 +1,5 @@
 """What notebooks show of a run: its settings and cost before, a bar while it goes, its figure and numbers after."""
 
-import functools
-import importlib
-import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing
@@ -11,7 +8,7 @@ from typing import Any
 
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
-from ntk_core.markup import folded, is_kernel, lines, paragraph
+from ntk_core.markup import folded, lines, notebook_place, paragraph
 from ntk_core.numbers import duration, percent, size
 from ntk_core.runs._estimate import estimate
 from ntk_core.runs._spec import Spec
@@ -89,7 +86,7 @@ def _counted(spec: Spec, count: int) -> str:
 
 def with_bar(events: Generator[Event, None, None], spec: Spec) -> Generator[Event, None, None]:
     """The same events; where a notebook reads them, below a bar that follows them."""
-    show = _place()
+    show = notebook_place()
     return events if show is None else _followed(events, spec, show)
 
 
@@ -120,21 +117,3 @@ def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
     share = min(1.0, max(0.0, fraction))
     bar = f'<progress value="{share:.3f}" max="1" aria-label="share done" style="width:20em"></progress>'
     return bar + paragraph(f"{percent(share)}{left}: {words}")
-
-
-def _place() -> Callable[[str], None] | None:
-    """What shows HTML in place of what it showed before, in the notebook that runs this; None outside of one."""
-    marimo = sys.modules.get("marimo")  # whoever runs in a notebook has loaded its program already
-    if marimo is not None and marimo.running_in_notebook():
-        return lambda text: marimo.output.replace(marimo.Html(text))
-    if not is_kernel():
-        return None
-    return functools.partial(_update, importlib.import_module("IPython.display"), [])
-
-
-def _update(display: Any, handles: list[Any], text: str) -> None:
-    shown = display.HTML(text)
-    if handles:
-        handles[0].update(shown)
-    else:
-        handles.append(display.display(shown, display_id=True))

@@ -11,6 +11,7 @@ from ntk_core.traced._entrance import (
     like_rows,
 )
 from ntk_core.traced._layers import TracedLayer, arranged, wide
+from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._positions import features_at, positions_of
 from ntk_core.traced._program import Program, TracedViews, kernels_of, views_of, whole_kernels
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
