@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,18 +56,23 @@ class ImageSet(DatasetInfo):
     """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d), as many of each class.
 
     Attributes:
-        files: side of the images → the file that is shipped for it.
+        files: side of the images → settings of the :class:`ShippedFile` for it.
         full: images of each class in the full set, to train and to test.
         origin: who made it, and its licence.
     """
 
-    files: Mapping[int, ShippedFile]
+    files: Mapping[str, Mapping[str, Any]]
     full: tuple[tuple[int, ...], tuple[int, ...]]
     origin: str
 
+    @cached_property
+    def file_of(self) -> dict[int, ShippedFile]:
+        """Side of the images → shipped file."""
+        return {int(side): ShippedFile(**given) for side, given in self.files.items()}
+
     def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
         side = self._side(options)
-        file = self.files[side]
+        file = self.file_of[side]
         shape: tuple[int, ...] = (side, side, file.image_shape[2] if len(file.image_shape) == 3 else 1)
         counts: Sequence[tuple[int, ...]] = self.full
         if options["source"] == "shipped":
@@ -101,7 +107,7 @@ class ImageSet(DatasetInfo):
             InvalidInput: a full set is asked for that is not on this computer, or damaged.
         """
         side, class_indices, shapes = self._side(options), self._indices(options), self.shapes(options)
-        sets = read_originals(self.name) if options["source"] == "full" else self.files[side].read()
+        sets = read_originals(self.name) if options["source"] == "full" else self.file_of[side].read()
         is_pooled = side <= 8
         arrays: list[NDArray] = []
         for split, (images, labels) in enumerate(sets):
@@ -121,7 +127,7 @@ class ImageSet(DatasetInfo):
         )
 
     def _side(self, options: Mapping[str, Any]) -> int:
-        return int(options.get("resolution", next(iter(self.files))))
+        return int(options.get("resolution", next(iter(self.file_of))))
 
     def _indices(self, options: Mapping[str, Any]) -> list[int]:
         return [self.class_names.index(name) for name in options["classes"]]

@@ -1,9 +1,11 @@
-"""Every option of a data set, stated once: for the checks of ``load_dataset`` and for the settings of a spec."""
+"""The options of ``datasets.toml``, for the checks of ``load_dataset`` and for the settings of a spec."""
 
 import math
 import numbers
 import operator
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -125,124 +127,12 @@ def _number(value: object) -> float | None:
         return None
 
 
-OPTIONS = {
-    option.name: option
-    for option in (
-        Option(
-            "num_samples",
-            "integer",
-            60,
-            "Training points n",
-            "Number n of training inputs, balanced over the classes of images and of your data.",
-            1,
-            100_000,
-        ),
-        Option("num_test", "integer", 60, "Test points", "Number of test inputs; 0 for none.", 0, 100_000),
-        Option(
-            "seed",
-            "integer",
-            0,
-            "Data seed",
-            "Seed of the data's law and of the subset drawn; equal seeds give equal data.",
-            0,
-            MAX_SEED,
-        ),
-        Option(
-            "standardize",
-            "choice",
-            "raw",
-            "Standardize",
-            "Inputs as they are (pixels from 0 to 1); each scaled to norm √d; every entry to mean 0 and variance 1 "
-            "on the training set; or to mean 0 there, then each input "
-            "to norm √d.",
-            choices=("raw", "unit-norm", "standard", "centered"),
-        ),
-        Option(
-            "targets",
-            "choice",
-            "one-hot",
-            "Targets y",
-            "One column per class, or a single column −1 / +1 for two classes.",
-            choices=("one-hot", "plus-minus"),
-        ),
-        Option("num_classes", "integer", 3, "Classes C", "Number C of classes of the mixture.", 2, 100),
-        Option(
-            "input_dim",
-            "integer",
-            10,
-            "Input dimension d",
-            "Dimension d of inputs that are drawn, or of every token.",
-            1,
-            10_000,
-        ),
-        Option("num_tokens", "integer", 7, "Tokens T", "Number T of tokens in a sequence.", 1, 256),
-        Option("num_symbols", "integer", 4, "Symbols V", "Number V of different symbols, each a class.", 2, 100),
-        Option(
-            "noise",
-            "number",
-            0.3,
-            "Noise s",
-            "Standard deviation s of x around its class center (centers are about 2√2 apart: classes overlap from "
-            "s = 1 on); for other targets, before the sign.",
-            0.0,
-            1000.0,
-        ),
-        Option(
-            "num_relevant",
-            "integer",
-            2,
-            "Relevant directions k",
-            "Number k of bits or directions that the target depends on; of neurons of a teacher.",
-            1,
-            1000,
-        ),
-        Option(
-            "degree", "integer", 2, "Degree q", "Degree q of the Hermite polynomial of one direction; 1: linear.", 1, 8
-        ),
-        Option(
-            "xs",
-            "numbers",
-            (-2.0, -1.2, -0.4, 0.4, 1.2, 2.0),
-            "Inputs x",
-            "Inputs x of the points, one number each; at most 30.",
-            -100.0,
-            100.0,
-        ),
-        Option(
-            "ys",
-            "numbers",
-            (-0.8, 0.8, -0.8, 0.8, -0.8, 0.8),
-            "Targets y of the points",
-            "Targets y that are learned there: as many numbers as there are inputs.",
-            -100.0,
-            100.0,
-        ),
-        Option("classes", "classes", None, "Classes", "Which classes to keep, in which order; all when empty."),
-        Option(
-            "source",
-            "choice",
-            "shipped",
-            "Images from",
-            "Those that come with the program, or the full set from a copy on this computer.",
-            choices=("shipped", "full"),
-        ),
-        Option("flatten", "flag", False, "Flatten", "One vector per image instead of (height, width, channels)."),
-        Option("resolution", "choice", 8, "Resolution", "Pixels along each side of an image.", choices=(8, 32)),
-        Option(
-            "patch_size",
-            "integer",
-            0,
-            "Patch size",
-            "Side, in pixels, of the square patches that an image is cut into, each a token; 0: the image as it is.",
-            0,
-            32,
-        ),
-        Option(
-            "digest",
-            "digest",
-            None,
-            "Your data",
-            "Data that you uploaded on the page Your data, identified by their SHA-256.",
-        ),
-    )
-}
+def _tuples(value: Any) -> Any:
+    """Lists of TOML as tuples."""
+    if isinstance(value, dict):
+        return {name: _tuples(each) for name, each in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+TABLE = _tuples(tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")))
+OPTIONS = {name: Option(name, **{"default": None, **entry}) for name, entry in TABLE["options"].items()}

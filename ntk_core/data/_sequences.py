@@ -12,6 +12,7 @@ from ntk_core.data._laws import check_room
 from ntk_core.errors import InvalidInput
 
 Drawn = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
+Rule = Callable[[Callable[[int], np.random.Generator], int, int, int], Drawn]
 _OURS = "Our choice of law. No licence applies."
 
 
@@ -23,13 +24,14 @@ class SymbolTask(DatasetInfo):
     in the tokens: a network that has to know them adds them.
 
     Attributes:
-        rule: (generators, n, T, V) → symbols and labels; the first k of n sequences do not depend on n.
+        rule: name of a function in ``RULES``: (generators, n, T, V) → symbols and labels; the first k of n sequences
+            do not depend on n.
         num_symbols: V, where the task fixes it; 0 where an option does.
         least_tokens: the shortest sequence that the rule is stated for.
         odd: whether T has to be odd.
     """
 
-    rule: Callable[[Callable[[int], np.random.Generator], int, int, int], Drawn]
+    rule: str
     num_symbols: int = 0
     least_tokens: int = 1
     odd: bool = False
@@ -57,7 +59,9 @@ class SymbolTask(DatasetInfo):
         embedding = stream(seed, MEANS).standard_normal((count, options["input_dim"]), dtype=np.float32)
 
         def split(num: int, which: int) -> tuple[FloatArray, IntArray]:
-            symbols, labels = self.rule(lambda part: stream(seed, which, part), num, options["num_tokens"], count)
+            symbols, labels = RULES[self.rule](
+                lambda part: stream(seed, which, part), num, options["num_tokens"], count
+            )
             return embedding[symbols], labels
 
         samples: Samples = (*split(options["num_samples"], TRAIN), *split(options["num_test"], TEST))
@@ -130,3 +134,6 @@ def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, c
 def _uniform(draw: np.random.Generator, shape: tuple[int, ...], count: int) -> IntArray:
     # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
     return np.floor(count * draw.random(shape)).astype(np.int64)
+
+
+RULES: dict[str, Rule] = {each.__name__: each for each in (copy, majority, modular_addition, induction)}
