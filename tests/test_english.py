@@ -49,10 +49,26 @@ CLEAN = (
     "docs/contributing",
     "docs/api",
     "docs/math",
+    "linearity_lab/views",
+    "linearity_lab/components",
+    "linearity_lab/words",
 )
 GENERATED = ("docs/truth.md", "docs/benchmarks.md")
 # Folders of tests whose names have at most 60 characters.
-SHORT_NAMES = ("lowering", "typing")
+SHORT_NAMES = (
+    "claims",
+    "cli",
+    "data/uploads",
+    "examples",
+    "hosting",
+    "jobs",
+    "libraries",
+    "lowering",
+    "runs/sharding",
+    "settings",
+    "traced",
+    "typing",
+)
 
 
 def prose_files() -> Iterator[Path]:

@@ -54,7 +54,7 @@ def test_every_sentence_stands_where_it_is_said():
     assert not gone
 
 
-def test_every_preset_every_step_every_page_and_the_readme_have_a_claim():
+def test_presets_steps_pages_and_readme_have_claims():
     said = {claim.said for claim in claims()}
     steps = {path.relative_to(ROOT).as_posix() for path in (ROOT / LECTURE).glob("*.md")}
     pages = {
@@ -161,7 +161,7 @@ def test_an_average_has_the_interval_of_student():
     assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9)
 
 
-def test_a_ratio_of_ends_has_the_interval_of_welch_and_looks_at_the_ends_alone():
+def test_ratio_of_ends_uses_welch_interval_of_ends_only():
     first, middle, last = draws(5), draws(3, seed=1), draws(4, seed=2)
     found = READINGS["from first to last"]([*seen(*first, swept=10), *seen(*middle, swept=30), *seen(*last, swept=100)])
     whole = stats.ttest_ind(np.log(last), np.log(first), equal_var=False).confidence_interval(0.95)
@@ -178,7 +178,7 @@ def test_a_share_has_the_interval_of_clopper_and_pearson(successes):
 
 
 @pytest.mark.parametrize("number", [6, 9, 40, 300])
-def test_the_interval_of_a_median_holds_it_in_95_percent_and_one_step_inwards_does_not(number):
+def test_median_interval_is_the_tightest_with_95_percent(number):
     values = sorted(draws(number))
     found = READINGS["median"](seen(*values))
     left_out = values.index(found.low)
@@ -202,7 +202,7 @@ def test_every_run_lies_in_the_range():
     assert (found.low, found.value, found.high, found.count) == (1.0, 2.0, 3.0, 3)
 
 
-def test_an_average_of_balanced_seeds_has_the_interval_of_their_means():
+def test_average_of_balanced_seeds_uses_interval_of_means():
     values = np.reshape(draws(24), (8, 3))
     found = READINGS["average"]([Seen(1.0, seed, value) for seed in range(8) for value in values[seed]])
     expected = stats.ttest_1samp(values.mean(1), 0.0).confidence_interval(0.95)
@@ -288,7 +288,7 @@ def test_runs_are_set_beside_those_of_the_same_width_and_seed():
     assert found.count == 4
 
 
-def test_runs_that_differ_in_more_than_the_seed_need_what_is_the_same():
+def test_runs_that_differ_beyond_seed_need_a_common_setting():
     """Both radii of a run share its width and seed: which one is the partner must be named."""
     given = {"of": "found", "records": "runs.balls", "where": {"method": "b"}, "beside": {"method": "a"}}
     with pytest.raises(ValueError, match="name what must be equal"):

@@ -134,7 +134,7 @@ def test_show_prints_the_table_and_the_origin(finished, capsys):
     assert "linear output: no exponent fitted (0 runs converged, 2 excluded" in out
 
 
-def test_without_json_the_table_is_printed_and_progress_goes_to_stderr(finished, capsys):
+def test_no_json_prints_table_and_sends_progress_to_stderr(finished, capsys):
     out, _ = finished
     assert main(["run", "liu-fig1-left", *TINY, "--out", str(out), "--no-json"]) == 0
     printed = capsys.readouterr()

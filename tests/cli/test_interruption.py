@@ -63,7 +63,7 @@ def test_the_second_signal_ends_it_at_once():
     assert ended(process) == (130, "\nStopping after this step; Ctrl-C again stops at once.\nIt can be resumed.\n")
 
 
-def test_a_run_stopped_while_a_point_begins_keeps_its_points_and_says_how_it_is_resumed(tmp_path):
+def test_run_stopped_early_keeps_points_and_explains_resume(tmp_path):
     """The signal comes while the second point is compiled: right after the event that says that it begins."""
     spec, location = tmp_path / "spec.json", str(tmp_path / "lab.sqlite")
     spec.write_text(canonical_json(SLOW))

@@ -52,7 +52,7 @@ def test_runs_are_listed_with_what_tells_them_apart(store, capsys):
     assert spec_digest(spec(7))[:12] in capsys.readouterr().out
 
 
-def test_a_run_is_shown_and_cited_by_the_first_digits_of_its_digest(store, capsys):
+def test_run_is_shown_and_cited_by_digest_prefix(store, capsys):
     assert main(["show", spec_digest(SPEC)[:8]]) == 0
     assert "completed, 2 of 2 points" in capsys.readouterr().out
     assert main(["show", spec_digest(SPEC).upper(), "--cite"]) == 0
@@ -145,7 +145,7 @@ def test_whatever_is_wrong_is_one_sentence(store, capsys, arguments, part):
     assert part in refused(capsys, *arguments)
 
 
-def test_exports_that_cannot_be_written_or_are_of_no_kind_are_refused(store, capsys, tmp_path):
+def test_unwritable_or_unknown_exports_are_refused(store, capsys, tmp_path):
     known = spec_digest(SPEC)[:8]
     assert ".jsonl" in refused(capsys, "export", known, "--out", "x.zip")
     assert ".jsonl" in refused(capsys, "export", known, spec_digest(spec(7))[:8], "--out", "x.csv")
@@ -175,7 +175,7 @@ def test_digits_that_begin_several_runs_are_not_enough(store, capsys):
     assert "more digits; it begins " in refused(capsys, "show", begin)
 
 
-def test_what_stdout_is_decides_between_lines_for_people_and_for_programs(store, capsys, monkeypatch):
+def test_stdout_decides_between_text_and_json(store, capsys, monkeypatch):
     assert main(["resume", spec_digest(SPEC)[:8]]) == 0
     assert capsys.readouterr().out.startswith('{"kind":"estimated"')
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)

@@ -38,7 +38,7 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_file_becomes_a_data_set_and_the_printed_command_uses_it(tmp_path, capsys):
+def test_uploaded_file_works_with_the_printed_command(tmp_path, capsys):
     file = tmp_path / "flowers.csv"
     file.write_bytes(flowers())
     assert main(["data", str(file)]) == 0
@@ -93,7 +93,7 @@ OPTIONS = ["--widths", "8,32", "--num-seeds", "2", "--num-samples", "6", "--max-
 
 
 @pytest.mark.slow
-def test_a_model_in_a_file_is_swept_over_its_width_and_its_run_kept_but_never_started(model, capsys, tmp_path):
+def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path):
     loaded = tmp_path / "loaded"
     model.write_text(f"from pathlib import Path\nPath({str(loaded)!r}).touch()\n{MODEL}")
     command = ["own", f"{model}:network", *OPTIONS, "--loss-threshold", "0.05"]

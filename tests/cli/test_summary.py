@@ -29,7 +29,7 @@ def point(width: int, *runs: tuple[float, Any]) -> KernelChangePoint:
     return KernelChangePoint(width=width, num_params=1, runs=found, runtime_s=1.0)
 
 
-def test_an_exact_power_law_is_recovered_and_exclusions_are_counted():
+def test_summary_recovers_power_law_and_counts_exclusions():
     points = [point(m, (3.0 / m, "converged"), (3.0 / m, "converged")) for m in (10, 100)]
     points.append(point(1000, (3.0 / 1000, "converged"), (77.0, "over-budget")))
     assert exponent("linear", points) == (

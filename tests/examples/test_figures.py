@@ -20,7 +20,7 @@ def example(name):
     return module
 
 
-def test_the_kernel_of_the_linear_output_moves_less_the_wider_the_network():
+def test_linear_output_kernel_moves_less_in_wider_networks():
     script = example("liu_figure_1")
     small = {"outputs": ["linear"], "num_seeds": 1, "dataset.num_samples": 12}
     changes = script.main({"widths": [30, 1000], **small})

@@ -57,7 +57,7 @@ def test_every_image_is_named_by_its_digest(compose):
 
 
 @pytest.mark.parametrize("lock", sorted(path.stem for path in (ROOT / "locks").glob("*.txt")))
-def test_the_bill_of_materials_names_every_locked_package_with_its_hashes(lock):
+def test_bill_of_materials_lists_locked_packages_and_hashes(lock):
     bill = json.loads(subprocess.check_output([sys.executable, ROOT / ".ci" / "sbom.py", lock], text=True))
     text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
     assert (bill["bomFormat"], len(bill["components"])) == (
@@ -78,7 +78,7 @@ def test_the_compose_file_is_one_by_the_specification():
         PyCompose.from_yaml(filled.replace("cap_drop", "cap_dropp"))
 
 
-def test_postgres_is_an_option_that_the_dashboard_waits_for_only_where_it_is_chosen(compose):
+def test_dashboard_waits_for_postgres_only_if_chosen(compose):
     postgres = compose["services"]["postgres"]
     assert postgres["profiles"] == ["postgres"]
     assert "profiles" not in compose["services"]["dashboard"]

@@ -55,7 +55,7 @@ def test_a_lock_satisfies_every_requirement(path):
 
 
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.stem)
-def test_a_lock_names_the_hashes_of_every_package_and_no_place_to_get_it_from(path):
+def test_lock_has_hashes_for_every_package_and_no_urls(path):
     for name, (_, entry) in locked(path).items():
         assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), name
     assert "://" not in path.read_text(encoding="utf-8")
@@ -67,7 +67,7 @@ def test_the_locks_for_a_gpu_have_what_jax_needs_there():
     assert not any("cuda" in name for name in locked(ROOT / "locks" / "cpu.txt"))
 
 
-def test_every_package_that_the_dashboard_runs_on_has_a_license_that_is_allowed():
+def test_every_package_has_an_allowed_license():
     licenses = script("licenses")
     packages = licenses.installed(licenses.stated("requirements.txt"))
     assert {"jax", "streamlit", "websockets"} <= packages.keys()

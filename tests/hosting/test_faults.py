@@ -15,7 +15,7 @@ from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.runs.store import _database as database
 
 
-def test_visitors_are_told_nothing_of_the_database_and_its_owner_all(monkeypatch):
+def test_log_has_database_errors_and_visitors_see_none(monkeypatch):
     error = InvalidInput(
         VARIABLE, "postgresql+psycopg://lab@db.internal:5432/lab", "a database (here: no route to host)"
     )
@@ -37,7 +37,7 @@ def test_the_log_names_the_cause_where_the_disk_is_full(tmp_path, monkeypatch, c
     store.close()
 
 
-def test_a_full_database_is_no_damage_and_is_told_by_itsknown_causes(tmp_path, caplog):
+def test_full_database_is_not_treated_as_damaged(tmp_path, caplog):
     file = tmp_path / "results.sqlite"
     store = Store(file)
     store.try_to_write()

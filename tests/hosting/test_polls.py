@@ -45,7 +45,7 @@ def opened(polls, members=("a", "b"), question="q") -> str:
     return code
 
 
-def test_a_code_has_96_bits_of_the_system_and_is_compared_in_constant_time(polls, monkeypatch):
+def test_code_has_96_random_bits_and_constant_time_compare(polls, monkeypatch):
     codes = {polls.open(f"host {index}", f"line {index}") for index in range(30)}
     assert len(codes) == 30
     assert all(len(base64.urlsafe_b64decode(code)) * 8 == 96 for code in codes)
@@ -85,7 +85,7 @@ def test_no_other_vote_counts(polls, session, question, choice):
     assert polls.look(code, "a").num_votes == 0
 
 
-def test_votes_of_an_earlier_question_are_there_when_it_is_asked_again(polls):
+def test_votes_return_when_a_question_is_asked_again(polls):
     code = opened(polls)
     polls.vote(code, "a", "q", 1)
     assert polls.ask(code, HOST, "p", ORDER, is_revealed=False).num_votes == 0

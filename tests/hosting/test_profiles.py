@@ -58,7 +58,7 @@ def costs(monkeypatch):
     return state
 
 
-def test_the_profile_is_local_unless_the_environment_names_another(monkeypatch):
+def test_profile_is_local_by_default(monkeypatch):
     assert profile().name == "local"
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", " classroom ")
     assert profile().name == "classroom"
@@ -198,14 +198,14 @@ def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
         ),
     ],
 )
-def test_widths_that_follow_from_other_settings_are_held_to_it_too(costs, spec, field):
+def test_derived_widths_obey_the_limit(costs, spec, field):
     with pytest.raises(OverLimit) as refused:
         check_limits(spec, replace(PROFILES["hosted"], max_width=100))
     assert refused.value.field.endswith(field)
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_the_value_named_in_a_refusal_fits_and_a_larger_one_does_not(name):
+def test_refusal_names_the_largest_value_that_fits(name):
     """On the costs as they are estimated: the paper's sizes against half of what they cost."""
     spec = PRESETS[name].paper_spec
     limits = replace(PROFILES["local"], max_seconds=estimate(spec).seconds / 2)
@@ -231,7 +231,7 @@ def taken_down(spec, limits) -> tuple[Any, Any]:
 
 
 @EVERY
-def test_the_largest_size_here_is_a_spec_that_every_limit_lets_pass(limits):
+def test_largest_size_here_passes_every_limit(limits):
     largest = {name: largest_fit(preset.paper_spec, limits) for name, preset in PRESETS.items()}
     for name in [name for name, spec in largest.items() if spec is None]:
         small, refusal = taken_down(PRESETS[name].paper_spec, limits)
@@ -245,7 +245,7 @@ def test_the_largest_size_here_is_a_spec_that_every_limit_lets_pass(limits):
         assert type(spec)(**spec.model_dump()) == spec
 
 
-def test_all_presets_run_in_a_classroom_and_on_a_host_all_but_those_that_its_guide_names():
+def test_presets_fit_profiles_except_those_in_the_guide():
     def refused(limits: Profile) -> set[str]:
         names = set()
         for name, preset in PRESETS.items():
@@ -262,14 +262,14 @@ def test_all_presets_run_in_a_classroom_and_on_a_host_all_but_those_that_its_gui
     assert refused(PROFILES["hosted"]) == set(named)
 
 
-def test_one_of_several_networks_is_refused_by_the_name_of_its_setting(costs, monkeypatch):
+def test_one_of_several_networks_is_refused_by_its_name(costs, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_MAX_WIDTH", "100")
     bottleneck = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=101)
     with pytest.raises(OverLimit, match=r"^architectures\.1\.bottleneck_width: 101"):
         check_limits(ArchitecturesSpec(widths=(100,), architectures=(ArchitectureSpec(), bottleneck)))
 
 
-def test_the_limits_stand_beside_the_fields_of_a_shared_server_only():
+def test_only_shared_servers_show_limits_beside_fields():
     by_name = {setting.name: setting for setting in settings(HessianSpec)}
     assert limit_words(by_name["widths"], PROFILES["hosted"]) == "On this server: at most 10,000."
     assert limit_words(by_name["num_seeds"], PROFILES["hosted"]) == "On this server: at most 100."

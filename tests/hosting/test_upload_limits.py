@@ -24,7 +24,7 @@ def _bare_environment(monkeypatch):
 
 
 @pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
-def test_the_size_of_a_file_at_the_limit_is_no_reason_to_refuse_it_and_one_more_byte_is(limits, monkeypatch):
+def test_file_at_the_limit_passes_and_one_more_byte_fails(limits, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", limits.name)
     assert upload_limits().max_bytes == limits.max_upload_bytes
     largest = b"%PDF-" + b" " * (limits.max_upload_bytes - 5)
@@ -38,7 +38,7 @@ def test_the_size_of_a_file_at_the_limit_is_no_reason_to_refuse_it_and_one_more_
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_a_server_reads_a_file_at_its_limit_refuses_one_more_byte_in_a_sentence_and_much_more_at_its_door():
+def test_server_refuses_uploads_beyond_the_limit():
     with own_data(), served_app(LINEARITY_LAB_PROFILE="hosted", LINEARITY_LAB_MAX_UPLOAD_MIB="1") as app:
         asyncio.run(upload_three(app))
 

@@ -43,7 +43,7 @@ def test_sessions_share_equal_sweeps_while_others_look_around():
     assert (found["num_runs"], found["num_uploads"], found["num_jobs"]) == (4, 1, 3)
 
 
-def test_a_server_that_is_asked_to_end_leaves_its_job_to_the_next_one_whose_page_goes_on_and_stops_at_once():
+def test_restart_resumes_running_job_that_can_be_stopped():
     with own_data():
         with served_app(LINEARITY_LAB_WORKERS="1") as app:
             query = asyncio.run(begin_and_end_the_server(app))

@@ -134,7 +134,7 @@ def test_a_model_of_keras_has_the_kernel_of_its_jacobians(monkeypatch):
     np.testing.assert_allclose(empirical_ntk(apply, params, x), expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
-def test_the_hessian_norm_of_a_module_is_that_of_the_dense_hessian():
+def test_hessian_norm_of_module_equals_dense_hessian():
     torch.manual_seed(0)
     apply, params = from_torch(nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2)), drawn(2, 3))
     x = jnp.asarray(drawn(2, 3))

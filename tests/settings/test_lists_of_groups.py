@@ -46,7 +46,7 @@ def test_every_setting_of_every_group_has_a_name_and_a_place():
     assert allowed_values(SETTINGS["networks"].info) == "1 to 3 groups of settings"
 
 
-def test_values_hold_the_number_of_groups_and_what_each_of_them_uses():
+def test_values_contain_group_count_and_used_settings():
     values = values_of(Toy())
     assert values["networks"] == 2
     assert (values["networks.0.depth"], values["networks.1.kind"]) == (3, "bottleneck")
@@ -79,7 +79,7 @@ def test_one_setting_of_one_group_changes():
     assert with_value(spec, "networks.1.bottleneck_width", 3) == Toy()
 
 
-def test_what_the_other_kind_of_one_group_does_not_use_is_dropped():
+def test_settings_unused_by_new_kind_are_dropped():
     spec = with_settings(Toy(), {"networks.1.kind": "resnet"})
     assert spec.networks[1] == ArchitectureSpec(kind="resnet", depth=3)
 
@@ -130,7 +130,7 @@ def test_problems_in_several_groups_are_named_one_by_one():
     assert {problem.field for problem in caught.value.problems} == {"networks.0.depth", "networks.1.nonsense", "seed"}
 
 
-def test_a_group_that_is_not_there_is_answered_and_the_rest_is_used():
+def test_missing_group_is_reported_and_rest_is_used():
     spec, problems = spec_from_texts({"networks.2.depth": "2", "seed": "4"}, Toy())
     assert spec == Toy(seed=4)
     assert [problem.field for problem in problems] == ["networks.2.depth"]

@@ -119,7 +119,7 @@ def test_blocks_of_rows_eigenvectors_and_traces_take_it_too(x64):
 
 
 @pytest.mark.slow
-def test_inside_jit_and_vmap_the_check_is_made_with_drawn_numbers(x64, monkeypatch):
+def test_check_uses_random_numbers_inside_jit_and_vmap(x64, monkeypatch):
     """A program that was not checked before takes the structured route there: nothing goes by whole Jacobians."""
     monkeypatch.setattr(_empirical, "callable_ntk", None)
     params, x = numbers(CASES[0])
@@ -147,7 +147,7 @@ def test_inside_jit_and_vmap_the_check_is_made_with_drawn_numbers(x64, monkeypat
     assert "hessian, drawn" in seen[0].kept
 
 
-def test_inside_jit_rows_that_meet_are_refused_and_numbers_that_are_none_say_nothing(x64):
+def test_jit_refuses_interacting_rows_and_ignores_nan(x64):
     params = {"w": jnp.asarray(draw(3, 8)), "v": jnp.asarray(draw(8, 2))}
     x = jnp.asarray(X)
     with pytest.raises(InvalidInput, match="reduce_sum mixes the rows"):

@@ -71,7 +71,7 @@ def test_session_that_keeps_most_makes_room():
     assert not is_kept(upload_digest(made(1)))
 
 
-def test_what_is_needed_is_never_evicted_and_what_finds_no_room_is_refused():
+def test_needed_data_are_never_evicted_and_excess_is_refused():
     needed = [keep_upload(made(seed), ANNA) for seed in range(4)]
     room = sum(path_of(digest).stat().st_size for digest in needed) + 1000
     with pytest.raises(InvalidInput, match="file: data beyond what can be kept now"):

@@ -42,7 +42,7 @@ def private_spec(digest: str, **settings) -> KernelChangeSpec:
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_a_table_is_read_as_it_was_written_whatever_separates_its_columns(delimiter):
+def test_tables_with_any_delimiter_read_back(delimiter):
     table = parse_upload(flowers(delimiter=delimiter))
     assert isinstance(table, Table)
     assert table.names == ("sepal", "petal", "size", "kind")
@@ -61,7 +61,7 @@ def test_the_encodings_of_spreadsheets_are_read(encoding):
     assert found.class_names == ("süß", "é")
 
 
-def test_quotes_empty_lines_and_windows_line_ends_are_part_of_csv():
+def test_csv_allows_quotes_empty_lines_and_crlf():
     text = '"a, b","kind"\r\n"1","x, y"\r\n\r\n"2","z"\r\n"3","x, y"\r\n"5","z"\r\n'
     found = cleaned(text.encode())
     assert (found.x[:, 0].tolist(), found.class_names) == ([1, 2, 3, 5], ("x, y", "z"))
@@ -74,7 +74,7 @@ def test_rows_with_gaps_are_left_out_when_a_person_says_so():
     assert found.counts == {"x": 2, "y": 2}
 
 
-def test_a_regression_target_has_mean_0_and_variance_1_unless_it_is_kept_as_it_is():
+def test_regression_target_is_standardized_unless_raw():
     choices = {"features": ("sepal", "petal"), "target": "size", "task": "regression"}
     scaled, plain = (cleaned(flowers(), scale_targets=scale, **choices) for scale in (True, False))
     np.testing.assert_allclose([scaled.targets.mean(), scaled.targets.std()], [0, 1], atol=1e-6)
@@ -108,7 +108,7 @@ def test_bytes_of_images_become_numbers_from_0_to_1():
     np.testing.assert_allclose(found.x[..., 0], x / 255, rtol=1e-6)
 
 
-def test_an_array_of_three_axes_holds_tokens_when_a_person_says_so():
+def test_three_axes_are_tokens_on_request():
     file = blobs()
     found = cleaned(file, tokens=True)
     assert (found.input_shape, cleaned(file).input_shape) == ((6, 6), (6, 6, 1))
@@ -201,7 +201,7 @@ def test_an_upload_is_a_data_set_like_others():
 
 
 @pytest.mark.parametrize(("targets", "columns"), [("one-hot", 2), ("plus-minus", 1)])
-def test_two_classes_of_ones_own_have_as_many_outputs_as_is_foretold(targets, columns):
+def test_two_uploaded_classes_have_the_predicted_outputs(targets, columns):
     asked = {"digest": keep_upload(cleaned(pets())), "num_samples": 6, "targets": targets}
     assert dataset_shapes("upload", **asked).num_outputs == load_dataset("upload", **asked).num_outputs == columns
 
@@ -223,7 +223,7 @@ def test_regression_targets_arrive_as_numbers():
     assert (data.y.shape, data.class_names, data.labels.size) == ((20, 1), (), 0)
 
 
-def test_a_spec_with_an_upload_is_private_and_costs_what_its_shapes_say():
+def test_spec_with_upload_is_private_with_costs_by_shape():
     spec = private_spec(keep_upload(cleaned(flowers())))
     assert spec.is_private
     assert parse_spec(canonical_json(spec)) == spec

@@ -46,7 +46,7 @@ def test_each_device_holds_a_quarter(measured, name):
     assert measured["shares"][name] == 0.25
 
 
-def test_training_takes_about_a_quarter_of_the_memory_on_each_device(measured):
+def test_training_takes_a_quarter_of_the_memory_per_device(measured):
     assert measured["bytes"] < 0.35  # weights are most of it; inputs and targets are on every device
 
 
