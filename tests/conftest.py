@@ -120,7 +120,7 @@ def _let_compiled_programs_go() -> Iterator[None]:
     """Thousands of tests in one process compile more programs than a process may hold."""
     yield
     if "jax" in sys.modules and next(_ENDED) % 20 == 0:  # to count them takes a hundredth of a second
-        from ntk_core.runs._compiled import release_compiled
+        from ntk_core.runs.compiled_code import release_compiled
 
         release_compiled(most=8_000, most_bytes=math.inf)
 

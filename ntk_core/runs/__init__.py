@@ -28,7 +28,6 @@ from ntk_core.runs._estimate import (
 )
 from ntk_core.runs._machine import learn, machine
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, parse_spec, spec_digest, spec_from
-from ntk_core.runs._preset import Preset, presets_beside
 from ntk_core.runs._progress import by_steps, in_turn, side_by_side
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, SeededSpec, Spec, SweepSpec
@@ -40,6 +39,7 @@ from ntk_core.runs._table import (
     Experiment,
     Growth,
     Point,
+    Preset,
     Progress,
     Result,
     counts_of,
@@ -47,19 +47,10 @@ from ntk_core.runs._table import (
     load_data,
     preset,
     presets,
+    presets_beside,
     run_summary,
 )
 from ntk_core.runs._terminal_bar import clear_bar, terminal_bar, with_terminal_bar
-from ntk_core.runs._text_tables import (
-    aligned,
-    between,
-    counted_marks,
-    law_words,
-    marks,
-    num_runs,
-    outcome_notes,
-    with_error,
-)
 from ntk_core.runs._trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
@@ -77,3 +68,4 @@ from ntk_core.runs._values import (
     finite_sup,
     mean,
 )
+from ntk_core.runs.columns import aligned, between, exponent_line, law_words, marks, num_runs, outcome_notes, with_error

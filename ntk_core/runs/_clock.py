@@ -15,25 +15,19 @@ class Clock:
 
     def __init__(self, expected: Mapping[str, float]):
         self._expected = dict(expected)
+        self._done: dict[str, float] = {}  # share of each point
         self._skipped = 0.0
-        self._finished: set[str] = set()
-        self._under_way: dict[str, float] = {}  # fraction by key
         self._began: float | None = None
 
     def skip(self, key: str) -> None:
         """A point that need not be computed."""
-        self._finished.add(key)
+        self._done[key] = 1.0
         self._skipped += self._expected[key]
 
     def advance(self, key: str, fraction: float) -> None:
-        """A point is as far as this; 0 when it begins."""
+        """A point is as far as this: 0 when it begins, 1 when it is done, or given up."""
         self._began = time.monotonic() if self._began is None else self._began
-        self._under_way[key] = fraction
-
-    def finish(self, key: str) -> None:
-        """A point is done, or given up."""
-        self._under_way.pop(key, None)
-        self._finished.add(key)
+        self._done[key] = fraction
 
     def fraction(self) -> float:
         """Share of the whole run that is done."""
@@ -52,5 +46,4 @@ class Clock:
         return max(0.0, left * (time.monotonic() - self._began + TRUST_S) / (measured + TRUST_S))
 
     def _expected_done(self) -> float:
-        whole = sum(self._expected[key] for key in self._finished)
-        return whole + sum(self._expected[key] * fraction for key, fraction in self._under_way.items())
+        return sum(self._expected[key] * share for key, share in self._done.items())

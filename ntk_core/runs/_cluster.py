@@ -1,232 +1,169 @@
 """Points computed by the workers of a dask cluster; this process only asks, listens and keeps.
 
 Dask connects nodes that trust each other (it unpickles what they send). What is sent here is the canonical JSON of a
-spec and the key of a point, and what is used of the answer is JSON again (docs/cluster.md).
+spec and the key of a point, and what is used of the answer is an event in JSON (docs/cluster.md). Client and workers
+run the same versions.
 """
 
-import asyncio
 import contextlib
-import logging
+import math
+import platform
 import queue
 import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import closing
+from functools import lru_cache
+from importlib import metadata
 from typing import Any
 
-from distributed import Client, KilledWorker
+from distributed import Client, Future, KilledWorker, get_worker
 from distributed.versions import VersionMismatchWarning
 
+from ntk_core._version import __version__
 from ntk_core.environment import settings
-from ntk_core.runs._cluster_point import DASK, TOPIC, Message, Reply, Request, compute_point, conditions, different
-from ntk_core.runs._parse import canonical_json
-from ntk_core.runs._sites import Advanced, Failed, Finished, Report, SiteFailure, Started
+from ntk_core.errors import InvalidInput
+from ntk_core.numbers import size
+from ntk_core.runs._costs import peak_bytes
+from ntk_core.runs._estimate import check_data, memory_limit
+from ntk_core.runs._parse import canonical_json, parse_spec
+from ntk_core.runs._sites import Report, SiteFailure
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._values import Provenance
+from ntk_core.runs._table import counts_of
+from ntk_core.runs._this_process import ThisProcess, sentence
+from ntk_core.runs._values import Provenance, Value
+from ntk_core.runs.events import (
+    Ended,
+    Event,
+    PointFailed,
+    PointFinished,
+    PointProgress,
+    PointStarted,
+    event_json,
+    parse_event,
+)
 
 CONNECT_S = 10.0
 ANSWER_S = 30.0  # a scheduler that says nothing for this long is lost
 CENSUS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.02  # for Stop
 CLOSE_S = 2.0
-LEAVE_S = 0.05  # a job gives its worker process 0.15 s to stop; closing goes on by itself, and ends with the process
-_LOG = logging.getLogger(__name__)
+TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic for ever
+MESSAGES_EVERY_S = 0.2
+CURVES_EVERY_S = 1.0  # a point as far as it is may have many thousand numbers
+DASK = ("dask", "distributed")
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic")
 
 
 class Cluster:
     """The workers of the dask scheduler at ``address``."""
 
     def __init__(self, spec: Spec, address: str):
-        self._spec, self._address = spec, address
+        self._spec, self._address, self._conditions = canonical_json(spec), address, conditions()
+        self._run = uuid.uuid4().hex
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """As :meth:`ntk_core.runs._sites.Site.reports`; as many points at once as the workers have threads."""
-        conversation = _ClusterRun(self._spec, self._address, keys)
-        conversation.start()
+        client = self._connected()
         try:
-            while True:
-                try:
-                    told = conversation.told.get(timeout=LOOK_EVERY_S)
-                except queue.Empty:
-                    told = ()
-                if told is None:
-                    return
-                if isinstance(told, SiteFailure):
-                    raise told
-                yield told or None
-        finally:
-            conversation.end()
+            theirs = {name: str(version) for name, version in self._asked(client, "versions")["packages"].items()}
+            ours = {name: self._conditions[name] for name in DASK}
+            differences = different(ours, {name: theirs.get(name, "None") for name in DASK}, "here", "scheduler")
+            if differences:  # each worker compares for itself, also one that comes later
+                raise SiteFailure(f"The scheduler at {self._address} runs other versions: {differences}.")
+            heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
+            client.subscribe_topic(TOPIC, lambda event: self._hear(event[1], heard))
+            begun: set[str] = set()
+            for report in self._points(client, deque(keys), heard):
+                if report is not None and report.key not in begun:  # once, also where another worker computes it again
+                    begun.add(report.key)
+                    yield PointStarted(key=report.key)
+                yield report
+        finally:  # this gives up what is not done; the workers stop at their next look
+            threading.Thread(target=_close, args=(client,), daemon=True).start()
 
     def provenance(self) -> Provenance | None:
         """None: each point tells on which worker's device it was computed."""
         return None
 
-
-class _ClusterRun(threading.Thread):
-    """Talks with the scheduler in a thread and an event loop of its own; every wait in it has an end.
-
-    Attributes:
-        told: reports; a failure; None at the end.
-    """
-
-    def __init__(self, spec: Spec, address: str, keys: Sequence[str]):
-        super().__init__(name="dask client", daemon=True)
-        self.told: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._spec, self._address, self._keys = canonical_json(spec), address, keys
-        self._run, self._conditions = uuid.uuid4().hex, conditions()
-        self._begun: set[str] = set()
-        self._done: set[str] = set()
-        self._num_threads = 0
-        self._heard = time.monotonic()  # when a worker was last known to work
-        self._loop = asyncio.new_event_loop()
-        self._task: asyncio.Task[None] | None = None
-        self._ready = threading.Event()
-
-    def run(self) -> None:
-        """The thread's own: until every point is done, or :meth:`end`."""
+    def _connected(self) -> Client:
         try:
-            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-                runner.run(self._talk())
-        except SiteFailure as failure:
-            self.told.put(failure)
-        except asyncio.CancelledError:
-            pass
-        except Exception as error:
-            _LOG.exception("Computing on the cluster failed.")
-            self.told.put(SiteFailure(f"Computing on the cluster failed ({type(error).__name__}: {error})."))
-        finally:
-            self._ready.set()
-            self.told.put(None)
-
-    def end(self) -> None:
-        """Give up what is not done: the workers stop at their next look."""
-        self._ready.wait(LEAVE_S)
-        with contextlib.suppress(RuntimeError):  # the loop has ended by itself
-            self._loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
-        self.join(LEAVE_S)
-
-    async def _talk(self) -> None:
-        self._task = asyncio.current_task()
-        self._ready.set()
-        client = await self._connect()
-        try:
-            await self._compare_versions(client)
-            client.subscribe_topic(TOPIC, self._hear)
-            await self._compute(client)
-        finally:
-            await _close(client)
-
-    async def _connect(self) -> Client:
-        client = Client(
-            self._address, asynchronous=True, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000
-        )
-        try:
-            return await asyncio.wait_for(client, CONNECT_S)
+            return Client(self._address, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000)
         except (OSError, TimeoutError):
             reason = f"No dask scheduler answers at {self._address} within {CONNECT_S:.0f} s."
         except (ImportError, VersionMismatchWarning) as error:
             reason = f"The scheduler at {self._address} runs other versions: {' '.join(str(error).split())}"
-        await _close(client)
         raise SiteFailure(reason)
 
-    async def _compare_versions(self, client: Client) -> None:
-        """With the scheduler; each worker compares for itself, also one that comes later."""
-        told = await self._asked(client, "versions")
-        theirs = {name: str(told["packages"].get(name)) for name in DASK}
-        differences = different({name: self._conditions[name] for name in DASK}, theirs, "here", "scheduler")
-        if differences:
-            raise SiteFailure(f"The scheduler at {self._address} runs other versions: {differences}.")
-
-    async def _compute(self, client: Client) -> None:
+    def _points(
+        self, client: Client, waiting: deque[str], heard: "queue.SimpleQueue[PointProgress]"
+    ) -> Iterator[PointProgress | PointFinished | PointFailed | None]:
         """Every point, no more at a time than there are threads.
 
         A worker that dies counts against each point that was given to it, so none waits there behind another.
         """
-        waiting = deque(self._keys)
-        census = asyncio.create_task(self._census(client))
-        computing: set[asyncio.Task[None]] = set()
-        try:
-            while waiting or computing:
-                while waiting and len(computing) < self._num_threads:
-                    computing.add(asyncio.create_task(self._point(client, waiting.popleft())))
-                done, _ = await asyncio.wait(
-                    {census, *computing}, timeout=LOOK_EVERY_S, return_when=asyncio.FIRST_COMPLETED
-                )
-                computing -= done
-                for task in done:
-                    task.result()
-        finally:
-            for task in (census, *computing):
-                task.cancel()
-            await asyncio.gather(census, *computing, return_exceptions=True)
+        computing: dict[str, Future] = {}
+        num_threads, asked, at_work, patience = 0, -math.inf, time.monotonic(), settings().worker_wait_s
+        while waiting or computing:
+            now = time.monotonic()
+            if now - asked > (CENSUS_EVERY_S if num_threads else LOOK_EVERY_S):
+                num_threads, asked = sum(self._asked(client, "ncores_running").values()), now
+                at_work = now if num_threads else at_work
+                if now - at_work > patience:
+                    raise SiteFailure(
+                        f"The scheduler at {self._address} has had no worker for {patience:.0f} s; start workers with: "
+                        f"dask worker {self._address} --nthreads 1"
+                    )
+            while waiting and len(computing) < num_threads:
+                key = waiting.popleft()
+                request = Request(run=self._run, key=key, spec=self._spec, conditions=self._conditions)
+                name = f"{TOPIC}-{self._run}-{key}"
+                computing[key] = client.submit(compute_point, request.model_dump_json(), key=name, pure=False)
+            try:
+                report = heard.get(timeout=LOOK_EVERY_S)
+            except queue.Empty:
+                yield None
+            else:
+                at_work = time.monotonic()
+                if report.key in computing:  # it may come after the answer
+                    yield report
+            for key in [key for key, future in computing.items() if future.done()]:
+                at_work = time.monotonic()
+                yield self._answer(key, computing.pop(key))
 
-    async def _census(self, client: Client) -> None:
-        """How many threads the workers have, again and again; fails when nobody answers, or nobody is there."""
-        patience = settings().worker_wait_s
-        while True:
-            threads = await self._asked(client, "ncores_running")
-            self._num_threads, now = sum(threads.values()), time.monotonic()
-            self._heard = now if self._num_threads else self._heard
-            if now - self._heard > patience:
-                raise SiteFailure(
-                    f"The scheduler at {self._address} has had no worker for {patience:.0f} s; start workers with: "
-                    f"dask worker {self._address} --nthreads 1"
-                )
-            await asyncio.sleep(CENSUS_EVERY_S if self._num_threads else LOOK_EVERY_S)
-
-    async def _point(self, client: Client, key: str) -> None:
-        request = Request(run=self._run, key=key, spec=self._spec, conditions=self._conditions)
-        future: Any = client.submit(
-            compute_point, request.model_dump_json(), key=f"{TOPIC}-{self._run}-{key}", pure=False
-        )
+    def _answer(self, key: str, future: Future) -> PointFinished | PointFailed:
         try:
-            reply = Reply.model_validate_json(await future)
+            reply = parse_event(future.result())
         except KilledWorker as killed:
             reason = f"its worker died {killed.allowed_failures + 1} times while computing it (out of memory?)"
-            reply = Reply(outcome="failed", reason=reason)
+            return PointFailed(key=key, reason=reason)
         except CancelledError:
             raise self._lost() from None
         except Exception as error:  # the worker could not even begin: it has no such module, for instance
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             raise SiteFailure(f"A worker of {self._address} could not take the work ({reason}).") from None
-        self._heard = time.monotonic()
-        match reply:
-            case Reply(outcome="refused", reason=reason):
-                raise SiteFailure(reason)
-            case Reply(outcome="finished", point=point) if point is not None:
-                self._begin(key)
-                self.told.put(Finished(key, point))
-            case _:
-                self._begin(key)
-                self.told.put(Failed(key, reply.reason or "its worker was stopped by another client"))
-        self._done.add(key)
+        if isinstance(reply, PointFinished | PointFailed):
+            return reply
+        if isinstance(reply, Ended) and reply.status == "failed":
+            raise SiteFailure(reply.reason)
+        return PointFailed(key=key, reason="its worker was stopped by another client")
 
-    def _hear(self, event: tuple[float, Any]) -> None:
+    def _hear(self, told: Any, heard: "queue.SimpleQueue[PointProgress]") -> None:
         """A message of some worker about some run."""
-        _, heard = event
-        if not (isinstance(heard, dict) and heard.get("run") == self._run):
-            return
-        self._heard = time.monotonic()
-        message = Message.model_validate_json(heard["message"])
-        if message.key not in self._done:  # a message may come after the answer
-            self._begin(message.key)
-            self.told.put(Advanced(message.key, message.fraction, message.message, message.point))
+        if isinstance(told, dict) and told.get("run") == self._run:
+            report = parse_event(told["event"])
+            if isinstance(report, PointProgress):
+                heard.put(report)
 
-    def _begin(self, key: str) -> None:
-        """A point begins once, also where another worker computes it again."""
-        if key not in self._begun:
-            self._begun.add(key)
-            self.told.put(Started(key))
-
-    async def _asked(self, client: Client, question: str) -> Any:
+    def _asked(self, client: Client, question: str) -> Any:
         """The scheduler's answer."""
-        scheduler: Any = client.scheduler
         if client.status != "running":
             raise self._lost()
         try:
-            return await asyncio.wait_for(getattr(scheduler, question)(), ANSWER_S)
+            return client.sync(getattr(client.scheduler, question), callback_timeout=ANSWER_S)
         except (OSError, TimeoutError):
             raise self._lost() from None
 
@@ -236,7 +173,116 @@ class _ClusterRun(threading.Thread):
         )
 
 
-async def _close(client: Client) -> None:
-    """Tells the scheduler that nobody waits for these points any more; the workers ask for that."""
-    with contextlib.suppress(TimeoutError, OSError):
-        await asyncio.wait_for(client.close(), CLOSE_S)
+def _close(client: Client) -> None:
+    with contextlib.suppress(TimeoutError, OSError, RuntimeError):
+        client.close(CLOSE_S)
+
+
+class Request(Value):
+    """One point to compute.
+
+    Attributes:
+        run: names the run in the messages.
+        spec: canonical JSON.
+        conditions: those of the client, see :func:`conditions`.
+    """
+
+    run: str
+    key: str
+    spec: str
+    conditions: dict[str, str]
+
+
+def conditions() -> dict[str, str]:
+    """What client and workers must share for equal numbers: versions, and the floating-point type."""
+    import jax
+
+    return {
+        "linearity-lab": __version__,
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        **{name: metadata.version(name) for name in (*_PACKAGES, *DASK)},
+        "floating-point type": "float64" if jax.config.read("jax_enable_x64") else "float32",
+    }
+
+
+def compute_point(request: str) -> str:
+    """The event that answers a :class:`Request`, both in JSON; runs in a thread of a dask worker.
+
+    ``PointFinished`` or ``PointFailed``; ``Ended`` where every point of the run is refused, or nobody waits for it.
+    """
+    asked = Request.model_validate_json(request)
+    reply: Event
+    try:
+        reply = _reply(asked)
+    except (InvalidInput, SiteFailure) as error:
+        reply = Ended(status="failed", reason=str(error))
+    except Exception as error:  # an exception that the client cannot unpickle would tell it nothing
+        reply = PointFailed(key=asked.key, reason=sentence(error))
+    return event_json(reply)
+
+
+def _reply(request: Request) -> Event:
+    differences = different(request.conditions, conditions(), "client", "worker")
+    if differences:
+        raise SiteFailure(f"The cluster computes with other versions: {differences}.")
+    spec = parse_spec(request.spec)
+    check_data(spec)
+    required, available = peak_bytes(counts_of(spec, request.key)), memory_limit()
+    if required > available:
+        reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
+        return PointFailed(key=request.key, reason=reason)
+    wanted, tell = _still_wanted(), _teller(request.run)
+    tell(PointProgress(key=request.key, fraction=0.0, message="starting"))
+    with closing(_here(request.spec).reports([request.key])) as reports:
+        for report in reports:
+            if isinstance(report, PointFinished | PointFailed):
+                return report
+            if isinstance(report, PointProgress):
+                tell(report)
+            if not wanted():
+                break
+    return Ended(status="cancelled")
+
+
+@lru_cache(maxsize=1)
+def _here(spec: str) -> ThisProcess:
+    """The data of the run at hand are loaded once a worker."""
+    return ThisProcess(parse_spec(spec))
+
+
+def different(ours: dict[str, str], theirs: dict[str, str], we: str, they: str) -> str:
+    """Where two sets of conditions differ, in words; empty where they do not."""
+    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+    return ", ".join(
+        f"{name} {ours.get(name, 'missing')} ({we}) and {theirs.get(name, 'missing')} ({they})" for name in names
+    )
+
+
+def _still_wanted() -> Callable[[], bool]:
+    """Whether the client still waits for this task: false once it was cancelled, and once the client has died."""
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        return task is not None and task.state == "executing"
+
+    return wanted
+
+
+def _teller(run: str) -> Callable[[PointProgress], None]:
+    """Sends progress to the client, no more often than eyes or the scheduler need."""
+    worker = get_worker()
+    told = drawn = -1e9
+
+    def tell(report: PointProgress) -> None:
+        nonlocal told, drawn
+        now = time.monotonic()
+        has_curves = report.point is not None and now - drawn >= CURVES_EVERY_S
+        if not has_curves and now - told < MESSAGES_EVERY_S:
+            return
+        told, drawn = now, now if has_curves else drawn
+        shown = report if has_curves else report.model_copy(update={"point": None})
+        worker.log_event(TOPIC, {"run": run, "event": event_json(shown)})
+
+    return tell

@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ntk_core.errors import InvalidInput, kind_of
-from ntk_core.runs._preset import Preset
 from ntk_core.runs._spec import ExperimentSpec, Spec
-from ntk_core.runs._table import EXPERIMENTS, KINDS, PRESETS
+from ntk_core.runs._table import EXPERIMENTS, KINDS, PRESETS, Preset
 from ntk_core.settings.grammar import InvalidSpec, validated
 
 MAX_JSON_BYTES = 1_000_000

@@ -5,14 +5,14 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from ntk_core.environment import how_to_install
 from ntk_core.runs._clock import Clock
 from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
 from ntk_core.runs._parse import spec_from
 from ntk_core.runs._shown import with_bar
-from ntk_core.runs._sites import Advanced, Failed, Finished, Report, Site, SiteFailure, Started, scheduler_address
+from ntk_core.runs._sites import Report, Site, SiteFailure, scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, Provenance
@@ -93,11 +93,12 @@ def _events(
         site = _site_for(spec, address if missing else None, computation)  # starts JAX or dask, so only now
         with closing(site.reports(missing)) as reports:
             for report in reports:
-                if isinstance(report, Started | None) and should_stop():
+                if isinstance(report, PointStarted | None) and should_stop():
                     status = "cancelled"
                     break
-                yield from progress.take(report)
-                if isinstance(report, Advanced) and should_stop():
+                if report is not None:
+                    yield progress.take(report)
+                if isinstance(report, PointProgress) and should_stop():
                     status = "cancelled"
                     break
     except SiteFailure as failure:
@@ -159,43 +160,33 @@ class _Progress:
                 self.taken_over_s += kept[key].runtime_s
                 yield self._finish(key, kept[key], resumed=True)
 
-    def take(self, report: Report | None) -> Iterator[Event]:
-        """What to tell of a report."""
+    def take(self, report: Report) -> Event:
+        """The report as an event of the run; a finished point is kept first."""
+        key = report.key
+        ended = isinstance(report, PointFinished | PointFailed)
+        self._clock.advance(key, 1.0 if ended else report.fraction if isinstance(report, PointProgress) else 0.0)
         match report:
-            case Started(key):
-                self._clock.advance(key, 0.0)
-                yield PointStarted(key=key, index=self._spec.point_keys().index(key))
-            case Advanced(key, fraction, message, point):
-                self._clock.advance(key, fraction)
-                yield PointProgress(
-                    key=key,
-                    fraction=self._clock.fraction(),
-                    remaining_s=self._clock.remaining(),
-                    message=message,
-                    point=point,
-                )
-            case Finished(key, point):
+            case PointStarted():
+                return report.model_copy(update={"index": self._spec.point_keys().index(key)})
+            case PointProgress():
+                return report.model_copy(update=self._so_far())
+            case PointFinished(point=point):
                 if point.provenance is not None:
                     self.origin = point.provenance.model_copy(update={"started_at": self._started_at})
                     point = point.model_copy(update={"provenance": self.origin})
                 if self._points is not None:
                     self._points.save(key, point)
-                self._clock.finish(key)
-                yield self._finish(key, point)
-            case Failed(key, reason):
+                return self._finish(key, point)
+            case PointFailed(reason=reason):
                 self.reason = f"{key.replace('=', ' ')}: {reason}"
-                self._clock.finish(key)
-                yield PointFailed(key=key, reason=reason)
+        return report
 
     def _finish(self, key: PointKey, point: PointValue, resumed: bool = False) -> PointFinished:
         self.done[key] = point
-        return PointFinished(
-            key=key,
-            point=point,
-            fraction=self._clock.fraction(),
-            remaining_s=self._clock.remaining(),
-            resumed=resumed,
-        )
+        return PointFinished(key=key, point=point, resumed=resumed, **self._so_far())
+
+    def _so_far(self) -> dict[str, Any]:
+        return {"fraction": self._clock.fraction(), "remaining_s": self._clock.remaining()}
 
 
 def _latest(points: Iterable[PointValue]) -> Provenance | None:

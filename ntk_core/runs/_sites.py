@@ -1,52 +1,18 @@
-"""Where the points of a run are computed: in this process, or on a dask cluster. A site tells how they come along."""
+"""Where the points of a run are computed: in this process, or on a dask cluster."""
 
 import re
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._values import PointValue, Provenance
+from ntk_core.runs._values import Provenance
+from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 
 SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
-
-
-@dataclass(frozen=True)
-class Started:
-    """The computation of a point has begun."""
-
-    key: str
-
-
-@dataclass(frozen=True)
-class Advanced:
-    """A point goes on; ``point`` as far as it is, where its curves are drawn while they grow."""
-
-    key: str
-    fraction: float
-    message: str
-    point: PointValue | None = None
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A point is done; it tells its provenance."""
-
-    key: str
-    point: PointValue
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A point could not be computed, for a reason in one sentence."""
-
-    key: str
-    reason: str
-
-
-Report = Started | Advanced | Finished | Failed
+# Events of points whose ``fraction`` is that of the point; ``run`` turns it into that of the run.
+Report = PointStarted | PointProgress | PointFinished | PointFailed
 
 
 class SiteFailure(Exception):

@@ -1,5 +1,6 @@
 """Points computed in this process, one after the other."""
 
+import hashlib
 import platform
 import time
 from collections.abc import Generator, Sequence
@@ -11,14 +12,15 @@ from typing import Any
 
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.runs._compiled import release_compiled
-from ntk_core.runs._data_seeds import on_own_data
 from ntk_core.runs._devices import accelerator_bytes, devices_for
 from ntk_core.runs._estimate import check_size
-from ntk_core.runs._sites import Advanced, Failed, Finished, Report, SiteFailure, Started
+from ntk_core.runs._progress import in_turn
+from ntk_core.runs._sites import Report, SiteFailure
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import Computation, experiment_of
+from ntk_core.runs._table import Computation, Growth, Progress, experiment_of
 from ntk_core.runs._values import PointValue, Provenance
+from ntk_core.runs.compiled_code import release_compiled
+from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 
 
 class ThisProcess:
@@ -46,17 +48,18 @@ class ThisProcess:
         except InvalidInput as error:
             raise SiteFailure(str(error)) from None
         for key in keys:
-            yield Started(key)
+            yield PointStarted(key=key)
             began = time.monotonic()
             try:
                 point = yield from self._advances(key, data, parts[key])
             except (MemoryError, RuntimeError) as error:
-                yield Failed(key, sentence(error))
+                yield PointFailed(key=key, reason=sentence(error))
             else:
                 runtime = time.monotonic() - began
-                yield Finished(key, point.model_copy(update={"provenance": self.provenance(), "runtime_s": runtime}))
+                point = point.model_copy(update={"provenance": self.provenance(), "runtime_s": runtime})
+                yield PointFinished(key=key, point=point)
 
-    def _advances(self, key: str, data: Any, num_devices: int) -> Generator[Advanced, None, PointValue]:
+    def _advances(self, key: str, data: Any, num_devices: int) -> Generator[PointProgress, None, PointValue]:
         """What a computation tells between its stretches of work; the point."""
         release_compiled()  # a process lives through many runs
         work = self._computation.compute(self._spec, data, key)
@@ -66,7 +69,8 @@ class ThisProcess:
                     fraction, message, *growing = next(work)
             except StopIteration as stop:
                 return stop.value
-            yield Advanced(key, fraction, message, growing[0] if growing else None)
+            point = growing[0] if growing else None
+            yield PointProgress(key=key, fraction=fraction, message=message, point=point)
 
     def provenance(self) -> Provenance | None:
         """Versions, device and data of this process; None when the data cannot be had."""
@@ -91,6 +95,35 @@ class ThisProcess:
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             data_sha256=self._computation.fingerprint(self._data),
         )
+
+
+def on_own_data(computation: Computation) -> Computation:
+    """A computation whose data are those of every seed, and whose point has the runs of all seeds.
+
+    What a point states beside its runs (``of_each_seed``) is that of the first seed.
+    """
+
+    def load(spec: Any) -> list[Any]:
+        return [computation.load(each) for each in spec.each_seed()]
+
+    def compute(spec: Any, data: list[Any], key: str) -> Generator[Progress | Growth, None, PointValue]:
+        works = in_turn([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
+        while True:
+            try:
+                fraction, message, *_ = next(works)  # a point of one seed is not drawn as it grows
+            except StopIteration as stop:
+                points: list[PointValue] = stop.value
+                break
+            yield fraction, message
+        together = {
+            name: tuple(run for each in points for run in getattr(each, name)) for name in points[0].of_each_seed
+        }
+        return points[0].model_copy(update=together)
+
+    def fingerprint(data: list[Any]) -> str:
+        return hashlib.sha256("".join(map(computation.fingerprint, data)).encode()).hexdigest()
+
+    return Computation(compute, load, fingerprint)
 
 
 def _divided_over(num_devices: int) -> AbstractContextManager[Any]:

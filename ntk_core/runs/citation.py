@@ -1,33 +1,12 @@
 """How to cite a run: what was computed, by which versions, from which seeds and data, under which digest."""
 
+from pathlib import Path
+
 from ntk_core.runs._parse import spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import experiment_of
 from ntk_core.runs._values import Provenance, ResultValue
 
-_PAPERS = {
-    "liu": """@inproceedings{liu2020linearity,
-  author    = {Liu, Chaoyue and Zhu, Libin and Belkin, Mikhail},
-  title     = {On the linearity of large non-linear models: when and why the tangent kernel is constant},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume    = {33},
-  year      = {2020}
-}""",
-    "zhu": """@inproceedings{zhu2022transition,
-  author    = {Zhu, Libin and Liu, Chaoyue and Belkin, Mikhail},
-  title     = {Transition to linearity of general neural networks with directed acyclic graph architecture},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume    = {35},
-  year      = {2022}
-}""",
-    "hu": """@inproceedings{hu2020surprising,
-  author    = {Hu, Wei and Xiao, Lechao and Adlam, Ben and Pennington, Jeffrey},
-  title     = {The surprising simplicity of the early-time learning dynamics of neural networks},
-  booktitle = {Advances in Neural Information Processing Systems},
-  volume    = {33},
-  year      = {2020}
-}""",
-}
 # BibTeX counts braces even where a backslash stands before them.
 _TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",
                       "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})  # fmt: skip
@@ -62,7 +41,10 @@ def bibtex(result: ResultValue) -> str:
         f"  note    = {{{_tex(' '.join(cite_run(result).splitlines()))}}}\n"
         "}"
     )
-    return "\n\n".join((*(_PAPERS[key] for key in experiment_of(result.spec).sources), entry)) + "\n"
+    papers = Path(__file__).with_name("papers.bib").read_text(encoding="utf-8").strip().split("\n\n")
+    sources = experiment_of(result.spec).sources
+    cited = [paper for paper in papers if paper.partition("{")[2].startswith(sources)]
+    return "\n\n".join([*cited, entry]) + "\n"
 
 
 def _seeds(spec: Spec) -> str:

@@ -1,14 +1,72 @@
-"""One table of columns per experiment: CSV rows, tables on pages, the text summary and comparisons come from it."""
+"""One table of columns per experiment for CSV, pages, text and comparisons; tables and counts in plain text."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs._text_tables import aligned, between, marks, with_error
-from ntk_core.runs._values import OUTCOME_WORDS, finite_or_none
+from ntk_core.numbers import percent
+from ntk_core.runs._values import OUTCOME_WORDS, finite_or_none, mean
+
+
+def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """One line per row, its cells padded to columns."""
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def num_runs(count: int) -> str:
+    """``1 run``, ``5 runs``."""
+    return f"{count} run" if count == 1 else f"{count} runs"
+
+
+def with_error(values: Sequence[float], digits: int = 3) -> str:
+    """Mean ± standard error of those that are finite, ``0.123 ± 0.004``; a dash for none."""
+    found = mean([value for value in values if math.isfinite(value)])
+    error = f" ± {found.standard_error:.1g}" if math.isfinite(found.standard_error) else ""
+    return f"{found.value:.{digits}g}{error}" if found.count else "–"
+
+
+def between(values: Sequence[float], spec: str) -> str:
+    """``0.1``, ``0.1–0.2``, or a dash for nothing finite, each number formatted by ``spec``."""
+    finite = sorted(filter(math.isfinite, values))
+    if not finite:
+        return "–"
+    low, high = format(finite[0], spec), format(finite[-1], spec)
+    return low if low == high else f"{low}–{high}"
+
+
+def law_words(law: PowerLaw, name: str) -> str:
+    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; not yet settled``, ``name`` for m."""
+    level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
+    words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
+    return "; ".join([words, *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)])])
+
+
+def exponent_line(title: str, law: PowerLaw | None, name: str = "m") -> str:
+    """``linear output: ΔK ∝ m^(−0.500 ± 0.030), …``, or that no exponent was fitted."""
+    if law is None:
+        return f"{title}: no exponent in {name} fitted (three runs at two values are needed)"
+    return f"{title} ∝ {law_words(law, name)}"
+
+
+def outcome_notes(
+    points: Iterable[Any], words: Mapping[str, str] = OUTCOME_WORDS, good: str = "converged", then: str = ""
+) -> list[str]:
+    """One line for each outcome other than ``good`` among the runs of the points."""
+    seen = {getattr(run, "outcome", good) for point in points for run in point.runs} - {good}
+    return [f"! {outcome}: {words[outcome]}{then}" for outcome in sorted(seen)]
+
+
+def marks(runs: Iterable[Any]) -> str:
+    """How many runs ended in each way but the good one: ``! 2 stuck, ! 1 dead``."""
+    counts = Counter(getattr(run, "outcome", "converged") for run in runs)
+    return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()) if outcome != "converged")
+
 
 Role = Literal["swept", "line", "label", "measure"]
 

@@ -1,9 +1,10 @@
-"""JAX's compilation cache on disk, for programs: the next process need not compile the same code again.
+"""Compiled code: kept on disk for the next process by JAX's cache, and released from memory before there is too much.
 
 ``import ntk_core`` leaves the settings of JAX alone. A notebook turns the cache on by
 ``ntk_core.runs.compiled_code.keep_compiled_code()``.
 """
 
+import gc
 import hashlib
 import logging
 import os
@@ -15,7 +16,7 @@ import warnings
 from importlib import metadata
 from pathlib import Path
 
-from ntk_core.environment import data_directory, private_directory, settings
+from ntk_core.environment import data_directory, private_directory, resident_memory, return_freed_memory, settings
 from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_CACHE"
@@ -26,6 +27,13 @@ FIRST_JAXLIB = (0, 10, 2)
 MAX_BYTES = 200_000_000
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _PROCESSOR = Path("/proc/cpuinfo")
+# Linux allows a process 65,530 memory maps, and every compiled program holds about three: beyond that, compiling
+# ends the process with a segmentation fault.
+MAX_MAPS = 25_000
+# What compiling and the programs may add to the memory of a process, about 10 MB a program; other widths need others.
+MOST_BYTES = 400e6
+_MAPS = Path("/proc/self/maps")
+_at_rest = 0.0  # bytes when this process last let them go
 _LOG = logging.getLogger(__name__)
 
 
@@ -96,3 +104,30 @@ def _tidy(directory: Path) -> None:
     for path, size in files.items():
         if not size:
             path.unlink(missing_ok=True)
+
+
+def num_maps() -> int:
+    """Memory maps of this process; 0 where the system does not tell."""
+    try:
+        with _MAPS.open("rb") as lines:
+            return sum(1 for _ in lines)
+    except OSError:
+        return 0
+
+
+def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bool:
+    """Forget all compiled programs once there are many; whether it did.
+
+    Many are more than ``most`` memory maps, or ``most_bytes`` more memory than when this was first asked or last done.
+    """
+    global _at_rest
+    _at_rest = _at_rest or resident_memory()
+    if num_maps() <= most and resident_memory() - _at_rest <= most_bytes:
+        return False
+    import jax
+
+    jax.clear_caches()
+    gc.collect()
+    return_freed_memory()
+    _at_rest = resident_memory()
+    return True

@@ -34,7 +34,7 @@ class PointStarted(Value):
 
     kind: Literal["point_started"] = "point_started"
     key: str
-    index: int
+    index: int = 0
 
 
 class PointProgress(Value):
@@ -50,7 +50,7 @@ class PointProgress(Value):
     kind: Literal["point_progress"] = "point_progress"
     key: str
     fraction: float
-    remaining_s: float | None
+    remaining_s: float | None = None
     message: str
     point: Point | None = None
 
@@ -61,8 +61,8 @@ class PointFinished(Value):
     kind: Literal["point_finished"] = "point_finished"
     key: str
     point: Point
-    fraction: float
-    remaining_s: float | None
+    fraction: float = 1.0
+    remaining_s: float | None = None
     resumed: bool = False
 
 

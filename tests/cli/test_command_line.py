@@ -131,7 +131,7 @@ def test_show_prints_the_table_and_the_origin(finished, capsys):
     assert "2 of 2 points" in out
     assert "jax " in out
     assert "! 1 over-budget" in out
-    assert "linear output: no exponent fitted (0 runs converged, 2 excluded" in out
+    assert "linear output: ΔK: no exponent in m fitted" in out
 
 
 def test_no_json_prints_table_and_sends_progress_to_stderr(finished, capsys):

@@ -100,7 +100,7 @@ def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path)
     assert main(command) == 0
     printed = capsys.readouterr().out
     assert printed.count("converged") == 4
-    assert "ΔK  ∝ m^(-" in printed
+    assert "ΔK ∝ m^(−" in printed
     assert printed.count("structured") == 2  # both matrices
     assert "checked on 2 inputs: relative difference" in printed
     assert "Verdict: " in printed

@@ -25,23 +25,17 @@ from ntk_core.networks.graphs import (
     dense_graph,
     example_graphs,
     fully_connected_graph,
-    shared_graph,
 )
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import (
     PRESETS,
-    Result,
-    canonical_json,
     counts_of,
-    estimate,
-    parse_spec,
     peak_bytes,
     run,
     run_summary,
-    spec_digest,
 )
 from ntk_core.runs.events import Ended
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import with_settings
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)
 SHORT = TrainingSpec(max_steps=20, num_records=3)
@@ -141,44 +135,11 @@ def test_compared_graphs_and_outputs_are_runs_of_their_own():
     assert series == {(g, o) for g in ("drawn", "bottleneck-layer") for o in ("linear", "tanh")}
 
 
-def test_results_survive_json_and_say_their_verdicts(measured):
-    from pydantic import TypeAdapter
-
-    again = TypeAdapter(Result).validate_json(measured.model_dump_json())
-    assert again.model_dump_json() == measured.model_dump_json()
+def test_results_say_their_verdicts(measured):
     assert measured.csv().splitlines()[0].startswith("width,graph,output,seed,min_in_degree")
     text = run_summary(measured.spec, measured.points)
     assert "drawn graph: wide. The smallest is" in text
     assert "ΔK" in text
-
-
-@pytest.mark.parametrize("name", ZHU)
-def test_specs_with_graphs_survive_json(name):
-    for spec in (PRESETS[name].spec, PRESETS[name].paper_spec):
-        assert isinstance(spec, DAGSpec)
-        assert parse_spec(canonical_json(spec)) == spec
-        assert with_settings(spec, {"graph": str(spec.graph)}) == spec
-        assert spec_digest(with_settings(spec, {"graph": str(dense_graph(5))})) != spec_digest(spec)
-
-
-@pytest.mark.parametrize(
-    ("settings", "field", "said"),
-    [
-        ({"graph": "{"}, "graph", "JSON"),
-        ({"graph": {"groups": [{"name": "a", "size": 0}], "edges": []}}, "graph", "groups.a.size: 0"),
-        ({"graph": str(dense_graph(2)).replace('"b"', '"c"', 1)}, "graph", "edges"),
-        ({"compared": ["nothing"]}, "compared", "one of"),
-        ({"compared": ["shared-weights"]}, "compared", "images"),
-        ({"graph": str(shared_graph(1))}, "graph", "images"),
-        ({"ball_radius": -1}, "ball_radius", "from 0"),
-    ],
-)
-def test_impossible_settings_are_refused_by_name(settings, field, said):
-    with pytest.raises(InvalidSpec) as error:
-        with_settings(SMALL, settings)
-    (problem,) = error.value.problems
-    assert problem.field == field
-    assert said in str(problem)
 
 
 @pytest.mark.parametrize("name", ["densenet-dropped", "irregular", "shared-weights", "unequal", "fixed-skips"])
@@ -194,10 +155,9 @@ def test_sizes_are_those_of_the_network(name):
     ]
 
 
-def test_estimates_grow_with_the_width_and_count_masked_hessians():
-    small, large = (with_settings(SMALL, {"widths": [width]}) for width in (64, 1024))
-    assert estimate(small).seconds < estimate(large).seconds
-    dense = with_settings(SMALL, {"widths": [1024], "graph": str(dense_graph(2))})
+def test_estimates_count_masked_hessians():
+    large = with_settings(SMALL, {"widths": [1024]})
+    dense = with_settings(large, {"graph": str(dense_graph(2))})
     held, masked = (peak_bytes(counts_of(each, "width=1024")) for each in (dense, large))
     assert held < masked / 3
 

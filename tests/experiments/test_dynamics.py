@@ -6,17 +6,13 @@ import numpy as np
 import pytest
 
 from ntk_core.dynamics.choices import METHODS
-from ntk_core.errors import TooLarge
-from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.experiments.dynamics import compute as _dynamics
 from ntk_core.experiments.dynamics.result import DynamicsResult
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import EXPERIMENTS, estimate, load_data, parse_spec, run, run_summary, spec_digest
+from ntk_core.runs import load_data, run, run_summary
 from ntk_core.runs.events import Ended, PointProgress
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import with_settings
 
 SMALL = with_settings(
     DynamicsSpec(),
@@ -69,9 +65,7 @@ def test_weights_travel_as_far_at_every_width_but_each_one_less(figure):
     assert most[1] < 0.5 * most[0]  # 16 times as wide: a quarter is expected
 
 
-def test_a_point_survives_its_json_and_keeps_outputs_of_the_first_seed_only(figure):
-    text = figure.model_dump_json()
-    assert EXPERIMENTS["dynamics"].result.model_validate_json(text) == figure
+def test_a_point_keeps_outputs_of_the_first_seed_only(figure):
     for point in figure.points:
         for each in point.runs:
             kept = each.seed == figure.spec.seed
@@ -141,53 +135,6 @@ def test_progress_is_told_between_stretches_and_never_falls():
     assert fractions == sorted(fractions)
 
 
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        ({"dataset.name": "sine", "outputs": ["softmax"]}, "outputs"),
-        ({"dataset.name": "sine", "loss": "cross-entropy"}, "loss"),
-        ({"methods": ["sgd"], "batch_size": 13}, "batch_size"),
-        ({"methods": ["lbfgs"]}, "methods"),
-        ({"architecture.kind": "convnet"}, "architecture.kind"),
-        ({"architecture.kind": "densenet"}, "infinite_width"),
-        ({"num_test": 0}, "num_test"),
-    ],
-)
-def test_settings_that_cannot_be_used_are_named(settings, field):
-    with pytest.raises(InvalidSpec) as caught:
-        with_settings(SMALL, settings)
-    assert field in [problem.field for problem in caught.value.problems]
-
-
 def test_the_points_of_numbers_that_are_followed_are_the_first():
     assert _dynamics._followed(np.zeros(0, int), 9, DynamicsSpec(num_followed=4)) == [0, 1, 2, 3]
     assert _dynamics._followed(np.zeros(0, int), 2, DynamicsSpec(num_followed=4)) == [0, 1]
-
-
-@pytest.mark.parametrize(
-    ("spec", "settings", "field"),
-    [
-        (KernelChangeSpec(), {"outputs": ["linear", "softmax"]}, "outputs"),
-        (DAGSpec(), {"outputs": ["softmax"]}, "outputs"),
-        (HessianSpec(), {"networks": 1, "networks.0.output": "softmax", "num_inputs": 2}, "networks.0.output"),
-    ],
-    ids=lambda each: getattr(each, "experiment", ""),
-)
-def test_a_curve_has_no_probabilities(spec, settings, field):
-    with pytest.raises(InvalidSpec) as caught:
-        with_settings(spec, {"dataset.name": "sine", **settings})
-    assert [problem.field for problem in caught.value.problems] == [field]
-
-
-def test_a_spec_comes_back_from_its_json():
-    spec = parse_spec(SMALL.model_dump_json())
-    assert spec == SMALL
-    assert spec_digest(spec) == spec_digest(SMALL)
-
-
-def test_a_width_too_large_for_memory_is_refused(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
-    with pytest.raises(TooLarge) as caught:
-        run(with_settings(SMALL, {"widths": [1_000_000]}))
-    assert caught.value.field == "widths"
-    assert estimate(SMALL).seconds > 0

@@ -14,8 +14,8 @@ from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key
-from ntk_core.runs import estimate, parse_spec, run, run_summary, spec_digest
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.runs import run, run_summary
+from ntk_core.settings.grammar import with_settings
 
 WIDTH, N, DIM = 7, 6, 4
 SPEC = with_settings(
@@ -131,8 +131,6 @@ def test_points_are_all_widths_at_every_richness_and_n_and_two_classes_are_one_o
     assert keys[:2] == ("width=10,richness=0.0,samples=20", "width=10,richness=0.5,samples=20")
     assert len(keys) == 8
     assert spec.value_of(keys[-1]) == (100, 0.5, 40)
-    assert parse_spec(spec.model_dump(mode="json")) == spec
-    assert spec_digest(spec) != spec_digest(GeneralizationSpec())
     data = load(spec)
     assert {n: (each.x.shape, each.y.shape, len(each.x_test)) for n, each in data.items()} == {
         20: ((20, 20), (20, 1), 1000),
@@ -142,23 +140,6 @@ def test_points_are_all_widths_at_every_richness_and_n_and_two_classes_are_one_o
     digits = with_settings(spec, {"dataset": {"name": "mnist", "classes": [4, 9]}, "num_test": 10_000, "samples": []})
     assert digits.data_options()["num_test"] == 400  # all that there are
     assert digits.least_risk[0] != digits.least_risk[0]
-    assert estimate(spec).seconds > 0
-
-
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        ({"samples": [6000]}, "samples"),
-        ({"dataset.num_samples": 5001}, "dataset.num_samples"),
-        ({"dataset": {"name": "mnist", "num_samples": 600}}, "dataset.num_samples"),
-        ({"dataset": {"name": "points"}, "samples": [3], "draws": "network"}, "samples"),
-        ({"richness": [0.6]}, "richness"),
-    ],
-)
-def test_what_cannot_be_inverted_or_drawn_is_refused(settings, field):
-    with pytest.raises(InvalidSpec) as caught:
-        with_settings(GeneralizationSpec(), settings)
-    assert [problem.field.partition(".0")[0] for problem in caught.value.problems] == [field]
 
 
 def test_wilson_is_the_score_interval():

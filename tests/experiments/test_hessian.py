@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ntk_core.data import load_dataset
-from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.errors import TooLarge
 from ntk_core.experiments.hessian import compute as _hessian
 from ntk_core.experiments.hessian.compute import _measured, _network
 from ntk_core.experiments.hessian.costs import hidden_and_output
@@ -22,7 +22,7 @@ from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import check_size, counts_of, estimate, peak_bytes, run, run_summary
 from ntk_core.runs.events import Ended, PointProgress
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import with_settings
 
 LINEAR, NONLINEAR = "fully-connected", "fully-connected-swish"
 SMALL = with_settings(
@@ -133,14 +133,6 @@ def test_all_outputs_together_are_measured_on_the_same_network_and_counted():
     assert estimate(spec).seconds > estimate(with_settings(spec, {"vector": False})).seconds
 
 
-def test_numbers_survive_the_round_trip_and_every_row_has_the_same_columns(linear):
-    assert HessianResult.model_validate_json(linear.model_dump_json()) == linear
-    rows = linear.rows()
-    assert len(rows) == 4
-    assert len({tuple(row) for row in rows}) == 1
-    assert tuple(point.key for point in linear.points) == linear.spec.point_keys()
-
-
 def test_closed_forms_are_the_norm_and_a_block_below_it():
     spec = with_settings(SMALL, {"networks": compared("shallow", "quadratic-bottleneck")})
     shallow, narrow = result_of(spec).points
@@ -179,7 +171,7 @@ def test_norms_that_did_not_converge_are_said_to_be_so(monkeypatch):
     text = run_summary(result.spec, result.points)
     assert "! 2 unconverged" in text
     assert "not in the mean" in text
-    assert "no exponent fitted" in text
+    assert "no exponent in m fitted" in text
 
 
 def test_progress_is_told_before_every_seed_and_between_stretches_of_training():
@@ -280,28 +272,6 @@ def test_a_ball_counts_six_copies_of_the_weights_and_too_much_is_refused_before_
     assert refused.value.field == "widths"
     assert refused.value.nearest > 4000
     assert estimate(searched).num_points == 1
-
-
-REFUSED = [
-    ("networks.0.kind", {"networks": compared("convnet"), "dataset.name": "gaussian-mixture"}, "only with images"),
-    ("networks.1.kind", {"networks": compared(LINEAR, LINEAR)}, "differs from those before it"),
-    ("networks.0.bottleneck_width", {"networks": compared("bottleneck", bottleneck_width=9)}, "1 to 8"),
-    ("networks", {"networks": compared(*[LINEAR] * 13)}, "1 to 12 groups of settings"),
-    ("output_index", {"output_index": 3}, "0 to 2"),
-    ("num_inputs", {"num_inputs": 7}, "1 to 6"),
-    ("radii", {"radii": [0]}, "a number above 0"),
-    ("swept", {"swept": "num_tokens"}, "unless the data are sequences"),
-    ("widths", {"swept": "num_tokens", "widths": [2, 4], "dataset.name": "majority"}, "an odd number"),
-]
-
-
-@pytest.mark.parametrize(("field", "change", "words"), REFUSED, ids=[f"{row[0]}-{k}" for k, row in enumerate(REFUSED)])
-def test_what_cannot_be_measured_is_refused_in_one_sentence(field, change, words):
-    with pytest.raises(InvalidSpec) as refused:
-        with_settings(SMALL, change)
-    (problem,) = [each for each in refused.value.problems if each.field == field]
-    assert isinstance(problem, InvalidInput)
-    assert words in problem.allowed
 
 
 @pytest.mark.slow

@@ -9,14 +9,12 @@ import numpy as np
 import pytest
 
 from ntk_core.data import load_dataset
-from ntk_core.errors import TooLarge
 from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
-from ntk_core.experiments.lazy.result import LazyPoint, LazyResult
+from ntk_core.experiments.lazy.result import LazyPoint, LazyResult, along_scales, along_widths, lazy_summary
 from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.experiments.lazy.summary import along_scales, along_widths, lazy_summary
 from ntk_core.networks.architectures import FullyConnected, ScaledNetwork
-from ntk_core.runs import check_size, run, run_summary
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.runs import run, run_summary
+from ntk_core.settings.grammar import with_settings
 
 SPEC = with_settings(
     LazySpec(),
@@ -111,9 +109,9 @@ def test_kappa_is_that_of_full_hessians_and_gradients(output):
             gradient = np.asarray(jax.grad(one)(flat))
             kappas.append(abs(float(one(flat)) - 1) * norm / (gradient @ gradient))
     found = laziness(net, params, data)
-    assert found.hessian_converged
+    assert found["hessian_converged"]
     # Norms stop at a residual of √eps, which leaves an error of its square.
-    assert found.kappa == pytest.approx(np.mean(kappas), rel=1e-7)
+    assert found["kappa"] == pytest.approx(np.mean(kappas), rel=1e-7)
 
 
 @pytest.mark.usefixtures("x64")
@@ -132,13 +130,13 @@ def test_kappa_of_a_number_to_be_learned_is_that_of_full_hessians_and_gradients(
         norm = np.abs(np.linalg.eigvalsh(jax.hessian(one)(flat))).max()
         kappas.append(abs(float(one(flat)) - float(y[0])) * norm / (gradient @ gradient))
     # As above: norms stop at a residual of √eps.
-    assert laziness(net, params, data).kappa == pytest.approx(np.mean(kappas), rel=1e-7)
+    assert laziness(net, params, data)["kappa"] == pytest.approx(np.mean(kappas), rel=1e-7)
 
 
 @pytest.mark.slow
 def test_summary_tells_the_exponents_of_both_roads(points):
     words = run_summary(SPEC, points)
-    assert "linear output, subtracted start, κ: ∝ α^(-1.0" in words
+    assert "linear output, subtracted start, κ ∝ α^(−1.0" in words
     assert "∝ m^(" in words
 
 
@@ -147,28 +145,3 @@ def test_relu_is_measured_almost_everywhere_and_the_summary_says_so():
     assert spec.almost_everywhere.startswith("With ReLU and leaky ReLU output, ‖H‖ is that of the almost-everywhere")
     assert spec.almost_everywhere in lazy_summary(spec, ())
     assert LazySpec().almost_everywhere == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        ("architecture.initial_output", "symmetric", "random; starts says"),
-        ("scales", [0], "scales"),
-        ("starts", ["zero"], "starts"),
-    ],
-)
-def test_settings_that_cannot_be_used_are_named(name, value, sentence):
-    with pytest.raises(InvalidSpec) as caught:
-        with_settings(LazySpec(), {name: value})
-    (problem,) = caught.value.problems
-    assert problem.field == name
-    assert sentence in str(problem)
-
-
-def test_a_width_that_does_not_fit_is_refused_with_the_largest_that_does(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.7")
-    with pytest.raises(TooLarge) as caught:
-        check_size(LazySpec(widths=(100, 10_000_000)))
-    assert caught.value.field == "widths"
-    assert 100 < caught.value.nearest < 10_000_000
-    check_size(LazySpec(widths=(100, caught.value.nearest)))

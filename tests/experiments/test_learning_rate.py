@@ -19,7 +19,7 @@ from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import run, run_summary
 from ntk_core.runs.events import Ended, PointProgress
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import with_settings
 from tests.smallest import patch_size_for, settings_of
 
 SMALL = with_settings(
@@ -169,17 +169,3 @@ def test_every_setting_of_networks_outputs_and_data_is_taken():
         assert with_settings(SMALL, {"output": output}).output == output
     for activation in ACTIVATIONS:
         assert with_settings(SMALL, {"architecture.activation": activation}).architecture.activation == activation
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"dataset.num_samples": 401}, "dataset.num_samples"),
-        ({"method": "sgd", "batch_size": 7}, "batch_size"),
-        ({"dataset.name": "sine", "output": "softmax"}, "output"),
-        ({"rates": []}, "rates"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(changes, field):
-    with pytest.raises(InvalidSpec, match=field):
-        with_settings(SMALL, changes)

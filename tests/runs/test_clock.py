@@ -26,7 +26,7 @@ def test_after_much_work_what_remains_is_by_the_speed_so_far(slower, tolerance, 
     clock = Clock({"a": 100.0, "b": 300.0})
     clock.advance("a", 0.0)
     now[0] += 100.0 * slower
-    clock.finish("a")
+    clock.advance("a", 1.0)
     assert clock.fraction() == 0.25
     assert clock.remaining() == pytest.approx(300.0 * slower, rel=tolerance)
 
@@ -35,7 +35,7 @@ def test_a_first_moment_without_a_compile_does_not_promise_the_end_at_once(now):
     clock = Clock({"a": 1.0, "b": 3.0})
     clock.advance("a", 0.0)
     now[0] += 0.01  # a hundred times as fast as expected, for a hundredth of a second
-    clock.finish("a")
+    clock.advance("a", 1.0)
     assert 1.0 < clock.remaining() < 3.0
 
 

@@ -1,9 +1,7 @@
 """Kernel change of several networks that differ in nothing but the architecture."""
 
-from ntk_core.experiments.architectures.costs import counts
-from ntk_core.experiments.architectures.result import ArchitecturesPoint, ArchitecturesResult
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
-from ntk_core.experiments.architectures.summary import architectures_summary
+from ntk_core.experiments.architectures.result import ArchitecturesPoint, ArchitecturesResult, architectures_summary
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec, counts
 from ntk_core.runs import Experiment
 
 EXPERIMENT = Experiment(

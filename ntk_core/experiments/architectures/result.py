@@ -1,10 +1,12 @@
 """Results of ``architectures``: those of ``kernel_change``, for each of the networks."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec, network_key
 from ntk_core.experiments.kernel_change.result import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change.result import KernelChanges
+from ntk_core.experiments.kernel_change.summary import kernel_change_summary
 from ntk_core.runs import ResultValue
 from ntk_core.runs.columns import Column
 
@@ -38,3 +40,12 @@ class ArchitecturesResult(ResultValue):
     columns = COLUMNS
     spec: ArchitecturesSpec
     points: tuple[ArchitecturesPoint, ...]
+
+
+def architectures_summary(spec: ArchitecturesSpec, points: Sequence[ArchitecturesPoint]) -> str:
+    """For each network what :func:`kernel_change_summary` says of it."""
+    return "\n\n".join(
+        f"Network {letter}: {architecture.record.title}\n" + kernel_change_summary(spec.of_network(letter), found)
+        for letter, architecture in spec.networks.items()
+        if (found := [point for point in points if point.network == letter])
+    )

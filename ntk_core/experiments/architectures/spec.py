@@ -1,5 +1,6 @@
 """Several networks side by side, on the same data, widths, seeds and training."""
 
+import functools
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -7,10 +8,11 @@ from pydantic import Field, model_validator
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import SweepSpec
+from ntk_core.runs import Counts, SweepSpec
 from ntk_core.settings.part import Once, Width
 
 LETTERS = "ABCD"  # names of the networks
@@ -99,3 +101,12 @@ class ArchitecturesSpec(SweepSpec):
 def network_key(letter: str, width: int) -> str:
     """The key of one network of one width."""
     return f"network={letter},width={width}"
+
+
+_of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
+
+
+def counts(spec: ArchitecturesSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One network of one width, all seeds and outputs."""
+    letter, width = spec.value_of(key)
+    return costs.counts(_of_network(spec, letter), f"width={width}", most)

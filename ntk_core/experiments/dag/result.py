@@ -5,7 +5,7 @@ from typing import Literal
 
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import GRAPH_TITLES
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, columns
+from ntk_core.runs import ResultValue, TrainedPoint, TrainedRun, Value, columns
 from ntk_core.runs.columns import Column, runs_of
 
 
@@ -25,20 +25,13 @@ class LayerLinearity(Value):
     change: float
 
 
-class DAGRun(RecordedTraining):
+class DAGRun(TrainedRun):
     """One training run of one graph with one output.
 
     Attributes:
         graph: ``"drawn"``, or the name of a graph of the gallery.
-        output: the output nonlinearity φ.
-        seed: of the initialization w₀, removed edges included.
         min_in_degree: smallest number of edges into a neuron outside the first layer (Zhu et al., Eq. 8).
         max_in_degree: the largest one.
-        learning_rate: η, as used; infinite where it is automatic and the network is dead.
-        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
-        steps: recorded step indices, starting at 0.
-        change: ΔK(t) at those steps.
-        loss: the mean training loss at those steps.
         smallest_eigenvalue: λ_min(K(w_t)) at those steps.
         hessian_norm: ‖H‖ of the first output at w₀, mean over inputs; NaN where it was not asked for.
         hessian_converged: whether every Hessian norm reached its tolerance.
@@ -49,13 +42,8 @@ class DAGRun(RecordedTraining):
     """
 
     graph: str
-    output: str
-    seed: int
     min_in_degree: int
     max_in_degree: int
-    learning_rate: float
-    outcome: Outcome
-    loss: tuple[float, ...]
     smallest_eigenvalue: tuple[float, ...]
     hessian_norm: float = math.nan
     hessian_converged: bool = True
@@ -65,20 +53,13 @@ class DAGRun(RecordedTraining):
     gradient_bound: float = math.nan
 
 
-class DAGPoint(WidthPoint):
-    """All runs of one width: graphs × outputs × seeds.
+class DAGPoint(TrainedPoint):
+    """All runs of one width, graphs × outputs × seeds; ``num_params`` is that of the drawn graph."""
 
-    Attributes:
-        num_params: p of the drawn graph, removed edges counted.
-    """
+    line = ("graph", "output")
 
     kind: Literal["dag"] = "dag"
-    num_params: int
     runs: tuple[DAGRun, ...]
-
-    def of(self, graph: str, output: str) -> tuple[DAGRun, ...]:
-        """The runs of this graph with this output."""
-        return tuple(run for run in self.runs if (run.graph, run.output) == (graph, output))
 
 
 COLUMNS = (

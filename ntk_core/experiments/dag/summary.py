@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGRun
+from ntk_core.experiments.dag.result import COLUMNS, DAGPoint
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import GRAPH_TITLES, graph_verdict
-from ntk_core.runs import counted_marks, law_words, num_runs, outcome_notes
+from ntk_core.runs import exponent_line, outcome_notes
 from ntk_core.runs.columns import text_table
 
 
@@ -16,27 +16,23 @@ def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     notes = outcome_notes(points, then="; not in the mean")
     laws = [exponent(points, *each) for each in series]
     missed = [spec.almost_everywhere] if spec.almost_everywhere else []
-    return "\n".join([*text_table(COLUMNS, points, _lost), "", *missed, *notes, *_verdicts(spec), *laws])
+    return "\n".join([*text_table(COLUMNS, points), "", *missed, *notes, *_verdicts(spec), *laws])
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
     """The exponents of ΔK in the realized smallest in-degree, or in the width where that stays the same."""
     runs = [(point.width, run) for point in points for run in point.of(graph, output)]
-    usable = [run.outcome == "converged" for _, run in runs]
     constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2
     name, places = ("m", [m for m, _ in runs]) if constant else ("in-degree", [run.min_in_degree for _, run in runs])
     law = fit_power_law(
         places,
         [run.sup_change for _, run in runs],
         seeds=[run.seed for _, run in runs],
-        usable=usable,
+        usable=[run.outcome == "converged" for _, run in runs],
         diverged=[run.outcome == "diverged" for _, run in runs],
         swept=[width for width, _ in runs],
     )
-    title, converged = f"{title_of(graph)}, {output} output", sum(usable)
-    if law is None:
-        return f"{title}: no exponent fitted ({num_runs(converged)} converged, {len(runs) - converged} excluded)"
-    return f"{title}: ΔK ∝ {law_words(law, name)}"
+    return exponent_line(f"{title_of(graph)}, {output} output: ΔK", law, name)
 
 
 def title_of(graph: str) -> str:
@@ -53,7 +49,3 @@ def _verdicts(spec: DAGSpec) -> list[str]:
         found = graph_verdict(graph, spec.widths[-1], shapes.input_shape)
         lines += [f"{title_of(name)}: {found.outcome}. " + " ".join(reason.words for reason in found.reasons)]
     return lines
-
-
-def _lost(runs: Sequence[DAGRun]) -> str:
-    return counted_marks(run.outcome for run in runs)

@@ -1,9 +1,7 @@
 """Depth against width: how random the tangent kernel is at the beginning, and how far it moves."""
 
-from ntk_core.experiments.depth_width.costs import counts
-from ntk_core.experiments.depth_width.result import DepthWidthPoint, DepthWidthResult
-from ntk_core.experiments.depth_width.spec import DepthWidthSpec
-from ntk_core.experiments.depth_width.summary import depth_width_summary
+from ntk_core.experiments.depth_width.result import DepthWidthPoint, DepthWidthResult, depth_width_summary
+from ntk_core.experiments.depth_width.spec import DepthWidthSpec, counts
 from ntk_core.runs import Experiment
 
 EXPERIMENT = Experiment(DepthWidthSpec, DepthWidthPoint, DepthWidthResult, counts, depth_width_summary)

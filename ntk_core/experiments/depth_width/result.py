@@ -5,11 +5,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ntk_core.experiments.depth_width.random_kernels import second_moment
+from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, second_moment
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec, depth_key
 from ntk_core.numbers import percent
-from ntk_core.runs import Outcome, PointValue, RecordedTraining, ResultValue, columns, finite_or_none, with_error
-from ntk_core.runs.columns import Column
+from ntk_core.runs import (
+    Outcome,
+    PointValue,
+    RecordedTraining,
+    ResultValue,
+    columns,
+    finite_or_none,
+    outcome_notes,
+    with_error,
+)
+from ntk_core.runs.columns import Column, text_table
 
 
 class DepthRun(RecordedTraining):
@@ -153,3 +162,15 @@ class DepthWidthResult(ResultValue):
     columns = COLUMNS
     spec: DepthWidthSpec
     points: tuple[DepthWidthPoint, ...]
+
+
+TAILS = (
+    f"One network has more than {percent(MOST_OF_ONE)} of the sum of K²: the tail is heavier than the sample "
+    "shows, and the interval of CV² is too short."
+)
+
+
+def depth_width_summary(spec: DepthWidthSpec, points: Sequence[DepthWidthPoint]) -> str:
+    """One row per pair; ΔK and ‖H‖ / ‖∇f‖² are means over the seeds."""
+    tails = [TAILS] if any(point.largest_share > MOST_OF_ONE for point in points) else []
+    return "\n".join([*text_table(COLUMNS, points), "", *tails, *outcome_notes(points)])

@@ -11,8 +11,8 @@ from ntk_core.runs import (
     Outcome,
     RecordedTraining,
     ResultValue,
+    TrainedPoint,
     Value,
-    WidthPoint,
     between,
     columns,
     finite_or_none,
@@ -133,28 +133,22 @@ def _lives(run: DynamicsRun) -> bool:
     return run.outcome != "dead"
 
 
-class DynamicsPoint(WidthPoint):
+class DynamicsPoint(TrainedPoint):
     """All runs of one width.
 
     Attributes:
-        width: m.
-        num_params: p, number of trained parameters.
         x, y: the followed training inputs (flat) and targets.
         x_test, y_test: the same for the followed test points.
-        runs: one entry per output, method and seed.
     """
 
+    line = ("output", "method")
+
     kind: Literal["dynamics"] = "dynamics"
-    num_params: int
     x: Rows
     y: Rows
     x_test: Rows
     y_test: Rows
     runs: tuple[DynamicsRun, ...]
-
-    def of(self, output: str, method: str | None = None) -> tuple[DynamicsRun, ...]:
-        """The runs of this output, and of this method where one is named."""
-        return tuple(run for run in self.runs if run.output == output and method in (None, run.method))
 
 
 COLUMNS = (

@@ -11,7 +11,7 @@ from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import SweepSpec
+from ntk_core.runs import Counted, Counts, TrainedSweep
 from ntk_core.settings.part import Once, Width
 from ntk_core.settings.vocabulary import one_of
 
@@ -23,7 +23,7 @@ else:
     MethodName = one_of(METHODS)
 
 
-class DynamicsSpec(SweepSpec):
+class DynamicsSpec(TrainedSweep):
     """Training of a network F and of its linear model by the same steps: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖².
 
     F_lin(w) = F(w₀) + ⟨∇F(w₀), w − w₀⟩. One run per width, output, method and seed. What is linearized is the network
@@ -34,8 +34,8 @@ class DynamicsSpec(SweepSpec):
 
     experiment: Literal["dynamics"] = "dynamics"
     architecture: ArchitectureSpec = ArchitectureSpec()
-    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 300, 3000))
-    num_seeds: int = SweepSpec.field("num_seeds", 3)
+    widths: tuple[Width, ...] = TrainedSweep.field("widths", (30, 300, 3000))
+    num_seeds: int = TrainedSweep.field("num_seeds", 3)
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         default=("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
     )
@@ -60,9 +60,9 @@ class DynamicsSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        shapes = self.dataset.known_shapes(num_test=self.num_test)
-        if shapes is not None:
-            self._check_data(shapes)
+        shapes = self.shapes()
+        if shapes is not None and not shapes.class_names and self.loss != "square":
+            raise InvalidInput("loss", self.loss, "square, for data without classes", "square")
         if self.infinite_width:
             self.architecture.check_infinite_width()
         count = self.dataset.num_points
@@ -70,10 +70,9 @@ class DynamicsSpec(SweepSpec):
             raise InvalidInput("batch_size", self.batch_size, f"at most {count:,}, the number of training points")
         return self
 
-    def _check_data(self, shapes: DatasetShapes) -> None:
-        self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
-        if not shapes.class_names and self.loss != "square":
-            raise InvalidInput("loss", self.loss, "square, for data without classes", "square")
+    def shapes(self) -> DatasetShapes | None:
+        """The sizes of the data, test points included; None while they are not known."""
+        return self.dataset.known_shapes(num_test=self.num_test)
 
     def data_options(self) -> dict[str, Any]:
         """The options of ``load_dataset``, with test points."""
@@ -83,3 +82,28 @@ class DynamicsSpec(SweepSpec):
     def is_curve(self) -> bool:
         """Whether the network is a curve: one input, one output."""
         return self.dataset.name in ("sine", "points")
+
+
+ADAMS_LINEAR_STEP = 1.5  # of a linear model that is trained in its weights, in steps of the network
+
+
+def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One width, all outputs, methods and seeds; all steps in any case."""
+    network = Counted.of(spec, spec.architecture, spec.value_of(key))
+    num_linear = sum(METHODS[method].is_linear for method in spec.methods)
+    others, records = len(spec.methods) - num_linear, spec.training.num_records * len(spec.methods)
+    with_test = 1 + network.num_test / network.num_samples
+    return (
+        Counts(
+            network,
+            {"linear model": len(spec.outputs), "training": len(spec.outputs) * len(spec.methods)},
+            times=len(spec.outputs) * spec.num_seeds,
+            steps=spec.training.max_steps * (len(spec.methods) + ADAMS_LINEAR_STEP * others),
+            squares=spec.training.max_steps * num_linear * (1 + spec.infinite_width),
+            kernels=records,
+            cubes=10 * records,
+            copies=10 if others else 5,  # Adam remembers two more, and its linear model has as many
+            views=1,
+            matrices=4 * with_test + 8,
+        ),
+    )

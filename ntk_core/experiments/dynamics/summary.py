@@ -9,7 +9,7 @@ from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import percent
-from ntk_core.runs import law_words, outcome_notes
+from ntk_core.runs import exponent_line, outcome_notes
 from ntk_core.runs.columns import text_table
 
 
@@ -31,11 +31,8 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
 
 def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
     """The exponent of the root of the difference against width, with its interval; not of diverged or dead runs."""
-    law = difference_law(points, *pair)
     title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
-    if law is None:
-        return f"{title}: no exponent fitted (three runs at two widths are needed)"
-    return f"{title}: ‖F − F_lin‖ / ‖F_lin‖ ∝ {law_words(law, 'm')}"
+    return exponent_line(f"{title}: ‖F − F_lin‖ / ‖F_lin‖", difference_law(points, *pair))
 
 
 def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:

@@ -1,8 +1,7 @@
 """What linearity costs: generalization beside the kernel."""
 
-from ntk_core.experiments.generalization.costs import counts
 from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationResult
-from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.generalization.spec import GeneralizationSpec, counts
 from ntk_core.experiments.generalization.summary import generalization_summary
 from ntk_core.runs import Experiment
 

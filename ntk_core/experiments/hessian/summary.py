@@ -7,7 +7,7 @@ from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import COLUMNS, HessianPoint, HessianRun
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, fit_runs
-from ntk_core.runs import OUTCOME_WORDS, columns, counted_marks, law_words
+from ntk_core.runs import OUTCOME_WORDS, columns, exponent_line, marks
 
 
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
@@ -39,13 +39,11 @@ def _place(point: HessianPoint, _: HessianRun) -> int:
 def _lost(runs: Sequence[HessianRun]) -> str:
     """How many runs are in no mean, and why."""
     unconverged = sum(not run.converged for run in runs)
-    trained = counted_marks(run.trained.outcome for run in runs if run.trained is not None)
+    trained = marks(run.trained for run in runs if run.trained is not None)
     return ", ".join(filter(None, [f"! {unconverged} unconverged" if unconverged else "", trained]))
 
 
 def _exponent(line: str, title: str, points: Sequence[HessianPoint]) -> str:
-    law = norm_law(points, line)
-    if law is None:
-        return f"{title}: no exponent fitted (three converged seeds at two widths are needed)"
-    verdict = becomes_linear(norm_law(points, line, relative=True))
-    return f"{title}: ‖H‖ ∝ {law_words(law, 'T' if points[0].num_tokens else 'm')}; becomes linear: {verdict}"
+    law, name = norm_law(points, line), "T" if points[0].num_tokens else "m"
+    verdict = f"; becomes linear: {becomes_linear(norm_law(points, line, relative=True))}" if law else ""
+    return exponent_line(f"{title}: ‖H‖", law, name) + verdict

@@ -5,21 +5,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Outcome, RecordedTraining, ResultValue, Value, WidthPoint, columns
+from ntk_core.runs import ResultValue, TrainedPoint, TrainedRun, Value, columns
 from ntk_core.runs.columns import Column
 
 
-class KernelChangeRun(RecordedTraining):
-    """One training run seen through one output: the kernel change and the loss at the recorded steps.
+class KernelChangeRun(TrainedRun):
+    """One training run seen through one output, whose kernel is followed.
 
     Attributes:
-        output: the output nonlinearity φ whose kernel is followed.
-        seed: seed of the initialization w₀.
-        learning_rate: η, as used; infinite where it is automatic and the network is dead.
-        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
-        steps: recorded step indices, starting at 0; time is learning_rate × step.
-        change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F at those steps, over all (n, n, C, C) entries.
-        loss: the mean training loss at those steps.
         infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
             output, and where the spec asks for it.
         error: standard errors of ``change`` at those steps over random vectors, where it is estimated; else empty.
@@ -27,11 +20,6 @@ class KernelChangeRun(RecordedTraining):
             several. Empty in results of older versions.
     """
 
-    output: str
-    seed: int
-    learning_rate: float
-    outcome: Outcome
-    loss: tuple[float, ...]
     infinite_distance: float | None = None
     followed: tuple[tuple[float, ...], ...] = ()
     error: tuple[float, ...] = ()
@@ -77,26 +65,17 @@ class KernelSnapshot(Value):
     infinite: tuple[tuple[float, ...], ...] | None = None
 
 
-class KernelChanges(WidthPoint):
+class KernelChanges(TrainedPoint):
     """All runs of one network of one width.
 
     Attributes:
-        width: m.
-        num_params: p, number of trained parameters.
-        runs: one entry per output and seed.
-        runtime_s: wall time of the computation, in seconds.
         snapshots: kernels of the first seed, one per output, where the spec asks for them.
         at_start: one entry per output and seed, where the spec asks for velocities or a ball.
     """
 
-    num_params: int
     runs: tuple[KernelChangeRun, ...]
     snapshots: tuple[KernelSnapshot, ...] = ()
     at_start: tuple[KernelAtStart, ...] = ()
-
-    def of(self, output: str) -> tuple[KernelChangeRun, ...]:
-        """The runs seen through this output."""
-        return tuple(run for run in self.runs if run.output == output)
 
     @property
     def records(self) -> Sequence[KernelChangeRun | KernelAtStart]:

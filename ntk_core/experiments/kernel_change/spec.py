@@ -8,13 +8,13 @@ from pydantic import Field, model_validator
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import SweepSpec
+from ntk_core.runs import TrainedSweep
 from ntk_core.settings.part import Once, Width
 
 LEAST_PROBES = 16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
 
 
-class KernelChangeSpec(SweepSpec):
+class KernelChangeSpec(TrainedSweep):
     """Kernel change ΔK in training, against width, for several output nonlinearities.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F over the recorded steps t.
@@ -54,9 +54,6 @@ class KernelChangeSpec(SweepSpec):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        shapes = self.dataset.known_shapes()
-        if shapes is not None:
-            self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if self.infinite_width:
             self.architecture.check_infinite_width()
         for name in ("keep_kernels", "infinite_width"):

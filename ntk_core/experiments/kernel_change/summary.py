@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ntk_core.experiments.kernel_change.result import COLUMNS, KernelAtStart, KernelChangeRun, KernelChanges
+from ntk_core.experiments.kernel_change.result import COLUMNS, KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import percent
-from ntk_core.runs import columns, counted_marks, law_words, num_runs, outcome_notes
+from ntk_core.runs import columns, exponent_line, outcome_notes
 
 StartMeasure = Literal["velocity", "ball_change"]
 START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_change": "largest ΔK in the ball"}
@@ -18,16 +18,11 @@ START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_ch
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
     """The table of the means over converged runs, and the fitted exponents with their intervals."""
     swept = replace(columns.WIDTH, title=spec.swept.replace("_", " "))
-    lines = columns.text_table([swept, *COLUMNS[1:]], points, _lost)
+    lines = columns.text_table([swept, *COLUMNS[1:]], points)
     notes = [*outcome_notes(points, then="; not in the mean"), *_estimate_notes(spec, points)]
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
     exponents = [exponent(output, points) for output in outputs]
     return "\n".join([*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)])
-
-
-def _lost(runs: Sequence[KernelChangeRun | KernelAtStart]) -> str:
-    """How many runs are not in the mean, and why."""
-    return counted_marks(run.outcome for run in runs if isinstance(run, KernelChangeRun))
 
 
 def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
@@ -43,12 +38,7 @@ def exponent(output: str, points: Sequence[KernelChanges]) -> str:
     """The exponent of ΔK against width over the converged runs, with its interval and the runs left out."""
     runs = [(point.width, run) for point in points for run in point.of(output)]
     law = fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome == "converged")
-    title = OUTPUTS[output].title
-    if law is None:
-        usable = sum(run.outcome == "converged" for _, run in runs)
-        excluded = len(runs) - usable
-        return f"{title}: no exponent fitted ({num_runs(usable)} converged, {excluded} excluded; three are needed)"
-    return f"{title}: ΔK ∝ {law_words(law, 'm')}"
+    return exponent_line(f"{OUTPUTS[output].title}: ΔK", law)
 
 
 def start_law(points: Sequence[KernelChanges], output: str, measure: StartMeasure) -> PowerLaw | None:
@@ -63,7 +53,5 @@ def _start_laws(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list
     lines: list[str] = []
     for measure, title in START_TITLES.items():
         for output in spec.outputs if any(getattr(each, measure) for p in points for each in p.at_start) else ():
-            law = start_law(points, output, measure)
-            said = "no exponent fitted (three runs at two widths are needed)" if law is None else law_words(law, "m")
-            lines.append(f"{OUTPUTS[output].title}: {said if law is None else f'{title} ∝ {said}'}")
+            lines.append(exponent_line(f"{OUTPUTS[output].title}: {title}", start_law(points, output, measure)))
     return lines

@@ -2,8 +2,8 @@
 
 import itertools
 from collections.abc import Generator
-from dataclasses import dataclass
 from functools import partial
+from typing import Any, cast
 
 import jax
 import jax.numpy as jnp
@@ -11,28 +11,17 @@ import numpy as np
 from jax import Array
 
 from ntk_core.data import Dataset
-from ntk_core.dynamics import Loss, Training
+from ntk_core.dynamics import KernelPath, Loss, Training
 from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
-from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted, merge
+from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, in_turn
 
 INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
-
-
-@dataclass(frozen=True)
-class Laziness:
-    """κ = |F − y| ‖H‖ / ‖∇F‖² at w₀ and its factors, each a mean over inputs with their output."""
-
-    kappa: float
-    residual: float
-    hessian: float
-    squared_gradient: float
-    hessian_converged: bool
 
 
 def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
@@ -54,7 +43,8 @@ def _run(
     yield 0.0, f"{words}, Hessian"
     hidden = build_network(spec.architecture, width, data.num_outputs, output)
     net = ScaledNetwork(_STARTS[start](hidden), scale * width**-richness)
-    params = net.init(initial_key(seed, width), data.input_shape)
+    draw = partial(net.init, initial_key(seed, width), data.input_shape)
+    params = draw()
     found = laziness(net, params, data)
     yield 0.3, f"{words}, first kernel"
     settings = {"loss": Loss(output, "square"), "followed": (), "linearized": False, **spec.training.model_dump()}
@@ -62,27 +52,19 @@ def _run(
     before = pre_activations(hidden, params, training.points.x)
     del params
     yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
-    descent = training.runs["network"].descent
-    trained = merge(descent.state.trained, descent.fixed)
-    after = pre_activations(hidden, trained, training.points.x)
-    start_params = net.init(initial_key(seed, width), data.input_shape)
     history = training.history()
-    kernel, path = history.kernel, history.network
-    assert kernel is not None
+    after = pre_activations(hidden, training.params, training.points.x)
+    kernel, path = cast(KernelPath, history.kernel), history.network
     return LazyRun.read_off(
-        found, kernel, history, path,
-        output=output,
-        start=start,
-        seed=seed,
+        kernel, history, path, **found,
+        output=output, start=start, seed=seed,
         num_steps=int(history.steps[-1]),
-        first_loss=float(path.loss[0]),
-        last_loss=float(path.loss[-1]),
+        first_loss=float(path.loss[0]), last_loss=float(path.loss[-1]),
         pre_output_change=finite_sup(kernel.pre_output_change.tolist()),
-        distance=float(path.distance[-1]),
-        largest_distance=float(path.largest_distance[-1]),
+        distance=float(path.distance[-1]), largest_distance=float(path.largest_distance[-1]),
         hidden_change=tuple(float(jnp.abs(h - h0).mean()) for h, h0 in zip(after, before, strict=True)),
         last_change=finite_or_none(float(kernel.change[-1])),
-        least_distance=tuple(least_distance(net, start_params, trained, training.points.x)),
+        least_distance=tuple(least_distance(net, draw(), training.params, training.points.x)),
     )  # fmt: skip
 
 
@@ -99,8 +81,8 @@ def pre_activations(net: Network, params: NetworkParams, x: Array) -> tuple[Arra
     return tuple(found[:-1])
 
 
-def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
-    """κ at ``params``, at the first inputs of each class, or at the first of all for every number to be learned."""
+def laziness(net: Network, params: NetworkParams, data: Dataset) -> dict[str, Any]:
+    """κ and its factors, means over the first inputs of each class, or the first of all for a number to be learned."""
     found, converged = [], True
     for label in range(data.num_outputs):
         chosen = np.flatnonzero(data.labels == label) if data.class_names else np.arange(len(data.x))
@@ -111,5 +93,6 @@ def laziness(net: Network, params: NetworkParams, data: Dataset) -> Laziness:
         norms = hessian_norm(net, params, x, label, batched=True)
         found.append(np.stack([off * norms.value / square, off, norms.value, square]))
         converged = converged and bool(norms.converged.all())
-    kappa, residual, hessian, square = np.concatenate(found, axis=1).mean(axis=1).tolist()
-    return Laziness(kappa, residual, hessian, square, converged)
+    names = ("kappa", "residual", "hessian", "squared_gradient")
+    means = dict(zip(names, np.concatenate(found, axis=1).mean(axis=1).tolist(), strict=True))
+    return {**means, "hessian_converged": converged}

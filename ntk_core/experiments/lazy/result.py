@@ -1,14 +1,20 @@
 """Results of ``lazy``: κ at initialization and what training moved, for each width, scale and richness."""
 
+import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Literal
 
 from ntk_core.experiments.lazy.spec import LazySpec, lazy_key
+from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH
-from ntk_core.runs import Outcome, ResultValue, TrainedPoint, Value, columns, with_error
+from ntk_core.runs import Outcome, ResultValue, TrainedPoint, Value, columns, exponent_line, outcome_notes, with_error
 from ntk_core.runs.columns import Column
 
+Of = Callable[["LazyRun"], float]
+_mean = partial(Column, format=with_error, counts=columns.converged)  # measures of the text summary
 START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
 
 
@@ -83,11 +89,6 @@ def _item(name: str, title: str, field: str, index: int) -> Column:
     return Column(name, title, lambda _, run: next(iter(getattr(run, field)[index:]), None), optional=True)
 
 
-def _mean(name: str, title: str, of: Callable[[LazyPoint, LazyRun], float] | None = None) -> Column:
-    """Shown in the text summary, as the mean over converged runs."""
-    return Column(name, title, of, with_error, counts=columns.converged)
-
-
 COLUMNS = (
     columns.WIDTH,
     Column("scale", "scale α", lambda point, _: point.scale, "{:g}".format, "swept"),
@@ -112,7 +113,7 @@ COLUMNS = (
     _mean("distance", "‖w − w₀‖₂"),
     _mean("largest_distance", "‖w − w₀‖_∞"),
     Column("last_change", ""),
-    _mean("hidden_change", "|Δh|", lambda _, run: run.mean_hidden_change),
+    _mean("hidden_change", "|Δh|", of=lambda _, run: run.mean_hidden_change),
     _item("least_distance_of_one", "least ‖w − w₀‖₂, one input", "least_distance", 0),
     _item("least_distance", "least ‖w − w₀‖₂, all inputs", "least_distance", 1),
     *(_item(f"hidden_change_{n + 1}", f"|Δh| of layer {n + 1}", "hidden_change", n) for n in range(MAX_DEPTH)),
@@ -128,3 +129,30 @@ class LazyResult(ResultValue):
     columns = COLUMNS
     spec: LazySpec
     points: tuple[LazyPoint, ...]
+
+
+def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
+    """The table of means over the seeds, then the exponents of every measure along each."""
+    exponents, measures = [], [column for column in COLUMNS if column.role == "measure" and column.format]
+    for output, start, column in itertools.product(spec.outputs, spec.starts, measures):
+        line, of = (points, output, start), partial(column.value, None)
+        title = f"{OUTPUTS[output].title}, {start} start, {column.title}"
+        exponents.append(exponent_line(title, along_scales(*line, of), "α"))
+        for rho in (0.0, *spec.richness):
+            place = f" at ρ = {rho:g}" if rho else ""
+            exponents.append(exponent_line(title + place, along_widths(*line, of, rho)))
+    notes = [*filter(None, [spec.almost_everywhere]), *outcome_notes(points)]
+    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
+
+
+def along_scales(points: Sequence[LazyPoint], output: str, start: str, of: Of) -> PowerLaw | None:
+    """The power law in α at the smallest width, over converged runs."""
+    narrow = min((point.width for point in points), default=0)
+    along = [(point.scale, point) for point in points if point.width == narrow and not point.richness]
+    return fit_runs([(at, run) for at, point in along for run in point.of(output, start)], of, columns.converged)
+
+
+def along_widths(points: Sequence[LazyPoint], output: str, start: str, of: Of, rho: float = 0.0) -> PowerLaw | None:
+    """The power law in m at scale 1 and this richness, over converged runs."""
+    along = [(point.width, point) for point in points if (point.scale, point.richness) == (1, rho)]
+    return fit_runs([(at, run) for at, point in along for run in point.of(output, start)], of, columns.converged)

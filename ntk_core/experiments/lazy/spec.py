@@ -11,9 +11,6 @@ from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import HESSIAN_BASIS, MATVECS, Counts, TrainedSweep
 from ntk_core.settings.part import Ascending, Once, Width
 
-KERNELS_BETWEEN = 5  # w₀ and w_T, for the least distance
-StartName = Literal["random", "subtracted", "symmetric"]
-
 
 class LazySpec(TrainedSweep):
     """κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features, kernel.
@@ -42,7 +39,7 @@ class LazySpec(TrainedSweep):
     )
     """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5; beside ρ = 0, the widths at scale 1."""
     num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
-    starts: Annotated[tuple[StartName, ...], Once] = Field(
+    starts: Annotated[tuple[Literal["random", "subtracted", "symmetric"], ...], Once] = Field(
         default=("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
     )
     """random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies."""
@@ -83,6 +80,7 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     network = spec.counted(width)
     directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)
     programs = {"training": num_lines, "hessian": num_lines}
-    found = {"products": 2 * network.num_outputs * MATVECS, "kernels": KERNELS_BETWEEN, "programs": programs}
+    # The least distance takes five kernels between w₀ and w_T.
+    found = {"products": 2 * network.num_outputs * MATVECS, "kernels": 5, "programs": programs}
     held = {"copies": 5 * copies, "views": copies, "numbers": HESSIAN_BASIS * copies * directions}
     return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)

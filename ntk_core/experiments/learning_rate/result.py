@@ -1,13 +1,15 @@
 """Results of ``learning_rate``: how each model ended at each rate, for each width and seed."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
-from ntk_core.runs import ResultValue, Value, WidthPoint, between, columns, finite_sup
-from ntk_core.runs.columns import Column
+from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.runs import ResultValue, TrainedPoint, Value, between, columns, finite_sup, law_words
+from ntk_core.runs.columns import Column, text_table
 
 RateOutcome = Literal["monotone", "catapult", "dead", "diverged"]
 RATE_OUTCOMES: dict[str, str] = {
@@ -88,21 +90,13 @@ def _stays(run: RateRun) -> bool:
     return run.outcome != "diverged"
 
 
-class RatePoint(WidthPoint):
-    """All runs of one width.
+class RatePoint(TrainedPoint):
+    """All runs of one width: models, seeds and rates."""
 
-    Attributes:
-        num_params: p, number of trained parameters.
-        runs: one entry per model, seed and rate.
-    """
+    line = ("model", "rate")
 
     kind: Literal["learning_rate"] = "learning_rate"
-    num_params: int
     runs: tuple[RateRun, ...]
-
-    def of(self, model: str, rate: float | None = None) -> tuple[RateRun, ...]:
-        """The runs of this model, and at this rate where one is named."""
-        return tuple(run for run in self.runs if run.model == model and rate in (None, run.rate))
 
     def of_rate(self, rate: float) -> tuple[RateRun, ...]:
         """The runs of all models at this rate."""
@@ -136,3 +130,28 @@ class LearningRateResult(ResultValue):
     columns = COLUMNS
     spec: LearningRateSpec
     points: tuple[RatePoint, ...]
+
+
+def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -> str:
+    """A table over the seeds for each width, model and rate, then the exponent of the peak at each rate above 2."""
+    laws = [
+        f"{model} at c = {rate:g}: peak / start {law_words(law, 'm')}"
+        for model in spec.models
+        for rate in spec.rates
+        if (law := peak_law(points, model, rate)) is not None
+    ]
+    return "\n".join(
+        [*text_table(COLUMNS, points, _counted), "", *(f"{k}: {v}" for k, v in RATE_OUTCOMES.items()), *laws]
+    )
+
+
+def _counted(runs: Sequence[RateRun]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in Counter(run.outcome for run in runs).items())
+
+
+def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw | None:
+    """The power law in m of the largest loss over its start, over the runs that were thrown and came down."""
+    runs = [(float(point.width), run) for point in points for run in point.of(model, rate)]
+    if not any(run.outcome == "catapult" for _, run in runs):
+        return None
+    return fit_runs(runs, lambda run: run.peak, lambda run: run.outcome == "catapult")

@@ -7,14 +7,13 @@ from pydantic import Field, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import SweepSpec
+from ntk_core.runs import TrainedSweep
 from ntk_core.settings.part import Ascending, Once, Width
 
-MAX_KERNEL_ROWS = 400  # n·C of a kernel whose largest eigenvalue is taken
 ModelName = Literal["linear", "quadratic", "network"]
 
 
-class LearningRateSpec(SweepSpec):
+class LearningRateSpec(TrainedSweep):
     """Gradient descent at η = c n / (β λ_max(K(w₀))) of f_lin, f_quad and f from the same w₀, by the same steps.
 
     f_lin diverges above c = 2 at every width; up to about 4, f_quad and f rise to a peak and come down at a smaller
@@ -24,14 +23,15 @@ class LearningRateSpec(SweepSpec):
     """
 
     one_output: ClassVar[bool] = True
+    max_kernel_rows: ClassVar[int | None] = 400
     selector: ClassVar[str] = "method"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"batch_size": ("sgd",)}
 
     experiment: Literal["learning_rate"] = "learning_rate"
     dataset: DatasetSpec = DatasetSpec(num_samples=10, num_classes=2, noise=1.0)
     architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", use_bias=False)
-    widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 300, 1000, 3000, 10_000))
-    num_seeds: int = SweepSpec.field("num_seeds", 3)
+    widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 300, 1000, 3000, 10_000))
+    num_seeds: int = TrainedSweep.field("num_seeds", 3)
     rates: Annotated[tuple[Annotated[float, Field(gt=0, le=100)], ...], Ascending] = Field(
         default=(0.5, 1.0, 1.5, 1.8, 2.2, 2.5, 3.0, 3.5, 3.8, 4.2, 5.0, 6.0),
         min_length=1,
@@ -61,16 +61,8 @@ class LearningRateSpec(SweepSpec):
         shapes = self.shapes()
         if shapes is None:
             return self
-        self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         if self.output == "softmax" and not shapes.class_names:
             raise InvalidInput("output", self.output, "another output, for data without classes")
-        most = MAX_KERNEL_ROWS // shapes.num_outputs
-        if shapes.num_samples > most:
-            raise InvalidInput(
-                "dataset.num_samples",
-                shapes.num_samples,
-                f"at most {most}: the largest eigenvalue is taken at each run",
-            )
         if self.method == "sgd" and self.batch_size > shapes.num_samples:
             raise InvalidInput("batch_size", self.batch_size, f"at most {shapes.num_samples}, the number of samples")
         return self

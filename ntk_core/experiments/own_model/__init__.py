@@ -1,8 +1,7 @@
 """A model of one's own against its width: computed by the command ``own`` alone, kept and shown like any run."""
 
-from ntk_core.experiments.own_model.costs import counts
 from ntk_core.experiments.own_model.result import OwnModelPoint, OwnModelResult
-from ntk_core.experiments.own_model.spec import OwnModelSpec
+from ntk_core.experiments.own_model.spec import OwnModelSpec, counts
 from ntk_core.experiments.own_model.summary import own_model_summary
 from ntk_core.runs import Experiment
 

@@ -1,11 +1,12 @@
 """A model of one's own against its width: which file it was, and with what it was run; never the code."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NoReturn
 
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.errors import InvalidInput
 from ntk_core.runs import SweepSpec
 from ntk_core.settings.fields import text_of
 from ntk_core.settings.part import Width
@@ -48,3 +49,9 @@ class OwnModelSpec(SweepSpec):
         values, default = values_of(self), values_of(OwnModelSpec())
         given = [(o, values[name]) for o, name in self.options.items() if values.get(name) != default.get(name)]
         return ("own", f"{self.file}:{self.function}", *(part for o, value in given for part in (o, text_of(value))))
+
+
+def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
+    """No page, job, upload or spec gets further: they hold no code, and none is run for them."""
+    command = f"`python -m ntk_core own {spec.file}` in a terminal: only this command runs your own files"
+    raise InvalidInput("experiment", spec.experiment, command)

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from ntk_core.experiments.own_model.result import OwnModelPoint, change_law
 from ntk_core.experiments.own_model.spec import OwnModelSpec
-from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.fits import fit_runs
 from ntk_core.numbers import number, percent, size
-from ntk_core.runs import aligned, law_words
+from ntk_core.runs import aligned, exponent_line
 
 MOST_LAYERS = 40
 NEARLY_LINEAR = 0.1  # of the kernel
@@ -31,7 +31,7 @@ def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> st
     if len(points) > 1:
         measured = [(width, run) for width, run in runs if run.hessian_norm is not None]
         norms = fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
-        lines += ["", "ΔK  ∝ " + _law(change_law(points)), *(["‖H‖ ∝ " + _law(norms)] if measured else [])]
+        lines += ["", exponent_line("ΔK", change_law(points)), *([exponent_line("‖H‖", norms)] if measured else [])]
     return "\n".join([*lines, "", f"Verdict: {verdict(points)}"])
 
 
@@ -72,7 +72,3 @@ def verdict(points: Sequence[OwnModelPoint]) -> str:
         return "none, since no run converged."
     near = "stays close to its linear model" if max(changes) < NEARLY_LINEAR else "leaves its linear model"
     return f"in training the kernel moves by {percent(max(changes))}; the model {near}."
-
-
-def _law(law: PowerLaw | None) -> str:
-    return "not enough converged runs for an exponent" if law is None else law_words(law, "m")

@@ -11,9 +11,9 @@ if True:  # before SQLAlchemy is imported
     check_installed("cli", "A store of runs", "filelock", "sqlalchemy")
 
 from ntk_core.runs.store._database import VARIABLE
-from ntk_core.runs.store._entries import partial_result
 from ntk_core.runs.store._jobs import UnfinishedJob
 from ntk_core.runs.store._listing import MAX_NAME, MAX_NOTE, MIN_PREFIX, STATUSES, Mark, RunList, StoredRun
+from ntk_core.runs.store._rows import partial_result
 from ntk_core.runs.store._run_file import (
     MAX_LINE_BYTES,
     Imported,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from ntk_core.runs._parse import spec_digest
-from ntk_core.runs.store._entries import intact_spec
-from ntk_core.runs.store._tables import JOBS, RUNS
+from ntk_core.runs.store._database import JOBS, RUNS
+from ntk_core.runs.store._rows import intact_spec
 
 if TYPE_CHECKING:
     from ntk_core.runs._spec import Spec

@@ -7,8 +7,8 @@ import sqlalchemy as sa
 
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
-from ntk_core.runs.store._entries import intact_spec
-from ntk_core.runs.store._tables import RUNS
+from ntk_core.runs.store._database import RUNS
+from ntk_core.runs.store._rows import intact_spec
 
 MIN_PREFIX = 16
 MAX_NAME, MAX_NOTE = 80, 500

@@ -16,7 +16,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs._parse import InvalidSpec, parse_spec, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION
 from ntk_core.runs._table import Result
-from ntk_core.runs.store._entries import partial_result, sha
+from ntk_core.runs.store._rows import partial_result, sha
 from ntk_core.runs.store._store import Store
 
 MAX_LINE_BYTES = 20_000_000

@@ -19,20 +19,25 @@ from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import PointValue
 from ntk_core.runs.store import _jobs
-from ntk_core.runs.store._database import Database
-from ntk_core.runs.store._entries import (
+from ntk_core.runs.store._database import JOBS, POINTS, RUNS, Database
+from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, Mark, RunList, StoredRun, conditions, stored_run
+from ntk_core.runs.store._rows import (
     ENDING,
     POINT,
+    current,
+    delete_points,
     ending_of,
+    evict,
+    insert_run,
     intact,
     intact_spec,
+    lock,
     result_of,
+    save_point,
     sha,
+    total_bytes,
     warn,
 )
-from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, Mark, RunList, StoredRun, conditions, stored_run
-from ntk_core.runs.store._rows import current, delete_points, evict, insert_run, lock, save_point, total_bytes
-from ntk_core.runs.store._tables import JOBS, POINTS, RUNS
 
 # Reading a run counts as use, written at most this often.
 TOUCH_S = 60.0

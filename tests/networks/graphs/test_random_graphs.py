@@ -15,7 +15,7 @@ from ntk_core.kernels import empirical_ntk
 from ntk_core.kernels._empirical import kernels_of_views
 from ntk_core.networks.architectures import DAGNetwork, layer_views
 from ntk_core.networks.graphs import Edge, Group
-from ntk_core.runs._compiled import release_compiled
+from ntk_core.runs.compiled_code import release_compiled
 from tests import neuron_oracle
 from tests.cases import Case, inputs, random_params
 

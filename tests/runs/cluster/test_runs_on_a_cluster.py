@@ -220,14 +220,14 @@ def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, mon
     from ntk_core.runs import _cluster
 
     monkeypatch.setattr(_cluster, "ANSWER_S", 1.0)
-    real = _cluster._ClusterRun._asked
+    real = _cluster.Cluster._asked
 
-    async def hang_before_answering(self, client, question):
+    def hang_before_answering(self, client, question):
         if question == "ncores_running":
             os.killpg(lonely_scheduler.scheduler.pid, signal.SIGSTOP)
-        return await real(self, client, question)
+        return real(self, client, question)
 
-    monkeypatch.setattr(_cluster._ClusterRun, "_asked", hang_before_answering)
+    monkeypatch.setattr(_cluster.Cluster, "_asked", hang_before_answering)
     events = list(run(TINY, scheduler=lonely_scheduler.address))
     assert events[-1].status == "failed"
     assert "was lost" in events[-1].reason

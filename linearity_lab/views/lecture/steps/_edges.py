@@ -12,7 +12,7 @@ from linearity_lab.views.lazy import figures as lazy
 from linearity_lab.views.learning_rate import figures as learning_rate
 from linearity_lab.views.lecture.steps._linear import exponent
 from linearity_lab.views.lecture.steps._step import Results, step
-from ntk_core.experiments.learning_rate.summary import peak_law
+from ntk_core.experiments.learning_rate.result import peak_law
 from ntk_core.fits import PowerLaw
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import mean

@@ -1,0 +1,172 @@
+"""What holds for every experiment: bad settings are refused by name, results survive JSON, costs grow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from ntk_core.errors import TooLarge
+from ntk_core.networks.graphs import dense_graph, shared_graph
+from ntk_core.runs import EXPERIMENTS, Result, Spec, canonical_json, check_size, estimate, parse_spec, spec_digest
+from ntk_core.runs.gallery import GALLERY
+from ntk_core.settings.grammar import InvalidSpec, with_settings
+
+LINEAR = {"kind": "fully-connected"}
+NUMBERS = {"dataset.name": "gaussian-mixture"}
+# (settings, the one that is refused, what is said)
+REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
+    "kernel_change": [
+        ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),
+        ({"measured": "velocity", "keep_kernels": True}, "keep_kernels", "off where only"),
+        ({"measured": "velocity", "infinite_width": True}, "infinite_width", "off where only"),
+        ({"architecture.depth": 3, "architecture.relative_widths": [1, 2]}, "architecture.relative_widths", ""),
+        ({"architecture.relative_widths": [0]}, "architecture.relative_widths", ""),
+        ({"architecture.kind": "resnet", "architecture.relative_widths": [1]}, "architecture.relative_widths", ""),
+        ({"architecture.use_bias": False, "architecture.bias_layers": [1]}, "architecture.bias_layers", ""),
+        ({"architecture.bias_layers": [2]}, "architecture.bias_layers", ""),
+        ({"architecture.bottleneck_activation": "tanh"}, "architecture.bottleneck_activation", ""),
+        ({"architecture.initial_output": "zero"}, "architecture.initial_output", ""),
+        ({"dataset.name": "cifar2", "architecture.kind": "convnet", "architecture.pool_size": 3},
+         "architecture.pool_size", ""),
+        ({"dataset.name": "cifar2", "architecture.kind": "mixed", "architecture.depth": 2,
+          "architecture.kernel_size": 9}, "architecture.kernel_size", ""),
+    ],
+    "architectures": [
+        ({**NUMBERS, "architectures.0.kind": "convnet"}, "architectures.0.kind", "with images"),
+        ({**NUMBERS, "architectures.1.kind": "convnet"}, "architectures.1.kind", "with images"),
+        ({"architectures": 0}, "architectures", "1 to 4 groups of settings"),
+        ({"architectures": 5}, "architectures", "1 to 4 groups of settings"),
+    ],
+    "hessian": [
+        ({"dataset.name": "gaussian-mixture", "networks": [{"kind": "convnet"}]}, "networks.0.kind", "with images"),
+        ({"networks": [LINEAR, LINEAR]}, "networks.1.kind", "differs from those before it"),
+        ({"networks": [LINEAR] * 13}, "networks", "1 to 12 groups of settings"),
+        ({"networks": 1, "networks.0.output": "softmax", "dataset.name": "sine"}, "networks.0.output", ""),
+        ({"output_index": 100}, "output_index", "0 to "),
+        ({"dataset.num_samples": 6, "num_inputs": 7}, "num_inputs", "1 to 6"),
+        ({"radii": [0]}, "radii", "a number above 0"),
+        ({"swept": "num_tokens"}, "swept", "unless the data are sequences"),
+        ({"swept": "num_tokens", "widths": [2, 4], "dataset.name": "majority"}, "widths", "an odd number"),
+    ],
+    "dynamics": [
+        ({"dataset.name": "sine", "outputs": ["softmax"]}, "outputs", ""),
+        ({"dataset.name": "sine", "loss": "cross-entropy"}, "loss", "square"),
+        ({"methods": ["sgd"], "batch_size": 10_000}, "batch_size", "the number of training points"),
+        ({"methods": ["lbfgs"]}, "methods", ""),
+        ({"dataset.name": "gaussian-mixture", "architecture.kind": "convnet"}, "architecture.kind", "only with images"),
+        ({"architecture.kind": "densenet"}, "infinite_width", ""),
+        ({"num_test": 0}, "num_test", ""),
+    ],
+    "optimization": [
+        ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),
+        ({"dataset.num_samples": 301}, "dataset.num_samples", "at most 300"),
+    ],
+    "lazy": [
+        ({"architecture.initial_output": "symmetric"}, "architecture.initial_output", "random; starts says"),
+        ({"scales": [0]}, "scales", ""),
+        ({"starts": ["zero"]}, "starts", ""),
+        ({"richness": [0]}, "richness", ""),
+        ({"richness": [0.6]}, "richness", ""),
+    ],
+    "depth_width": [({"depths": [65]}, "depths", ""), ({"num_kernels": 19}, "num_kernels", "20")],
+    "dag": [
+        ({"graph": "{"}, "graph", "JSON"),
+        ({"graph": {"groups": [{"name": "a", "size": 0}], "edges": []}}, "graph", "groups.a.size: 0"),
+        ({"graph": str(dense_graph(2)).replace('"b"', '"c"', 1)}, "graph", "edges"),
+        ({"compared": ["nothing"]}, "compared", "one of"),
+        ({"compared": ["shared-weights"]}, "compared", "images"),
+        ({"graph": str(shared_graph(1))}, "graph", "images"),
+        ({"ball_radius": -1}, "ball_radius", "from 0"),
+        ({"dataset.name": "sine", "outputs": ["softmax"]}, "outputs", ""),
+    ],
+    "early_time": [
+        ({"swept": "input_dim", "dataset": {"name": "cifar2"}}, "swept", ""),
+        ({"network": {"kind": "convnet"}}, "network.kind", "convnet-1d"),
+        ({"network": {"kind": "convnet-1d"}, "dataset": {"name": "cifar2"}}, "network.kind", "convnet with images"),
+        ({"values": [3]}, "values", "even numbers"),
+        ({"swept": "input_dim", "values": [1]}, "values", "at least 2"),
+        ({"dataset": {"input_dim": 2, "spectrum": [1, 2, 3]}}, "dataset.input_dim", "at least 3"),
+        ({"dataset": {"spectrum": [0]}}, "dataset.spectrum", ""),
+        ({"training": {"batch_size": 6000}}, "training.batch_size", "the number of training points"),
+        ({"training": {"max_steps": 0}}, "training.max_steps", "above 0"),
+        ({"training": {"rate_hidden": 0, "rate_output": 0}}, "training.rate_output", "above 0"),
+        ({"kernel_samples": 6000}, "kernel_samples", "the number of training points"),
+        ({"dataset": {"name": "cifar2", "num_samples": 20000}}, "dataset.num_samples", ""),
+        ({"width": 100}, "width", ""),
+        ({"swept": "input_dim", "values": [2, 9000], "width_exponent": 4}, "width_exponent", "below 10,000,000"),
+    ],
+    "learning_rate": [
+        ({"dataset.num_samples": 401}, "dataset.num_samples", "at most 400"),
+        ({"method": "sgd", "batch_size": 11}, "batch_size", "the number of samples"),
+        ({"dataset.name": "sine", "output": "softmax"}, "output", "without classes"),
+        ({"rates": []}, "rates", ""),
+    ],
+    "generalization": [
+        ({"samples": [6000]}, "samples", ""),
+        ({"dataset.num_samples": 5001}, "dataset.num_samples", ""),
+        ({"dataset": {"name": "mnist", "num_samples": 600}}, "dataset.num_samples", ""),
+        ({"dataset": {"name": "points"}, "samples": [3], "draws": "network"}, "samples", "none"),
+        ({"richness": [0.6]}, "richness", ""),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("experiment", "settings", "field", "words"),
+    [
+        pytest.param(name, *row, id=f"{name}-{row[1]}-{n}")
+        for name in EXPERIMENTS
+        for n, row in enumerate(REFUSED[name])
+    ],
+)
+def test_impossible_settings_are_refused_by_name(experiment, settings, field, words):
+    with pytest.raises(InvalidSpec) as refused:
+        with_settings(EXPERIMENTS[experiment].spec(), settings)
+    problems = [each for each in refused.value.problems if each.field.startswith(field)]
+    assert problems, refused.value.problems
+    assert all(words in str(each) for each in problems)
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_results_survive_json(experiment):
+    adapter: TypeAdapter[Result] = TypeAdapter(Result)
+    files = [GALLERY / f"{preset.name}.json" for preset in EXPERIMENTS[experiment].presets]
+    text = min(files, key=lambda file: file.stat().st_size).read_text(encoding="utf-8")
+    result = adapter.validate_json(text)
+    assert type(result) is EXPERIMENTS[experiment].result
+    assert adapter.validate_json(result.model_dump_json()).model_dump_json() == result.model_dump_json()
+    assert tuple(point.key for point in result.points) == result.spec.point_keys()
+    assert len({tuple(row) for row in result.rows()}) <= 1 + (experiment == "dag")  # drawn graphs have more columns
+
+
+def swept_at(experiment: str, *values: int) -> Spec:
+    spec = EXPERIMENTS[experiment].spec()
+    return spec.model_copy(update={spec.swept_field: values})
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_costs_grow_with_what_is_swept_and_the_default_fits(experiment):
+    small, large = (estimate(swept_at(experiment, value)) for value in (32, 128))
+    assert small.seconds < large.seconds
+    assert small.peak_bytes < large.peak_bytes
+    check_size(EXPERIMENTS[experiment].spec())
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_a_value_too_large_for_memory_is_refused_with_the_largest_that_fits(experiment, monkeypatch):
+    small, large = (estimate(swept_at(experiment, value)).peak_bytes for value in (32, 128))
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", str((small + large) / 2 / 2**30))
+    with pytest.raises(TooLarge) as refused:
+        check_size(swept_at(experiment, 32, 128))
+    assert refused.value.field == EXPERIMENTS[experiment].spec().swept_field
+    assert 32 <= refused.value.nearest < 128
+    check_size(swept_at(experiment, refused.value.nearest))
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_specs_survive_json(experiment):
+    spec = EXPERIMENTS[experiment].spec()
+    assert parse_spec(canonical_json(spec)) == spec
+    assert spec_digest(parse_spec(spec.model_dump(mode="json"))) == spec_digest(spec)
