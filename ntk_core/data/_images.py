@@ -58,12 +58,10 @@ class ImageSet(DatasetInfo):
     Attributes:
         files: side of the images → settings of the :class:`ShippedFile` for it.
         full: images of each class in the full set, to train and to test.
-        origin: who made it, and its licence.
     """
 
     files: Mapping[str, Mapping[str, Any]]
     full: tuple[tuple[int, ...], tuple[int, ...]]
-    origin: str
 
     @cached_property
     def file_of(self) -> dict[int, ShippedFile]:

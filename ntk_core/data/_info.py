@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from ntk_core.data._dataset import Dataset, FloatArray, IntArray
 from ntk_core.data._options import OPTIONS, Option
 from ntk_core.data._transforms import encode_targets, standardize_inputs
@@ -43,11 +46,13 @@ class DatasetInfo(Term, ABC):
         uses: names of its options.
         defaults: of those options whose default is another one here.
         class_names: all classes; empty where an option sets their number.
+        origin: law or maker, and licence.
     """
 
     uses: tuple[str, ...]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     class_names: tuple[str, ...] = ()
+    origin: str = ""
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
@@ -130,3 +135,12 @@ def labeled(
     x, x_test = standardize_inputs(x, x_test, options["standardize"])
     y, y_test = (encode_targets(each, len(class_names), options["targets"]) for each in (labels, labels_test))
     return Dataset(name, x, y, labels, x_test, y_test, labels_test, class_names, provenance)
+
+
+def without_classes(
+    name: str, x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, provenance: str
+) -> Dataset:
+    """Samples with numbers as targets, as float32."""
+    none = np.zeros(0, np.int64)
+    x, y, x_test, y_test = (np.asarray(each, np.float32) for each in (x, y, x_test, y_test))
+    return Dataset(name, x, y, none, x_test, y_test, none, (), provenance)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._dataset import Dataset
-from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
+from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of, without_classes
 from ntk_core.data._transforms import balanced_subset, standardize_inputs
 from ntk_core.data.uploads import Cleaned, read_upload, upload_shapes
 
@@ -41,9 +41,8 @@ class Kept(DatasetInfo):
             return labeled(
                 self.name, options, kept.class_names, (x, kept.labels[train], x_test, kept.labels[test]), origin
             )
-        none = np.zeros(0, np.int64)
         x, x_test = standardize_inputs(x, x_test, options["standardize"])
-        return Dataset(self.name, x, kept.targets[train], none, x_test, kept.targets[test], none, (), origin)
+        return without_classes(self.name, x, kept.targets[train], x_test, kept.targets[test], origin)
 
 
 def _split(kept: Cleaned, num_samples: int, num_test: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

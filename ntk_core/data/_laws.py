@@ -12,27 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._dataset import MEANS, TEST, TRAIN, Dataset, FloatArray, IntArray, stream
-from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
+from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of, without_classes
 from ntk_core.data._options import OPTIONS
 from ntk_core.errors import InvalidInput, TooLarge
 
-MIXTURE_PROVENANCE = (
-    "Synthetic Gaussian mixture: label uniform on C classes, x | y ~ N(μ_y, s²I), μ_y uniform on the sphere of radius "
-    "2. Our choice: Liu, Zhu & Belkin (2020) use synthetic C-class data without a law that we could read. Short inputs "
-    "keep the outputs at initialization small, and with s = 0.3 (our default) the classes hardly overlap, so that most "
-    "networks reach a small training loss. No licence applies."
-)
-
 CENTER_NORM = 2.0
 
-SINE_PROVENANCE = (
-    "Synthetic curve: x uniform on [−2, 2], y = sin 2x + s ε, ε ~ N(0, 1); the test points are an even grid on "
-    "[−3, 3] without noise, so that whole curves can be drawn and seen beyond the data. Our choice. No licence applies."
-)
-POINTS_PROVENANCE = (
-    "Points given one by one; between two of them the test points lie on the line that joins them, beyond the last on "
-    "a level one, evenly over a range half as long again. Our choice. No licence applies."
-)
 SINE_REACH, SINE_TEST_REACH = 2.0, 3.0
 MAX_SYNTHETIC_VALUES = 2**27  # 512 MiB of float32 in one array
 Floats = NDArray[np.float64]
@@ -77,9 +62,25 @@ class Mixture(Drawn):
         return shapes_of(options, (options["input_dim"],), names)
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
-        law = ("num_samples", "num_test", "num_classes", "input_dim", "noise", "seed")
-        samples = gaussian_mixture(**{key: options[key] for key in law})
-        return labeled(self.name, options, self.shapes(options).class_names, samples, MIXTURE_PROVENANCE)
+        """Labels c uniform on the classes, x | c ~ N(μ_c, s²I), μ_c uniform on the sphere of radius 2.
+
+        The first k of n samples do not depend on n.
+        """
+        names, seed, noise = self.shapes(options).class_names, options["seed"], np.float32(options["noise"])
+        means = stream(seed, MEANS).standard_normal((len(names), options["input_dim"]), dtype=np.float32)
+        norms = np.linalg.norm(means.astype(np.float64), axis=1, keepdims=True)
+        means = (means * (CENTER_NORM / norms)).astype(np.float32)
+
+        def split(n: int, which: int) -> tuple[FloatArray, IntArray]:
+            # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
+            labels = np.floor(len(means) * stream(seed, which, 0).random(n)).astype(np.int64)
+            x = stream(seed, which, 1).standard_normal((n, means.shape[1]), dtype=np.float32)
+            x *= noise
+            x += means[labels]
+            return x, labels
+
+        samples: Samples = (*split(options["num_samples"], TRAIN), *split(options["num_test"], TEST))
+        return labeled(self.name, options, names, samples, self.origin)
 
 
 class Curve(DatasetInfo):
@@ -89,9 +90,12 @@ class Curve(DatasetInfo):
         return shapes_of(options, (1,), ())
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
-        x, y, x_test, y_test = sine(**options)
-        none = np.zeros(0, np.int64)
-        return Dataset(self.name, x, y, none, x_test, y_test, none, (), SINE_PROVENANCE)
+        """x uniform on [−2, 2] and y = sin 2x + s ε; the test points are an even grid on [−3, 3] without noise."""
+        n, seed = options["num_samples"], options["seed"]
+        x = SINE_REACH * (2 * stream(seed, TRAIN, 0).random((n, 1)) - 1)
+        y = np.sin(2 * x) + options["noise"] * stream(seed, TRAIN, 1).standard_normal((n, 1))
+        grid = np.linspace(-SINE_TEST_REACH, SINE_TEST_REACH, options["num_test"])[:, None]
+        return without_classes(self.name, x, y, grid, np.sin(2 * grid), self.origin)
 
 
 class Points(DatasetInfo):
@@ -112,69 +116,13 @@ class Points(DatasetInfo):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
-        x, y, x_test, y_test = given_points(**options)
-        none = np.zeros(0, np.int64)
-        return Dataset(self.name, x, y, none, x_test, y_test, none, (), POINTS_PROVENANCE)
-
-
-def gaussian_mixture(
-    *, num_samples: int, num_test: int, num_classes: int, input_dim: int, noise: float, seed: int
-) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
-    """Training and test samples of a Gaussian mixture with shared means.
-
-    label ~ Uniform{0, …, C-1},  x | label ~ N(μ_label, s²I),  μ_c uniform on the sphere of radius 2 in R^d.
-
-    Returns:
-        x ``(n, d)`` float32, labels ``(n,)``, and the same two for the test set. The first k of n samples do not depend
-        on n.
-    """
-    means = stream(seed, MEANS).standard_normal((num_classes, input_dim), dtype=np.float32)
-    norms = np.linalg.norm(means.astype(np.float64), axis=1, keepdims=True)
-    means = (means * (CENTER_NORM / norms)).astype(np.float32)
-    train = _mixture_samples(means, num_samples, noise, seed, TRAIN)
-    test = _mixture_samples(means, num_test, noise, seed, TEST)
-    return *train, *test
-
-
-def _mixture_samples(means: FloatArray, n: int, noise: float, seed: int, split: int) -> tuple[FloatArray, IntArray]:
-    # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
-    labels = np.floor(len(means) * stream(seed, split, 0).random(n)).astype(np.int64)
-    x = stream(seed, split, 1).standard_normal((n, means.shape[1]), dtype=np.float32)
-    x *= np.float32(noise)
-    x += means[labels]
-    return x, labels
-
-
-def sine(
-    *, num_samples: int, num_test: int, noise: float, seed: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Samples of y = sin 2x + s ε with x ~ U[−2, 2], and an even grid on [−3, 3] with y = sin 2x.
-
-    Returns:
-        x, y ``(n, 1)`` float32, and the same two for the grid.
-    """
-    x = SINE_REACH * (2 * stream(seed, TRAIN, 0).random((num_samples, 1)) - 1)
-    y = np.sin(2 * x) + noise * stream(seed, TRAIN, 1).standard_normal((num_samples, 1))
-    grid = np.linspace(-SINE_TEST_REACH, SINE_TEST_REACH, num_test)[:, None]
-    return tuple(array.astype(np.float32) for array in (x, y, grid, np.sin(2 * grid)))  # type: ignore[return-value]
-
-
-def given_points(
-    xs: tuple[float, ...], ys: tuple[float, ...], num_test: int
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The points (x_i, y_i) as they are given, and an even grid with the polygon through them.
-
-    Returns:
-        x, y ``(n, 1)`` float32, and the same two for the grid, from a quarter of their range before the first to a
-        quarter behind the last (of one point alone: one to either side).
-    """
-    low, high = min(xs), max(xs)
-    beyond = (high - low) / 4 or 1.0
-    grid = np.linspace(low - beyond, high + beyond, num_test)
-    order = np.argsort(xs, kind="stable")
-    heights = np.interp(grid, np.asarray(xs)[order], np.asarray(ys)[order])
-    columns = (np.asarray(each, np.float32)[:, None] for each in (xs, ys, grid, heights))
-    return tuple(columns)  # type: ignore[return-value]
+        """The points, and an even grid with the polygon through them: a quarter of their range beyond both ends."""
+        xs, ys = np.asarray(options["xs"]), np.asarray(options["ys"])
+        beyond = (xs.max() - xs.min()) / 4 or 1.0
+        grid = np.linspace(xs.min() - beyond, xs.max() + beyond, options["num_test"])
+        order = np.argsort(xs, kind="stable")
+        heights = np.interp(grid, xs[order], ys[order])
+        return without_classes(self.name, xs[:, None], ys[:, None], grid[:, None], heights[:, None], self.origin)
 
 
 class FewDirections(Drawn):
@@ -210,10 +158,8 @@ class FewDirections(Drawn):
         return math.nan, options["noise"] ** 2 / 2
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
-        none = np.zeros(0, np.int64)
         (x, y), (x_test, y_test) = self._samples(options)
-        columns = (each.astype(np.float32)[:, None] for each in (y, y_test))
-        return Dataset(self.name, x, next(columns), none, x_test, next(columns), none, (), LAW)
+        return without_classes(self.name, x, y[:, None], x_test, y_test[:, None], LAW)
 
     def _samples(self, options: Mapping[str, Any]) -> list[tuple[NDArray[np.float32], Floats]]:
         """(x, y) to train and to test; the first k of n samples do not depend on n."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ntk_core.data._dataset import MEANS, TEST, TRAIN, Dataset, FloatArray, IntArray, stream
-from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of
+from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of, without_classes
 from ntk_core.data._laws import check_room
 from ntk_core.errors import InvalidInput
 
@@ -88,14 +88,14 @@ class RandomSequences(DatasetInfo):
         check_room(options, options["num_tokens"] * options["input_dim"])
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
-        shape, seed, none = self.shapes(options).input_shape, options["seed"], np.zeros(0, np.int64)
+        shape, seed = self.shapes(options).input_shape, options["seed"]
 
         def split(num: int, which: int) -> tuple[FloatArray, FloatArray]:
             x = stream(seed, which, 0).standard_normal((num, *shape), dtype=np.float32)
             return x, (2 * _uniform(stream(seed, which, 1), (num, 1), 2) - 1).astype(np.float32)
 
         (x, y), (x_test, y_test) = split(options["num_samples"], TRAIN), split(options["num_test"], TEST)
-        return Dataset(self.name, x, y, none, x_test, y_test, none, (), f"Synthetic sequences. {self.formula} {_OURS}")
+        return without_classes(self.name, x, y, x_test, y_test, f"Synthetic sequences. {self.formula} {_OURS}")
 
 
 def copy(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
