@@ -28,12 +28,12 @@ HUNGRY = {
     "kernel_change": "dataset.name=cifar2&dataset.num_samples=60&dataset.resolution=32&architecture.kind=convnet"
     "&architecture.readout=global-average&architecture.depth=2&widths=2&num_seeds=1&infinite_width=true"
     "&training.max_steps=1&outputs=linear",
-    "early_time": "num_samples=200000&teacher_width=1000",
+    "early_time": "dataset.num_samples=200000&dataset.teacher_width=1000",
 }
 # Estimated by bisection over every point, they kept the server busy for minutes without a click on Run.
 COSTLY = (
     "generalization",
-    "widths=" + ",".join(str(10 + 7 * each) for each in range(24)) + "&richness=0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8"
+    "widths=" + ",".join(str(10 + 7 * each) for each in range(24)) + "&richness=0.1,0.15,0.2,0.25,0.3,0.35,0.4,0.5"
     "&num_seeds=100&training.max_steps=10000000",
 )
 LONG = "widths=30,100,300,1000&training.learning_rate=1e-6&training.loss_threshold=1e-6"

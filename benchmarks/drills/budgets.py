@@ -1,0 +1,153 @@
+"""Two runs that would take gigabytes, on a hosted server behind nginx.
+
+Run: ``python -m benchmarks.drills.budgets`` (two minutes at most). Claims: the one that was estimated at 179 MiB ends
+as over memory at the profile's own cap, the other one is refused by name, a visitor's run continues and completes, pages
+react, and the next run of the same client completes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.drills.attack import HUNGRY
+from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.proxied import proxied
+from benchmarks.drills.report import STORE, conclude, is_finished, own_data, spread
+from benchmarks.drills.served_app import ServedApp, served_app
+from linearity_lab.jobs.profile import PROFILES
+
+LIMIT_S, PATIENCE_S, LOOK_S, PAUSE_S = 1.0, 90.0, 0.5, 1.0
+CAP_BYTES = PROFILES["hosted"].max_memory_bytes
+# Above the cap: what a worker holds when it is warm, and the burst between two measurements.
+WORKER_MIB = CAP_BYTES / 2**20 + 1024
+PAGE = "kernel_change"
+# Most of a minute; then a second.
+STEADY = "widths=30,100,300&outputs=linear&num_seeds=3&training.learning_rate=1e-6&training.loss_threshold=1e-9"
+QUICK = "widths=10&outputs=linear&num_seeds=1&training.max_steps=200"
+
+
+@dataclass
+class Seen:
+    """Observations during the drill."""
+
+    ends: list[dict[str, Any]] = field(default_factory=list)
+    reactions_s: list[float] = field(default_factory=list)
+    worker_mib: float = 0.0
+    errors: list[str] = field(default_factory=list)
+
+
+async def run(session: BrowserSession, page: str, query: str) -> str:
+    """Run these settings; the job's id."""
+    await session.visit(page, query)
+    await session.act({f"{page}.run": CLICK})
+    await session.act()
+    return session.job_id
+
+
+async def finishes(file: Path, job: str) -> bool:
+    """Whether all points of a job are in the store within a while."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if job and await asyncio.to_thread(is_finished, file, job):
+            return True
+        await asyncio.sleep(LOOK_S)
+    return False
+
+
+async def be_greedy(session: BrowserSession, seen: Seen) -> None:
+    """Run both, one after the other, and note what the page says at the end of each."""
+    for page, query in HUNGRY.items():
+        began = time.monotonic()
+        await run(session, page, query)
+        while session.live and time.monotonic() < began + PATIENCE_S:
+            await asyncio.sleep(LOOK_S)
+        await session.act()
+        seen.ends.append(
+            {
+                "experiment": page,
+                "took_s": round(time.monotonic() - began, 1),
+                "alerts": [alert.replace("\\", "") for alert in session.alerts],
+            }
+        )
+
+
+async def look_around(session: BrowserSession, seen: Seen) -> None:
+    """Reload a page again and again."""
+    while True:
+        await asyncio.sleep(PAUSE_S)
+        seen.reactions_s.append(await session.act())
+
+
+def watch(app: ServedApp, seen: Seen, end: threading.Event) -> None:
+    """Note the memory of the largest worker."""
+    while not end.wait(0.1):
+        seen.worker_mib = max(seen.worker_mib, app.largest_worker_bytes() / 2**20)
+
+
+async def drill(app: ServedApp, address: str, file: Path, seen: Seen) -> dict[str, Any]:
+    """A steady run of a visitor, the two greedy ones meanwhile, and a quick one afterwards."""
+
+    def session(client: int, page: str = PAGE) -> BrowserSession:
+        return BrowserSession(f"ws://{address}", page, forwarded_for=f"192.0.2.{client}")
+
+    async with session(1) as visitor, session(2) as greedy, session(3, "glossary") as reader:
+        for each in (visitor, greedy, reader):
+            await each.act()
+        steady = await run(visitor, PAGE, STEADY)
+        looking = asyncio.create_task(look_around(reader, seen))
+        await be_greedy(greedy, seen)
+        looking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await looking
+        is_undisturbed = bool(steady) and await finishes(file, steady)
+        quick = await run(greedy, PAGE, QUICK)
+        seen.errors += [error for each in (visitor, greedy, reader) for error in each.errors]
+        return {"steady_finished": is_undisturbed, "next_finished": bool(quick) and await finishes(file, quick)}
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    seen, end, began = Seen(), threading.Event(), time.monotonic()
+    with (
+        own_data() as folder,
+        served_app(LINEARITY_LAB_PROFILE="hosted", LINEARITY_LAB_WORKERS="2") as app,
+        proxied(app.address) as address,
+    ):
+        watching = threading.Thread(target=watch, args=(app, seen, end), daemon=True)
+        watching.start()
+        found = asyncio.run(drill(app, address, folder / STORE, seen))
+        end.set()
+        watching.join()
+    cap = f"{CAP_BYTES / 2**30:.1f} GiB"
+    convolutional, teacher = (" ".join(each["alerts"]) for each in seen.ends)
+    claims = {
+        f"the convolutional network ends with “Over memory: {cap} allowed”": f"Over memory: {cap} allowed"
+        in convolutional,
+        f"the teacher ends so, or is refused since “{cap} are available”": f"{cap} a" in teacher,
+        f"no worker passes {WORKER_MIB:.0f} MiB": seen.worker_mib <= WORKER_MIB,
+        "a visitor's run continues and completes": found["steady_finished"],
+        "the next run of the same client completes": found["next_finished"],
+        f"pages react within {LIMIT_S:g} s (p95)": spread(seen.reactions_s or [9e9])["p95_s"] <= LIMIT_S,
+        "no page shows an exception": not seen.errors,
+    }
+    measured = {
+        "cap_mib": round(CAP_BYTES / 2**20),
+        "ends": seen.ends,
+        "worker_mib": round(seen.worker_mib),
+        "reaction": spread(seen.reactions_s or [0.0]),
+        "errors": seen.errors[:20],
+        "took_s": round(time.monotonic() - began),
+        **found,
+    }
+    conclude("budgets", measured, claims)
+
+
+if __name__ == "__main__":
+    main()
