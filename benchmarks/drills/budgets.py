@@ -1,8 +1,8 @@
 """Two runs that would take gigabytes, on a hosted server behind nginx.
 
 Run: ``python -m benchmarks.drills.budgets`` (two minutes at most). Claims: the one that was estimated at 179 MiB ends
-as over memory at the profile's own cap, the other one is refused by name, a visitor's run continues and completes, pages
-react, and the next run of the same client completes.
+as over memory at the profile's own cap, the other one is refused by name, a visitor's run continues and completes,
+pages react, and the next run of the same client completes.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ async def run(session: BrowserSession, page: str, query: str) -> str:
 async def finishes(file: Path, job: str) -> bool:
     """Whether all points of a job are in the store within a while."""
     deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        if job and await asyncio.to_thread(is_finished, file, job):
+    while job and time.monotonic() < deadline:
+        if await asyncio.to_thread(is_finished, file, job):
             return True
         await asyncio.sleep(LOOK_S)
     return False

@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import sqlite3
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -33,6 +34,8 @@ _NOT_THE_FILE = (
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_INTERRUPT,
 )
+_DESCRIPTORS: dict[tuple[int, int], int] = {}  # device and inode of a file → what reads its header
+_OPENING = threading.Lock()
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -185,8 +188,25 @@ class Database:
 
 
 def _header(file: Path) -> bytes:
-    with file.open("rb") as stream:
-        return stream.read(_HEADER_BYTES)
+    """The first bytes of a file, by a descriptor that stays open.
+
+    On POSIX systems, closing any descriptor of a file ends all locks of the process on it, those of SQLite included:
+    another process would then delete the write-ahead log while it is in use.
+    """
+    if os.name != "posix":
+        with file.open("rb") as stream:
+            return stream.read(_HEADER_BYTES)
+    status = file.stat()
+    with _OPENING:
+        descriptor = _DESCRIPTORS.get((status.st_dev, status.st_ino))
+        if descriptor is None:
+            for key, each in list(_DESCRIPTORS.items()):
+                if not os.fstat(each).st_nlink:  # deleted
+                    os.close(_DESCRIPTORS.pop(key))
+            descriptor = os.open(file, os.O_RDONLY)
+            status = os.fstat(descriptor)
+            _DESCRIPTORS[status.st_dev, status.st_ino] = descriptor
+    return os.pread(descriptor, _HEADER_BYTES, 0)
 
 
 def _is_ours(file: Path) -> bool:

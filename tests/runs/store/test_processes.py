@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -38,6 +40,26 @@ def test_a_saved_point_survives_a_killed_writer(location):
     store = Store(location)
     assert store.points(SPEC).finished() == {"width=10": point(10)}
     store.close()
+
+
+CLOSE = (
+    "import sqlite3, sys\n"
+    "connection = sqlite3.connect(sys.argv[1])\n"
+    "connection.execute('CREATE TABLE another (x)'); connection.close()\n"
+)
+
+
+def test_second_store_of_a_process_keeps_the_locks_of_the_first(tmp_path):
+    """Otherwise a process that closes the file last, as it thinks, deletes the log that this one writes to."""
+    file = tmp_path / "s.sqlite"
+    with contextlib.closing(Store(file)) as store:
+        store.save_spec(SPEC)
+        Store(file).close()
+        subprocess.run([sys.executable, "-c", CLOSE, str(file)], check=True)
+        assert file.with_name("s.sqlite-wal").exists()
+        store.points(SPEC).save("width=10", point(10))
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM lab_points").fetchone() == (1,)
 
 
 def test_threads_and_processes_write_at_once_without_losing_a_point(location):
