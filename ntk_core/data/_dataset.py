@@ -1,7 +1,10 @@
-"""The frozen ``Dataset``: NumPy arrays that were checked once, with where they come from."""
+"""The frozen ``Dataset``: arrays that were checked once; the table of data sets; streams of random numbers."""
 
 import hashlib
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +15,14 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 
+def _tuples(value: Any) -> Any:
+    """Lists of TOML as tuples."""
+    if isinstance(value, dict):
+        return {name: _tuples(each) for name, each in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+TABLE = _tuples(tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")))
 # One independent stream for each purpose: a change of one size leaves all other draws as they were.
 MEANS, TRAIN, TEST = range(3)
 

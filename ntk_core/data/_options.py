@@ -3,13 +3,12 @@
 import math
 import numbers
 import operator
-import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
 
+from ntk_core.data._dataset import TABLE
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING
 from ntk_core.errors import InvalidInput
 
@@ -127,12 +126,4 @@ def _number(value: object) -> float | None:
         return None
 
 
-def _tuples(value: Any) -> Any:
-    """Lists of TOML as tuples."""
-    if isinstance(value, dict):
-        return {name: _tuples(each) for name, each in value.items()}
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
-
-
-TABLE = _tuples(tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")))
 OPTIONS = {name: Option(name, **{"default": None, **entry}) for name, entry in TABLE["options"].items()}

@@ -13,11 +13,12 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ntk_core.data._dataset import TABLE
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
@@ -48,9 +49,9 @@ class IdxOriginals:
     """Where a set in the MNIST format may lie, and the SHA-256 of its four uncompressed files."""
 
     folders: tuple[str, ...]
-    npz: str | None
     num_images: tuple[int, int]
     sha256: dict[str, str]
+    npz: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,45 +64,12 @@ class CifarOriginals:
     sha256: dict[str, str]
 
 
-_MNIST = IdxOriginals(
-    folders=("MNIST/raw", "mnist"),
-    npz="mnist.npz",
-    num_images=(60_000, 10_000),
-    sha256={
-        "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-    },
-)
-ORIGINALS: dict[str, IdxOriginals | CifarOriginals] = {
-    "mnist": _MNIST,
-    "digits": _MNIST,
-    "fashion-mnist": IdxOriginals(
-        folders=("FashionMNIST/raw", "fashion-mnist"),
-        npz=None,
-        num_images=(60_000, 10_000),
-        sha256={
-            "train-images-idx3-ubyte": "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-            "train-labels-idx1-ubyte": "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-            "t10k-images-idx3-ubyte": "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-            "t10k-labels-idx1-ubyte": "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        },
-    ),
-    "cifar2": CifarOriginals(
-        folder="cifar-10-batches-bin",
-        num_records=10_000,
-        kept_labels=(3, 7),
-        sha256={
-            "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
-            "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
-            "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
-            "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
-            "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
-            "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
-        },
-    ),
-}
+def _originals(entry: dict[str, Any]) -> IdxOriginals | CifarOriginals:
+    return CifarOriginals(**entry) if "folder" in entry else IdxOriginals(**entry)
+
+
+ORIGINALS = {name: _originals(entry) for name, entry in TABLE["originals"].items()}
+ORIGINALS["digits"] = ORIGINALS["mnist"]
 
 
 def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
