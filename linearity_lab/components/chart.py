@@ -217,7 +217,7 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
         selection_mode="points",
     )
     if said := (*chart.caption, *interval_words(chart)):
-        with st.expander(f"Statistics · {chart.excluded}" if chart.excluded else "Statistics"):
+        with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):
             st.caption("  \n".join(map(typeset, said)))  # a line each
 
 

@@ -1,6 +1,7 @@
 """The words of the field: symbol, one sentence, formula, where each is seen, and who says so; from glossary.md."""
 
 import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +48,12 @@ def glossary(path: Path = GLOSSARY_FILE) -> Mapping[str, Entry]:
         WordsError: an entry lacks something, or has a field that nobody shows.
     """
     entries = [_entry(name, section) for name, section in read(path).sections.items()]
-    return {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.title.lower())}
+    return {entry.name: entry for entry in sorted(entries, key=lambda entry: _letters(entry.title))}
+
+
+def _letters(title: str) -> str:
+    """Sort "(2,2,1)-norm" and "2-norm" under n, as an index does."""
+    return re.sub(r"^[^a-z]+", "", title.lower())
 
 
 def _entry(name: str, section: Section) -> Entry:
