@@ -1,8 +1,8 @@
-"""How long a run waits for a worker, simulated, and how many workers one run can use: ``python -m benchmarks.waits``.
+"""Simulated waits for a worker, and how many workers one run can use: ``python -m benchmarks.waits``.
 
-Runs arrive at random (Poisson), each takes as long as one of the stored runs of the gallery took, and workers take them
-in order; on a shared server a run that has had a minute gives way to whoever waits, and goes on later. Two tables in
-docs/scale.md. Its test holds it against Erlang's formula (M/M/c), where that applies.
+Runs arrive at random (Poisson), each takes as long as a stored run of the gallery, and workers take them first in,
+first out; in a classroom the wall clock ends a run after five minutes. Two tables in docs/scale.md. A test compares the
+waits with Erlang's formula (M/M/c), where that applies.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import json
 import math
 import re
 import statistics
-from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.words import table
+from linearity_lab.jobs.profile import PROFILES
 from ntk_core import presets
 from ntk_core.runs import machine, work_of_points
 
@@ -36,7 +36,7 @@ CASES = (
     (1_000, 80),
     (1_000, 96),
 )  # students at work, workers
-TURN_S, LOOK_S = 60.0, 5.0  # what a run has before it gives way, and how often it then looks whether anybody waits
+CLOCK_S = PROFILES["classroom"].max_job_s
 NUM_JOBS, SEEDS, WARM_UP = 8_000, (0, 1, 2, 3, 4), 0.1
 
 
@@ -45,41 +45,24 @@ def service_times() -> np.ndarray:
     return np.array([json.loads(path.read_text())["runtime_s"] for path in sorted((ROOT / "gallery").glob("*.json"))])
 
 
-def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int, turn_s: float = math.inf) -> np.ndarray:
-    """Seconds from the arrival of each run to its begin."""
-    left, begun = services.astype(float).copy(), np.full(len(arrivals), np.nan)
-    waiting: deque[int] = deque()
-    running: list[tuple[float, int, float]] = []  # (when this stretch ends, run, its length)
-    coming = 0
-    while coming < len(arrivals) or running:
-        if coming < len(arrivals) and (not running or arrivals[coming] <= running[0][0]):
-            now = float(arrivals[coming])
-            waiting.append(coming)
-            coming += 1
-        else:
-            now, job, length = heapq.heappop(running)
-            left[job] -= length
-            if left[job] > 1e-9:
-                if waiting:
-                    waiting.append(job)
-                else:
-                    stretch = min(LOOK_S, left[job])
-                    heapq.heappush(running, (now + stretch, job, stretch))
-        while waiting and len(running) < workers:
-            job = waiting.popleft()
-            begun[job] = now if math.isnan(begun[job]) else begun[job]
-            stretch = min(turn_s, left[job])
-            heapq.heappush(running, (now + stretch, job, stretch))
-    return begun - arrivals
+def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int) -> np.ndarray:
+    """Seconds from the arrival of each run to its begin, first in, first out."""
+    free = [0.0] * workers  # when each worker is
+    waits = np.empty(len(arrivals))
+    for index, (arrival, service) in enumerate(zip(arrivals, services, strict=True)):
+        begin = max(arrival, free[0])
+        waits[index] = begin - arrival
+        heapq.heapreplace(free, begin + service)
+    return waits
 
 
-def waits_of(rate: float, services: np.ndarray, workers: int, turn_s: float) -> list[np.ndarray]:
+def waits_of(rate: float, services: np.ndarray, workers: int) -> list[np.ndarray]:
     """Waits of the runs of every seed, the first tenth left out, until there is a queue."""
     found = []
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
         arrivals = np.cumsum(rng.exponential(1 / rate, NUM_JOBS))
-        found.append(simulated(arrivals, rng.choice(services, NUM_JOBS), workers, turn_s)[int(WARM_UP * NUM_JOBS) :])
+        found.append(simulated(arrivals, rng.choice(services, NUM_JOBS), workers)[int(WARM_UP * NUM_JOBS) :])
     return found
 
 
@@ -88,13 +71,14 @@ def queue_table() -> str:
     services, rows = service_times(), []
     for students, workers in CASES:
         rate = students / SECONDS_BETWEEN_NEW_RUNS
-        load = rate * float(services.mean())
-        cells = [f"{students:,}", str(workers), f"{load / workers:.0%}"]
-        for turn_s in (math.inf, TURN_S):
+        cells = [f"{students:,}", str(workers)]
+        for taken in (services, np.minimum(services, CLOCK_S)):
+            load = rate * float(taken.mean())
+            cells.append(f"{load / workers:.0%}")
             if load >= workers:
                 cells += ["grows without end"] * 2
                 continue
-            of_seeds = waits_of(rate, services, workers, turn_s)
+            of_seeds = waits_of(rate, taken, workers)
             late = [float(np.quantile(each, 0.95)) for each in of_seeds]
             error = statistics.stdev(late) / math.sqrt(len(late))
             cells += [
@@ -102,16 +86,8 @@ def queue_table() -> str:
                 f"{_seconds(statistics.fmean(late))} ± {error:.0f}",
             ]
         rows.append(cells)
-    head = [
-        "students at work",
-        "workers",
-        "busy",
-        "median",
-        "1 in 20 waits longer",
-        "median, in turns",
-        "1 in 20, in turns",
-    ]
-    return table(head, rows)
+    columns = ["busy", "median", "1 in 20 waits longer"]
+    return table(["students at work", "workers", *columns, *(f"{each}, with the clock" for each in columns)], rows)
 
 
 def speedup_table() -> str:

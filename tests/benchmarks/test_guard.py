@@ -72,12 +72,10 @@ def test_simulated_waits_are_those_of_erlang_where_his_formula_holds():
     assert erlang_wait(0.8, 1.0, 1) == pytest.approx(0.8 / 0.2)  # M/M/1: ρ / (μ − λ)
 
 
-def test_who_has_had_a_turn_gives_way_and_loses_nothing():
+def test_runs_wait_for_those_ahead_of_them():
     arrivals, services = np.array([0.0, 10.0, 11.0]), np.array([500.0, 20.0, 20.0])
     assert waits.simulated(arrivals, services, 1).tolist() == [0, 490, 509]
-    assert waits.simulated(arrivals, services, 1, turn_s=60).tolist() == [0, 50, 69]
-    # One alone keeps its worker for as long as nobody waits.
-    assert waits.simulated(np.array([0.0, 600.0]), services[:2], 1, turn_s=60).tolist() == [0, 0]
+    assert waits.simulated(arrivals, services, 2).tolist() == [0, 0, 19]
 
 
 def test_tables_are_written_between_their_marks():
