@@ -24,7 +24,7 @@ from ntk_core.errors import InvalidInput
 _KINDS: dict[str, Any] = {
     each.__name__: each for each in (Arrays, Choices, Cleaned, Column, ImageEntry, ImageFolders, Limits, Table)
 }
-MAX_BYTES = 2**28
+MAX_BYTES, MAX_BLOBS = 2**28, 2**15
 _LENGTH = struct.Struct(">Q")
 
 
@@ -43,23 +43,27 @@ def received(pipe: IO[bytes]) -> tuple[Any, int]:
 
     Raises:
         EOFError: it does not come whole.
-        ValueError: it is larger than MAX_BYTES, or nothing that :func:`send` writes.
+        ValueError: it has more than MAX_BYTES or MAX_BLOBS, or is nothing that :func:`send` writes.
     """
-    text, count = _part(pipe), _part(pipe)
-    blobs = [_part(pipe) for _ in range(struct.unpack(">I", count)[0])]
     try:
-        return _read(json.loads(text), blobs), len(text) + sum(map(len, blobs))
-    except (AttributeError, IndexError, KeyError, RecursionError, TypeError) as error:
+        text = _part(pipe, MAX_BYTES)
+        (count,) = struct.unpack(">I", _part(pipe, 4))
+        blobs, left = list[bytes](), MAX_BYTES - len(text)
+        for _ in range(count if count <= MAX_BLOBS else 0):
+            blobs.append(_part(pipe, left))
+            left -= len(blobs[-1])
+        return _read(json.loads(text), blobs), MAX_BYTES - left
+    except (AttributeError, IndexError, KeyError, MemoryError, RecursionError, TypeError, struct.error) as error:
         raise ValueError("no value of ours") from error
 
 
-def _part(pipe: IO[bytes]) -> bytes:
+def _part(pipe: IO[bytes], most: int) -> bytes:
     head = pipe.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
         raise EOFError
     (size,) = _LENGTH.unpack(head)
-    if size > MAX_BYTES:
-        raise ValueError("a part of a value is too large")
+    if size > most:
+        raise ValueError("a value is too large")
     data = pipe.read(size)
     if len(data) < size:
         raise EOFError

@@ -68,6 +68,16 @@ def test_file_over_memory_is_refused_and_the_next_one_read():
     small.close()
 
 
+def _parts(*parts: bytes) -> bytes:
+    return b"".join(struct.pack(">Q", len(part)) + part for part in parts)
+
+
+def _huge_array() -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (2**60,)})
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize(
     "written",
     [
@@ -75,10 +85,18 @@ def test_file_over_memory_is_refused_and_the_next_one_read():
         b"\0" * 7,
         struct.pack(">Q", 2**62) + b"much",
         pickle.dumps(MemoryError()) * 20,
-        b"".join(struct.pack(">Q", len(part)) + part for part in (b'{"kind": "Popen"}', struct.pack(">I", 0))),
-        b"".join(struct.pack(">Q", len(part)) + part for part in (b'{"array": 3}', struct.pack(">I", 0))),
+        _parts(b'{"kind": "Popen"}', struct.pack(">I", 0)),
+        _parts(b'{"array": 3}', struct.pack(">I", 0)),
+        _parts(b"{}", b""),
+        _parts(b'{"bytes": 0}', struct.pack(">I", 2), bytes(9)) + struct.pack(">Q", wire.MAX_BYTES - 9),
+        _parts(b'{"array": 0}', struct.pack(">I", 2**32 - 1)),
+        _parts(b'{"array": 0}', struct.pack(">I", 1), _huge_array()),
+        _parts(b'{"array": 0}', struct.pack(">I", 1), pickle.dumps([1])),
     ],
-    ids=["nothing", "half a length", "a huge length", "a pickle", "another class", "no such array"],
+    ids=[
+        *("nothing", "half a length", "a huge length", "a pickle", "another class", "no such array", "no count"),
+        *("too much together", "too many", "a huge array", "a pickle for an array"),
+    ],
 )
 def test_reader_that_writes_no_answer_is_replaced(written):
     with pytest.raises((EOFError, ValueError)):
