@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from ntk_core.errors import TooLarge
 from ntk_core.networks.graphs import dense_graph, shared_graph
-from ntk_core.runs import EXPERIMENTS, Result, Spec, canonical_json, check_size, estimate, parse_spec, spec_digest
+from ntk_core.runs import EXPERIMENTS, Result, Spec, check_size, estimate
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -163,10 +163,3 @@ def test_a_value_too_large_for_memory_is_refused_with_the_largest_that_fits(expe
     assert refused.value.field == EXPERIMENTS[experiment].spec().swept_field
     assert 32 <= refused.value.nearest < 128
     check_size(swept_at(experiment, refused.value.nearest))
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_specs_survive_json(experiment):
-    spec = EXPERIMENTS[experiment].spec()
-    assert parse_spec(canonical_json(spec)) == spec
-    assert spec_digest(parse_spec(spec.model_dump(mode="json"))) == spec_digest(spec)
