@@ -32,12 +32,15 @@ def swept(net: Any, params: Any, x: Any) -> Any:
 # How each function is called with any model; `one`: it takes one input without a batch axis.
 ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "KernelOperator": lambda net, w, x: ntk_core.KernelOperator(net, w, x).product(Y),
+    "diagonal_ntk": lambda net, w, x: ntk_core.kernels.diagonal_ntk(net, w, x),
     "empirical_ntk": lambda net, w, x: ntk_core.empirical_ntk(net, w, x),
+    "gauss_newton_product": lambda net, w, x: ntk_core.dynamics.gauss_newton_product(net, w, x, Y[: len(x)], w),
     "kernel_change_between": lambda net, w, x: ntk_core.kernel_change_between(net, w, w, x, targets=Y).norm0,
     "kernel_velocity": lambda net, w, x: ntk_core.dynamics.kernel_velocity(net, w, x, Y),
     "layers_of": lambda net, w, x: ntk_core.layers_of(net, w, x).multiplications,
     "least_distance": lambda net, w, x: ntk_core.kernels.least_distance(net, w, w, x),
     "linearize": lambda net, w, x: ntk_core.linearize(net, w)(w, x),
+    "loss_hessian_product": lambda net, w, x: ntk_core.dynamics.loss_hessian_product(net, w, x, Y[: len(x)], w),
     "quadratic_model": lambda net, w, x: ntk_core.quadratic_model(net, w)(w, x),
     "sweep_widths": swept,
     "train": lambda net, w, x: ntk_core.train(net, w, x, Y, **TRAINED).network.loss,
@@ -55,6 +58,7 @@ NETWORK: dict[str, Callable[[Any, Any, Any], Any]] = {
     "ball_sup": lambda net, w, x: ntk_core.ball_sup(net, w, x[0], 1.0, num_starts=1, num_steps=1).value,
     "gradient_norm_bound": lambda net, w, x: ntk_core.kernels.gradient_norm_bound(net, x[0]),
     "hessian_block_norms": lambda net, w, x: ntk_core.hessians.hessian_block_norms(net, w, x[0]).values,
+    "infinite_width_nngp": lambda net, w, x: ntk_core.kernels.infinite_width_nngp(net, x),
     "infinite_width_ntk": lambda net, w, x: ntk_core.infinite_width_ntk(net, x),
     "layer_quantities": lambda net, w, x: ntk_core.layer_quantities(net, w, x[0]).bound,
     "nonlinear_output_hessian": lambda net, w, x: ntk_core.hessians.nonlinear_output_hessian(net, w, x[0]).upper,

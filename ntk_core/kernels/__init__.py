@@ -15,19 +15,23 @@ from ntk_core.kernels._empirical import empirical_ntk, layer_kernels, pre_output
 from ntk_core.kernels._generic import as_it_is, generic_ntk, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
-from ntk_core.kernels._infinite_width import infinite_width_ntk, quadrature_error
+from ntk_core.kernels._infinite_width import infinite_width_nngp, infinite_width_ntk, quadrature_error
+from ntk_core.kernels._outputs import as_matrix, diagonal_ntk, trace_outputs
 from ntk_core.kernels._products import KernelExtremes, KernelOperator, KernelSolution
 from ntk_core.kernels._regression import JITTER, KernelRegression, kernel_regression
 
 __all__ = (
     "KernelOperator",
     "alignment",
+    "diagonal_ntk",
     "empirical_ntk",
     "gradient_norm_bound",
+    "infinite_width_nngp",
     "infinite_width_ntk",
     "kernel_change",
     "kernel_change_between",
     "kernel_distance",
     "kernel_regression",
     "least_distance",
+    "trace_outputs",
 )

@@ -104,7 +104,38 @@ def infinite_width_ntk(
 
     Source: Jacot, Gabriel & Hongler 2018; Arora et al. 2019 (convolutions).
     """
-    inner = net.net if isinstance(net, Paired) else net
+    return _limit("tangent", net.net if isinstance(net, Paired) else net, x1, x2)
+
+
+def infinite_width_nngp(
+    net: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+) -> Float[Array, "n1 n2"]:
+    """Return the covariance of random networks in the limit of infinite width.
+
+    lim_{m→∞} E[f(x1; w0) f(x2; w0)] of one output, shape (n1, n2): the kernel of the Gaussian process (NNGP) of initial
+    outputs. Different outputs are independent. Architectures and accuracy are those of :func:`infinite_width_ntk`;
+    which layers are trained does not matter.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net = FullyConnected(depth=1, activation="relu", use_bias=False)
+    >>> infinite_width_nngp(net, jnp.array([[3.0, 4.0]])).item()  # |x|²/2d
+    6.25
+
+    Raises:
+        InvalidInput: as :func:`infinite_width_ntk`, and for networks whose initial output is 0 and for attention.
+
+    Source: Lee et al. 2018; Matthews et al. 2018; Novak et al. 2019 (convolutions).
+    """
+    if isinstance(net, Paired | Attention):
+        allowed = "a network with random initial outputs, without attention; other covariances are not derived"
+        raise InvalidInput("net", kind_of(net), allowed)
+    return _limit("cov", net, x1, x2)
+
+
+def _limit(
+    part: str, inner: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None
+) -> Float[Array, "n1 n2"]:
+    """``tangent`` or ``cov`` of the output, in blocks of rows."""
     if not (isinstance(inner, Stack | Attention) and inner.kind.has_infinite_width):
         known = [kind.network.rpartition(":")[2] for kind in ARCHITECTURES.values() if kind.has_infinite_width]
         allowed = f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
@@ -128,7 +159,7 @@ def infinite_width_ntk(
     _check_quadrature(inner, left)
     with jax.enable_x64(True):
         blocks = [
-            np.asarray(_kernel(inner, jnp.asarray(left[start : start + rows]), jnp.asarray(right)))
+            np.asarray(_kernel(inner, jnp.asarray(left[start : start + rows]), jnp.asarray(right), NUM_NODES, part))
             for start in range(0, left.shape[0], rows)
         ]
     return jnp.asarray(np.concatenate(blocks), dtype=jnp.result_type(float))
@@ -163,16 +194,21 @@ def _positions(net: Stack) -> Positions:
     return Positions(net.dimensions if isinstance(blocks[0], graphs.ConvolutionBlock) else 0, mixed)
 
 
-@partial(jax.jit, static_argnums=(0, 3))
+@partial(jax.jit, static_argnums=(0, 3, 4))
 def _kernel(
-    net: Stack, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."], num_nodes: int = NUM_NODES
+    net: Stack,
+    x1: Shaped[Array, "n1 ..."],
+    x2: Shaped[Array, "n2 ..."],
+    num_nodes: int = NUM_NODES,
+    part: str = "tangent",
 ) -> Float[Array, "n1 n2"]:
     positions = replace(_positions(net), num_nodes=num_nodes)
     if not positions.axes:
         x1, x2 = (x.reshape(x.shape[0], -1) for x in (x1, x2))
     layers = iter(net.layers.values())
     limit = _through(net.written_out.layers, layers, _inputs(x1, x2, positions), positions)
-    return _linear(next(layers), limit, Positions(0, False)).tangent
+    found: Array = getattr(_linear(next(layers), limit, Positions(0, False)), part)
+    return found
 
 
 def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, positions: Positions) -> Limit:

@@ -1,13 +1,14 @@
 """Regression with a kernel: what a linear model predicts once it fits its training points."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import cho_solve, lapack
+from scipy.linalg import cho_solve, lapack, solve_triangular
 
 from ntk_core.errors import InvalidInput
+from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import accepted_targets
 
 # Of the mean of the diagonal, added to it: about the rounding of a float32 kernel of some thousand rows. Our choice.
@@ -21,18 +22,21 @@ class KernelRegression(NamedTuple):
         outputs: predictions, (others, columns); NaN where a kernel or target is not finite.
         jitter: what was added to the diagonal on top of the ridge, in units of its mean.
         condition: condition number in the 1-norm of the matrix that was inverted, as LAPACK estimates it.
+        variance: of the prediction, one for each row of ``cross``; None without a prior.
     """
 
     outputs: Float[np.ndarray, "others columns"]
     jitter: float
     condition: float
+    variance: Float[np.ndarray, "..."] | None = None
 
 
 def kernel_regression(
-    kernel: Float[np.ndarray, "rows rows"],
-    targets: Float[np.ndarray, "rows ..."],
-    cross: Float[np.ndarray, "others rows"],
+    kernel: Float[np.ndarray, "..."],
+    targets: Float[np.ndarray, "..."],
+    cross: Float[np.ndarray, "..."],
     ridge: float = 0.0,
+    prior: Float[np.ndarray, "..."] | None = None,
 ) -> KernelRegression:
     """Return the predictions of kernel ridge regression.
 
@@ -41,7 +45,11 @@ def kernel_regression(
     λ = ``ridge`` and the jitter ε = 1e-6 are in units of k̄, so that a kernel and a multiple of it predict alike. Where
     the factor does not exist, ε is taken ten times as large until it does. Several outputs are rows (i, a) of K, or
     columns of y where their kernels are equal and vanish between them; targets (rows,) count as one column. A kernel of
-    0 predicts 0.
+    0 predicts 0. Kernels of shape (n, n, C, C) with targets (n, C) are taken with outputs as rows, and predict
+    (others, C).
+
+    With a ``prior``, the diagonal K(x, x), the variance is that of the Gaussian process with this kernel and noise
+    (λ + ε) k̄: K(x, x) − K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ K(X, x), never below 0.
 
     >>> one, two = np.ones((1, 1)), np.full((1, 1), 2.0)
     >>> kernel_regression(two, one, one, ridge=1.0).outputs.item()  # 1 / (2 + 1 · 2)
@@ -52,6 +60,8 @@ def kernel_regression(
 
     Source: Jacot, Gabriel & Hongler 2018, §5; Rasmussen & Williams 2006, Algorithm 2.1.
     """
+    if np.ndim(kernel) == 4:
+        return _over_outputs(kernel, targets, cross, ridge, prior)
     if not ridge >= 0:
         raise InvalidInput("ridge", ridge, "a number from 0 on")
     rows = len(kernel)
@@ -60,12 +70,14 @@ def kernel_regression(
     if np.ndim(cross) != 2 or cross.shape[1] != rows:
         raise InvalidInput("cross", f"shape {np.shape(cross)}", f"shape (others, {rows}), as in the kernel")
     targets = accepted_targets(targets, rows, None, "targets")
+    if prior is not None and np.shape(prior) != (len(cross),):
+        raise InvalidInput("prior", f"shape {np.shape(prior)}", f"shape ({len(cross)},), one number a row of cross")
     nothing = np.full((len(cross), targets.shape[1]), np.nan)
     if not all(np.isfinite(each).all() for each in (kernel, targets, cross)):
-        return KernelRegression(nothing, math.nan, math.nan)
+        return KernelRegression(nothing, math.nan, math.nan, None if prior is None else nothing[:, 0])
     scale = float(np.trace(kernel)) / len(kernel)
     if scale <= 0:
-        return KernelRegression(np.zeros_like(nothing), 0.0, math.inf)
+        return KernelRegression(np.zeros_like(nothing), 0.0, math.inf, prior)
     diagonal, jitter = np.diag_indices(len(kernel)), JITTER
     while True:
         matrix = np.array(kernel, np.float64, order="F")
@@ -77,4 +89,25 @@ def kernel_regression(
         jitter *= 10
     reciprocal, _ = lapack.dpocon(factor, norm, uplo="L")
     solved = cho_solve((factor, True), np.asarray(targets, np.float64), check_finite=False)
-    return KernelRegression(cross @ solved, jitter, 1 / reciprocal if reciprocal else math.inf)
+    variance = None
+    if prior is not None:
+        half = solve_triangular(factor, np.asarray(cross, np.float64).T, lower=True, check_finite=False)
+        variance = np.maximum(np.asarray(prior, np.float64) - np.einsum("ri,ri->i", half, half), 0.0)
+    return KernelRegression(cross @ solved, jitter, 1 / reciprocal if reciprocal else math.inf, variance)
+
+
+def _over_outputs(kernel: Any, targets: Any, cross: Any, ridge: float, prior: Any) -> KernelRegression:
+    """Regression with outputs as rows (i, a); predictions (others, C), variances (others, C)."""
+    num_outputs, others = np.shape(kernel)[2], len(cross)
+    y = accepted_targets(targets, len(kernel), num_outputs, "targets")
+    if np.ndim(cross) != 4:
+        raise InvalidInput("cross", f"shape {np.shape(cross)}", f"shape (others, {len(kernel)}, C, C), as the kernel")
+    if prior is not None:
+        if np.shape(prior) != (others, num_outputs, num_outputs):
+            raise InvalidInput("prior", f"shape {np.shape(prior)}", f"shape ({others}, {num_outputs}, {num_outputs})")
+        prior = np.einsum("iaa->ia", np.asarray(prior)).ravel()
+    rows = np.asarray(y).reshape(-1, 1)
+    found = kernel_regression(as_matrix(kernel), rows, as_matrix(cross, "cross"), ridge, prior)
+    shape = (others, num_outputs)
+    variance = None if found.variance is None else found.variance.reshape(shape)
+    return found._replace(outputs=found.outputs.reshape(shape), variance=variance)

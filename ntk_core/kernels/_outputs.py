@@ -1,0 +1,74 @@
+"""Kernels of shape (n, n): outputs traced, the diagonal alone, or outputs as rows."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import Float, Shaped
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._empirical import empirical_ntk
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import accepted, freeze
+
+ROWS_AT_ONCE = 16  # our choice
+
+
+def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
+    """Mean over the outputs: K[i, j] = (1/C) Σ_a K[i, j, a, a].
+
+    >>> trace_outputs(np.ones((3, 2, 4, 4))).shape
+    (3, 2)
+
+    Source: Novak et al. 2020 (``trace_axes``).
+    """
+    array = jnp.asarray(kernel)
+    if array.ndim != 4 or array.shape[2] != array.shape[3]:
+        raise InvalidInput("kernel", f"shape {array.shape}", "shape (n1, n2, C, C)")
+    return jnp.einsum("ijaa->ij", array) / array.shape[2]
+
+
+def diagonal_ntk(net: Network | Any, params: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C C"]:
+    """K[i, a, b] = ⟨∇_w f_a(x_i), ∇_w f_b(x_i)⟩: the tangent kernel of every input with itself, in memory of n.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net = FullyConnected(width=8, num_outputs=2)
+    >>> diagonal_ntk(net, net.init(jax.random.key(0), 5), jnp.ones((3, 5))).shape
+    (3, 2, 2)
+
+    Args:
+        net: a network, or any callable, as for ``empirical_ntk``.
+
+    Raises:
+        InvalidInput, TracingDisagrees: as ``empirical_ntk``.
+
+    Source: Jacot, Gabriel & Hongler 2018.
+    """
+    net, inputs, num_outputs = accepted(net, params, x)
+    if not len(inputs):
+        return jnp.zeros((0, num_outputs, num_outputs))
+    empirical_ntk(net, params, inputs[:2])  # rows that interact are refused before the first is taken alone
+    same = net if isinstance(net, Network) else freeze(net)
+    rows = jnp.asarray(inputs)
+    found: Array = jax.lax.map(
+        lambda row: empirical_ntk(same, params, row[None])[0, 0], rows, batch_size=min(ROWS_AT_ONCE, len(rows))
+    )
+    return found
+
+
+def as_matrix(kernel: Any, field: str = "kernel") -> np.ndarray:
+    """(n1, n2, C, C) as (n1 C, n2 C), outputs as rows (i, a); (n1, n2) as it is.
+
+    Raises:
+        InvalidInput: for another shape.
+    """
+    array = np.asarray(kernel)
+    if array.ndim == 4 and array.shape[2] == array.shape[3]:
+        n1, n2, num_outputs, _ = array.shape
+        return array.transpose(0, 2, 1, 3).reshape(n1 * num_outputs, n2 * num_outputs)
+    if array.ndim != 2:
+        raise InvalidInput(field, f"shape {array.shape}", "shape (n1, n2) or (n1, n2, C, C)")
+    return array
