@@ -141,7 +141,7 @@ def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(with_gallery
     assert charts == 1
     assert any("A flat line." in text for text in said)
     assert any("order one" in text for text in said)
-    assert any("python -m ntk_core run toy-first --set widths=5" in text for text in said)
+    assert any("linearity-lab run toy-first --set widths=5" in text for text in said)
     assert "Numbers, CSV" in downloads
 
 

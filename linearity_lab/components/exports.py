@@ -63,10 +63,7 @@ assert ntk_core.experiments.spec_digest(spec) == "{digest}"'''
 _RUN = """\
 *_, ended = ntk_core.run(spec)
 ended.result"""
-_TABLE = """\
-import pandas as pd
-
-pd.DataFrame(ended.result.rows())"""
+_TABLE = "print(ended.result.csv())"
 _PAGE_STYLE = (
     "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
     "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
@@ -76,9 +73,9 @@ _PAGE_STYLE = (
 def command_line(spec: Spec) -> str:
     """The shell command that computes ``spec``: the nearest preset and what differs from it; or its own."""
     if own := spec.command():
-        return shlex.join(["python", "-m", "ntk_core", *own])
+        return shlex.join(["linearity-lab", *own])
     name = nearest_preset(spec)
-    parts = ["python", "-m", "ntk_core", "run", name]
+    parts = ["linearity-lab", "run", name]
     for setting, text in differences(spec, PRESETS[name].spec).items():
         parts += ["--set", f"{setting}={text}"]
     return shlex.join([*parts, "--out", "results"])

@@ -1,4 +1,4 @@
-"""The lab as static files, made by the functions that draw and word the app: ``python -m ntk_core site --out DIR``.
+"""The lab as static files, made by the functions that draw and word the app: ``linearity-lab site --out DIR``.
 
 They open from a disk, any file server and GitHub Pages, and load nothing from anywhere else. Lecture, *Live*, the
 gallery with a page for every figure, the glossary and what is claimed; questions and answers as Markdown beside them.

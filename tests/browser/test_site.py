@@ -77,7 +77,7 @@ def test_the_site_says_what_the_app_says(site):
         assert json.dumps(html_of(why), ensure_ascii=False)[1:-1].replace("<", "\\u003c") in lecture
     figure = (site / "figures/liu-fig1-left.html").read_text()
     assert "Zhu &amp; Belkin 2020, Fig. 1 left" in figure
-    assert "python -m ntk_core run liu-fig1-left" in figure
+    assert "linearity-lab run liu-fig1-left" in figure
 
 
 @pytest.fixture(scope="module")

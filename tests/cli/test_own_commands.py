@@ -125,7 +125,7 @@ def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path)
     for started in (["run", str(file)], ["run", str(file), "--out", str(tmp_path / "out")], ["resume", listed.digest]):
         assert main(started) == 2
         (line,) = capsys.readouterr().err.splitlines()
-        assert line.startswith("experiment: own_model cannot be used; use `python -m ntk_core own model.py`")
+        assert line.startswith("experiment: own_model cannot be used; use `linearity-lab own model.py`")
     runs = tmp_path / "runs.jsonl"
     assert main(["export", listed.digest, "--out", str(runs)]) == 0
     elsewhere = Store(tmp_path / "elsewhere.sqlite")

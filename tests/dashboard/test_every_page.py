@@ -89,7 +89,7 @@ def test_everything_can_be_taken_along(page, exported):
         "Figures, HTML", "Numbers, CSV", "Result, JSON", "Settings, JSON", "Program, Python", "Notebook, Jupyter",
     ):  # fmt: skip
         assert label in labels
-    assert any(block.value.startswith("python -m ntk_core run ") for block in app.get("code"))
+    assert any(block.value.startswith("linearity-lab run ") for block in app.get("code"))
     (given,) = exported.values()
     for run in given["runs"]:
         assert compile(program(name, run.spec), name, "exec")

@@ -51,16 +51,16 @@ def test_html_page_brings_its_figures_and_needs_no_network():
     assert "<title>Kernel &amp; change</title>" in page
     assert "left &lt;b&gt;" in page
     assert "jax 0.10.2" in page
-    assert "python -m ntk_core run liu-fig1-left" in page
+    assert "linearity-lab run liu-fig1-left" in page
 
 
 def test_command_line_names_the_nearest_preset_and_only_what_differs():
     spec = PRESETS["liu-fig1-left"].spec
-    assert command_line(spec) == "python -m ntk_core run liu-fig1-left --out results"
+    assert command_line(spec) == "linearity-lab run liu-fig1-left --out results"
     changed = with_settings(spec, {"widths": [30, 100], "training.learning_rate": 0.5})
-    command = "python -m ntk_core run liu-fig1-left --set widths=30,100 --set training.learning_rate=0.5 --out results"
+    command = "linearity-lab run liu-fig1-left --set widths=30,100 --set training.learning_rate=0.5 --out results"
     assert command_line(changed) == command
-    assert command_line(PRESETS["liu-fig1-right"].spec).startswith("python -m ntk_core run liu-fig1-right --out")
+    assert command_line(PRESETS["liu-fig1-right"].spec).startswith("linearity-lab run liu-fig1-right --out")
 
 
 def test_csv_has_one_row_a_run():

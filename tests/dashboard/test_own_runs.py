@@ -84,7 +84,7 @@ def test_nothing_that_a_browser_reaches_starts_one(store, opened, monkeypatch):
     spec = made(8, 16).spec
     for start in (run, estimate, check_limits, Jobs(store).submit):
         monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
-        with pytest.raises(InvalidInput, match="nothing else runs a file of one's own"):
+        with pytest.raises(InvalidInput, match="only this command runs your own files"):
             start(spec)
     monkeypatch.setenv("LINEARITY_LAB_STORE", store.location)
     assert [event.status for event in worker._events(canonical_json(spec), 1e9)] == ["failed"]
@@ -116,4 +116,4 @@ def test_it_is_named_by_its_file_and_told_how_it_was_computed():
     spec = made(8, 16, num_seeds=4).spec
     assert parse_spec(spec.model_dump_json()) == spec
     assert name_of(spec) == "mlp.py:network"
-    assert command_line(spec) == "python -m ntk_core own mlp.py:network --widths 8,16 --num-seeds 4"
+    assert command_line(spec) == "linearity-lab own mlp.py:network --widths 8,16 --num-seeds 4"

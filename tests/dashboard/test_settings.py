@@ -170,7 +170,7 @@ def test_command_line_computes_the_same_spec(spec):
     from ntk_core.cli._targets import assignment  # the reader of --set
 
     words = shlex.split(command_line(spec))
-    assert words[:4] == ["python", "-m", "ntk_core", "run"]
-    base = PRESETS[words[4]].spec
+    assert words[:2] == ["linearity-lab", "run"]
+    base = PRESETS[words[2]].spec
     given = dict(assignment(words[i + 1], base) for i, word in enumerate(words) if word == "--set")
     assert with_settings(base, given) == spec

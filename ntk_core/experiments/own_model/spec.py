@@ -14,7 +14,7 @@ from ntk_core.settings.walk import values_of
 
 
 class OwnModelSpec(SweepSpec):
-    """What ``python -m ntk_core own FILE.py`` has computed: a file by name and SHA-256 → ΔK, ‖H‖ and ‖K̇₀‖/‖K₀‖.
+    """What ``linearity-lab own FILE.py`` has computed: a file by name and SHA-256 → ΔK, ‖H‖ and ‖K̇₀‖/‖K₀‖.
 
     Nothing computes it from here: the file itself is not kept, and what it imports is not told by its SHA-256.
 
@@ -53,5 +53,5 @@ class OwnModelSpec(SweepSpec):
 
 def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
     """No page, job, upload or spec gets further: they hold no code, and none is run for them."""
-    command = f"`python -m ntk_core own {spec.file}` in a terminal: only this command runs your own files"
+    command = f"`linearity-lab own {spec.file}` in a terminal: only this command runs your own files"
     raise InvalidInput("experiment", spec.experiment, command)
