@@ -325,9 +325,9 @@ def test_show_needs_a_directory_of_a_run(capsys, place):
 @pytest.mark.parametrize(
     ("setting", "suggestion"),
     [
-        ("widht=3", "widths"),  # codespell:ignore
+        ("widht=3", "widths"),
         ("num_samples=3", "dataset.num_samples"),
-        ("trainig.max_steps=3", "training.max_steps"),  # codespell:ignore
+        ("trainig.max_steps=3", "training.max_steps"),
         ("training.rate=3", "training.learning_rate"),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_missing_file_is_named():
         (
             "# ball\n\ntitel: ball\n\nAll weights near w₀.\n",
             "“ball”: nothing shows the field “titel”",
-        ),  # codespell:ignore
+        ),
     ],
 )
 def test_an_entry_of_the_glossary_that_lacks_something_is_told(tmp_path, text, sentence):

@@ -58,7 +58,7 @@ REFUSED = [
     ('{"layers": [{"kind": "dense"}], "code": "x"}', "layers", "code"),
     ('{"layers": [{"kind": "exec"}]}', "layers.1.kind", "exec"),
     ('{"layers": [{"kind": "dense"}, {}]}', "layers.2.kind", "nothing"),
-    ('{"layers": [{"kind": "dense", "widht": "m"}]}', "layers.1", "widht"),  # codespell:ignore
+    ('{"layers": [{"kind": "dense", "widht": "m"}]}', "layers.1", "widht"),
     ('{"layers": [{"kind": "dense", "width": "m2"}]}', "layers.1.width", "m2"),
     ('{"layers": [{"kind": "dense", "width": "65m"}]}', "layers.1.width", "65m"),
     ('{"layers": [{"kind": "dense", "width": 0}]}', "layers.1.width", "0"),
