@@ -17,7 +17,17 @@ from ntk_core.hessians._operator import operator
 from ntk_core.hessians._traced import Bases, TracedSpace, lifted, zero_coordinates
 from ntk_core.kernels import as_it_is
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Program, TracingDisagrees, checked, compared_once, quick_options, quickly, wide
+from ntk_core.traced import (
+    Program,
+    TracingDisagrees,
+    checked,
+    compared_once,
+    quick_options,
+    quickly,
+    refuse_imprecise,
+    rounded_otherwise,
+    wide,
+)
 
 MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
 
@@ -100,13 +110,21 @@ def _compared(program: Program, params: Any, rows: Any) -> float:
     with jax.default_matmul_precision("highest"):
         product, zero, bases = compiled_product(program, params, x, 0)
         d, image = product(np.random.default_rng(0).standard_normal(zero.size).astype(zero.dtype))
-        outside, beside, slope = (float(each) for each in quickly(_plain)(program, params, x, bases, d))
+
+        def plainly(params: Any) -> list[float]:
+            return [float(each) for each in quickly(_plain)(program, params, x, bases, d)]
+
+        outside, beside, slope = plainly(params)
     d, image = d.astype(np.float64), image.astype(np.float64)
     length = float(np.linalg.norm(d))
     inside, along = float(np.linalg.norm(image)), float(d @ image) / length
     largest = max(inside, outside)
     difference = max(abs(inside - outside), abs(along - beside / length))
     if not difference <= 10 * eps**0.5 * largest + 10 * eps * length * slope and np.isfinite(outside):
+        with jax.default_matmul_precision("highest"):
+            moved, moved_beside, _ = plainly(rounded_otherwise(program, params))
+        rounding = max(abs(moved - outside), abs(moved_beside - beside) / length)
+        refuse_imprecise(program, difference / largest, rounding / largest)
         raise TracingDisagrees(
             f"A product with the Hessian of {len(program.layers)} traced layers differs from a plain one by "
             f"{difference:.1e} of {largest:.1e}. Please report the model."

@@ -1,6 +1,16 @@
 """Any function ``apply(params, x)`` read for the uses of its parameters (docs/math/traced-programs.md)."""
 
-from ntk_core.traced._check import Check, TracingDisagrees, agree, checked, compared_once, quick_options, quickly
+from ntk_core.traced._check import (
+    Check,
+    TracingDisagrees,
+    agree,
+    checked,
+    compared_once,
+    quick_options,
+    quickly,
+    refuse_imprecise,
+    rounded_otherwise,
+)
 from ntk_core.traced._entrance import (
     accepted,
     accepted_input,

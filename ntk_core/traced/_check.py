@@ -19,6 +19,7 @@ from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
 from ntk_core.traced._trace import Batch, traced_batch
 
+EXPLAINED = 30  # a difference by so many times what one rounding does is that of the program's precision
 ROWS_SEARCHED = 64  # for two that differ
 
 
@@ -193,26 +194,65 @@ def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel
     entries = [(0, 1)] if x2 is not None else [(0, 0), (0, 1), (1, 1)]
     places, leaves = (i, j), program.leaves(params)
     seeds = rng.standard_normal((2, program.num_outputs))
-    gradients = [
-        [np.asarray(leaf).astype(np.float64).ravel() for leaf in quickly(_gradient)(program, leaves, row, seed)]
-        for row, seed in zip((left[i], right[j]), seeds.astype(np.float32), strict=True)
-    ]
+    seeds = seeds.astype(np.float32)
+
+    def products(leaves: list[Any]) -> Any:
+        """By plain gradients: of each entry, and of each row with itself."""
+        one, two = (
+            [np.asarray(leaf).astype(np.float64).ravel() for leaf in quickly(_gradient)(program, leaves, row, seed)]
+            for row, seed in zip((left[i], right[j]), seeds, strict=True)
+        )
+        gram = {
+            at: sum(map(np.dot, *pair))
+            for at, pair in {(0, 0): (one, one), (0, 1): (one, two), (1, 1): (two, two)}.items()
+        }
+        return np.array([gram[entry] for entry in entries]), max(gram[0, 0], gram[1, 1])
+
     block = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
-
-    def plain(a: int, b: int) -> float:
-        return float(sum(one @ two for one, two in zip(gradients[a], gradients[b], strict=True)))
-
-    expected = np.array([plain(*entry) for entry in entries])
-    seeds = seeds.astype(np.float32).astype(np.float64)
+    expected, scale = products(leaves)
+    seeds = seeds.astype(np.float64)
     found = np.array([seeds[a] @ block[places[a], places[b]].astype(np.float64) @ seeds[b] for a, b in entries])
-    scale = max(plain(0, 0), plain(1, 1))
-    difference = difference_of(expected, found, scale if np.isfinite(scale) else 0.0)
+    scale = scale if np.isfinite(scale) else 0.0
+    difference = difference_of(expected, found, scale)
     if not difference <= tolerance:
+        seeds = seeds.astype(np.float32)
+        moved, _ = products(program.leaves(rounded_otherwise(program, params)))
+        refuse_imprecise(program, difference, difference_of(expected, moved, scale))
         raise TracingDisagrees(
             f"The kernel from {len(program.layers)} traced layers differs from that of plain gradients by "
             f"{difference:.1e}; ntk_core.kernels.generic_ntk computes it without them. Please report the model."
         )
     return Check(1 if i == j and x2 is None else 2, difference, tolerance)
+
+
+def rounded_otherwise(program: Program, params: Any) -> Any:
+    """Parameters that differ by no more than a rounding of the program."""
+    rng = np.random.default_rng(0)
+
+    def moved(leaf: Any) -> Any:
+        if not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
+            return leaf
+        return (leaf * (1 + program.epsilon * rng.choice([-1, 1], jnp.shape(leaf)))).astype(leaf.dtype)
+
+    return jax.tree.map(moved, params)
+
+
+def refuse_imprecise(program: Program, difference: float, rounding: float) -> None:
+    """Refuse a program whose precision explains why two ways to a number differ.
+
+    Args:
+        difference: of the two ways, relative.
+        rounding: how far parameters rounded otherwise move the plain way, relative.
+    """
+    if not difference <= EXPLAINED * rounding:
+        return
+    kind = np.dtype(program.roughest).name
+    raise InvalidInput(
+        "net",
+        f"a function too sensitive to rounding in {kind}",
+        f"a computation in a wider type than {kind}: one rounding of the parameters moves its derivatives by "
+        f"{rounding:.0e} of their size, so that no result could be checked",
+    )
 
 
 def _gradient(program: Program, leaves: list[Any], row: Array, seed: Array) -> list[Array]:

@@ -14,8 +14,49 @@ import jax
 from ntk_core.markup import is_kernel, notebook_place, paragraph
 
 PATIENCE_S = 3.0
-_LOOK_S = 0.1
-_compiling = threading.Event()  # between the end of lowering and the end of XLA's work
+
+
+class _Block:
+    """What is computed, since when, and what waits to name it."""
+
+    def __init__(self, what: str) -> None:
+        self.what, self.start = what, time.monotonic()
+        self.timer: threading.Timer | None = None
+        self.show: Callable[[str], None] | None = None
+        self.named = False
+
+    def begin(self) -> None:
+        """Wait for patience to end, from when XLA is at work."""
+        if not self.named:
+            self.timer = threading.Timer(max(0.0, self.start + PATIENCE_S - time.monotonic()), self.name)
+            self.timer.daemon = True
+            self.timer.start()
+
+    def end(self) -> None:
+        """XLA is done."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer.join()
+            self.timer = None
+
+    def name(self) -> None:
+        """Name what is being compiled, once."""
+        self.named = True
+        spent = time.monotonic() - self.start
+        message = f"Compiling {self.what}, for {spent:.0f} s so far; further calls of these shapes reuse it."
+        # Not in marimo, whose outputs belong to the thread of the cell.
+        self.show = notebook_place() if is_kernel() else None
+        if self.show is None:
+            print(message, file=sys.stderr, flush=True)
+        else:
+            self.show(f'<progress aria-label="compiling" style="width:20em"></progress>{paragraph(message)}')
+
+
+class _Here(threading.local):
+    block: _Block | None = None
+
+
+_here = _Here()
 
 
 @contextmanager
@@ -23,17 +64,18 @@ def compiling(what: str) -> Iterator[None]:
     """Name what is being compiled, where this block takes longer than three seconds and XLA is at work.
 
     Args:
-        what: such as "the tangent kernel of 14 layers".
+        what: such as "the tangent kernel of my_model".
     """
     _listen()
-    done = threading.Event()
-    watch = threading.Thread(target=_watch, args=(what, done), daemon=True)
-    watch.start()
+    outer, block = _here.block, _Block(what)
+    _here.block = outer or block
     try:
         yield
     finally:
-        done.set()
-        watch.join()
+        _here.block = outer
+        block.end()
+        if block.show is not None:
+            block.show("")
 
 
 def name_of(net: object) -> str:
@@ -43,33 +85,13 @@ def name_of(net: object) -> str:
 
 @cache
 def _listen() -> None:
+    """Follow JAX in this thread: XLA is at work from the end of lowering on."""
+
     def note(event: str, duration_secs: float, **_: str | int) -> None:
-        if event.endswith("jaxpr_to_mlir_module_duration"):
-            _compiling.set()
-        elif event.endswith("backend_compile_duration"):
-            _compiling.clear()
+        block = _here.block
+        if block is not None and event.endswith("jaxpr_to_mlir_module_duration"):
+            block.begin()
+        elif block is not None and event.endswith("backend_compile_duration"):
+            block.end()
 
     jax.monitoring.register_event_duration_secs_listener(note)
-
-
-def _watch(what: str, done: threading.Event) -> None:
-    _compiling.clear()
-    if done.wait(PATIENCE_S):
-        return
-    start = time.monotonic() - PATIENCE_S
-    while not _compiling.is_set():
-        if done.wait(_LOOK_S):
-            return
-    message = f"Compiling {what}, for {time.monotonic() - start:.0f} s so far; further calls of these shapes reuse it."
-    show = _shown_in_a_notebook()
-    if show is None:
-        print(message, file=sys.stderr, flush=True)
-        return
-    show(f'<progress aria-label="compiling" style="width:20em"></progress>{paragraph(message)}')
-    done.wait()
-    show("")
-
-
-def _shown_in_a_notebook() -> Callable[[str], None] | None:
-    """As ``notebook_place``; not in marimo, whose outputs belong to the thread of the cell."""
-    return notebook_place() if is_kernel() else None

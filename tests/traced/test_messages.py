@@ -26,7 +26,6 @@ def my_model(p, x):
 @pytest.fixture
 def impatient(monkeypatch):
     monkeypatch.setattr(_messages, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(_messages, "_LOOK_S", 0.001)
 
 
 def test_a_long_compilation_is_named_on_stderr(impatient, capsys):
@@ -47,6 +46,12 @@ def test_short_compilations_and_long_computations_say_nothing(impatient, capsys,
     with _messages.compiling("a sum"):
         jax.jit(lambda a: a + 41)(1.0)
     assert not capsys.readouterr().err
+
+
+def test_warm_calls_start_no_thread(impatient, monkeypatch):
+    hessian_norm(my_model, PARAMS, X[0])
+    monkeypatch.setattr(_messages.threading, "Timer", None)
+    hessian_norm(my_model, PARAMS, X[0])
 
 
 def test_in_a_notebook_a_bar_comes_and_goes(impatient, capsys, monkeypatch):

@@ -11,7 +11,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians import hessian_eigenpairs, hessian_norm
+from ntk_core.hessians import _compiled, hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.kernels import _empirical, empirical_ntk, generic_ntk, kernel_derivative, split_inexact
 from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
@@ -192,6 +192,32 @@ def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
     params = {"w": jnp.asarray(draw(3, 8)), "b": jnp.zeros(8), "v": jnp.asarray(draw(8, 2))}
     with pytest.raises(TracingDisagrees, match="2 traced layers"):
         empirical_ntk(lambda p, x: 7 * mlp(p, x), params, jnp.asarray(X))
+
+
+def chaotic(p, x):
+    a = x.astype(jnp.bfloat16)
+    for _ in range(6):
+        a = jnp.sin(8 * a @ p["w"].astype(jnp.bfloat16))
+    return (a @ p["v"].astype(jnp.bfloat16)).astype(jnp.float32)
+
+
+def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
+    rng = np.random.default_rng(0)  # the check of a norm in bfloat16 allows for 90 %
+    w, v, x = (jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in ((3, 3), (3, 2), (4, 3)))
+    params = {"w": w, "v": v}
+    kernels, product = _program.Program.kernels, _compiled.compiled_product
+    monkeypatch.setattr(_program.Program, "kernels", lambda *given: {k: 30 * v for k, v in kernels(*given).items()})
+
+    def wrong(*given):
+        multiply, *rest = product(*given)
+        return (lambda v: (multiply(v)[0], 0.05 * multiply(v)[1]), *rest)
+
+    monkeypatch.setattr(_compiled, "compiled_product", wrong)
+    for measure in (lambda: empirical_ntk(chaotic, params, x), lambda: hessian_norm(chaotic, params, x[0])):
+        with pytest.raises(InvalidInput, match="too sensitive to rounding in bfloat16"):
+            measure()
+    with pytest.raises(TracingDisagrees, match="Please report"):
+        hessian_norm(lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"], params, x[0])
 
 
 def of_flax():
