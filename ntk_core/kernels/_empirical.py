@@ -49,7 +49,21 @@ def empirical_ntk(
     *,
     per_layer: Literal[False] = False,
     memory_limit: float | None = None,
+    trace_outputs: Literal[False] = False,
 ) -> Kernel: ...
+
+
+@overload
+def empirical_ntk(
+    net: Network | Apply,
+    params: Any,
+    x1: Inputs1,
+    x2: Inputs2 | None = None,
+    *,
+    per_layer: Literal[False] = False,
+    memory_limit: float | None = None,
+    trace_outputs: Literal[True],
+) -> Float[Array, "n1 n2"]: ...
 
 
 @overload
@@ -72,7 +86,8 @@ def empirical_ntk(
     *,
     per_layer: bool = False,
     memory_limit: float | None = None,
-) -> Kernel | LayerKernels:
+    trace_outputs: bool = False,
+) -> Kernel | LayerKernels | Float[Array, "n1 n2"]:
     """Return the tangent kernel of a network or function.
 
     K[i, j, a, b] = ⟨∇_w φ_a(f(x1_i)), ∇_w φ_b(f(x2_j))⟩, shape (n1, n2, C, C).
@@ -96,6 +111,7 @@ def empirical_ntk(
             the kernel.
         memory_limit: bytes for everything between parameters and kernel, 4 GiB by default; where that does not suffice,
             rows are taken in blocks, at least one at a time. Blocks inside a contraction need some 100 MiB on top.
+        trace_outputs: return the mean over the outputs, (1/C) Σ_a K[i, j, a, a], of shape (n1, n2).
 
     Raises:
         InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
@@ -108,8 +124,13 @@ def empirical_ntk(
     """
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+    if per_layer and trace_outputs:
+        raise InvalidInput("trace_outputs", True, "False with per_layer")
     with compiling(f"the tangent kernel of {name_of(net)}"):
-        return _kernel(net, params, x1, x2, per_layer, memory_limit)
+        kernel = _kernel(net, params, x1, x2, per_layer, memory_limit)
+    if not trace_outputs or isinstance(kernel, dict):
+        return kernel
+    return jnp.einsum("ijaa->ij", kernel) / kernel.shape[2]
 
 
 def _kernel(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -84,6 +85,10 @@ def test_diagonal_and_trace_are_parts_of_the_kernel(as_function, x64):
     np.testing.assert_allclose(diagonal_ntk(model, params, x), jnp.einsum("iap,ibp->iab", flat, flat), rtol=1e-10)
     traced = trace_outputs(empirical_ntk(model, params, x))
     np.testing.assert_allclose(traced, jnp.einsum("iap,jap->ij", flat, flat) / 3, rtol=1e-10)
+    np.testing.assert_allclose(empirical_ntk(model, params, x, trace_outputs=True), traced, rtol=1e-12)
+    both: Any = {"per_layer": True, "trace_outputs": True}
+    with pytest.raises(InvalidInput, match="per_layer"):
+        empirical_ntk(model, params, x, **both)
 
 
 def test_diagonal_refuses_rows_that_interact():
