@@ -9,7 +9,7 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
 _FRONT = re.compile(r"---\n(.*?\n)---\n", re.DOTALL)
-_FIELDS = re.compile(r"(?:[a-z][a-z ]*: .+\n)+(?=\n|\Z)")
+_FIELDS = re.compile(r"(?:[a-z][A-Za-z ]*: .+\n)+(?=\n|\Z)")
 
 
 class WordsError(LookupError):
