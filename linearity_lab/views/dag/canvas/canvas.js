@@ -26,8 +26,8 @@ class Canvas {
     this.inspector = new Inspector(about, () => this.remove(this.chosen), () => this.choose(null));
     this.tables = new Tables(about, { addGroup: add, addEdge: () => this.addEdge(), remove: (id) => this.remove(id) });
     this.buttons = Object.fromEntries(Object.entries({
-      group: add, undo: () => this.model.undo(), redo: () => this.model.redo(), zoomIn: () => this.zoom(1.25),
-      zoomOut: () => this.zoom(0.8), fit: () => this.fit(), tidy: () => this.tidy(), clear: () => this.clear(), save: () => this.save(),
+      group: add, undo: () => this.model.undo(), redo: () => this.model.redo(), "zoom in": () => this.zoom(1.25),
+      "zoom out": () => this.zoom(0.8), fit: () => this.fit(), tidy: () => this.tidy(), clear: () => this.clear(), save: () => this.save(),
     }).map(([name, press]) => [name, button(words.signs[name] ?? words[name], press, { title: words[name], ariaLabel: words[name] })]));
     this.frame = element("div", { className: "frame" }, this.svg);
     const held = element("div", { className: "held" }, this.frame, this.inspector.root);
