@@ -108,8 +108,10 @@ def watch(app: ServedApp, seen: Seen, end: threading.Event) -> None:
         seen.worker_mib.append(app.largest_worker_bytes() / 2**20)
 
 
-async def drill(app: ServedApp, address: str, num_visitors: int, minutes: float, seen: Seen) -> dict[str, Any]:
-    """Visitors alone, then with the attacker; counts of the attack."""
+async def drill(
+    file: Path, address: str, num_visitors: int, minutes: float, seen: Seen
+) -> tuple[dict[str, Any], list[str]]:
+    """Visitors alone, then with the attacker; counts of the attack, and jobs that did not finish."""
     until, alone_s = asyncio.Event(), 60 * minutes / 3
     async with AsyncExitStack() as stack:
         visitors = []
@@ -130,7 +132,8 @@ async def drill(app: ServedApp, address: str, num_visitors: int, minutes: float,
         until.set()
         await asyncio.gather(*tasks, return_exceptions=True)
         seen.errors += [repr(task.exception()) for task in tasks if task.done() and task.exception()]
-    return dict(told)
+        # Visitors stay: jobs whose visitors have left end.
+        return dict(told), await asyncio.to_thread(unfinished, file, seen.jobs)
 
 
 def unfinished(file: Path, jobs: set[str]) -> list[str]:
@@ -151,9 +154,8 @@ def main() -> None:
         watching = threading.Thread(target=watch, args=(app, seen, end), daemon=True)
         watching.start()
         machine = Watch()
-        told = asyncio.run(drill(app, address, asked.visitors, asked.minutes, seen))
+        told, left = asyncio.run(drill(folder / STORE, address, asked.visitors, asked.minutes, seen))
         busy = machine.note()["busy_by_others"]
-        left = unfinished(folder / STORE, seen.jobs)
         end.set()
         watching.join()
     reaction = spread(seen.attacked_s)
