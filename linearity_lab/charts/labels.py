@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import plotly.graph_objects as go
 
-from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, MAX_HEIGHT, Style
+from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
 
 MOST_CURVES = 4  # at first sight; more by a click in the legend
 LABEL_SIZE = FONT_SIZE - 1
@@ -18,6 +18,7 @@ MOST_LETTERS = 14  # in a row: on a phone more would leave no room to the data
 GAP = 6  # pixels between two labels, and between a curve and its label
 ENDS_TOGETHER = 0.12  # of the axis: a curve that ends farther from its right end keeps its entry in the legend
 LEGEND_ROW = 24  # pixels
+MAX_ROWS = 2  # of a legend that counts hidden curves: the figure is complete on the first screen
 MOST_IN_HALF = 12  # letters of an entry that leaves room for another one beside it on a phone
 GLYPHS = {  # those that every font has; a short line for the others
     "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "triangle-down": "▼", "cross": "✚",
@@ -100,8 +101,11 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
         entries = [trace.name for trace in figure.data if trace.showlegend]
         rows = 1 + math.ceil(len(entries) / (2 if max(map(_letters, entries)) <= MOST_IN_HALF else 1))
         note = {"text": f"{len(groups)} more: click to show", "side": "top", "font": {"size": LABEL_SIZE}}
-        height = min(figure.layout.height + LEGEND_ROW * rows, max(MAX_HEIGHT, figure.layout.height))
-        figure.update_layout(height=height, showlegend=True, legend={"title": note})
+        below = LEGEND_ROW * min(
+            rows, MAX_ROWS
+        )  # beyond, the legend scrolls: the labels beside the figure keep their room
+        legend = {"title": note, "maxheight": below}
+        figure.update_layout(height=figure.layout.height + below, showlegend=True, legend=legend)
 
 
 def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True) -> None:

@@ -56,7 +56,7 @@ def experiment_page(
         return
     st.title(title, anchor=False)
     with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
-        figures, side = st.columns([7, 3], gap="medium")
+        side, figures = st.columns([3, 7], gap="medium")  # for the keyboard, controls come first
     with side, st.container(key="side"):
         settings_row(form, controls)
         form.notes()

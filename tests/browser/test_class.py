@@ -62,7 +62,7 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     for each in phones:
         expect(each.get_by_text(f"The answer: {right}.")).to_be_visible(timeout=TIMEOUT_MS)
         assert each.get_by_role("button", name=re.compile(re.escape(wrong))).count() == 0
-    expect(phones[0].get_by_text(f"You answered: {wrong}.")).to_be_visible()
+    expect(phones[0].get_by_text(f"Your answer: {wrong}.")).to_be_visible()
     teacher.keyboard.press("ArrowRight")
     for each in phones:
         expect(each.get_by_role("heading", name="Step 3")).to_be_visible(timeout=TIMEOUT_MS)
@@ -103,7 +103,7 @@ def test_a_line_is_drawn_by_mouse_and_compared(open_page):
     page.mouse.up()
     assert abs(drawn_slope(page)) < 0.03, "the first point is in the middle of the axis"
     compare.click()
-    expect(page.get_by_text(re.compile("lies outside the 95% interval"))).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text(re.compile("is outside the 95% interval"))).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.locator(".js-plotly-plot .legendtext").filter(has_text="your line")).to_be_visible(timeout=TIMEOUT_MS)
     assert sheet.count() == 0
 
