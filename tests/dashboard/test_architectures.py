@@ -187,7 +187,7 @@ def test_own_layers_are_drawn_with_their_ways_around(name, layers, arcs, marks):
     assert len(paths) == arcs
     assert [row["trained"] for row in rows] == [True] + [False] * layers
     assert f"{layers} hidden layers" in alt
-    assert ("goes around" in alt) == bool(arcs)
+    assert ("the skip connection" in alt) == bool(arcs)
     assert not marks or list(figure.data[-1].text) == marks
 
 
@@ -323,7 +323,7 @@ def test_points_of_all_networks_are_drawn_with_kernels_and_spectra(page, points)
 def test_a_changed_setting_of_one_network_names_it(page, points):
     app = opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
     checked(app.number_input(key=KEY + "architectures.1.bottleneck_width").set_value(9).run())
-    assert "(Network B, Bottleneck width m_b changed)" in words(app).replace("\\", "")
+    assert "Settings changed (Network B, Bottleneck width m_b)" in words(app).replace("\\", "")
 
 
 def test_page_shows_one_network_while_the_other_is_computed(page, points):

@@ -223,10 +223,10 @@ def test_on_a_shared_server_nobody_imports_or_deletes_what_all_see(store, monkey
     monkeypatch.setattr(run_list, "profile", lambda: PROFILES["hosted"])
     run = saved(store)
     app = tick(open_page("results"), run)
-    assert "shown to everybody" in words(app)
+    assert "every visitor would see imported results" in words(app)
     assert app.get("file_uploader") == []
     app.button(key="results.delete").click()
-    assert "only runs on your own data can be deleted" in words(checked(app.run()))
+    assert "on a shared server you can delete only runs on your own data" in words(checked(app.run()))
     assert store.runs().total == 1
 
 
