@@ -63,6 +63,8 @@ def _rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
         raise reasons[0]
     if len(readings) == 2:
         shape = np.shape(x)
+        if shape[0] == 1:  # the same number in both readings: a batch of one
+            return readings[1]
         given = f"shape {shape}, which fits as one input and as {shape[0]} inputs"
         raise InvalidInput("x", given, "batched=False for one input, batched=True for a batch")
     return readings[0]

@@ -117,7 +117,8 @@ def hessian_norm(
         params: its parameters, or a list of them, one per seed.
         x: one input, or a batch (n, *input_shape).
         output_index: a, which of the C outputs.
-        batched: whether ``x`` is a batch; by default the reading that the model accepts.
+        batched: whether ``x`` is a batch; by default the reading that the model accepts. Where it accepts both, a
+            leading axis of 1 is a batch of one.
         tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of an isolated
             eigenvalue is of the order of the square of its residual.
         max_matvecs: give up (``converged`` False) after this many products.

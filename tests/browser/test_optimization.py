@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -26,4 +28,5 @@ def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page):
     page.reload()
     expect(page.locator(".js-plotly-plot")).to_have_count(4, timeout=TIMEOUT_MS)
     expect(page.get_by_text("Precomputed figure")).to_have_count(0)
+    page.get_by_text(re.compile("^Details")).first.click()
     expect(page.get_by_text("diverged, last finite step").first).to_be_visible(timeout=TIMEOUT_MS)

@@ -56,7 +56,7 @@ def test_one_press_runs_what_was_brought(open_page, tmp_path, data_directory, na
     path.write_bytes(data)
     page = open_page("/own_data")
     bring(page, path)
-    expect(page.get_by_text(seen).first).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text(seen).first).to_be_attached(timeout=TIMEOUT_MS)
     before = set((data_directory / "linearity-lab" / "uploads").glob("*.npz"))
     page.get_by_role("button", name=button).click()
     page.wait_for_url(f"**/{to}?**", timeout=TIMEOUT_MS)

@@ -208,3 +208,11 @@ def test_weights_are_read_but_never_copied():
     for program in (linearized.lower(net, params, x, 0), image.lower(product, params, zero)):
         spent = program.compile().memory_analysis()
         assert spent.temp_size_in_bytes + spent.output_size_in_bytes < 1.2 * one_weight_matrix
+
+
+def test_a_leading_axis_of_one_is_a_batch_of_one():
+    """A network that flattens its inputs takes (1, d) as one input too: the number is the same."""
+    net = FullyConnected(width=6, depth=1, activation="tanh")
+    params = net.init(jax.random.key(0), (4,))
+    x = jax.random.normal(jax.random.key(1), (4,))
+    assert hessian_norm(net, params, x[None]).value.tolist() == [hessian_norm(net, params, x).value]
