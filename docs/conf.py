@@ -39,6 +39,8 @@ autodoc_typehints_format = "short"
 autodoc_default_options = {"members": True}
 napoleon_google_docstring, napoleon_numpy_docstring = True, False
 _LOG = getLogger(__name__)
+# Before autodoc imports the modules a second time, with classes that pydantic takes for others.
+PRESETS = [ntk_core.runs.preset(name) for name in ntk_core.presets()]
 
 
 def public_names() -> list[str]:
@@ -95,8 +97,7 @@ def pictures(_: Sphinx, _document: str, source: list[str]) -> None:
 def table_of_presets(_: Sphinx, document: str, source: list[str]) -> None:
     """Write every preset with its claim and source where the page of presets asks for it."""
     if document == "presets":
-        found = (ntk_core.runs.preset(name) for name in ntk_core.presets())
-        rows = (f"| `{each.name}` | {each.title} | {each.source} |".replace("\n", " ") for each in found)
+        rows = (f"| `{each.name}` | {each.title} | {each.source} |".replace("\n", " ") for each in PRESETS)
         table = "\n".join(["| name | figure | source |", "| --- | --- | --- |", *rows])
         source[0] = re.sub(r"<!-- presets:.*?-->", lambda _: table, source[0])
 

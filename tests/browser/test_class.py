@@ -61,7 +61,7 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     teacher.keyboard.press("a")
     for each in phones:
         expect(each.get_by_text(f"The answer: {right}.")).to_be_visible(timeout=TIMEOUT_MS)
-        assert each.get_by_role("button", name=re.compile(re.escape(wrong))).count() == 0
+        expect(each.get_by_role("button", name=re.compile(re.escape(wrong)))).to_have_count(0, timeout=TIMEOUT_MS)
     expect(phones[0].get_by_text(f"Your answer: {wrong}.")).to_be_visible()
     teacher.keyboard.press("ArrowRight")
     for each in phones:

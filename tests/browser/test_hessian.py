@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import press_run, wait_until
+from tests.browser.conftest import READY, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 QUICK = (
@@ -37,5 +37,6 @@ def test_the_width_axis_begins_where_what_is_seen_begins_and_again_after_a_click
     page = open_page("/hessian")
     first = "10 ** (document.querySelector('.js-plotly-plot')?._fullLayout?.xaxis?.range?.[0] ?? 0)"
     wait_until(page, f"{first} > 80", timeout=TIMEOUT_MS)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)  # a chart that is drawn again forgets the click
     page.locator(".js-plotly-plot").first.locator(".traces", has_text="CNN").first.locator(".legendtoggle").click()
     wait_until(page, f"{first} > 4 && {first} < 8")
