@@ -23,6 +23,8 @@ from ntk_core.settings.grammar import with_settings
 from tests.claims.claim import CONFIRMED, claims
 
 FIRST_SEED = 1000
+# Presets with a sentence that its first confirmation contradicted: rewritten, then confirmed on the next seeds.
+REWRITTEN = {"bottleneck": 2000, "catapult-map": 2000, "hu-fig4": 2000, "hu-fig4-fashion": 2000}
 DRAWN = {"gaussian", "gaussian-mixture", "induction", "parity", "rademacher", "random-sequences", "single-index"}
 _MIN_SEEDS, _MAX_SECONDS = 8, 240  # of one preset, by the time that the gallery took
 
@@ -32,11 +34,12 @@ def fresh(name: str) -> Any:
     spec: Any = PRESETS[name].spec
     seconds = json.loads((GALLERY / f"{name}.json").read_text(encoding="utf-8"))["runtime_s"]
     affordable = seconds * _MIN_SEEDS / spec.num_seeds <= _MAX_SECONDS
-    changes: dict[str, Any] = {"seed": FIRST_SEED}
+    first = REWRITTEN.get(name, FIRST_SEED)
+    changes: dict[str, Any] = {"seed": first}
     if affordable:
         changes["num_seeds"] = max(_MIN_SEEDS, spec.num_seeds)
     if spec.dataset.name in DRAWN:
-        changes["dataset.seed"] = FIRST_SEED
+        changes["dataset.seed"] = first
     return with_settings(spec, changes)
 
 

@@ -91,7 +91,7 @@ def test_at_full_size_and_with_convolutions_losses_agree_at_first(name):
     ("name", "way", "better"), [("hu-fig4", (0.15, 0.45), (0.12, 0.16)), ("hu-fig4-fashion", (0.1, 0.2), (0.08, 0.15))]
 )
 def test_on_digits_and_clothing_the_network_departs_early_and_is_better_for_a_while(name, way, better):
-    """Which seed decides where: a fifth to two fifths of the linear model's way, or a tenth to a fifth."""
+    """Which seed decides where: how far the linear model has come by then."""
     runs = [each for _, each in runs_of(name)]
     assert len(runs) == 3
     for each in runs:
