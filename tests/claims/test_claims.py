@@ -96,6 +96,14 @@ def test_what_is_not_confirmed_carries_its_caveat(name):
     assert claim.caveat.casefold() in plain(text).casefold()
 
 
+def test_claims_on_one_run_say_so():
+    """Where the gallery and the fresh runs have one seed each."""
+    for claim in claims():
+        if fresh(claim.preset).num_seeds == 1 and judged(claim).measured.count == 1:
+            text = (ROOT / claim.said).read_text(encoding="utf-8") if claim.said else PRESETS[claim.preset].statement
+            assert re.search("one (run|seed)", plain(text).casefold()), claim.name
+
+
 def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
     for name, preset in PRESETS.items():
         spec = fresh(name)
