@@ -3,23 +3,24 @@
 ``ntk_core`` finds it as an entry point (``pyproject.toml``), since the core knows no figure.
 """
 
-from importlib import import_module
-
 import plotly.graph_objects as go
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.numbers import plain_symbols
+from linearity_lab.view_modules import has_view, view_module
 from ntk_core.runs import ResultValue, SeededSpec
 
 
 def first_chart(result: ResultValue) -> Chart:
     """The figure that says most of a result, as ``elsewhere.py`` in the view of its experiment states it."""
-    chart: Chart = import_module(f"linearity_lab.views.{result.spec.experiment}.elsewhere").first_chart(result)
+    chart: Chart = view_module(result.spec.experiment, "elsewhere").first_chart(result)
     return chart
 
 
-def figure_and_words(result: ResultValue) -> tuple[go.Figure, str]:
-    """The first figure of a result and the sentences below it."""
+def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
+    """The first figure of a result and the sentences below it; None where its experiment has no view."""
+    if not has_view(result.spec.experiment, "elsewhere"):
+        return None
     chart = first_chart(result)
     words = [chart.takeaway, *chart.caption]
     if chart.given and isinstance(result.spec, SeededSpec):

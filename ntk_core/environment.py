@@ -24,6 +24,7 @@ TOP = _BESIDE if IS_CHECKOUT else _PACKED
 # glibc's malloc.h: parameter → value for a server of many threads that holds uploads for a while
 _MALLOPT = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
 PREFIX = "LINEARITY_LAB_"
+OUTSIDE = "linearity_lab.experiments"  # entry points of other distributions: name = package with EXPERIMENT
 
 
 def command_name() -> str:

@@ -1,6 +1,6 @@
-"""An experiment is one folder in the core and one in the dashboard, with one line each: that of the tutorial in a copy.
+"""The tutorial's experiment, in a copy of the repository and as an installed distribution, needs nothing but its files.
 
-From that alone it must be known to the command line, estimated, run, stored and resumed; it must have a page with a
+From these alone it must be known to the command line, estimated, run, stored and resumed; it must have a page with a
 form, a job, a chart with its words and an export, a card on the overview and a place in comparisons.
 """
 
@@ -11,12 +11,13 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.compiler_flags import QUICK_ENVIRONMENT
-from tests.tutorials import files_of
+from tests.tutorials import build_and_install, files_of, write_files
 
 pytestmark = pytest.mark.slow
 
@@ -39,8 +40,11 @@ PAGE = """
 import json, time
 from streamlit.testing.v1 import AppTest
 
-app = AppTest.from_file("app.py", default_timeout=60).run()
-app.switch_page("pages/toy.py")
+from linearity_lab.view_modules import page_script
+from ntk_core.environment import TOP
+
+app = AppTest.from_file(TOP / "app.py", default_timeout=60).run()
+app.switch_page(page_script("toy"))
 app.session_state["toy.all_settings"] = app.session_state["toy.squares.about"] = True
 app.run()
 assert not app.exception, app.exception
@@ -60,25 +64,61 @@ print(json.dumps([len(first), dict(app.query_params), len(app.get("plotly_chart"
 """
 
 
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@dataclass(frozen=True)
+class Place:
+    """Where the toy is.
+
+    Attributes:
+        folder: where programs start.
+        path: where Python finds the lab and the toy.
+        experiment, views: its folders.
+        gallery: arguments of ``gallery`` that write its result where the page reads it.
+    """
+
+    folder: Path
+    path: tuple[Path, ...]
+    experiment: Path
+    views: Path
+    gallery: tuple[str, ...] = ()
+
+
+def in_a_repository(root: Path) -> Place:
     """A copy of the product with the toy: two folders, a line in a table and a script."""
-    root = tmp_path_factory.mktemp("tree")
     for name in ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".runs"))
     shutil.copy(ROOT / "app.py", root)
+    experiment, views = root / "ntk_core/experiments/toy", root / "linearity_lab/views/toy"
+    experiment.mkdir()
+    views.mkdir()
     for name, text in files_of("own-experiment.md").items():
-        (root / name).parent.mkdir(exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+        place = name.replace("toy_lab/views/", f"{views}/").replace("toy_lab/", f"{experiment}/")
+        place = str(root / "pages/toy.py") if name == "toy_lab/views/script.py" else place
+        text = text.replace("toy_lab.views", "linearity_lab.views.toy").replace("toy_lab", "ntk_core.experiments.toy")
+        if name != "pyproject.toml":
+            Path(place).write_text(text, encoding="utf-8")
     table = root / "ntk_core/experiments/__init__.py"
     table.write_text(table.read_text().replace('    "early_time",\n', '    "early_time",\n    "toy",\n'))
-    script = (root / "pages/lazy.py").read_text()
-    (root / "pages/toy.py").write_text(script.replace("lazy", "toy"))
-    return root
+    return Place(root, (root,), experiment, views)
+
+
+def installed(root: Path) -> Place:
+    """The toy as a wheel, built and installed offline beside the lab."""
+    (source := root / "source").mkdir()
+    (empty := root / "empty").mkdir()
+    write_files("own-experiment.md", source)
+    build_and_install(source, target := root / "installed")
+    package = target / "toy_lab"
+    return Place(empty, (target, ROOT), package, package / "views", ("--out", str(package / "gallery")))
+
+
+@pytest.fixture(scope="module", params=[in_a_repository, installed], ids=lambda make: make.__name__)
+def place(request, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """The toy in each of its two places."""
+    return request.param(tmp_path_factory.mktemp("tree"))
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def environment(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     home = tmp_path_factory.mktemp("home")
     return {
         **os.environ,
@@ -88,12 +128,12 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-def told(tree: Path, environment: dict[str, str], *arguments: str) -> str:
-    """What a program in the copy prints."""
+def told(place: Place, environment: dict[str, str], *arguments: str) -> str:
+    """What a program prints."""
     done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=tree,
-        env=environment,
+        [sys.executable, "-W", "error:The experiment", *arguments],
+        cwd=place.folder,
+        env={**environment, "PYTHONPATH": os.pathsep.join(map(str, place.path))},
         capture_output=True,
         text=True,
         check=False,
@@ -103,27 +143,27 @@ def told(tree: Path, environment: dict[str, str], *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_command_line_knows_it_runs_it_and_resumes_it(tree, environment, tmp_path):
-    assert "toy-first" in told(tree, environment, "-m", "ntk_core", "presets")
+def test_the_command_line_knows_it_runs_it_and_resumes_it(place, environment, tmp_path):
+    assert "toy-first" in told(place, environment, "-m", "ntk_core", "presets")
     out = str(tmp_path / "out")
     run = ("-m", "ntk_core", "run", "toy-first", "--json", "--out", out)
-    events = [json.loads(line) for line in told(tree, environment, *run).splitlines()]
+    events = [json.loads(line) for line in told(place, environment, *run).splitlines()]
     assert [event["kind"] for event in events if event["kind"] in ("estimated", "ended")] == ["estimated", "ended"]
-    again = [json.loads(line) for line in told(tree, environment, *run).splitlines()]
+    again = [json.loads(line) for line in told(place, environment, *run).splitlines()]
     assert [event["resumed"] for event in again if event["kind"] == "point_finished"] == [True, True]
-    assert "mean of f²" in told(tree, environment, "-m", "ntk_core", "show", out)
-    told(tree, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
-    assert "toy" in told(tree, environment, "-m", "ntk_core", "list", "--experiment", "toy")
+    assert "mean of f²" in told(place, environment, "-m", "ntk_core", "show", out)
+    told(place, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
+    assert "toy" in told(place, environment, "-m", "ntk_core", "list", "--experiment", "toy")
     header, *rows = (Path(out) / "points.csv").read_text().splitlines()
     assert header == "width,seed,mean_square"
     assert len(rows) == 4
 
 
 @pytest.fixture(scope="module")
-def with_gallery(tree: Path, environment: dict[str, str]) -> Path:
-    """The copy once its gallery holds the toy's preset."""
-    told(tree, environment, "-m", "ntk_core", "gallery", "toy-first")
-    return tree
+def with_gallery(place: Place, environment: dict[str, str]) -> Place:
+    """The toy once its gallery holds the toy's preset."""
+    told(place, environment, "-m", "ntk_core", "gallery", "toy-first", *place.gallery)
+    return place
 
 
 def test_the_gallery_the_overview_and_comparisons_show_it(with_gallery, environment):
@@ -145,14 +185,14 @@ def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(with_gallery
     assert "Numbers, CSV" in downloads
 
 
-def test_a_chart_without_words_and_an_experiment_without_its_line_are_refused(tree, environment):
-    words = tree / "linearity_lab/views/toy/words.md"
+def test_a_chart_without_words_and_an_experiment_without_its_line_are_refused(place, environment):
+    words = place.views / "words.md"
     text = words.read_text()
     words.write_text(text.replace("# Chart: squares", "# Chart: cubes"))
     try:
         with pytest.raises(AssertionError, match="squares"):
-            told(tree, environment, "-c", PAGE)
+            told(place, environment, "-c", PAGE)
     finally:
         words.write_text(text)
     with pytest.raises(AssertionError, match="one of"):
-        told(tree, environment, "-c", "import ntk_core; ntk_core.experiments.parse_spec({'experiment': 'untold'})")
+        told(place, environment, "-c", "import ntk_core; ntk_core.experiments.parse_spec({'experiment': 'untold'})")

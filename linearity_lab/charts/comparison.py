@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-from ntk_core.runs import ResultValue, Spec
+from linearity_lab.view_modules import has_view, view_module
+from ntk_core.runs import ResultValue, Spec, experiment_of
 from ntk_core.runs.columns import Columns, measures
 
 Values = dict[str, Any]
@@ -60,6 +60,8 @@ def compared_by(columns: Columns, *axes: Axis) -> Comparison:
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """How runs of such settings are compared, as ``elsewhere.py`` in the view of their experiment states it."""
-    found: Comparison = import_module(f"linearity_lab.views.{spec.experiment}.elsewhere").compared(spec)
+    """How runs are compared: as ``elsewhere.py`` in the view states it, without a view by the table of the result."""
+    if not has_view(spec.experiment, "elsewhere"):
+        return compared_by(experiment_of(spec).result.columns)
+    found: Comparison = view_module(spec.experiment, "elsewhere").compared(spec)
     return found

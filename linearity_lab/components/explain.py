@@ -4,6 +4,7 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.numbers import readable
+from linearity_lab.view_modules import page_script
 from linearity_lab.words.glossary import glossary
 from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says, try_links
 
@@ -54,7 +55,7 @@ def things_to_try(page: str) -> None:
             # No links: inside of a fragment Streamlit forgets the settings of one that leads to the page itself.
             if st.button(link.label, key=f"{page}.try.{number}", type="tertiary", icon=":material/arrow_forward:"):
                 st.session_state[TRIED] = link.page
-                st.switch_page(f"pages/{link.page}.py", query_params=link.query)
+                st.switch_page(page_script(link.page), query_params=link.query)
 
 
 def page_answers(page: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.runs import PRESETS, Result, Spec
-from ntk_core.runs.gallery import GALLERY
+from ntk_core.runs.gallery import GALLERY, gallery_beside
 
 MAX_BYTES = 20_000_000
 _RESULT: TypeAdapter[Any] = TypeAdapter(Result)
@@ -17,7 +17,7 @@ _LOG = logging.getLogger(__name__)
 
 def gallery_result(preset: str) -> Any:
     """The precomputed result of a preset; None when there is none, or none that can be read."""
-    path = GALLERY / f"{preset}.json"
+    path = (gallery_beside(preset) or GALLERY) / f"{preset}.json"
     try:
         status = path.stat()
     except OSError:

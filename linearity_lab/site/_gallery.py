@@ -1,7 +1,6 @@
 """The gallery with a card for every figure, and the page that each figure has."""
 
 import html
-import importlib
 from collections.abc import Sequence
 from itertools import groupby
 
@@ -11,6 +10,7 @@ from linearity_lab.site._figures import Figure, without_clicks
 from linearity_lab.site._markdown import html_of
 from linearity_lab.site._page import page_html
 from linearity_lab.site._thumbnail import thumbnail_of
+from linearity_lab.view_modules import view_module
 from linearity_lab.words.glossary import glossary
 from linearity_lab.words.pages import FINITE, SHOWS, FigureWords, figure_words, prose
 from linearity_lab.words.sentences import typeset
@@ -33,7 +33,7 @@ def gallery_page(figures: Sequence[Figure]) -> str:
     """Every figure as a small picture, by page and preset."""
     parts, listed = [], []
     for page, of_page in groupby(figures, lambda figure: figure.page):
-        title = importlib.import_module(f"linearity_lab.views.{page}.page").TITLE
+        title = view_module(page, "page").TITLE
         listed.append(f'<li><a href="#{page}">{html.escape(title)}</a></li>')
         parts.append(f'<section id="{page}"><h2>{html.escape(title)}</h2>{html_of(prose(page, SHOWS))}')
         for name, group in groupby(of_page, lambda figure: figure.name.partition(".")[0]):

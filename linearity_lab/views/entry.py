@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from linearity_lab.view_modules import page_script
+
 Group = Literal["See it", "Measure", "Beyond width", "Your own"]
 GROUPS: tuple[Group, ...] = get_args(Group)
 
@@ -31,4 +33,4 @@ class Page:
     @property
     def path(self) -> str:
         """Its script, from the folder of app.py."""
-        return f"pages/{self.name}.py"
+        return page_script(self.name)

@@ -1,6 +1,5 @@
 """The pages: one table for the menu, the links between pages and the tests."""
 
-import importlib
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from linearity_lab.view_modules import pages_outside, view_module
 from linearity_lab.views.entry import GROUPS, Page
 from ntk_core.environment import TOP
 
@@ -18,14 +18,17 @@ EMBEDDED = "embed"  # a script that a fresh server must know by its URL, and no 
 
 
 def _pages() -> Iterator[Page]:
+    taken = {EMBEDDED}
     for script in (TOP / "pages").glob("*.py"):
-        if script.stem == EMBEDDED:
-            continue
-        stated: Page = importlib.import_module(f"linearity_lab.views.{script.stem}").PAGE
-        yield replace(stated, name=script.stem)
+        if script.stem != EMBEDDED:
+            taken.add(script.stem)
+            yield replace(view_module(script.stem).PAGE, name=script.stem)
+    for name in pages_outside():
+        if name not in taken:
+            yield replace(view_module(name).PAGE, name=name)
 
 
-# Every other script in pages/ is a page.
+# Every other script in pages/ is a page, and every view of an experiment from outside.
 PAGES = tuple(sorted(_pages(), key=lambda page: (GROUPS.index(page.group), page.place)))
 ROOT_NAME = "home"
 OLD_NAMES = {"kernel_change": "kernel_drift"}  # in links that people have kept
@@ -85,4 +88,4 @@ def open_page(name: str) -> None:
         st.set_page_config(page_icon=str(ICON))  # before the menu, whose named icon would be fetched from another host
         menu()
         st.rerun()
-    importlib.import_module(f"linearity_lab.views.{name}.page").show()
+    view_module(name, "page").show()

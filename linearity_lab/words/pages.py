@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qsl
 
+from linearity_lab.view_modules import view_folder
 from linearity_lab.words.glossary import GLOSSARY_FILE, glossary
 from linearity_lab.words.markdown import Section, WordsError, read
 
-VIEWS = Path(__file__).parents[1] / "views"
 SHOWS, CHANGES = "What this page shows", "What finite width changes"
 SEE, FINITE = "What should I see?", "Why is finite width different?"
 CHART = "Chart: "
@@ -45,9 +45,9 @@ def figure_words(key: str) -> FigureWords:
         WordsError: it has none; or some words of its page are missing, or name a term that the glossary lacks.
     """
     page, _, name = key.removesuffix(VEILED_KEY).partition(".")
-    found = charts_in(VIEWS / page).get(name)
+    found = charts_in(view_folder(page)).get(name)
     if found is None:
-        raise WordsError(f"linearity_lab/views/{page}/words.md has no section “{CHART}{name}”.")
+        raise WordsError(f"{view_folder(page) / 'words.md'} has no section “{CHART}{name}”.")
     return replace(found, see=PREDICT) if key.endswith(VEILED_KEY) else found
 
 
@@ -68,7 +68,7 @@ class Link:
 def try_links(page: str) -> tuple[Link, ...]:
     """What the page proposes to try: ``label: page?name=text&…``, a line each, in the front matter of its words."""
     links = []
-    for label, target in _page(VIEWS / page).fields.items():
+    for label, target in _page(view_folder(page)).fields.items():
         name, _, query = target.partition("?")
         links.append(Link(label, name, dict(parse_qsl(query))))
     return tuple(links)
@@ -76,7 +76,7 @@ def try_links(page: str) -> tuple[Link, ...]:
 
 def prose(page: str, heading: str) -> str:
     """What the page says below a heading, as it is."""
-    return _page(VIEWS / page).prose(heading)
+    return _page(view_folder(page)).prose(heading)
 
 
 @functools.cache

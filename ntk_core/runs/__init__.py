@@ -45,6 +45,7 @@ from ntk_core.runs._table import (
     counts_of,
     experiment_of,
     load_data,
+    packages_outside,
     preset,
     presets,
     presets_beside,

@@ -58,13 +58,13 @@ def ended_parts(event: Ended, with_figure: bool) -> list[Any]:
 
 
 def figure_of(result: ResultValue) -> tuple[Any, str] | None:
-    """The dashboard's figure of a result and the sentences below it; None without the dashboard."""
+    """The dashboard's figure of a result and the sentences below it; None without the dashboard or a view."""
     for entry in entry_points(group=FIGURES):
         try:
             draw = entry.load()
         except ImportError:  # installed without what it draws with
             continue
-        found: tuple[Any, str] = draw(result)
+        found: tuple[Any, str] | None = draw(result)
         return found
     return None
 

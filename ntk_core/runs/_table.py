@@ -4,14 +4,17 @@ import functools
 import importlib
 import inspect
 import tomllib
+import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.environment import OUTSIDE
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._costs import Counts, CountsOf
 from ntk_core.runs._spec import SeededSpec, Spec
@@ -162,7 +165,7 @@ def load_data(spec: Any) -> Dataset:
 
 
 class _Experiments(Mapping[str, Experiment]):
-    """Name → experiment, imported when it is asked for: the lists of names in ``ntk_core.experiments``.
+    """Name → experiment, imported when it is asked for: the lists of names in ``ntk_core.experiments``, then others.
 
     That package is named, not imported: what runs experiments knows none of them.
     """
@@ -176,15 +179,47 @@ class _Experiments(Mapping[str, Experiment]):
         return tuple(name for each in self._lists for name in getattr(package, each))
 
     def __getitem__(self, name: str) -> Experiment:
-        if name not in self._names:
-            raise KeyError(name)
-        return cast(Experiment, importlib.import_module(f"{_PACKAGE}.{name}").EXPERIMENT)
+        package = f"{_PACKAGE}.{name}" if name in self._names else packages_outside()[name]
+        return cast(Experiment, importlib.import_module(package).EXPERIMENT)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        yield from self._names
+        yield from packages_outside()
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._names) + len(packages_outside())
+
+
+@functools.cache
+def packages_outside() -> Mapping[str, str]:
+    """Return the packages of experiments in other installed distributions, by name.
+
+    An entry point that cannot be used is left out, with a warning that says why.
+    """
+    found: dict[str, str] = {}
+    for entry in entry_points(group=OUTSIDE):
+        try:
+            _check_outside(entry, found)
+        except Exception as error:
+            of = f" of {entry.dist.name}" if entry.dist else ""
+            warnings.warn(f"The experiment {entry.name}{of} is left out: {error}", stacklevel=2)
+        else:
+            found[entry.name] = entry.value
+    return found
+
+
+def _check_outside(entry: EntryPoint, others: Mapping[str, str]) -> None:
+    package = importlib.import_module(_PACKAGE)
+    stated = getattr(entry.load(), "EXPERIMENT", None)
+    if not isinstance(stated, Experiment):
+        raise InvalidInput(entry.value, "no EXPERIMENT", "a package with EXPERIMENT = Experiment(…)")
+    if entry.name in (*package.EXPERIMENTS, *package.KEPT, *others):
+        raise InvalidInput("the entry point", entry.name, "a name that no other experiment has")
+    names = stated.spec.model_fields["experiment"].default, stated.point.model_fields["kind"].default
+    if names != (entry.name, entry.name):
+        words = f"{entry.name!r}, the name of the entry point"
+        raise InvalidInput("experiment and kind", " and ".join(map(str, names)), words)
+    _ = stated.presets  # refuses presets that its spec cannot take
 
 
 class _Presets(Mapping[str, Preset[Spec]]):
@@ -202,7 +237,13 @@ class _Presets(Mapping[str, Preset[Spec]]):
 
 @functools.cache
 def _presets() -> dict[str, Preset[Spec]]:
-    return {preset.name: preset for each in EXPERIMENTS.values() for preset in each.presets}
+    found: dict[str, Preset[Spec]] = {}
+    for name, each in EXPERIMENTS.items():
+        for preset in each.presets:
+            if preset.name in found:
+                warnings.warn(f"The preset {preset.name} of {name} is left out: its name is taken.", stacklevel=2)
+            found.setdefault(preset.name, preset)
+    return found
 
 
 EXPERIMENTS: Mapping[str, Experiment] = _Experiments("EXPERIMENTS")

@@ -10,7 +10,8 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Widget
 
 from linearity_lab.components import explain, settings_row
-from linearity_lab.words.pages import VEILED_KEY, VIEWS, charts_in
+from linearity_lab.view_modules import VIEWS
+from linearity_lab.words.pages import VEILED_KEY, charts_in
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -15,9 +15,10 @@ from linearity_lab.charts import style as module
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.charts.style import VIOLETS, compared_styles, graph_style, network_style, registry, width_style
 from linearity_lab.components.explain import ABOUT
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.words.pages import VEILED_KEY, VIEWS, charts_in, figure_words
+from linearity_lab.words.pages import VEILED_KEY, charts_in, figure_words
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import EXPERIMENTS, PRESETS

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pytest
 from pydantic import BaseModel
 
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.glossary.page import FEW
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.glossary import glossary, search
 from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import CHANGES, CHART, SHOWS, VIEWS, charts_in
+from linearity_lab.words.pages import CHANGES, CHART, SHOWS, charts_in
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.fields import settings
 from tests.dashboard.open_pages import open_page, words

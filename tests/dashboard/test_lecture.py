@@ -11,6 +11,7 @@ import pytest
 from linearity_lab.charts.chart import VEILED, drawn_rows, enlarged
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.speaker import _KEY
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.hessian.figures import of_line
 from linearity_lab.views.lecture import exact_figures as lecture_exact
 from linearity_lab.views.lecture import poll
@@ -19,7 +20,7 @@ from linearity_lab.views.lecture.steps import PARTS, STEPS, named_option, option
 from linearity_lab.views.lecture.visit import Visit
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import VEILED_KEY, VIEWS, figure_words
+from linearity_lab.words.pages import VEILED_KEY, figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS, mean

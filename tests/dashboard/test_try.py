@@ -7,8 +7,9 @@ import pytest
 from linearity_lab.components.explain import TRIED
 from linearity_lab.components.gallery import gallery_result_of
 from linearity_lab.components.run_panel import SHORT_S
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.words.pages import VIEWS, Link, try_links
+from linearity_lab.words.pages import Link, try_links
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, estimate
 from ntk_core.settings.fields import spec_from_texts
 from tests.dashboard.open_pages import checked, open_page

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.lecture.steps._step import Question
 from linearity_lab.words.glossary import GLOSSARY_FILE, glossary
 from linearity_lab.words.markdown import WordsError, read
-from linearity_lab.words.pages import VEILED_KEY, VIEWS, charts_in, figure_words, prose, says
+from linearity_lab.words.pages import VEILED_KEY, charts_in, figure_words, prose, says
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """# What this page shows
@@ -40,7 +41,7 @@ def page(tmp_path: Path, text: str, name: str = "words.md") -> Path:
 
 
 def test_a_new_folder_brings_its_words_and_nothing_else_is_edited(tmp_path, monkeypatch):
-    monkeypatch.setattr("linearity_lab.words.pages.VIEWS", tmp_path)
+    monkeypatch.setattr("linearity_lab.view_modules.VIEWS", tmp_path)
     (tmp_path / "toy").mkdir()
     page(tmp_path / "toy", PAGE)
     assert says("toy", "What this page shows") == "**What this page shows.** The line falls: it is read from here."

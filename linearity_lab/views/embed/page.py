@@ -4,7 +4,6 @@ A figure has the name of its preset, and of its panel where that is not the firs
 """
 
 import difflib
-import importlib
 import re
 
 import streamlit as st
@@ -13,6 +12,7 @@ from linearity_lab.components import session
 from linearity_lab.components.chart import ALONE, Panel, linked_charts, show_alone, shown_charts
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.run_panel import Shown
+from linearity_lab.view_modules import view_module
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS, PRESETS
@@ -36,7 +36,7 @@ def gallery_panels(preset: str) -> tuple[Shown, dict[str, Panel]]:
     if result is None:
         raise LookupError(f"the gallery has no {preset}")
     shown = Shown(result.spec, result.points, result, "precomputed")
-    first, *others = importlib.import_module(f"linearity_lab.views.{page_of(preset)}.page").draw(shown)
+    first, *others = view_module(page_of(preset), "page").draw(shown)
     return shown, {preset: first, **{f"{preset}.{_in_url(each.title)}": each for each in others}}
 
 

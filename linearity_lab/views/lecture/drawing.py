@@ -13,10 +13,11 @@ from linearity_lab.charts.labels import power
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR
 from linearity_lab.components.sketch import sketch, told
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import VEILED_KEY, VIEWS
+from linearity_lab.words.pages import VEILED_KEY
 from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, signed, width_label
 

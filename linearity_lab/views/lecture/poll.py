@@ -9,11 +9,11 @@ import streamlit as st
 
 from linearity_lab.components import session
 from linearity_lab.components.news import rerun_on_news
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.rooms import PATH, Poll, TooManyPolls, shared_polls
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import VIEWS
 
 HOST_S, PHONE_S = 1.0, 1.5  # between two looks
 BARS_KEY = "b"

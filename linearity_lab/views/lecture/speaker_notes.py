@@ -3,10 +3,10 @@
 import streamlit as st
 
 from linearity_lab.components.speaker import followed_step
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS, step_index
 from linearity_lab.views.lecture.visit import PAGE
 from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import VIEWS
 from ntk_core.errors import InvalidInput
 
 

@@ -2,19 +2,17 @@
 
 import functools
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from linearity_lab.charts.vector import letters
 from linearity_lab.components.gallery import gallery_result
+from linearity_lab.view_modules import has_view, view_module
 from linearity_lab.views.entry import Page
 
 
 def page_thumbnail(page: Page) -> str:
     """The picture of a page as SVG: as its ``elsewhere`` draws it; its letters where there is none, or no result."""
-    module = f"linearity_lab.views.{page.name}.elsewhere"
-    found: Any = import_module(module) if find_spec(module) else None
+    found = view_module(page.name, "elsewhere") if has_view(page.name, "elsewhere") else None
     result = gallery_result(found.CARD) if found and found.CARD else None
     if found is None or (found.CARD and result is None):
         return letters(page.letters or page.title)

@@ -1,7 +1,6 @@
 """A run as a card: its picture, a name, what it varies, a note, a star, and the way to its page."""
 
 import functools
-from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +8,7 @@ import streamlit as st
 
 from linearity_lab.charts.vector import letters
 from linearity_lab.jobs.faults import told
+from linearity_lab.view_modules import has_view, view_module
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.results.run_marks import where_kept, write_mark
 from linearity_lab.views.results.stored_runs import details, shared_store
@@ -52,7 +52,7 @@ def run_card(run: StoredRun, mark: Mark, box: dict[str, Any]) -> None:
                 st.page_link(
                     _ENTRIES[run.experiment].path, label="Open", icon=":material/open_in_new:", query_params=query
                 )
-            elif run.spec is not None:  # shown on this page
+            elif run.spec is not None and has_view(run.experiment):  # shown on this page
                 st.button(
                     "Open", key=f"results.open.{run.digest}", type="tertiary", on_click=_choose, args=(run.digest,)
                 )
@@ -93,12 +93,12 @@ def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
     spec = listed.spec if listed is not None else None
     if spec is None:
         return letters("?")
-    if num_points and num_bytes <= MAX_PICTURE_BYTES:
+    if num_points and num_bytes <= MAX_PICTURE_BYTES and has_view(spec.experiment, "elsewhere"):
         found = shared_store().points_of(run)
         points = tuple(found[key] for key in spec.point_keys() if key in found)
         try:
-            elsewhere: Any = import_module(f"linearity_lab.views.{spec.experiment}.elsewhere")
-            return str(elsewhere.card(SimpleNamespace(spec=spec, points=points)))
+            view = view_module(spec.experiment, "elsewhere")
+            return str(view.card(SimpleNamespace(spec=spec, points=points)))
         except (ValueError, LookupError, ArithmeticError):  # too few points, or none that converged
             pass
     entry = _ENTRIES.get(spec.experiment)
