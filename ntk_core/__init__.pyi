@@ -39,6 +39,7 @@ from .networks.architectures import Network as Network
 from .networks.architectures import ResNet as ResNet
 from .networks.architectures import Transformer as Transformer
 from .own_models import from_torch as from_torch
+from .own_models import linearity_report as linearity_report
 from .own_models import sweep_widths as sweep_widths
 from .runs import Preset as Preset
 from .runs import estimate as estimate

@@ -234,7 +234,8 @@ def _summed(
 def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
     """The most rows on each side with which b rows + a rows² bytes stay below the limit."""
     net, x = problem.net, problem.x
-    row = jax.ShapeDtypeStruct((1, *np.shape(x)[1:]), jnp.result_type(x, float))
+    dtype = jnp.result_type(x, float) if isinstance(net, Network) else jax.dtypes.canonicalize_dtype(x.dtype)
+    row = jax.ShapeDtypeStruct((1, *np.shape(x)[1:]), dtype)
     outputs = jax.eval_shape(net.apply if isinstance(net, Network) else net, problem.params[0], row)
     num_outputs, itemsize = outputs.shape[-1], outputs.dtype.itemsize
     a = (PAIR_COPIES + 2 * len(problem.outputs)) * itemsize * num_outputs**2

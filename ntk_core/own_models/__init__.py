@@ -2,5 +2,6 @@
 
 from ntk_core.own_models._contract import CONTRACT, Apply, OwnModel, checked_model
 from ntk_core.own_models._file import OwnModelError, load_model, their_errors
+from ntk_core.own_models._linearity import linearity_report
 from ntk_core.own_models._sweep import OwnRun, OwnSweep, runs_at, sweep_widths
 from ntk_core.own_models._torch import from_torch

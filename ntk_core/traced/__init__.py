@@ -17,6 +17,7 @@ from ntk_core.traced._entrance import (
     accepted_targets,
     check_model,
     checked_array,
+    leaf_name,
     like_params,
     like_rows,
 )

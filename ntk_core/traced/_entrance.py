@@ -145,12 +145,23 @@ def like_params(params: Any, origin: Any, field: str) -> None:
     Raises:
         InvalidInput: with what is different.
     """
-    found, expected = (str(jax.tree.structure(tree)) for tree in (params, origin))
-    if found != expected:
-        raise InvalidInput(field, f"a tree {found}", f"one like {expected}")
-    for given, leaf in zip(jax.tree.leaves(params), jax.tree.leaves(origin), strict=True):
-        if jnp.shape(given) != jnp.shape(leaf):
-            raise InvalidInput(field, f"an array of shape {jnp.shape(given)}", f"shape {jnp.shape(leaf)}, as before")
+    given, expected = (
+        {leaf_name(path): jnp.shape(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+        for tree in (params, origin)
+    )
+    for name in [*expected, *given]:
+        here, there = given.get(name), expected.get(name)
+        if here != there:
+            allowed = f"no {name}, as before" if there is None else f"{name} of shape {there}, as before"
+            raise InvalidInput(field, f"no {name}" if here is None else f"{name} of shape {here}", allowed)
+    found, structure = (str(jax.tree.structure(tree)) for tree in (params, origin))
+    if found != structure:  # containers of other types
+        raise InvalidInput(field, f"a tree {found}", f"one like {structure}")
+
+
+def leaf_name(path: Any) -> str:
+    """Where an array is in a tree: ``encoder.weight``; ``params`` for a tree that is one array."""
+    return jax.tree_util.keystr(path, simple=True, separator=".") or "params"
 
 
 def check_model(net: Any, params: Any) -> None:

@@ -1,0 +1,192 @@
+"""Measure how linear a model is between two checkpoints, without training."""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Float, Shaped
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels import empirical_ntk, kernel_change_between, kernel_regression, split_inexact
+from ntk_core.linearity import LayerReport, LinearityReport, ratio
+from ntk_core.networks.architectures import Network, merge
+from ntk_core.own_models._contract import Apply
+from ntk_core.traced import accepted, accepted_targets, compiling, leaf_name, like_params, name_of
+
+Function = Callable[[list[Array], Array], Array]
+MOST_ROWS = 2048  # (input, output) pairs up to which kernels are exact
+PROBES = 32
+MOST_SEEDS = 16  # backward passes of an input; beyond that many outputs, random signs of them
+
+
+def linearity_report(
+    apply: Network | Apply,
+    params0: Any,
+    params1: Any,
+    x: Shaped[Any, "n ..."],
+    y: Float[Any, "n C"] | None = None,
+    *,
+    kernel: Literal["auto", "exact", "estimated"] = "auto",
+    memory_limit: float | None = None,
+    seed: int = 0,
+) -> LinearityReport:
+    """Report how linear a model is between two checkpoints.
+
+    With δ = w₁ − w₀: the output error ‖f(w₁) − f(w₀) − J₀δ‖ / ‖f(w₁) − f(w₀)‖ of the linear model, the second-order
+    share ‖½ δᵀH(w₀)δ‖ / ‖J₀δ‖, the change of the directional derivative, ΔK and the shares of all parameters. Nothing
+    is trained. Only the end points are compared, not the way between them.
+
+    >>> report = linearity_report(lambda w, x: x @ w, jnp.ones((3, 1)), jnp.zeros((3, 1)), jnp.ones((4, 3)))
+    >>> report.output_error, report.kernel_change
+    (0.0, 0.0)
+
+    Args:
+        apply: any function apply(params, x) → (n, C) or (n,) that treats each row of x for itself, or a network.
+        params0, params1: the checkpoints, w₀ before training or fine-tuning and w₁ after it.
+        x: inputs (n, *input_shape).
+        y: targets (n, C), for losses.
+        kernel: ``exact``, ``estimated`` from 32 random vectors with an interval, or by the number of inputs and
+            outputs: exact for n C ≤ 2048.
+        memory_limit: bytes for the kernels, 1 GiB by default.
+        seed: of the random vectors.
+
+    Raises:
+        InvalidInput: in one sentence, where the trees differ (which leaf, which shapes), weights are not finite, or
+            nothing moved.
+
+    Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/tutorials/own-model.md.
+    """
+    if kernel not in ("auto", "exact", "estimated"):
+        raise InvalidInput("kernel", kernel, "auto, exact or estimated")
+    net, rows, num_outputs = accepted(apply, params0, x)
+    like_params(params1, params0, "params1")
+    _check_moved(params0, params1)
+    inputs = jnp.asarray(rows)
+    targets = None if y is None else np.asarray(accepted_targets(y, len(inputs), num_outputs), np.float64)
+    names, *weights, function = _differentiated(net, params0, params1)
+    w0, w1 = ([jnp.asarray(leaf) for leaf in each] for each in weights)  # NumPy's may be wider than JAX's types
+    with compiling(f"the linearity of {name_of(net)}"):
+        found = _derivatives(function, w0, w1, inputs)
+        traces = np.asarray(_traces(function, num_outputs, w0, inputs, jax.random.key(seed)), np.float64)
+    f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
+    if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
+        raise InvalidInput("x", "inputs with outputs that are not finite", "inputs that both checkpoints can take")
+    is_exact = kernel == "exact" or (kernel == "auto" and f0.size <= MOST_ROWS)
+    probes = None if is_exact else PROBES
+    change = kernel_change_between(net, params0, params1, x, probes=probes, memory_limit=memory_limit, seed=seed)
+    moved, along = float(np.linalg.norm(f1 - f0)), float(np.linalg.norm(linear))
+    precision = float(jnp.finfo(found.values[0].dtype).eps)
+    layers = tuple(
+        LayerReport(name, int(np.size(leaf)), ratio(*map(float, sizes)), ratio(float(part), along), ratio(trace, total))
+        for total in [float(traces.sum())]
+        for name, leaf, sizes, part, trace in zip(names, w0, found.sizes, found.parts, traces.tolist(), strict=True)
+    )
+    losses = {} if targets is None else _losses(net, params0, inputs, targets, (f0, f1, linear), is_exact)
+    return LinearityReport(
+        num_inputs=len(inputs),
+        num_outputs=num_outputs,
+        num_params=sum(layer.num_params for layer in layers),
+        output_change=ratio(moved, float(np.linalg.norm(f0))),
+        output_error=ratio(float(np.linalg.norm(f1 - f0 - linear)), moved),
+        second_order_share=ratio(float(np.linalg.norm(curvature)) / 2, along),
+        derivative_change=ratio(float(np.linalg.norm(later - linear)), along),
+        rounding=ratio(precision * float(np.linalg.norm(np.abs(f0) + np.abs(f1))), moved),
+        kernel_change=change.change,
+        kernel_interval=change.interval,
+        kernel_distance=change.distance,
+        layers=layers,
+        **losses,
+    )
+
+
+def _check_moved(params0: Any, params1: Any) -> None:
+    """Refuse weights that are not finite, other integers, and equal weights."""
+    moved = False
+    later = jax.tree.leaves(params1)
+    for (path, before), after in zip(jax.tree_util.tree_leaves_with_path(params0), later, strict=True):
+        moves = jnp.issubdtype(jnp.result_type(before), jnp.inexact)
+        for field, leaf in (("params0", before), ("params1", after)):
+            if moves and not np.isfinite(leaf).all():
+                given = f"{leaf_name(path)} with numbers that are not finite"
+                raise InvalidInput(field, given, "a checkpoint with finite weights")
+        differs = not np.array_equal(before, after)
+        if differs and not moves:
+            raise InvalidInput("params1", f"other integers in {leaf_name(path)}", "those of params0: they cannot move")
+        moved |= differs
+    if not moved:
+        raise InvalidInput("params1", "the weights of params0", "another checkpoint: nothing moved between these two")
+
+
+def _differentiated(net: Any, params0: Any, params1: Any) -> tuple[Any, Any, Any, Function]:
+    """(names, w₀, w₁, outputs as a function) of what is differentiated."""
+    if isinstance(net, Network):
+        (trained, fixed), (later, _) = net.partition(params0), net.partition(params1)
+        structure = jax.tree.structure(trained)
+        names = [leaf_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(trained)]
+        outputs = lambda w, x: net.apply(merge(jax.tree.unflatten(structure, w), fixed), x)  # noqa: E731
+        return names, jax.tree.leaves(trained), jax.tree.leaves(later), outputs
+    (w0, restore), (w1, _) = split_inexact(params0), split_inexact(params1)
+    paths = jax.tree_util.tree_leaves_with_path(params0)
+    names = [leaf_name(path) for path, leaf in paths if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)]
+    return names, w0, w1, lambda w, x: net(restore(w), x)
+
+
+class _Derivatives(NamedTuple):
+    """Values f(w₀), f(w₁), J₀δ, δᵀH(w₀)δ, J₁δ; by leaf ⟨J₀δ_l, J₀δ⟩ / ‖J₀δ‖ and (‖δ_l‖, ‖w₀_l‖)."""
+
+    values: tuple[Float[Array, "n C"], ...]
+    parts: list[Array]
+    sizes: list[tuple[Array, Array]]
+
+
+@partial(jax.jit, static_argnums=0)
+def _derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array) -> _Derivatives:
+    with jax.default_matmul_precision("highest"):
+        delta = [after - before for before, after in zip(w0, w1, strict=True)]
+
+        def along(w: list[Array]) -> tuple[Array, Array]:
+            return jax.jvp(lambda moved: function(moved, x), (w,), (delta,))
+
+        (f0, linear), (_, curvature) = jax.jvp(along, (w0,), (delta,))
+        size = jnp.linalg.norm(linear)
+        pulled = jax.vjp(lambda moved: function(moved, x), w0)[1](linear / jnp.where(size, size, 1))[0]
+        parts = [jnp.sum(gradient * step) for gradient, step in zip(pulled, delta, strict=True)]
+        sizes = [(jnp.linalg.norm(step.ravel()), jnp.linalg.norm(w.ravel())) for step, w in zip(delta, w0, strict=True)]
+        f1, later = along(w1)
+        return _Derivatives((f0, f1, linear, curvature, later), parts, sizes)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _traces(function: Function, num_outputs: int, w0: list[Array], x: Array, key: Array) -> Float[Array, " leaves"]:
+    """tr K_l of each leaf: ‖∂f_c(x_i)/∂w_l‖² over all inputs and outputs, or random signs of the outputs."""
+
+    def row(given: tuple[Array, Array]) -> Array:
+        one, key = given
+        outputs, pull = jax.vjp(lambda w: function(w, one[None])[0], w0)
+        seeds = jnp.eye(num_outputs)
+        if num_outputs > MOST_SEEDS:
+            seeds = jax.random.rademacher(key, (MOST_SEEDS, num_outputs), outputs.dtype) / math.sqrt(MOST_SEEDS)
+        squares = jax.lax.map(
+            lambda seed: jnp.stack([jnp.sum(leaf**2) for leaf in pull(seed.astype(outputs.dtype))[0]]), seeds
+        )
+        return jnp.sum(squares, axis=0)
+
+    with jax.default_matmul_precision("highest"):
+        return jnp.sum(jax.lax.map(row, (x, jax.random.split(key, len(x)))), axis=0)
+
+
+def _losses(
+    net: Any, params0: Any, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
+) -> dict[str, float]:
+    """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression."""
+    f0, f1, linear = outputs
+    fits = {"loss": f1, "linear_loss": f0 + linear}
+    if is_exact:
+        kernel = np.asarray(empirical_ntk(net, params0, x))
+        fits["regression_loss"] = f0 + kernel_regression(kernel, y - f0, kernel).outputs
+    return {name: float(np.mean(np.sum((fit - y) ** 2, axis=1))) / 2 for name, fit in fits.items()}

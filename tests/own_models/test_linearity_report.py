@@ -1,0 +1,195 @@
+"""Two checkpoints: identities, naive oracles in float64, refusals."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ntk_core
+from ntk_core import InvalidInput, linearity_report
+
+X = np.random.default_rng(0).standard_normal((5, 4))
+Y = np.random.default_rng(1).standard_normal((5, 2))
+
+
+def two_layers(params, x):
+    return jnp.tanh(x @ params["first"]["w"] + params["first"]["b"]) @ params["last"]
+
+
+def checkpoint(seed, scale=1.0):
+    rng = np.random.default_rng(seed)
+    shapes = {"first": {"w": (4, 6), "b": (6,)}, "last": (6, 2)}
+    return jax.tree.map(
+        lambda shape: scale * rng.standard_normal(shape), shapes, is_leaf=lambda each: isinstance(each, tuple)
+    )
+
+
+W0 = checkpoint(2)
+W1 = jax.tree.map(np.add, W0, checkpoint(3, 0.2))
+
+
+def jacobian(apply, params):
+    """By leaf, (n C, size); naive."""
+    leaves = jax.tree.leaves(jax.jacrev(lambda w: apply(w, X))(params))
+    return [np.asarray(leaf).reshape(X.shape[0] * leaf.shape[1], -1) for leaf in leaves]
+
+
+def test_report_equals_explicit_jacobians_and_hessians(x64):
+    found = linearity_report(two_layers, W0, W1, X, Y)
+    flat0, restore = jax.flatten_util.ravel_pytree(W0)
+    flat1, _ = jax.flatten_util.ravel_pytree(W1)
+    delta = np.asarray(flat1 - flat0)
+    j0, j1 = (np.concatenate(jacobian(two_layers, w), axis=1) for w in (W0, W1))
+    f0, f1 = (np.asarray(two_layers(w, X)).ravel() for w in (W0, W1))
+    hessian = np.asarray(jax.hessian(lambda w: two_layers(restore(w), X).ravel())(flat0))
+    second = 0.5 * np.einsum("opq,p,q->o", hessian, delta, delta)
+    linear = j0 @ delta
+    norm = np.linalg.norm
+    k0, k1 = j0 @ j0.T, j1 @ j1.T
+    targets = np.asarray(Y)
+
+    def loss(outputs):
+        return np.sum((outputs.reshape(5, 2) - targets) ** 2) / 10
+
+    assert found.output_error == pytest.approx(norm(f1 - f0 - linear) / norm(f1 - f0), rel=1e-10)
+    assert found.second_order_share == pytest.approx(norm(second) / norm(linear), rel=1e-10)
+    assert found.derivative_change == pytest.approx(norm(j1 @ delta - linear) / norm(linear), rel=1e-10)
+    assert found.output_change == pytest.approx(norm(f1 - f0) / norm(f0), rel=1e-10)
+    assert found.kernel_change == pytest.approx(norm(k1 - k0) / norm(k0), rel=1e-10)
+    assert found.kernel_distance == pytest.approx(1 - np.sum(k0 * k1) / norm(k0) / norm(k1), rel=1e-8)
+    assert (found.loss, found.linear_loss) == pytest.approx((loss(f1), loss(f0 + linear)), rel=1e-10)
+    jitter = 1e-6 * np.trace(k0) / 10 * np.eye(10)
+    regression = f0 + k0 @ np.linalg.solve(k0 + jitter, targets.ravel() - f0)
+    assert found.regression_loss == pytest.approx(loss(regression), rel=1e-4, abs=1e-12)
+    assert [layer.name for layer in found.layers] == ["first.b", "first.w", "last"]
+    starts = np.cumsum([0, 6, 24, 12])
+    for layer, part, low, high in zip(found.layers, jacobian(two_layers, W0), starts[:-1], starts[1:], strict=True):
+        share = np.dot(part @ delta[low:high], linear) / norm(linear) ** 2
+        assert layer.num_params == high - low
+        assert layer.output_share == pytest.approx(share, rel=1e-9)
+        assert layer.kernel_share == pytest.approx(np.sum(part**2) / np.trace(k0), rel=1e-10)
+        assert layer.distance == pytest.approx(norm(delta[low:high]) / norm(np.asarray(flat0)[low:high]), rel=1e-10)
+
+
+def test_linear_model_reports_zero(x64):
+    found = linearity_report(lambda w, x: jnp.sin(x) @ w, Y[:4], Y[:4] + 1, X)
+    assert (found.second_order_share, found.derivative_change, found.kernel_change) == (0, 0, 0)
+    assert found.output_error < 1e-14
+    assert found.verdict.startswith("Linear:")
+
+
+def test_error_of_quadratic_model_is_its_second_order_term(x64):
+    quadratic = ntk_core.quadratic_model(two_layers, W0)
+    found = linearity_report(quadratic, W0, W1, X)
+    f0, f1 = quadratic(W0, X), quadratic(W1, X)
+    linear = ntk_core.linearize(quadratic, W0)(W1, X) - f0
+    left = found.output_error * jnp.linalg.norm(f1 - f0)
+    assert left == pytest.approx(float(found.second_order_share * jnp.linalg.norm(linear)), rel=1e-10)
+    assert found.derivative_change == pytest.approx(2 * found.second_order_share, rel=1e-10)
+
+
+def test_swapping_checkpoints_swaps_the_jacobians(x64):
+    there, back = linearity_report(two_layers, W0, W1, X), linearity_report(two_layers, W1, W0, X)
+    j0, j1 = (np.concatenate(jacobian(two_layers, w), axis=1) for w in (W0, W1))
+    delta = np.asarray(jax.flatten_util.ravel_pytree(jax.tree.map(np.subtract, W1, W0))[0])
+    assert there.derivative_change * np.linalg.norm(j0 @ delta) == pytest.approx(
+        back.derivative_change * np.linalg.norm(j1 @ delta), rel=1e-10
+    )
+    shares = [np.sum(part**2) for part in jacobian(two_layers, W1)]
+    assert [layer.kernel_share for layer in back.layers] == pytest.approx(np.array(shares) / sum(shares), rel=1e-10)
+    assert back.kernel_distance == pytest.approx(there.kernel_distance, rel=1e-8)
+
+
+def test_network_reports_what_its_function_reports(x64):
+    net = ntk_core.FullyConnected(width=8, depth=1, num_outputs=2, activation="tanh")
+    w0, w1 = (net.init(jax.random.key(seed), (4,)) for seed in (0, 1))
+    one, other = linearity_report(net, w0, w1, X, Y), linearity_report(net.apply, w0, w1, X, Y)
+    assert one.output_error == pytest.approx(other.output_error, rel=1e-10)
+    assert one.kernel_change == pytest.approx(other.kernel_change, rel=1e-8)
+    assert [layer.name for layer in one.layers] == [layer.name for layer in other.layers]
+
+
+def test_estimates_cover_exact_values(x64):
+    x, y = np.random.default_rng(4).standard_normal((40, 4)), np.zeros((40, 2))
+    exact = linearity_report(two_layers, W0, W1, x)
+    estimated = linearity_report(two_layers, W0, W1, x, y, kernel="estimated")
+    assert exact.kernel_interval == 0 < estimated.kernel_interval
+    assert abs(estimated.kernel_change - exact.kernel_change) <= estimated.kernel_interval
+    assert estimated.regression_loss is None
+    assert " ± " in str(estimated)
+
+
+def test_many_outputs_estimate_the_kernel_shares(x64):
+    rng = np.random.default_rng(5)
+    w0 = {"a": rng.standard_normal((4, 30)), "b": rng.standard_normal((30, 40))}
+    w1 = jax.tree.map(lambda w: 1.1 * w, w0)
+
+    def apply(params, x):
+        return jnp.tanh(x @ params["a"]) @ params["b"]
+
+    found = linearity_report(apply, w0, w1, X)
+    squares = [np.sum(part**2) for part in jacobian(apply, w0)]
+    for layer, square in zip(found.layers, squares, strict=True):
+        assert layer.kernel_share == pytest.approx(square / sum(squares), abs=0.1)  # 5 rows of 16 random signs
+
+
+def test_text_has_verdict_and_numbers(x64):
+    found = linearity_report(two_layers, W0, W1, X, Y)
+    lines = str(found).splitlines()
+    assert lines[0] == found.verdict
+    assert re.match(r"(Partly linear|Not linear|Linear( so far)?): .*\d%.*\.$", lines[0])
+    assert [line.partition(":")[0] for line in lines[1:4]] == [
+        "Output error", "Second-order share", "Change of the directional derivative",
+    ]  # fmt: skip
+    assert "<table" in found._repr_html_()
+    assert "first.w" in found._repr_html_()
+
+
+def test_tiny_moves_have_no_verdict():
+    w0 = jax.tree.map(np.float32, W0)
+    w1 = {**w0, "last": np.nextafter(w0["last"], np.float32(np.inf))}
+    found = linearity_report(two_layers, w0, w1, X.astype(np.float32))
+    assert found.verdict.startswith("No verdict:")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"first": {"w": jnp.ones((4, 7)), "b": W0["first"]["b"]}, "last": W0["last"]},
+         "params1: first.w of shape (4, 7) cannot be used; use first.w of shape (4, 6), as before"),
+        ({"first": {"w": W0["first"]["w"]}, "last": W0["last"]},
+         "params1: no first.b cannot be used; use first.b of shape (6,), as before"),
+        ({**W0, "more": jnp.ones(3)}, "params1: more of shape (3,) cannot be used; use no more, as before"),
+        ({**W0, "last": np.nan * W0["last"]},
+         "params1: last with numbers that are not finite cannot be used; use a checkpoint with finite weights"),
+        (W0, "params1: the weights of params0 cannot be used; use another checkpoint: nothing moved between these two"),
+    ],
+)  # fmt: skip
+def test_bad_checkpoints_are_refused_in_one_sentence(changed, words):
+    with pytest.raises(InvalidInput) as error:
+        linearity_report(two_layers, W0, changed, X)
+    assert str(error.value) == words
+
+
+def test_integers_that_differ_are_refused():
+    def apply(params, x):
+        return x @ params["w"] * params["count"]
+
+    before = {"w": jnp.ones((4, 1)), "count": jnp.array(1)}
+    with pytest.raises(InvalidInput, match="other integers in count"):
+        linearity_report(apply, before, {"w": jnp.zeros((4, 1)), "count": jnp.array(2)}, X)
+
+
+def test_kernels_of_token_ids_are_compared():
+    """Integer inputs stay integers, also where the size of blocks is planned."""
+    ids = np.random.default_rng(6).integers(0, 4, (3, 5))
+    before = {"words": jnp.ones((4, 6)), "head": jnp.ones((6, 2))}
+
+    def apply(params, x):
+        return jnp.tanh(params["words"][x].mean(1)) @ params["head"]
+
+    found = linearity_report(apply, before, jax.tree.map(lambda w: 1.1 * w, before), ids)
+    kernels = [ntk_core.empirical_ntk(apply, jax.tree.map(lambda w, f=f: f * w, before), ids) for f in (1.0, 1.1)]
+    assert found.kernel_change == pytest.approx(float(ntk_core.kernel_change(kernels[1], kernels[0])), rel=1e-4)
