@@ -2,21 +2,17 @@
 
 import contextlib
 import logging
-import multiprocessing
 import signal
-import sys
 import threading
-import types
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, TimeoutError
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any
 
 import psutil
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from linearity_lab.jobs import worker
+from linearity_lab.jobs._process import Context
 from ntk_core.runs.events import Event, parse_event
 
 # Compiled programs and freed arrays stay in a process.
@@ -24,39 +20,7 @@ MAX_JOBS = 50
 POLL_S = 0.05
 DEATH_S = 5.0  # pebble notices an ended process within a tenth of a second
 POOL_BROKE = "the worker processes have ended"
-_MAIN = threading.Lock()
 _LOG = logging.getLogger(__name__)
-
-
-class _Process(SpawnProcess):
-    """A child that does not execute the start script of its parent, as children of ``spawn`` do.
-
-    ``multiprocessing`` sends the path of ``__main__``, which in Streamlit's server is the script of the page.
-    """
-
-    def start(self) -> None:
-        stub = types.ModuleType("__main__")
-        with _MAIN:
-            main, sys.modules["__main__"] = sys.modules["__main__"], stub
-            try:
-                super().start()
-            finally:
-                if sys.modules["__main__"] is stub:  # else Streamlit has begun to run a page
-                    sys.modules["__main__"] = main
-
-
-class _Context(SpawnContext):
-    """Spawned processes that know their context."""
-
-    def Process(self, *arguments: Any, **named: Any) -> _Process:  # type: ignore[override]
-        """A process that is not yet started."""
-        child = _Process(*arguments, **named)
-        child.context = self  # type: ignore[attr-defined]
-        return child
-
-    def living(self) -> list[multiprocessing.process.BaseProcess]:
-        """The started processes that have not ended."""
-        return [each for each in multiprocessing.active_children() if getattr(each, "context", None) is self]
 
 
 class Computation:
@@ -68,7 +32,7 @@ class Computation:
     """
 
     def __init__(self, pool: ProcessPool, spec_json: str, max_bytes: float):
-        self._reader, self._writer = SpawnContext().Pipe(duplex=False)
+        self._reader, self._writer = Context().Pipe(duplex=False)
         self.max_bytes, self._bytes_at_start = max_bytes, 0
         self.pid: int | None = None
         self._future: ProcessFuture[None] = pool.schedule(worker.compute, (spec_json, self._writer, max_bytes))
@@ -132,7 +96,7 @@ class WorkerPool:
 
     def __init__(self, store: str, num_workers: int, *, is_quiet: bool):
         self._num_workers, self._settings = num_workers, (store, is_quiet)
-        self._context, self._lock = _Context(), threading.Lock()
+        self._context, self._lock = Context(), threading.Lock()
         self._pool: ProcessPool | None = None
         self._closed = False
 

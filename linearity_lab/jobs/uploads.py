@@ -4,27 +4,44 @@ import contextlib
 import functools
 import itertools
 import logging
-import os
-import subprocess
-import sys
+import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from queue import PriorityQueue
 from typing import Any
 
+from linearity_lab.jobs._process import Context, limit_memory, yield_to_pages
 from linearity_lab.jobs.profile import profile
 from linearity_lab.jobs.wire import received, send
-from ntk_core.data.uploads import Candidate, Choices, Cleaned, Limits
+from ntk_core.data.uploads import Candidate, Choices, Cleaned, Limits, clean_upload, parse_upload
 from ntk_core.errors import InvalidInput
 
 MAX_READING_S = 20.0
 MAX_READING_BYTES = 3 * 2**29
 SMALL_BYTES = 2**20
-_ROOT = Path(__file__).resolve().parents[2]
 _LOG = logging.getLogger(__name__)
+
+
+def serve(questions: Connection, max_bytes: int) -> None:
+    """Answer questions about files within so many bytes of memory, until the server ends."""
+    import pandas as pd  # noqa: F401  # before memory is limited
+    import PIL.Image  # noqa: F401
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the server's terminal is the server's to handle
+    yield_to_pages()
+    limit_memory(max_bytes, is_final=True)
+    with contextlib.suppress(EOFError, OSError, ValueError):  # the server has ended, or asks for too much
+        while True:
+            (what, *arguments), _ = received(questions)
+            try:
+                answer = {"parse": parse_upload, "clean": clean_upload}[what](*arguments)  # type: ignore[operator]
+            except (InvalidInput, MemoryError) as error:
+                answer = error
+            send(questions, answer)
 
 
 class Reader:
@@ -32,7 +49,8 @@ class Reader:
 
     def __init__(self, max_s: float = MAX_READING_S, max_bytes: int = MAX_READING_BYTES):
         self._max_s, self._max_bytes = max_s, max_bytes
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: BaseProcess | None = None
+        self._pipe: Connection | None = None
         self._tickets = itertools.count()
         self._waiting: PriorityQueue[tuple[int, int, tuple, Future[tuple[Any, int]]]] = PriorityQueue()
         threading.Thread(target=self._serve, name="uploads", daemon=True).start()
@@ -58,12 +76,12 @@ class Reader:
 
     def close(self) -> None:
         """End the process; the next question starts another one."""
-        process, self._process = self._process, None
-        if process is not None:
-            process.kill()
-            with contextlib.suppress(OSError, ValueError):  # a pipe that broke cannot be flushed
-                process.communicate()
-            _LOG.info("the reader of uploads has ended", extra={"facts": {"code": process.wait()}})
+        if self._process is not None and self._pipe is not None:
+            self._pipe.close()
+            self._process.kill()
+            self._process.join()
+            _LOG.info("the reader of uploads has ended", extra={"facts": {"code": self._process.exitcode}})
+        self._process = self._pipe = None
 
     def _serve(self) -> None:
         while True:
@@ -74,21 +92,18 @@ class Reader:
                 found.set_exception(error)
 
     def _answer(self, question: tuple) -> tuple[Any, int]:
-        if self._process is None or self._process.poll() is not None:
-            paths = [str(_ROOT), os.environ.get("PYTHONPATH", "")]
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "linearity_lab.jobs.upload_reader", str(self._max_bytes)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths)), "OPENBLAS_NUM_THREADS": "1"},
-                process_group=0,
-            )
+        if self._process is None or self._pipe is None or not self._process.is_alive():
+            context = Context()
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=serve, args=(theirs, self._max_bytes), daemon=True)
+            self._process.start()
+            theirs.close()  # so that the pipe ends with the process
         timer = threading.Timer(self._max_s, self._process.kill)
         timer.daemon = True
         timer.start()
         try:
-            send(self._process.stdin, question)  # type: ignore[arg-type]  # both are pipes
-            return received(self._process.stdout)  # type: ignore[arg-type]
+            send(self._pipe, question)
+            return received(self._pipe)
         except (OSError, EOFError, ValueError):  # it has ended, or writes what is no answer
             self.close()
             return MemoryError(), 0

@@ -1,84 +1,54 @@
-"""Values between two processes of ours, as JSON and the plain bytes of arrays: nothing that could run as code."""
+"""Values between two processes of ours, as JSON, bytes and npy files: nothing that could run as code."""
 
 import dataclasses
 import io
 import json
-import struct
-from typing import IO, Any
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 
-from ntk_core.data.uploads import (
-    Arrays,
-    BadLine,
-    Choices,
-    Cleaned,
-    Column,
-    ImageEntry,
-    ImageFolders,
-    Limits,
-    Table,
-)
+from ntk_core.data.uploads import Arrays, BadLine, Choices, Cleaned, Column, ImageEntry, ImageFolders, Limits, Table
 from ntk_core.errors import InvalidInput
 
 _KINDS: dict[str, Any] = {
     each.__name__: each for each in (Arrays, Choices, Cleaned, Column, ImageEntry, ImageFolders, Limits, Table)
 }
-MAX_BYTES, MAX_BLOBS = 2**28, 2**15
-_LENGTH = struct.Struct(">Q")
+MAX_BYTES = 2**28
+COUNT_DIGITS = 5  # of the number of blobs: a table of 5,000 columns has 10,000
+_ERRORS: dict[str, Any] = {each.__name__: each for each in (BadLine, InvalidInput, MemoryError)}
 
 
-def send(pipe: IO[bytes], value: object) -> None:
-    """Write one value."""
+def send(pipe: Connection, value: object) -> None:
+    """Write one value: the number of its blobs, its JSON, and the blobs."""
     blobs: list[bytes] = []
-    text = json.dumps(_written(value, blobs)).encode()
-    for part in (text, struct.pack(">I", len(blobs)), *blobs):
-        pipe.write(_LENGTH.pack(len(part)))
-        pipe.write(part)
-    pipe.flush()
+    text = json.dumps(value, default=partial(_written, blobs)).encode()
+    for part in (str(len(blobs)).encode(), text, *blobs):
+        pipe.send_bytes(part)
 
 
-def received(pipe: IO[bytes]) -> tuple[Any, int]:
-    """The next value and its bytes.
+def received(pipe: Connection, max_bytes: int = MAX_BYTES) -> tuple[Any, int]:
+    """The next value, its lists as tuples, and its bytes.
 
     Raises:
-        EOFError: it does not come whole.
-        ValueError: it has more than MAX_BYTES or MAX_BLOBS, or is nothing that :func:`send` writes.
+        EOFError, OSError: it does not come whole, or has more than ``max_bytes``.
+        ValueError: it is nothing that :func:`send` writes.
     """
+    count, left = int(pipe.recv_bytes(COUNT_DIGITS)), max_bytes
+    parts: list[bytes] = []
+    for _ in range(1 + count):
+        parts.append(pipe.recv_bytes(left))
+        left -= len(parts[-1])
     try:
-        text = _part(pipe, MAX_BYTES)
-        (count,) = struct.unpack(">I", _part(pipe, 4))
-        blobs, left = list[bytes](), MAX_BYTES - len(text)
-        for _ in range(count if count <= MAX_BLOBS else 0):
-            blobs.append(_part(pipe, left))
-            left -= len(blobs[-1])
-        return _read(json.loads(text), blobs), MAX_BYTES - left
-    except (AttributeError, IndexError, KeyError, MemoryError, RecursionError, TypeError, struct.error) as error:
+        text, *blobs = parts
+        return _with_tuples(json.loads(text, object_hook=partial(_read, blobs))), max_bytes - left
+    except Exception as error:  # of json, of NumPy, or of a class
         raise ValueError("no value of ours") from error
 
 
-def _part(pipe: IO[bytes], most: int) -> bytes:
-    head = pipe.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    (size,) = _LENGTH.unpack(head)
-    if size > most:
-        raise ValueError("a value is too large")
-    data = pipe.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
-
-
-def _written(value: Any, blobs: list[bytes]) -> Any:
-    """``value`` as JSON holds it; arrays and bytes go to ``blobs``."""
-
-    def inside(each: Any) -> Any:
-        return _written(each, blobs)
-
+def _written(blobs: list[bytes], value: Any) -> dict[str, Any]:
     match value:
-        case None | bool() | int() | float() | str():
-            return value
         case bytes():
             blobs.append(value)
             return {"bytes": len(blobs) - 1}
@@ -87,36 +57,27 @@ def _written(value: Any, blobs: list[bytes]) -> Any:
             np.save(stream, value, allow_pickle=False)
             blobs.append(stream.getvalue())
             return {"array": len(blobs) - 1}
-        case tuple() | list():
-            return [inside(each) for each in value]
-        case dict():
-            return {"dict": [[inside(key), inside(each)] for key, each in value.items()]}
         case InvalidInput():
-            return {"refused": [value.field, value.given, value.allowed], "bad line": isinstance(value, BadLine)}
+            return {"error": type(value).__name__, "arguments": (value.field, value.given, value.allowed)}
         case MemoryError():
-            return {"memory": True}
-    fields = {field.name: inside(getattr(value, field.name)) for field in dataclasses.fields(value)}
+            return {"error": "MemoryError", "arguments": ()}
+    fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return {"kind": type(value).__name__, "fields": fields}
 
 
-def _read(found: Any, blobs: list[bytes]) -> Any:
-    """What :func:`_written` has written."""
+def _read(blobs: list[bytes], found: dict[str, Any]) -> Any:
+    """What :func:`_written` has written; any other dictionary has arrays as values."""
+    match found:
+        case {"bytes": int(index)}:
+            return blobs[index]
+        case {"array": int(index)}:
+            return np.load(io.BytesIO(blobs[index]), allow_pickle=False)
+        case {"error": str(name), "arguments": list(arguments)}:
+            return _ERRORS[name](*arguments)
+        case {"kind": str(name), "fields": dict(fields)}:
+            return _KINDS[name](**{field: _with_tuples(value) for field, value in fields.items()})
+    return found
 
-    def inside(each: Any) -> Any:
-        return _read(each, blobs)
 
-    if isinstance(found, list):
-        return tuple(inside(each) for each in found)
-    if not isinstance(found, dict):
-        return found
-    if "bytes" in found:
-        return blobs[found["bytes"]]
-    if "array" in found:
-        return np.load(io.BytesIO(blobs[found["array"]]), allow_pickle=False)
-    if "dict" in found:
-        return {inside(key): inside(each) for key, each in found["dict"]}
-    if "refused" in found:
-        return (BadLine if found["bad line"] else InvalidInput)(*found["refused"])
-    if "memory" in found:
-        return MemoryError()
-    return _KINDS[found["kind"]](**{name: inside(each) for name, each in found["fields"].items()})
+def _with_tuples(value: Any) -> Any:
+    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value

@@ -8,13 +8,13 @@ import logging
 import math
 import multiprocessing
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
 
 import psutil
 
+from linearity_lab.jobs._process import limit_memory, yield_to_pages
 from linearity_lab.jobs.faults import told
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, parse_spec, run
@@ -24,7 +24,6 @@ from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
-NICENESS = 15
 # A worker that has kept more than this after a job is replaced by the spare one, which is warm already.
 MAX_GROWN_BYTES = 400 * 2**20
 # The system refuses memory beyond the job's budget and this; the server ends a job that is over its budget.
@@ -38,8 +37,7 @@ def start(store: str, is_quiet: bool) -> None:
     """Prepare the process: low priority, JAX imported, the first point of the first figure compiled."""
     global _bytes_when_warm
     threading.Thread(target=_end_with_the_server, daemon=True).start()
-    if sys.platform != "win32":
-        os.nice(NICENESS)  # pages must answer while workers fill every core
+    yield_to_pages()
     os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
     if is_quiet:
         silent = os.open(os.devnull, os.O_WRONLY)
@@ -60,12 +58,12 @@ def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
     """
     with out, contextlib.suppress(OSError):  # nobody listens: the job was stopped before it began
         out.send_bytes(f"{os.getpid()} {_resident_bytes()}".encode())
-        _limit_memory(max_bytes)
+        limit_memory(max_bytes + BURST_BYTES)
         try:
             for event in _events(spec_json, max_bytes):
                 out.send_bytes(event_json(event).encode())
         finally:
-            _limit_memory(math.inf)
+            limit_memory(math.inf)
     if _resident_bytes() - _bytes_when_warm > MAX_GROWN_BYTES:
         os._exit(1)
 
@@ -96,22 +94,6 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
         _LOG.exception("A run failed.")
         text = (str(error).strip().splitlines() or ["no message"])[0]
         yield Ended(status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})")
-
-
-def _limit_memory(max_bytes: float) -> None:
-    """Let the system refuse what is far beyond the budget, which XLA reports as an error; only Linux counts it so."""
-    if sys.platform == "linux":
-        import resource
-
-        held = _status_bytes("VmData")
-        most = int(held + max_bytes + BURST_BYTES) if max_bytes < math.inf else resource.RLIM_INFINITY
-        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
-
-
-def _status_bytes(name: str) -> int:
-    """An entry of /proc/self/status."""
-    with open("/proc/self/status", encoding="ascii") as lines:
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
 def _resident_bytes() -> int:

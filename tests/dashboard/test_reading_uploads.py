@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import pickle
 import struct
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
 
 from linearity_lab.jobs import wire
+from linearity_lab.jobs._process import Context
 from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.jobs.uploads import Reader, ReadUploads
 from ntk_core.data.uploads import Limits, clean_upload, parse_upload, suggested_choices
@@ -68,8 +70,9 @@ def test_file_over_memory_is_refused_and_the_next_one_read():
     small.close()
 
 
-def _parts(*parts: bytes) -> bytes:
-    return b"".join(struct.pack(">Q", len(part)) + part for part in parts)
+def _framed(*parts: bytes) -> bytes:
+    """As ``multiprocessing`` writes messages."""
+    return b"".join(struct.pack("!i", len(part)) + part for part in parts)
 
 
 def _huge_array() -> bytes:
@@ -82,31 +85,58 @@ def _huge_array() -> bytes:
     "written",
     [
         b"",
-        b"\0" * 7,
-        struct.pack(">Q", 2**62) + b"much",
+        b"\0" * 3,
+        struct.pack("!iQ", -1, 2**62) + b"much",
         pickle.dumps(MemoryError()) * 20,
-        _parts(b'{"kind": "Popen"}', struct.pack(">I", 0)),
-        _parts(b'{"array": 3}', struct.pack(">I", 0)),
-        _parts(b"{}", b""),
-        _parts(b'{"bytes": 0}', struct.pack(">I", 2), bytes(9)) + struct.pack(">Q", wire.MAX_BYTES - 9),
-        _parts(b'{"array": 0}', struct.pack(">I", 2**32 - 1)),
-        _parts(b'{"array": 0}', struct.pack(">I", 1), _huge_array()),
-        _parts(b'{"array": 0}', struct.pack(">I", 1), pickle.dumps([1])),
+        _framed(b"0", b'{"kind": "Popen", "fields": {}}'),
+        _framed(b"0", b'{"error": "SystemExit", "arguments": []}'),
+        _framed(b"0", b'{"array": 3}'),
+        _framed(b"0", b"[" * 10**5),
+        _framed(b"-1"),
+        _framed(b"2", b'{"bytes": 0}', bytes(9)) + struct.pack("!iQ", -1, wire.MAX_BYTES - 9),
+        _framed(b"9999999", b'{"array": 0}'),
+        _framed(b"1", b'{"array": 0}', _huge_array()),
+        _framed(b"1", b'{"array": 0}', pickle.dumps([1])),
     ],
     ids=[
-        *("nothing", "half a length", "a huge length", "a pickle", "another class", "no such array", "no count"),
-        *("too much together", "too many", "a huge array", "a pickle for an array"),
+        *("nothing", "half a length", "a huge length", "a pickle", "another class", "another error", "no such array"),
+        *("a deep list", "a negative count", "too much together", "too many", "a huge array", "a pickle for an array"),
     ],
 )
-def test_reader_that_writes_no_answer_is_replaced(written):
-    with pytest.raises((EOFError, ValueError)):
-        wire.received(io.BytesIO(written))
-    reader = Reader()
-    lying = f"import os, sys; sys.stdout.buffer.write({written!r}); sys.stdout.flush(); os.close(1)"
-    reader._process = subprocess.Popen([sys.executable, "-c", lying], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+def test_what_is_no_answer_is_refused(written):
+    context = Context()
+    ours, theirs = context.Pipe()
+    writer = threading.Thread(target=_write_all, args=(theirs, written))  # a pipe holds less than the longest of them
+    writer.start()
+    with pytest.raises((EOFError, OSError, ValueError)):
+        wire.received(ours)
+    ours.close()
+    writer.join()
+
+
+def _write_all(pipe: Connection, written: bytes) -> None:
+    with pipe, contextlib.suppress(OSError):
+        while written:
+            written = written[os.write(pipe.fileno(), written) :]
+
+
+def test_reader_that_lies_is_replaced():
+    reader, context = Reader(), Context()
+    reader._pipe, theirs = context.Pipe()
+    reader._process = context.Process(target=time.sleep, args=(60,), daemon=True)
+    reader._process.start()
+    theirs.send_bytes(b"no number")
     with pytest.raises(InvalidInput, match="file: this file cannot be used"):
         reader.ask("parse", flowers(), LIMITS)
     assert reader._process is None
+    assert reader.ask("parse", flowers(), LIMITS)[0].num_rows == 60
+    reader.close()
+
+
+def test_names_of_arrays_are_no_instructions(reader):
+    """An npz file may name its arrays as the answers name their parts."""
+    named = arrays(bytes=np.ones(3), array=np.zeros(3), kind=np.arange(3), fields=np.arange(3), error=np.arange(3))
+    assert set(reader.ask("parse", named, LIMITS)[0].arrays) == {"bytes", "array", "kind", "fields", "error"}
 
 
 def test_small_file_does_not_wait_for_large_ones():

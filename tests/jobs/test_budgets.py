@@ -124,8 +124,8 @@ def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, 
 def test_system_refuses_a_burst_beyond_the_budget():
     """XLA reports it as an error, and the worker lives on."""
     script = (
-        "import jax.numpy as jnp; from linearity_lab.jobs import worker\n"
-        "jnp.ones(3).block_until_ready(); worker._limit_memory(1e8)\n"
+        "import jax.numpy as jnp; from linearity_lab.jobs._process import limit_memory\n"
+        "jnp.ones(3).block_until_ready(); limit_memory(6e8)\n"
         "try:\n    jnp.ones(400_000_000).block_until_ready()\n"
         "except Exception as error:\n    print(str(error).splitlines()[0])\n"
         "print(float(jnp.ones(3).sum()))\n"

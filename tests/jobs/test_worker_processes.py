@@ -133,8 +133,8 @@ def test_children_do_not_execute_the_start_script(tmp_path):
         "seen = pathlib.Path(__file__).with_name('seen')\n"
         "seen.write_text(seen.read_text() + __name__ if seen.exists() else __name__)\n"
         "if __name__ == '__main__':\n"
-        "    from linearity_lab.jobs._pool import _Context\n"
-        "    child = _Context().Process(target=print, args=('child',))\n"
+        "    from linearity_lab.jobs._process import Context\n"
+        "    child = Context().Process(target=print, args=('child',))\n"
         "    child.start(); child.join()\n"
         "    assert child.exitcode == 0 and sys.modules['__main__'].seen is seen\n"
     )
@@ -174,7 +174,7 @@ def test_compiled_code_is_private_to_the_user(jobs, tiny, wait_for):
 def sent(monkeypatch, tmp_path):
     """Messages that a worker would send, computed in this process."""
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
-    monkeypatch.setattr(worker, "_limit_memory", lambda max_bytes: None)
+    monkeypatch.setattr(worker, "limit_memory", lambda max_bytes: None)
     monkeypatch.setattr(worker, "_bytes_when_warm", 2**60)  # a large test process must not be replaced
 
     def send(spec_json: str, max_bytes: float = 2**40) -> list[bytes]:
