@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ntk_core.data._dataset import Dataset, FloatArray
 from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
-from ntk_core.data._originals import LabeledImages, read_npz, read_originals
+from ntk_core.data._originals import LabeledImages, read_originals
 from ntk_core.data._transforms import balanced_subset, patches
 from ntk_core.errors import InvalidInput
 
@@ -37,15 +37,11 @@ class ShippedFile:
 
     def read(self) -> tuple[LabeledImages, LabeledImages]:
         """Training and test images with their labels."""
-        num_train, num_test = self.num_images
-        suffix, dtype = ("_sum16", "u2") if self.holds_sums else ("", "u1")
-        members = {
-            f"x_train{suffix}": ((num_train, *self.image_shape), dtype),
-            "y_train": ((num_train,), "u1"),
-            f"x_test{suffix}": ((num_test, *self.image_shape), dtype),
-            "y_test": ((num_test,), "u1"),
-        }
-        x, labels, x_test, labels_test = read_npz(SHIPPED_FILES / self.name, members).values()
+        suffix = "_sum16" if self.holds_sums else ""
+        with np.load(SHIPPED_FILES / self.name, allow_pickle=False) as archive:
+            x, labels, x_test, labels_test = (
+                archive[name] for name in (f"x_train{suffix}", "y_train", f"x_test{suffix}", "y_test")
+            )
         if len(self.image_shape) == 2:
             x, x_test = x[..., None], x_test[..., None]
         return (x, labels), (x_test, labels_test)

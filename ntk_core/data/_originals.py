@@ -1,19 +1,22 @@
 """The full image sets, read from copies that people already have and verified by their checksums.
 
-Readers of IDX, npz and CIFAR-10 files know the expected shape, compare the header with it before they allocate, and
-never read further: a damaged or hostile file costs at most the memory of a good one. Nothing is unpickled.
+No copy is parsed. As many bytes as the original has are taken from its end, whatever header comes before them, and used
+if they have its checksum: a damaged or hostile file costs at most the memory of a good one.
 """
 
 import gzip
 import hashlib
+import math
 import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +27,8 @@ from ntk_core.errors import InvalidInput
 
 ROOT_VARIABLE = "LINEARITY_LAB_DATA"
 LabeledImages = tuple[NDArray, NDArray]  # (n, height, width, channels) and (n,)
-CIFAR_RECORD_BYTES = 1 + 3 * 32 * 32  # label, then the red, green and blue planes
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+Copy = Callable[[], AbstractContextManager[Any]]
+MAX_HEADER_BYTES = 4096  # of npy files; those of IDX files have 16 at most
 # What gzip, zipfile and the npy header parser were seen or are documented to raise on damaged bytes.
 READ_ERRORS = (
     OSError,
@@ -53,19 +56,53 @@ class IdxOriginals:
     sha256: dict[str, str]
     npz: str | None = None
 
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shape of the bytes in each file."""
+        return [shape for count in self.num_images for shape in ((count, 28, 28), (count,))]
+
+    def header(self, shape: tuple[int, ...]) -> bytes:
+        """What comes before them: the magic 0x0800 + ndim and the dimensions, big-endian."""
+        return struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
+
+    def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:
+        """Training and test images of the bytes of all files."""
+        x, labels, x_test, labels_test = files
+        return (x[..., None], labels), (x_test[..., None], labels_test)
+
 
 @dataclass(frozen=True)
 class CifarOriginals:
     """The binary batches of CIFAR-10, their SHA-256, and the labels kept, ascending: new labels are their positions."""
 
-    folder: str
+    folders: tuple[str, ...]
     num_records: int
     kept_labels: tuple[int, ...]
     sha256: dict[str, str]
+    npz: str | None = None
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shape of the bytes in each file: a label, then the red, green and blue planes."""
+        return [(self.num_records, 1 + 3 * 32 * 32)] * len(self.sha256)
+
+    def header(self, shape: tuple[int, ...]) -> bytes:
+        """Nothing comes before them."""
+        del shape
+        return b""
+
+    def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:
+        """Training and test images of the bytes of all files."""
+        return self._kept(np.concatenate(files[:-1])), self._kept(files[-1])
+
+    def _kept(self, records: NDArray) -> LabeledImages:
+        records = records[np.isin(records[:, 0], self.kept_labels)]
+        images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        return images, np.searchsorted(self.kept_labels, records[:, 0]).astype(np.uint8)
 
 
 def _originals(entry: dict[str, Any]) -> IdxOriginals | CifarOriginals:
-    return CifarOriginals(**entry) if "folder" in entry else IdxOriginals(**entry)
+    return CifarOriginals(**entry) if "kept_labels" in entry else IdxOriginals(**entry)
 
 
 ORIGINALS = {name: _originals(entry) for name, entry in TABLE["originals"].items()}
@@ -80,12 +117,11 @@ def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
     """
     originals = ORIGINALS[name]
     for root in _roots():
-        if isinstance(originals, CifarOriginals):
-            found = _read_cifar(originals, root)
-        else:
-            found = _read_idx_set(originals, root)
-        if found is not None:
-            return found
+        if copies := _copies(originals, root):
+            files = zip(copies, originals.sha256.items(), originals.shapes, strict=True)
+            return originals.sets(
+                [_verified(copy, *said, originals.header(shape), shape) for copy, said, shape in files]
+            )
     raise InvalidInput("source", "full", f"shipped, since no full copy of {name} was found (set {ROOT_VARIABLE})")
 
 
@@ -97,147 +133,43 @@ def _roots() -> Iterator[Path]:
     yield Path("/usr/share/datasets")  # Debian
 
 
-def _read_idx_set(originals: IdxOriginals, root: Path) -> tuple[LabeledImages, LabeledImages] | None:
-    num_train, num_test = originals.num_images
-    shapes = [(num_train, 28, 28), (num_train,), (num_test, 28, 28), (num_test,)]
-    arrays = _read_idx_files(originals, root, shapes)
-    if arrays is None and originals.npz is not None and (root / originals.npz).is_file():
-        names = ("x_train", "y_train", "x_test", "y_test")
-        members = {name: (shape, "u1") for name, shape in zip(names, shapes, strict=True)}
-        arrays = list(read_npz(root / originals.npz, members).values())
-    if arrays is None:
-        return None
-    for array, (file_name, expected) in zip(arrays, originals.sha256.items(), strict=True):
-        _check_sha256(idx_sha256(array), expected, file_name)
-    return (arrays[0][..., None], arrays[1]), (arrays[2][..., None], arrays[3])
-
-
-def _read_idx_files(originals: IdxOriginals, root: Path, shapes: list[tuple[int, ...]]) -> list[NDArray] | None:
+def _copies(originals: IdxOriginals | CifarOriginals, root: Path) -> list[Copy]:
+    """How the files of a set in this directory are opened; none where one is missing."""
     for folder in originals.folders:
-        candidates = [_plain_or_gzip(root / folder / file_name) for file_name in originals.sha256]
-        paths = [path for path in candidates if path is not None]
-        if len(paths) == len(shapes):
-            return [read_idx(path, shape) for path, shape in zip(paths, shapes, strict=True)]
-    return None
+        found = [copy for name in originals.sha256 if (copy := _plain_or_gzip(root / folder / name))]
+        if len(found) == len(originals.sha256):
+            return found
+    if originals.npz and (root / originals.npz).is_file():
+        return [partial(_member, root / originals.npz, name) for name in ("x_train", "y_train", "x_test", "y_test")]
+    return []
 
 
-def _plain_or_gzip(path: Path) -> Path | None:
-    for candidate in (path, path.with_name(path.name + ".gz")):
-        if candidate.is_file():
-            return candidate
-    return None
+def _plain_or_gzip(path: Path) -> Copy | None:
+    compressed = path.with_name(path.name + ".gz")
+    if path.is_file():
+        return lambda: path.open("rb")
+    return partial(gzip.GzipFile, compressed) if compressed.is_file() else None
 
 
-def _read_cifar(originals: CifarOriginals, root: Path) -> tuple[LabeledImages, LabeledImages] | None:
-    paths = [root / originals.folder / file_name for file_name in originals.sha256]
-    if not all(path.is_file() for path in paths):
-        return None
-    batches = []
-    for path, expected in zip(paths, originals.sha256.values(), strict=True):
-        images, labels = read_cifar_batch(path, originals.num_records)
-        _check_sha256(file_sha256(path), expected, path.name)
-        kept = np.isin(labels, originals.kept_labels)
-        indices = np.searchsorted(originals.kept_labels, labels[kept]).astype(np.uint8)
-        batches.append((images[kept], indices))
-    images, labels = (np.concatenate(parts) for parts in zip(*batches[:-1], strict=True))
-    return (images, labels), batches[-1]
+@contextmanager
+def _member(path: Path, name: str) -> Iterator[IO[bytes]]:
+    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+        yield stream
 
 
-def _check_sha256(actual: str, expected: str, file_name: str) -> None:
-    if actual != expected:
-        raise InvalidInput("source", file_name, "the original file, whose SHA-256 starts with " + expected[:16])
-
-
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-def read_idx(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """The uint8 array of an IDX file, plain or ``.gz``: big-endian magic 0x0800 + ndim, the dimensions, then the bytes.
+def _verified(copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The bytes of one file behind its header.
 
     Raises:
-        InvalidInput: header, length or compression are not those of an array of this shape.
+        InvalidInput: header and bytes together do not have this checksum, or cannot be read.
     """
+    size, digest = math.prod(shape), hashlib.sha256(header)
     try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
-            header = _idx_header(shape)
-            if stream.read(len(header)) != header:
-                raise InvalidInput("source", path.name, f"an IDX file of bytes with shape {shape}")
-            return _read_exactly(stream, shape, np.dtype(np.uint8), path.name)
-    except InvalidInput:
-        raise
+        with copy() as stream:
+            data = stream.read(MAX_HEADER_BYTES + size + 1)[-size:]
     except READ_ERRORS:
-        raise InvalidInput("source", path.name, "a readable IDX file, plain or gzip") from None
-
-
-def read_npz(path: Path, members: dict[str, tuple[tuple[int, ...], str]]) -> dict[str, NDArray]:
-    """The arrays ``members`` (name → shape, dtype) of an npz archive; others are not looked at.
-
-    Raises:
-        InvalidInput: an array is missing, of another shape or type, or the archive is damaged.
-    """
-    arrays = {}
-    try:
-        with zipfile.ZipFile(path) as archive:
-            for name, (shape, dtype) in members.items():
-                member = archive.getinfo(f"{name}.npy")
-                if member.compress_type not in _COMPRESSIONS:
-                    raise InvalidInput("source", path.name, "an archive without compression or with deflate")
-                with archive.open(member) as stream:
-                    if _npy_header(stream) != (shape, False, np.dtype(dtype)):
-                        allowed = f"an array {name} of type {dtype} with shape {shape}"
-                        raise InvalidInput("source", path.name, allowed)
-                    arrays[name] = _read_exactly(stream, shape, np.dtype(dtype), path.name)
-    except InvalidInput:
-        raise
-    except READ_ERRORS:
-        raise InvalidInput("source", path.name, f"a readable npz archive with {', '.join(members)}") from None
-    return arrays
-
-
-def read_cifar_batch(path: Path, num_records: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Images ``(n, 32, 32, 3)`` and labels ``(n,)`` of a CIFAR-10 binary batch.
-
-    Raises:
-        InvalidInput: the file does not hold exactly ``num_records`` records.
-    """
-    try:
-        with path.open("rb") as stream:
-            records = _read_exactly(stream, (num_records, CIFAR_RECORD_BYTES), np.dtype(np.uint8), path.name)
-    except OSError:
-        raise InvalidInput("source", path.name, "a readable CIFAR-10 binary file") from None
-    images = records[:, 1:].reshape(num_records, 3, 32, 32).transpose(0, 2, 3, 1)
-    return images, records[:, 0]
-
-
-def idx_sha256(array: NDArray[np.uint8]) -> str:
-    """SHA-256 of the uncompressed IDX file that holds this array, whatever file it was read from."""
-    digest = hashlib.sha256(_idx_header(array.shape))
-    digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _idx_header(shape: tuple[int, ...]) -> bytes:
-    return struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
-
-
-def _npy_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
-    version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream)
-    return np.lib.format.read_array_header_2_0(stream)
-
-
-def _read_exactly(stream: _Readable, shape: tuple[int, ...], dtype: np.dtype, file_name: str) -> NDArray:
-    num_bytes = int(np.prod(shape)) * dtype.itemsize
-    data = stream.read(num_bytes)
-    # The byte too many also makes gzip and zip compare their checksums, which they do at the end only.
-    if len(data) != num_bytes or stream.read(1):
-        raise InvalidInput("source", file_name, f"a file with exactly {num_bytes:,} bytes of data")
-    return np.frombuffer(data, dtype=dtype).reshape(shape)
+        data = b""
+    digest.update(data)
+    if digest.hexdigest() != sha256:
+        raise InvalidInput("source", name, f"the original file, whose SHA-256 starts with {sha256[:16]}")
+    return np.frombuffer(data, np.uint8).reshape(shape)
