@@ -11,11 +11,9 @@ import json
 import logging
 import os
 import re
-import secrets
 import tempfile
 import zipfile
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -36,8 +34,6 @@ _MAX_HEADER = 100_000
 _SHIPPED = Path(__file__).parents[1] / "files" / "uploads"  # what comes with the program is neither kept nor forgotten
 _LOG = logging.getLogger(__name__)
 EXAMPLE = _SHIPPED / "spirals.csv"
-_HASH_BYTES = 12
-_SALT = "salt"
 
 
 class MissingUpload(InvalidInput):
@@ -93,17 +89,17 @@ def keep_upload(
     if (_SHIPPED / f"{digest}.npz").exists():
         return digest
     try:
-        folder, references = private_directory(_folder()), _references()
+        folder = private_directory(_folder())
         path = folder / f"{digest}.npz"
         size = sum(np.dtype(dtype).itemsize * getattr(cleaned, name).size for name, dtype in _ARRAYS.items())
-        references.check_room(keeper, digest, size, _sizes(folder))
+        _check_room(keeper, digest, size, _sizes(folder))
         if _is_intact(path):
             os.utime(path)
         else:
             _write(cleaned, folder, path, max_kept_bytes)
-        references.add(digest, keeper)
-        if not _evict(folder, references, max_kept_bytes, {*needed, digest}):
-            references.remove(digest, keeper)
+        (_keepers() / f"{digest}.{_hashed(keeper.session)}").touch(0o600)
+        if not _evict(folder, max_kept_bytes, {*needed, digest}):
+            _drop(_references(digest, _hashed(keeper.session)))
             path.unlink(missing_ok=True)
             most = numbers.size(max_kept_bytes)
             raise InvalidInput(
@@ -121,9 +117,8 @@ def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collecti
     path = _path(digest)
     if path is None or path.parent == _SHIPPED:
         return
-    references = _references()
-    references.remove(digest, keeper or Keeper())
-    if not references.exist(digest) and digest not in needed:
+    _drop(_references(digest, _hashed((keeper or Keeper()).session)))
+    if not _references(digest) and digest not in needed:
         path.unlink(missing_ok=True)
 
 
@@ -190,8 +185,8 @@ def _folder() -> Path:
     return data_directory() / "uploads"
 
 
-def _references() -> References:
-    return References(private_directory(data_directory() / "upload_keepers"))
+def _keepers() -> Path:
+    return private_directory(data_directory() / "upload_keepers")
 
 
 def _path(digest: str) -> Path | None:
@@ -256,14 +251,14 @@ def _sizes(folder: Path) -> dict[str, int]:
     return {digest: size for _, size, digest in sorted(found)}
 
 
-def _evict(folder: Path, references: References, most: int, needed: Collection[str]) -> bool:
-    """Delete the data chosen by the references until ``most`` bytes are left; False when needed data exceed them."""
+def _evict(folder: Path, most: int, needed: Collection[str]) -> bool:
+    """Delete data of the sessions that keep most until ``most`` bytes are left; False when needed data exceed them."""
     sizes = _sizes(folder)
     while sum(sizes.values()) > most:
-        digest = references.first_to_delete(sizes, needed)
+        digest = _first_to_delete(sizes, needed)
         if digest is None:
             return False
-        references.remove(digest)
+        _drop(_references(digest))
         (folder / f"{digest}.npz").unlink(missing_ok=True)
         del sizes[digest]
     return True
@@ -283,62 +278,45 @@ class Keeper:
     max_files: float = float("inf")
 
 
-class References:
-    """The references in a directory, ``DIGEST.SESSION``, the session hashed with a salt of this directory."""
+def _references(digest: str = "*", session: str = "*") -> list[Path]:
+    """The references of these data and this session, files ``DIGEST.SESSION``; by default all of them."""
+    return list(_keepers().glob(f"{digest}.{session}"))
 
-    def __init__(self, folder: Path):
-        self._folder = folder
 
-    def add(self, digest: str, keeper: Keeper) -> None:
-        """Record that the keeper keeps these data."""
-        (self._folder / f"{digest}.{self._hashed(keeper.session)}").touch(mode=0o600)
+def _hashed(session: str) -> str:
+    """The name of a session on disk; browser sessions are random, so it cannot be guessed from its hash."""
+    return hashlib.sha256(session.encode()).hexdigest()[:24]
 
-    def remove(self, digest: str, keeper: Keeper | None = None) -> None:
-        """Drop the reference of one keeper, or of all."""
-        for path in self._folder.glob(f"{digest}.{self._hashed(keeper.session) if keeper else '*'}"):
-            path.unlink(missing_ok=True)
 
-    def exist(self, digest: str) -> bool:
-        """Whether any session keeps these data."""
-        return any(self._folder.glob(f"{digest}.*"))
+def _drop(references: list[Path]) -> None:
+    for path in references:
+        path.unlink(missing_ok=True)
 
-    def check_room(self, keeper: Keeper, digest: str, size: int, sizes: Mapping[str, int]) -> None:
-        """Refuse data of ``size`` bytes beyond the quota of the keeper; data that it keeps already count once.
 
-        Raises:
-            InvalidInput: naming the limit.
-        """
-        kept = {path.name.partition(".")[0] for path in self._folder.glob(f"*.{self._hashed(keeper.session)}")}
-        total = sum(sizes[each] for each in kept & sizes.keys() if each != digest) + size
-        if total > keeper.max_bytes:
-            allowed = f"at most {numbers.size(keeper.max_bytes)}; forget some first"
-            raise InvalidInput("file", f"{numbers.size(total)} of your data with these", allowed)
-        if len((kept & sizes.keys()) | {digest}) > keeper.max_files:
-            raise InvalidInput("file", "one more data set", f"at most {keeper.max_files:g}; forget some first")
+def _check_room(keeper: Keeper, digest: str, size: int, sizes: Mapping[str, int]) -> None:
+    """Refuse data of ``size`` bytes beyond the quota of the keeper; data that it keeps already count once.
 
-    def first_to_delete(self, sizes: Mapping[str, int], needed: Collection[str]) -> str | None:
-        """Of the session that keeps most bytes, the first digest in ``sizes`` that is not needed."""
-        kept: dict[str, set[str]] = {}  # session → digests; data without a session count as one session's
-        for path in self._folder.glob("*.*"):
-            digest, _, session = path.name.partition(".")
-            kept.setdefault(session, set()).add(digest)
-        kept.setdefault("", set()).update(set(sizes) - set().union(*kept.values()))
-        weights = {session: sum(sizes.get(digest, 0) for digest in digests) for session, digests in kept.items()}
-        for session in sorted(weights, key=weights.__getitem__, reverse=True):
-            for digest in sizes:
-                if digest in kept[session] and digest not in needed:
-                    return digest
-        return None
+    Raises:
+        InvalidInput: naming the limit.
+    """
+    kept = {path.stem for path in _references(session=_hashed(keeper.session))} & sizes.keys() - {digest}
+    total = sum(sizes[each] for each in kept) + size
+    if total > keeper.max_bytes:
+        allowed = f"at most {numbers.size(keeper.max_bytes)}; forget some first"
+        raise InvalidInput("file", f"{numbers.size(total)} of your data with these", allowed)
+    if len(kept) >= keeper.max_files:
+        raise InvalidInput("file", "one more data set", f"at most {keeper.max_files:g}; forget some first")
 
-    def _hashed(self, text: str) -> str:
-        return hashlib.blake2b(text.encode(), key=self._salt(), digest_size=_HASH_BYTES).hexdigest()
 
-    def _salt(self) -> bytes:
-        path = self._folder / _SALT
-        if not path.exists():
-            part = self._folder / f".{_SALT}.{os.getpid()}"
-            part.write_bytes(secrets.token_bytes(32))
-            with suppress(FileExistsError):
-                os.link(part, path)  # the first of several processes decides
-            part.unlink()
-        return path.read_bytes()[:64]
+def _first_to_delete(sizes: Mapping[str, int], needed: Collection[str]) -> str | None:
+    """Of the session that keeps most bytes, the first digest in ``sizes`` that is not needed."""
+    kept: dict[str, set[str]] = {}
+    for path in _references():
+        kept.setdefault(path.suffix, set()).add(path.stem)
+    kept[""] = set(sizes).difference(*kept.values())  # data without a session count as one session's
+    weights = {session: sum(sizes.get(digest, 0) for digest in digests) for session, digests in kept.items()}
+    for session in sorted(weights, key=weights.__getitem__, reverse=True):
+        for digest in sizes:
+            if digest in kept[session] and digest not in needed:
+                return digest
+    return None
