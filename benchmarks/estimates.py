@@ -11,7 +11,6 @@ is too long, and the second is where two threads worked at once.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import multiprocessing
 import os
@@ -97,8 +96,8 @@ def measure(settings: Settings) -> dict[str, Any]:
         },
         "num_specs": len(specs),
         "unfinished": [name for name, each in told.items() if not each["points"]],
-        "shipped": dataclasses.asdict(SHIPPED),
-        "fitted_to_presets": dataclasses.asdict(learned),
+        "shipped": SHIPPED._asdict(),
+        "fitted_to_presets": learned._asdict(),
         "coefficients": coefficients,
         "presets": verdicts([row for row in rows if not row["name"].startswith("random")]),
         "random": verdicts([row for row in rows if row["name"].startswith("random")]),
@@ -115,7 +114,7 @@ def fitted_to(rows: list[dict[str, Any]], weight: float = 0.1) -> tuple[Machine,
     """
     points = [each for row in rows for each in row["points"]]
     kinds = sorted(COEFFICIENTS)
-    start = np.array([*dataclasses.astuple(SHIPPED)[:3], *(SHIPPED.programs * COEFFICIENTS[kind] for kind in kinds)])
+    start = np.array([*SHIPPED[:3], *(SHIPPED.programs * COEFFICIENTS[kind] for kind in kinds)])
     counts = np.array([[*each["work"][:3], *(each["programs"].get(kind, 0.0) for kind in kinds)] for each in points])
     scale = start * nonnegative_fit(counts * start, np.array([each["seconds"] for each in points]), weight)
     coefficients = {kind: float(f"{value:.2g}") for kind, value in zip(kinds, scale[3:], strict=True)}
@@ -178,10 +177,7 @@ _LEAST = {"networks": 1, "num_seeds": 1, "num_kernels": 1000, "training.max_step
 def seconds_of(spec: Spec) -> float:
     """What all points of a spec should take by the yardstick."""
     even = dict.fromkeys(COEFFICIENTS, 0.8)
-    points = [
-        {"work": dataclasses.astuple(work), "programs": _programs(spec, key)}
-        for key, work in work_of_points(spec).items()
-    ]
+    points = [{"work": list(work), "programs": _programs(spec, key)} for key, work in work_of_points(spec).items()]
     return sum(seconds_by(YARDSTICK, even, point) for point in points)
 
 
@@ -252,7 +248,7 @@ def compared(name: str, spec: Spec, told: list[dict[str, Any]]) -> dict[str, Any
             "seconds": min(point["wall_s"], point["processor_s"]),
             "estimated_s": SHIPPED.seconds(work[point["key"]]),
             "estimated_bytes": bytes_of_point(spec, point["key"]),
-            "work": dataclasses.astuple(work[point["key"]]),
+            "work": list(work[point["key"]]),
             "programs": _programs(spec, point["key"]),
         }
         for point in told

@@ -16,10 +16,10 @@ from linearity_lab.jobs.profile import profile
 if TYPE_CHECKING:
     from linearity_lab.jobs._job import Load, Snapshot
     from linearity_lab.jobs._jobs import Jobs
-    from linearity_lab.jobs._queue import QueueFull, TooManyJobs
+    from linearity_lab.jobs._queue import NoRoom
 
-__all__ = ["Jobs", "Load", "QueueFull", "Snapshot", "TooManyJobs", "shared_jobs"]
-_HOMES = {"Jobs": "_jobs", "Load": "_job", "QueueFull": "_queue", "Snapshot": "_job", "TooManyJobs": "_queue"}
+__all__ = ["Jobs", "Load", "NoRoom", "Snapshot", "shared_jobs"]
+_HOMES = {"Jobs": "_jobs", "Load": "_job", "NoRoom": "_queue", "Snapshot": "_job"}
 _SHARED_LOCK = threading.Lock()
 
 

@@ -67,7 +67,7 @@ class Jobs:
             viewer: the session that asks, from this network address; empty where it is not known.
 
         Raises:
-            QueueFull, TooManyJobs: see :func:`~linearity_lab.jobs._queue.check_room`.
+            NoRoom: see :func:`~linearity_lab.jobs._queue.check_room`.
             InvalidInput: when the store cannot be used, or what ``check`` raises.
         """
         if self._check is not None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
@@ -17,8 +18,7 @@ MATVECS = 40  # products with a Hessian until the residual of its norm is small
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """Operations, bytes, calls and programs.
 
     Attributes:
@@ -33,20 +33,14 @@ class Work:
     calls: float = 0.0
     programs: float = 0.0
 
-    def __add__(self, other: Work) -> Work:
-        return Work(
-            self.operations + other.operations,
-            self.traffic + other.traffic,
-            self.calls + other.calls,
-            self.programs + other.programs,
-        )
+    def __add__(self, other: Work) -> Work:  # type: ignore[override]
+        return Work(*map(operator.add, self, other))
 
-    def __rmul__(self, times: float) -> Work:
-        return Work(times * self.operations, times * self.traffic, times * self.calls, times * self.programs)
+    def __rmul__(self, times: float) -> Work:  # type: ignore[override]
+        return Work(*(times * count for count in self))
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(NamedTuple):
     """Seconds of one unit of each count in :class:`Work`."""
 
     operations: float
@@ -56,12 +50,7 @@ class Machine:
 
     def seconds(self, work: Work) -> float:
         """Expected wall time of ``work``."""
-        return (
-            self.operations * work.operations
-            + self.traffic * work.traffic
-            + self.calls * work.calls
-            + self.programs * work.programs
-        )
+        return sum(map(operator.mul, self, work))
 
 
 # Two cores of a cloud machine; `python -m benchmarks --only estimates` fits both tables to its records and prints them.
@@ -155,6 +144,7 @@ class Counted:
 
 
 NOTHING = Counted((), 0, 0)
+NO_WORK = Work()
 
 
 @dataclass(frozen=True)
@@ -186,7 +176,7 @@ class Counts:
     products: float = 0
     cubes: float = 0
     squares: float = 0
-    more: Work = Work()
+    more: Work = NO_WORK
     copies: float = 0
     views: float = 0
     matrices: float = 0
@@ -198,19 +188,12 @@ class Counts:
         """The counts in operations, bytes, calls and seconds of compiling."""
         network, rows = self.network, self.network.kernel_rows
         entries = 2.0 * self.squares * rows**2
-        operations, traffic, calls = self.cubes * rows**3 + entries, BYTES / 2 * entries, 0.0
-        for count, each in (
-            (self.steps, network.step),
-            (self.kernels, network.kernel),
-            (self.products, network.product),
-            (1, self.more),
-        ):
+        found = Work(self.cubes * rows**3 + entries, BYTES / 2 * entries) + self.more
+        for count, name in ((self.steps, "step"), (self.kernels, "kernel"), (self.products, "product")):
             if count:
-                operations += count * each.operations
-                traffic += count * each.traffic
-                calls += count * each.calls
+                found += count * getattr(network, name)
         compiling = sum(COEFFICIENTS[kind] * number for kind, number in self.programs.items())
-        return Work(self.times * operations, self.times * traffic, self.times * calls, compiling * network.program)
+        return (self.times * found)._replace(programs=compiling * network.program)
 
     @property
     def peak_bytes(self) -> float:

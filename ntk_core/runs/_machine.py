@@ -4,7 +4,6 @@ import collections
 import math
 import threading
 from collections.abc import Iterable
-from dataclasses import astuple
 
 import numpy as np
 
@@ -45,8 +44,8 @@ def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: f
     """The machine on which works w took t seconds, near ``prior``, which counts as much as ``weight`` points."""
     if not points:
         return prior
-    start = np.array(astuple(prior))
-    counts = np.array([astuple(work) for work, _ in points]) * start
+    start = np.array(prior)
+    counts = np.array([work for work, _ in points]) * start
     return Machine(*(start * nonnegative_fit(counts, np.array([seconds for _, seconds in points]), weight)).tolist())
 
 

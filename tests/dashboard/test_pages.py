@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.jobs import QueueFull
+from linearity_lab.jobs import NoRoom
 from linearity_lab.views.navigation import EMBEDDED, PAGES
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -251,7 +251,7 @@ def test_other_settings_can_be_run_while_a_job_runs(jobs):
 
 
 def test_full_queue_is_told_in_a_sentence(jobs):
-    jobs.refusal = QueueFull(32)
+    jobs.refusal = NoRoom("run", "one more than 32 waiting jobs", "in a moment")
     app = opened()
     app.button(key=PREFIX + "run").click()
     assert "try again in a moment" in words(checked(app.run()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linearity_lab.jobs import QueueFull, TooManyJobs
+from linearity_lab.jobs import NoRoom
 from linearity_lab.jobs._jobs import ABANDONED_S
 from linearity_lab.jobs._queue import first
 from ntk_core.runs import spec_digest
@@ -21,7 +21,7 @@ def test_jobs_begin_in_the_order_of_their_arrival(unattended, tiny):
 def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
     jobs = unattended("classroom")
     running, waiting, other = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "ann"), jobs.submit(tiny(2), "bob")
-    with pytest.raises(TooManyJobs, match="a third unfinished run of yours cannot be taken; try again when one has"):
+    with pytest.raises(NoRoom, match="a third unfinished run of yours cannot be taken; try again when one has"):
         jobs.submit(tiny(3), "ann")
     assert jobs._next().job_id == running
     assert jobs._next().job_id == other  # a free worker is for another session
@@ -51,7 +51,7 @@ def test_queue_is_bounded(unattended, tiny):
     jobs._next()
     waiting = jobs.submit(tiny(1))
     assert not jobs.load().has_room
-    with pytest.raises(QueueFull, match="waiting"):
+    with pytest.raises(NoRoom, match="waiting"):
         jobs.submit(tiny(2))
     assert jobs.submit(tiny(1)) == waiting
 
@@ -60,9 +60,7 @@ def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):
     jobs = unattended("hosted")
     for seed in range(4):
         jobs.submit(tiny(seed), f"eve{seed}", "192.0.2.1")
-    with pytest.raises(
-        TooManyJobs, match="4 unfinished runs from your network address cannot be taken; try again when"
-    ):
+    with pytest.raises(NoRoom, match="4 unfinished runs from your network address cannot be taken; try again when"):
         jobs.submit(tiny(4), "eve4", "192.0.2.1")
     jobs.submit(tiny(4), "ann", "192.0.2.2")
     jobs.stop(jobs.snapshot(spec_digest(tiny(0))[:16]).job_id, "eve0")

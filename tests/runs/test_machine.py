@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -35,7 +34,7 @@ def noisy(here: Machine, count: int, sigma: float) -> list[tuple[Work, float]]:
 def test_the_constants_of_another_machine_are_found():
     other = Machine(operations=5e-12, traffic=2e-10, calls=7e-6, programs=6.0)
     found = fitted(noisy(other, 300, 0.2))
-    assert astuple(found) == pytest.approx(astuple(other), rel=0.3)
+    assert tuple(found) == pytest.approx(tuple(other), rel=0.3)
     ratios = [seconds / found.seconds(work) for work, seconds in noisy(other, 300, 0.2)]
     assert 0.9 < np.median(ratios) < 1.1
 
