@@ -1,9 +1,11 @@
 """Names at the ends of curves instead of a legend: at first sight at most four curves, their names shifted apart."""
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 
 import plotly.graph_objects as go
 
@@ -154,36 +156,15 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
 def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float) -> list[float]:
     """Centers near the ``wanted`` ones that keep intervals of these ``heights`` apart and between 0 and ``room``.
 
-    Intervals that touch are moved together to where the sum of their squared shifts is least.
+    The sum of their squared shifts is least.
     """
-    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
-    blocks: list[tuple[float, float, list[int]]] = []  # (start, height, indices)
-    for index in order:
-        block = (wanted[index] - heights[index] / 2, heights[index], [index])
-        while blocks and blocks[-1][0] + blocks[-1][1] > block[0]:
-            _, _, before = blocks.pop()
-            block = _joined([*before, *block[2]], wanted, heights)
-        blocks.append(block)
-    places = [0.0] * len(wanted)
-    least = 0.0
-    starts = []
-    for start, height, _ in blocks:
-        starts.append(max(start, least))
-        least = starts[-1] + height
-    most = room
-    for at in reversed(range(len(blocks))):
-        starts[at] = min(starts[at], most - blocks[at][1])
-        most = starts[at]
-    for start, (_, _, members) in zip(starts, blocks, strict=True):
-        for index in members:
-            places[index] = start + heights[index] / 2
-            start += heights[index]
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
+    below = [0.0, *itertools.accumulate(heights[index] for index in order)]
+    free = [wanted[index] - heights[index] / 2 - start for index, start in zip(order, below, strict=False)]
+    count, places = len(order), [0.0] * len(order)
+    for rank, index in enumerate(order):
+        # Without the heights before it, the least squares of an ascending sequence: max over j of min over k.
+        runs = ((fmean(free[j:k]) for k in range(rank + 1, count + 1)) for j in range(rank + 1))
+        start = min(max(0.0, *map(min, runs)), room - below[-1])
+        places[index] = start + below[rank] + heights[index] / 2
     return places
-
-
-def _joined(members: list[int], wanted: Sequence[float], heights: Sequence[float]) -> tuple[float, float, list[int]]:
-    below, shifts = 0.0, []
-    for index in members:
-        shifts.append(wanted[index] - below - heights[index] / 2)
-        below += heights[index]
-    return sum(shifts) / len(shifts), below, members
