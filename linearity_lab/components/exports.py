@@ -32,8 +32,8 @@ NEEDED = (
     "scipy>=1.14",
 )
 _INSTALL = (
-    "It needs ntk_core, of Linearity Lab {version}, which no package index has: install it once from the project's\n"
-    "directory by `python -m pip install .`; then this runs in any folder."
+    "It needs ntk_core of Linearity Lab {version}, which is not on any package index. Install it once from the\n"
+    "project's directory by `python -m pip install .`; then this runs in any folder."
 )
 _PROGRAM = '''\
 # /// script

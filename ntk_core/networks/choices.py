@@ -113,7 +113,7 @@ def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -
     if not kinked:
         return ""
     return (
-        f"With {' and '.join(kinked)}, ‖H‖ is that of the almost-everywhere Hessian. Where two or more layers are "
-        "trained it is not 0, but it misses the kinks, which contain the curvature within a layer: ‖H‖R does not bound "
-        "how far the kernel moves."
+        f"With {' and '.join(kinked)}, ‖H‖ is that of the almost-everywhere Hessian. It is not 0 if two or more layers "
+        "are trained. It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound the "
+        "change of the kernel."
     )

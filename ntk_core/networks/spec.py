@@ -135,7 +135,7 @@ class ArchitectureSpec(SpecPart):
     normalization: Literal["none", "plain", "gains"] = Field(default="gains", title="Normalization")
     """Before attention, MLP and readout: none, each position to mean 0 and variance 1, or that with trained gains."""
     positions: Literal["none", "fixed", "learned"] = Field(default="learned", title="Positions")
-    """What tells positions apart: nothing, sines and cosines, or trained vectors."""
+    """How positions are encoded: not at all, as sines and cosines, or as trained vectors."""
     token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
     """What the output layer sees: the mean over positions, or the first position."""
 

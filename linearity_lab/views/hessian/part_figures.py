@@ -266,8 +266,8 @@ def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -
     """How the figures of the balls came about."""
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     return (
-        f"Ball of radius R = {radius:g} around w₀: the largest values that projected ascent from {num_starts} starts "
-        f"found, lower bounds on the supremum, for {seeds} seeds; dotted, the largest in as many random directions."
+        f"Ball of radius R = {radius:g} around w₀, {seeds} seeds: the largest values found by projected ascent from "
+        f"{num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
     )
 
 

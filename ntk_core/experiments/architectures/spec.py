@@ -47,8 +47,7 @@ class ArchitecturesSpec(SweepSpec):
     infinite_width: bool = Field(
         default=True,
         title="Infinite-width kernel",
-        description="Measure the distance of K(w₀) to the kernel K_∞ of infinite width, for each network where K_∞ is "
-        "known (linear output).",
+        description="Distance of K(w₀) to the infinite-width kernel K_∞, where it is known (linear output).",
     )
 
     @model_validator(mode="after")

@@ -165,7 +165,7 @@ class DepthWidthResult(ResultValue):
 
 
 TAILS = (
-    f"One network has more than {percent(MOST_OF_ONE)} of the sum of K²: the tail is heavier than the sample "
+    f"One network contributes more than {percent(MOST_OF_ONE)} of the sum of K². The tail is heavier than the sample "
     "shows, and the interval of CV² is too short."
 )
 

@@ -61,7 +61,7 @@ class HessianSpec(SweepSpec):
     vector: bool = Field(
         default=False,
         title="All outputs together",
-        description="The norm of the Hessian of all outputs together, a tensor, beside that of output a "
+        description="Also measure the norm of the Hessian of all outputs together, a tensor "
         "(Zhu, Liu & Belkin 2022, App. C).",
     )
     blocks: bool = Field(default=True, title="Blocks")

@@ -256,20 +256,20 @@ def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone
     fixed = [length for block, length in zip(attention, lengths, strict=True) if isinstance(block.num_heads, int)]
     if fixed and all(block.score_exponent <= 0.5 for block in attention):
         words = (
-            f"Bottleneck: the T² = {fixed[0] ** 2:,} scores of one head. They do not fade while m grows and keep their "
-            "share of the kernel, so ‖H‖ does not fall (derived, and measured for one layer; the theorems of the "
-            "papers do not cover attention)."
+            f"Bottleneck: the T² = {fixed[0] ** 2:,} scores of one head. They keep their share of the kernel as m "
+            "grows, so ‖H‖ does not decrease. This is derived and measured for one layer; the theorems of the papers "
+            "do not cover attention."
         )
         return "not wide", words
     if fixed:
         words = (
-            "Scores fade as m grows (τ > ½), and with them the part of queries and keys in the kernel: ‖H‖ falls like "
-            "m^(½ − τ) because attention switches off (derived for one layer and measured)."
+            "Scores vanish as m grows (τ > ½), and so does the part of queries and keys in the kernel. ‖H‖ scales as "
+            "m^(½ − τ) because attention becomes uniform (derived for one layer and measured)."
         )
         return "undecided", words
     words = (
-        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm among the heads, which "
-        "grows more slowly than any power (derived and measured); for several layers the kernel at w₀ has a limit "
+        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm of a head, which grows "
+        "more slowly than any power (derived and measured). For several layers the kernel at w₀ has a limit "
         "(Hron et al. 2020)."
     )
     return "wide" if alone else "undecided", words
