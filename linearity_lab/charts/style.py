@@ -155,10 +155,10 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
     return replace(look, dash=dash, symbol=_SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)])
 
 
-def graph_style(graph: str, output: str = "linear", title: str = "") -> Style:
-    """The style of a graph: that of the architecture which it is, if it is one."""
-    found = title or ("your graph" if graph == DRAWN else GRAPH_TITLES[graph])
-    if not title and output != "linear":
+def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -> Style:
+    """The style of a graph: that of the architecture which it is, if it is one; ``drawn`` names the one on the canvas."""
+    found = drawn if graph == DRAWN else GRAPH_TITLES[graph]
+    if output != "linear":
         found = f"{found}, {OUTPUTS[output].title}"
     return network_style(_KIND_OF_GRAPH.get(graph, graph), output, found)
 

@@ -12,7 +12,8 @@ from linearity_lab.components.forms import Group, SpecForm
 from linearity_lab.components.run_panel import Shown, attach, figures_panel, run_bar
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
 from linearity_lab.words.sentences import typeset
-from ntk_core.runs import EXPERIMENTS
+from ntk_core.runs import EXPERIMENTS, Spec
+from ntk_core.settings.fields import differences
 
 
 def experiment_page(
@@ -26,6 +27,7 @@ def experiment_page(
     elsewhere: Sequence[str] = (),
     first: Callable[[SpecForm[Any]], None] | None = None,
     between: Callable[[SpecForm[Any]], None] | None = None,
+    editor: Callable[[SpecForm[Any]], None] | None = None,
 ) -> None:
     """Figures of the followed job on the left; its main settings, all others and Run beside them.
 
@@ -33,9 +35,10 @@ def experiment_page(
         draw: the figures of a partial or whole result; the first one is shown large.
         controls: settings beside the figure, four or five.
         presets: those of the experiment that this page shows, all by default; the first one at first.
-        elsewhere: settings that have no widget among the groups; ``between``, if given, says what is wrong with them.
+        elsewhere: settings that have no widget among the groups; ``editor`` says what is wrong with them.
         first: draws what stands above the groups in the panel of all settings.
-        between: draws what stands between Run and the figures.
+        between: draws what stands above the figures.
+        editor: draws what is edited by hand, beside the figures and above Run, in a wider column.
     """
     address = session.new_address(page)
     if address is not None:
@@ -56,19 +59,32 @@ def experiment_page(
         return
     st.title(title, anchor=False)
     with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
-        side, figures = st.columns([3, 7], gap="medium")  # for the keyboard, controls come first
+        side, figures = st.columns([3, 7] if editor is None else [6, 7], gap="medium")  # the keyboard's order
     with side, st.container(key="side"):
-        settings_row(form, controls)
+        if editor is None:
+            settings_row(form, controls)
+        else:
+            with st.container(key="editor"):
+                editor(form)
         form.notes()
-        run_bar(page, form, beside, elsewhere if between is not None else ())
+        run_bar(page, form, beside, elsewhere if editor is not None else ())
+        if editor is not None:
+            settings_row(form, controls)
     with figures:
         with shown_charts() as above:
             if between is not None:
                 between(form)
         session.show_address(page, {**form.query(), **session.job_query(page)})
-        show = partial(_claim, form)
-        figures_panel(page, title, form, lambda shown: show_panels(page, draw(shown), show), above.charts)
+
+        def shown_panels(shown: Shown) -> None:
+            show_panels(page, draw(shown), partial(_claim, form, shown.spec))
+
+        figures_panel(page, title, form, shown_panels, above.charts)
 
 
-def _claim(form: SpecForm[Any]) -> None:
-    st.markdown(f"{typeset(form.preset.statement)} *{form.preset.source}.*", help=form.preset.our_choice)
+def _claim(form: SpecForm[Any], shown: Spec) -> None:
+    """The claim of the paper, named as one of other settings where the figure above it has others."""
+    preset = form.preset
+    changed = differences(shown, preset.spec).keys() - {"num_seeds", "seed", "draws"}
+    other = "*In the paper, with other settings:* " if changed else ""
+    st.markdown(f"{other}{typeset(preset.statement)} *{preset.source}.*", help=preset.our_choice)

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
-from tests.browser.conftest import READY, press_run
+from tests.browser.conftest import READY, press_run, run_button, wait_until
 from tests.browser.faults import faults
 from tests.browser.test_accessibility import press_tab_until, violations
 
@@ -109,6 +109,23 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     says(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
     assert violations(page) == []
+
+
+def test_canvas_verdict_and_figure_fit_on_one_screen(open_page):
+    page = open_page(f"/dag?{SMALL}")
+    graph = canvas(page)
+    figure = page.locator(".js-plotly-plot").first
+    expect(figure).to_be_visible(timeout=TIMEOUT_MS)
+    for part in (graph.locator(".frame"), graph.locator(".verdict"), figure, run_button(page)):
+        box = part.bounding_box()
+        assert box["y"] + box["height"] <= 860
+    for _ in range(14):
+        press(page, "Add group")
+    wait_until(page, "document.querySelector('[data-test-script-state=notRunning]') !== null")
+    frame = graph.locator(".frame").bounding_box()
+    for name, (x, y) in graph.evaluate(PLACES).items():
+        assert frame["x"] < x < frame["x"] + frame["width"], name
+        assert frame["y"] < y < frame["y"] + frame["height"], name
 
 
 def test_graphs_of_the_gallery_and_of_files_are_drawn_named_and_undone(open_page, tmp_path):

@@ -12,12 +12,13 @@ from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.dag.result import DAGPoint, DAGRun
-from ntk_core.networks.graphs import OUTPUT
+from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, Graph, example_graphs
 from ntk_core.runs import mean
 
 Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
 Of = Callable[[DAGRun], float]
+YOURS = "your graph"
 _OF_FIRST = ("along the path", "in the ball, worst found", "‖∇f‖² at w₀", "lower bound")  # of the first series
 
 
@@ -45,6 +46,7 @@ def line(
     *,
     converged_only: bool = False,
     fit: bool = True,
+    drawn: str = YOURS,
 ) -> Line:
     """One number per run of one graph and output; a run without a positive one is there only to be named."""
     dots = []
@@ -61,17 +63,21 @@ def line(
         }
         for point in points
     }
-    return Line(style or graph_style(graph, output), dots, fit, degrees)
+    return Line(style or graph_style(graph, output, drawn), dots, fit, degrees)
 
 
-def change_lines(points: Sequence[DAGPoint], axis: Axis = "width") -> dict[tuple[str, str], Line]:
+def change_lines(
+    points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS
+) -> dict[tuple[str, str], Line]:
     """(graph, output) → ΔK of the converged runs."""
-    return {each: line(points, axis, *each, _change, converged_only=True) for each in series_of(points)}
+    return {each: line(points, axis, *each, _change, converged_only=True, drawn=drawn) for each in series_of(points)}
 
 
-def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width") -> dict[tuple[str, str], Line]:
+def hessian_lines(
+    points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS
+) -> dict[tuple[str, str], Line]:
     """(graph, output) → ‖H‖ at w₀; only where it was asked for."""
-    lines = {each: line(points, axis, *each, _hessian_norm) for each in series_of(points)}
+    lines = {each: line(points, axis, *each, _hessian_norm, drawn=drawn) for each in series_of(points)}
     return {each: found for each, found in lines.items() if found.dots}
 
 
@@ -127,11 +133,16 @@ def against(
     return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output", name=name)
 
 
-def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis) -> list[Chart]:
+def drawn_title(graph: Graph) -> str:
+    """The name of the drawn graph: that of the gallery, or "your graph"."""
+    return next((GRAPH_TITLES[name] for name, example in example_graphs().items() if example == graph), YOURS)
+
+
+def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn: str = YOURS) -> list[Chart]:
     """Every figure that the points have something for, in order."""
     wanted: list[tuple[str, str, Sequence[Line], bool]] = [
-        ("change", "kernel change ΔK", list(change_lines(points, axis).values()), True),
-        ("hessian", "Hessian norm ‖H‖ at w₀", list(hessian_lines(points, axis).values()), True),
+        ("change", "kernel change ΔK", list(change_lines(points, axis, drawn).values()), True),
+        ("hessian", "Hessian norm ‖H‖ at w₀", list(hessian_lines(points, axis, drawn).values()), True),
         ("layer_hessian", "‖H‖ of one pre-activation", layer_lines(points, axis, "hessian_norm"), True),
         ("layer_change", "kernel change of pre-activations", layer_lines(points, axis, "change"), True),
         ("eigenvalue", "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))", eigenvalue_lines(points, axis), False),

@@ -58,7 +58,6 @@ def graph_editor(page: str, form: SpecForm[DAGSpec]) -> None:
     graph_canvas(f"{page}.canvas", told, lambda reported: _take_edit(page, reported))
     for sentence in beside(spec):
         st.caption(plain(sentence))
-    st.caption(prose(page, "The canvas"))
 
 
 def _key(page: str) -> str:
@@ -101,7 +100,8 @@ def _menus(page: str, graph: Graph | None) -> None:
             key=f"{page}.gallery",
             on_change=_take_example,
             args=(page,),
-            width=260,
+            help=prose(page, "The canvas"),
+            width=340,
         )
         with st.popover("JSON", icon=":material/data_object:"):
             if graph is not None:

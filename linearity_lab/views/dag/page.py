@@ -35,15 +35,17 @@ TABS = {
 def draw(shown: Shown) -> list[Panel]:
     """Every measure against width or realized in-degree."""
     axes = Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)
-    chosen = choose(PAGE, "Measured, against the", axes)
+    chosen = choose(PAGE, "Against the", axes)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
-    charts = partial(figures.charts, shown.points, shown.spec.widths)
+    charts = partial(
+        figures.charts, shown.points, shown.spec.widths, drawn=figures.drawn_title(shown.spec.graph)
+    )
     return panels(drawn_once(PAGE, shown.identity, charts, *chosen), TABS)
 
 
 def show() -> None:
     """The page."""
     experiment_page(
-        PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("graph",), between=partial(graph_editor, PAGE)
+        PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("graph",), editor=partial(graph_editor, PAGE)
     )

@@ -2,10 +2,10 @@
 import { Inspector, Tables, button, context, element } from "./fields.js";
 import { Hand } from "./hand.js";
 import { INPUT, Model, OUTPUT } from "./model.js";
-import { boxes, bounds, draw, make, toPlace } from "./picture.js";
+import { HALF, boxes, bounds, draw, make, toPlace } from "./picture.js";
 
 const ZOOM = [0.3, 2.2], CLOSE = 1.25; // the limits, and how near a small graph comes by itself
-const NARROW = 560;
+const NARROW = 480;
 const WAITING = { outcome: "waiting" };
 
 class Canvas {
@@ -32,7 +32,7 @@ class Canvas {
     this.frame = element("div", { className: "frame" }, this.svg);
     const held = element("div", { className: "held" }, this.frame, this.inspector.root);
     this.root = element("div", { className: "graph" }, element("div", { className: "bar" }, ...Object.values(this.buttons)),
-      this.verdict, held, this.said, this.reasons, element("p", { className: "note", textContent: words.note }), this.tables.root);
+      this.verdict, held, this.said, this.reasons, this.tables.root);
     this.root.canvas = this;
     this.root.addEventListener("keydown", (event) => this.key(event));
     parent.append(this.root);
@@ -108,7 +108,14 @@ class Canvas {
   addGroup(place, source) {
     this.moved = true;
     this.chosen = null; // fields would be in the way of the next edge
-    this.model.addGroup(place, source);
+    const id = this.model.addGroup(place, source);
+    if (!this.isSeen(this.found.get(id))) this.fit();
+  }
+
+  isSeen(box) {
+    const { x, y, scale } = this.view, [across, down] = [x + scale * box.x, y + scale * box.y], high = scale * box.half;
+    const { clientWidth, clientHeight } = this.frame, wide = scale * HALF;
+    return across > wide && across < clientWidth - wide && down > high && down < clientHeight - high;
   }
 
   // From the table: the first edge that is not there yet.

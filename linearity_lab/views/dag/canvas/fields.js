@@ -101,7 +101,7 @@ export class Tables {
     const { words } = about;
     this.remove = remove;
     this.parts = { groups: table(words, GROUP_FIELDS, words.groups, [words.degree, ""]), edges: table(words, EDGE_FIELDS, words.edges, [""]) };
-    this.root = element("details", { className: "tables" }, element("summary", { textContent: words.tables }),
+    this.root = element("details", { className: "tables" }, element("summary", { textContent: words.tables }), element("p", { className: "note", textContent: words.note }),
       this.parts.groups.root, button(words.group, addGroup), this.parts.edges.root, button(words.edge, addEdge));
   }
 

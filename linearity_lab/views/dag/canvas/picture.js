@@ -1,9 +1,9 @@
 // The graph as a picture: a box for every group, as high as it has neurons, and every edge between them.
 import { INPUT, OUTPUT, layout } from "./model.js";
 
-const HALF = 50; // of the width of a box
+export const HALF = 50; // of the width of a box
 const LOW = 24, HIGH = 26; // half the height of a box of one neuron, and what the largest one adds
-const APART = [[172, 112], [128, 124]]; // pixels between two layers, and between two groups of one; on a narrow canvas
+const APART = [[150, 112], [128, 124]]; // pixels between two layers, and between two groups of one; on a narrow canvas
 const CLEAR = 14, LIFT = 34; // beside what lies in its way, and for every layer that an edge passes
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
