@@ -156,7 +156,7 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
 
 
 def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -> Style:
-    """The style of a graph: that of the architecture which it is, if it is one; ``drawn`` names the one on the canvas."""
+    """The style of a graph: that of its architecture, if any; ``drawn`` names the one on the canvas."""
     found = drawn if graph == DRAWN else GRAPH_TITLES[graph]
     if output != "linear":
         found = f"{found}, {OUTPUTS[output].title}"

@@ -2,8 +2,12 @@
 
 import html
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
+
+import plotly.graph_objects as go
 
 from linearity_lab.charts.style import BLUE
 
@@ -63,6 +67,30 @@ def thumbnail(strokes: Sequence[Stroke], *, log_x: bool = False, log_y: bool = F
     return _picture("".join(_drawn(stroke, x, y) for stroke in strokes), axes=True)
 
 
+def rows_as_pictures(figure: go.Figure) -> list[tuple[str, str]]:
+    """(title of the vertical axis, picture) of each row of a figure: its strong lines, on its kinds of axes."""
+    rows: dict[str, list[Stroke]] = {}
+    for trace in figure.data:
+        if trace.type == "scatter" and "lines" in (trace.mode or "") and trace.opacity in (None, 1) and not trace.fill:
+            rows.setdefault(trace.yaxis or "y", []).append(
+                Stroke(list(zip(trace.x, trace.y, strict=True)), trace.line.color, trace.line.dash or "solid")
+            )
+    found = []
+    for name, strokes in rows.items():
+        y = figure.layout[name.replace("y", "yaxis")]
+        x = figure.layout[(y.anchor or "x").replace("x", "xaxis")]
+        is_log = [axis.type == "log" for axis in (x, y)]
+        kept = [replace(stroke, points=_drawable(stroke.points, *is_log)) for stroke in strokes]
+        if kept := [stroke for stroke in kept if stroke.points]:
+            found.append((re.sub("<[^>]*>", "", y.title.text or ""), thumbnail(kept, log_x=is_log[0], log_y=is_log[1])))
+    return found
+
+
+def _drawable(points: Sequence[tuple[Any, Any]], log_x: bool, log_y: bool) -> list[tuple[float, float]]:
+    pairs = [(float(a), float(b)) for a, b in points if a is not None and b is not None]
+    return [(a, b) for a, b in pairs if math.isfinite(a + b) and (a > 0 or not log_x) and (b > 0 or not log_y)]
+
+
 def cells(values: Sequence[Sequence[float]]) -> str:
     """A small heatmap: the larger a number, the more of the color."""
     flat = [value for row in values for value in row]
@@ -103,4 +131,5 @@ def _drawn(stroke: Stroke, x: Scale, y: Scale) -> str:
 def _picture(inside: str, *, axes: bool) -> str:
     frame = f"M{MARGIN} {MARGIN} V{HEIGHT - MARGIN} H{WIDTH - MARGIN}"
     lines = f'<path d="{frame}" fill="none" stroke="{INK}" stroke-opacity="0.7"/>' if axes else ""
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}">{lines}{inside}</svg>'
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{lines}{inside}</svg>'

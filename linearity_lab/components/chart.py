@@ -13,6 +13,7 @@ import streamlit as st
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.ghost import above
 from linearity_lab.charts.style import CHART_CONFIG, output_title
+from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.components.explain import about, formula, things_to_try, what_to_see
 from linearity_lab.components.linked import linked
 from linearity_lab.words.sentences import plain, typeset
@@ -107,26 +108,24 @@ def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) ->
     """The first figure large below its sentence, then its words; the others in tabs below."""
     first, *others = shown
     _show_panel(page, first, claim)
+    cursors = {} if (found := _LINKED.get()) is None else found.cursors
     if others:
         titles = [each.title for each in others]
         wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
         tabs = st.tabs(titles, key=f"{page}.tabs", default=wanted if wanted in titles else None, on_change="rerun")
         for tab, panel in zip(tabs, others, strict=True):
+            chosen = set(cursors)
             with tab, _in_sight(bool(tab.open)):
-                _show_panel(page, panel)
+                charts = _show_panel(page, panel)
+            if len(charts) == 1 and set(cursors) - chosen and st.session_state.get(f"{page}.clicked"):
+                show_beside(charts[0])
 
 
-# The menu stands in the header, which Streamlit itself leaves to an embedded page.
-ALONE = """<style>
-[data-testid="stHeader"] { display: none }
-[data-testid="stMainBlockContainer"] { padding: 0.5rem 0.75rem }
-</style>"""
-
-
-def opened_panel(page: str, shown: Sequence[Panel]) -> Panel:
-    """The panel that a link leads to (``open_tab``), else the first one."""
-    wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
-    return next((each for each in shown if each.title == wanted), shown[0])
+def show_beside(chart: Chart) -> None:
+    """Show a clicked run beside the figure: its first two rows as small pictures, and the sentence of its chart."""
+    if (linked_here := _LINKED.get()) is not None:
+        pictures = [{"title": title, "picture": picture} for title, picture in rows_as_pictures(chart.figure)[:2]]
+        linked_here.answer = {"pictures": pictures, "words": chart.takeaway}
 
 
 def show_alone(page: str, panel: Panel) -> None:
@@ -153,7 +152,7 @@ def _in_sight(yes: bool) -> Iterator[None]:
         _IN_SIGHT.reset(token)
 
 
-def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> None:
+def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> list[Chart]:
     said = st.container()
     charts = drawn_charts(panel)
     alone = charts[0] if len(charts) == 1 else None
@@ -175,6 +174,7 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
             things_to_try(page)
         if alone is not None:
             about(f"{page}.{alone.name}", alone, page if claim else "")
+    return charts
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
@@ -321,8 +321,8 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
     chosen = f"{key}.chosen"
     wanted = state.get(chosen, _NOTHING)
     state[key] = wanted if wanted in choice.options else choice.options[choice.begins]
-    if choice.axis and (cursors := _LINKED.get()) is not None:
-        cursors[choice.axis] = _Cursor(
+    if choice.axis and (found := _LINKED.get()) is not None:
+        found.cursors[choice.axis] = _Cursor(
             chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
         )
     shared: dict[str, Any] = {
@@ -357,20 +357,29 @@ class _Cursor:
     options: Sequence[tuple[Any, Any]] | None = None
 
 
-_LINKED: ContextVar[dict[str, _Cursor] | None] = ContextVar("linked", default=None)
+@dataclass
+class _Linked:
+    """What the linked figures of a page share: axis → cursor, and the run that was clicked, for the browser."""
+
+    cursors: dict[str, _Cursor] = field(default_factory=dict)
+    answer: dict[str, Any] | None = None
+
+
+_LINKED: ContextVar[_Linked | None] = ContextVar("linked", default=None)
 
 
 @contextmanager
 def linked_charts(page: str) -> Iterator[None]:
     """One cursor for the charts inside, moved by their choices and by clicks on their marks."""
-    cursors: dict[str, _Cursor] = {}
-    token = _LINKED.set(cursors)
+    shared = _Linked()
+    cursors, token = shared.cursors, _LINKED.set(shared)
     try:
         yield
     finally:
         _LINKED.reset(token)
 
     def follow(values: Mapping[str, Any]) -> None:
+        st.session_state[f"{page}.clicked"] = True
         for axis, value in values.items():
             options = cursors[axis].options
             free = [(value, value)] if isinstance(value, (int, float)) else []
@@ -378,13 +387,13 @@ def linked_charts(page: str) -> Iterator[None]:
                 st.session_state[cursors[axis].key] = option
 
     land = st.session_state.get(f"{page}.{OPENED_TAB}", "")
-    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow, land)
+    linked(f"{page}.linked", {axis: cursor.at for axis, cursor in cursors.items()}, follow, land, shared.answer)
 
 
 def cursor_at(page: str, axis: str) -> float | None:
     """Where a click has put the cursor on an axis without a choice; None before the first one."""
     key = f"{page}.cursor.{axis}"
     at: float | None = st.session_state.get(key)
-    if (cursors := _LINKED.get()) is not None:
-        cursors[axis] = _Cursor(key, at)
+    if (found := _LINKED.get()) is not None:
+        found.cursors[axis] = _Cursor(key, at)
     return at

@@ -7,13 +7,26 @@ from typing import Any
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.components.chart import ALONE, Panel, open_tab, opened_panel, show_alone, show_panels, shown_charts
+from linearity_lab.components.chart import (
+    OPENED_TAB,
+    Panel,
+    open_tab,
+    show_alone,
+    show_panels,
+    shown_charts,
+)
 from linearity_lab.components.forms import Group, SpecForm
 from linearity_lab.components.run_panel import Shown, attach, figures_panel, run_bar
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
 from linearity_lab.words.sentences import typeset
 from ntk_core.runs import EXPERIMENTS, Spec
 from ntk_core.settings.fields import differences
+
+# The menu stands in the header, which Streamlit itself leaves to an embedded page.
+ALONE = """<style>
+[data-testid="stHeader"] { display: none }
+[data-testid="stMainBlockContainer"] { padding: 0.5rem 0.75rem }
+</style>"""
 
 
 def experiment_page(
@@ -55,7 +68,7 @@ def experiment_page(
     if st.context.is_embedded:  # ?embed=true, for other pages: the figure without what chooses settings and runs them
         st.html(ALONE)
         form.notes()
-        figures_panel(page, title, form, lambda shown: show_alone(page, opened_panel(page, draw(shown))), {})
+        figures_panel(page, title, form, lambda shown: show_alone(page, _opened_panel(page, draw(shown))), {})
         return
     st.title(title, anchor=False)
     with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
@@ -88,3 +101,9 @@ def _claim(form: SpecForm[Any], shown: Spec) -> None:
     changed = differences(shown, preset.spec).keys() - {"num_seeds", "seed", "draws"}
     other = "*In the paper, with other settings:* " if changed else ""
     st.markdown(f"{other}{typeset(preset.statement)} *{preset.source}.*", help=preset.our_choice)
+
+
+def _opened_panel(page: str, shown: Sequence[Panel]) -> Panel:
+    """The panel that a link leads to (``open_tab``), else the first one."""
+    wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
+    return next((each for each in shown if each.title == wanted), shown[0])

@@ -17,7 +17,7 @@ from linearity_lab.components.job_status import bar, count_points, watch
 from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.jobs import Snapshot, shared_jobs
 from linearity_lab.jobs.faults import told
-from linearity_lab.jobs.limits import largest_fit
+from linearity_lab.jobs.limits import quick
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration, size
@@ -28,7 +28,7 @@ from ntk_core.settings.part import SpecPart
 # A run that should take longer than this asks first, and offers one that should take this long.
 ASK_S, SHORT_S = 120.0, 30.0
 # Run and Stop, and what stands beside them, have the same place and size, so that nothing moves.
-RUN_PIXELS, STATUS_PIXELS = 176, 330
+RUN_PIXELS, STATUS_PIXELS = 164, 190
 _BEFORE = "shown_before"
 
 
@@ -127,14 +127,21 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
     if form.spec is None:
         if said:
             st.error("Fix these settings to run: " + plain(" ".join(said)))
-    elif (_is_short_try(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
+    elif (_is_asked_for(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
         # A URL that was not yet taken as shown would be read anew, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
 
 
-def _is_short_try(page: str, spec: Spec) -> bool:
-    """Whether a link of what to try has led here, to a short run that the gallery does not show already."""
+def _start_quick(page: str, form: SpecForm[Any], shorter: Spec) -> None:
+    form.fill(shorter)
+    st.session_state[f"{page}.quick"] = spec_digest(shorter)
+
+
+def _is_asked_for(page: str, spec: Spec) -> bool:
+    """Whether Quick run was pressed, or a link has led here, to a short run that the gallery does not show already."""
+    if st.session_state.pop(f"{page}.quick", None) == spec_digest(spec):
+        return True
     if st.session_state.pop(TRIED, None) != page:
         return False
     return gallery_result_of(spec) is None and foreseen(spec)[0] <= SHORT_S
@@ -152,7 +159,7 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
     if about != spec_digest(spec):  # the settings have changed since
         st.session_state.pop(asked, None)
         return False
-    shorter = largest_fit(spec, expected_s=SHORT_S)
+    shorter = quick(spec, SHORT_S)
     with st.container(border=True):
         st.warning(plain(f"This run should take about {duration(seconds)}."), icon=":material/schedule:")
         with st.container(horizontal=True):
@@ -160,12 +167,12 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
                 titles = _titles(type(spec))
                 changed = ", ".join(f"{titles[name]} {text}" for name, text in differences(shorter, spec).items())
                 st.button(
-                    f"Fit into {SHORT_S:.0f} s",
+                    f"Quick run (~{SHORT_S:.0f} s)",
                     key=f"{page}.shorter",
                     type="primary",
-                    on_click=form.fill,
-                    args=(shorter,),
-                    help=f"Changes the settings to {plain(changed)}.",
+                    on_click=_start_quick,
+                    args=(page, form, shorter),
+                    help=f"Runs with {plain(changed)}.",
                 )
             started = st.button("Run everything", key=f"{page}.run_long")
     if started:

@@ -9,6 +9,8 @@ from ntk_core.runs import Spec, capped, check_size, check_time, largest_fitting,
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.walk import Setting, settings, values_of
 
+INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent needs as many
+
 
 class OverLimit(InvalidInput):
     """A setting above what this server allows.
@@ -67,6 +69,32 @@ def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = m
             except InvalidSpec:  # smaller, but no longer a whole
                 return None
     return None
+
+
+def quick(spec: Spec, expected_s: float) -> Spec | None:
+    """``spec`` with fewer seeds and fewer values of its sweep, both ends kept, so that it takes at most so long.
+
+    Intervals need three seeds and four values, so these go last. Where two values of one seed take too long,
+    :func:`largest_fit` of them; None where that does not help.
+    """
+    field = spec.swept_field
+    values, seeds = getattr(spec, field), getattr(spec, "num_seeds", 1)
+    thinnest = spec
+    for num_seeds in sorted({seeds, min(seeds, INTERVAL_SEEDS), 1}, reverse=True):
+        least = INTERVAL_VALUES if num_seeds > 1 else 2
+        for count in range(len(values), min(least, len(values)) - 1, -1):
+            at = {round(index * (len(values) - 1) / max(1, count - 1)) for index in range(count)}
+            changes: dict[str, Any] = {field: [values[index] for index in sorted(at)]}
+            try:
+                thinnest = with_settings(spec, {**changes, **({"num_seeds": num_seeds} if seeds > 1 else {})})
+                check_limits(thinnest)
+                check_time(thinnest, expected_s)
+            except InvalidSpec:  # fewer values than such a sweep needs
+                continue
+            except (OverLimit, TooLarge):
+                continue
+            return thinnest
+    return largest_fit(thinnest, expected_s=expected_s)
 
 
 def limit_words(setting: Setting, limits: Profile | None = None) -> str:

@@ -117,12 +117,11 @@ def test_canvas_verdict_and_figure_fit_on_one_screen(open_page):
     figure = page.locator(".js-plotly-plot").first
     expect(figure).to_be_visible(timeout=TIMEOUT_MS)
     for part in (graph.locator(".frame"), graph.locator(".verdict"), figure, run_button(page)):
-        box = part.bounding_box()
-        assert box["y"] + box["height"] <= 860
+        assert part.evaluate("each => each.getBoundingClientRect().bottom") <= 860
     for _ in range(14):
         press(page, "Add group")
     wait_until(page, "document.querySelector('[data-test-script-state=notRunning]') !== null")
-    frame = graph.locator(".frame").bounding_box()
+    frame = graph.locator(".frame").evaluate("each => each.getBoundingClientRect().toJSON()")
     for name, (x, y) in graph.evaluate(PLACES).items():
         assert frame["x"] < x < frame["x"] + frame["width"], name
         assert frame["y"] < y < frame["y"] + frame["height"], name

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import press_run, wait_until
+from tests.browser.conftest import SCREEN, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 300_000  # one worker compiles before the first point, on a machine that may be busy
@@ -72,6 +72,11 @@ def test_a_click_on_a_width_shows_its_run_and_so_does_the_chooser(open_page):
         expect(page.get_by_role("combobox", name="Width m")).to_have_value(f"{width:,}")
         faded = f"[...{SWEPT}.querySelectorAll('.points path')].some(mark => mark.style.opacity < 0.4)"
         assert not page.evaluate(faded), "no other point fades"
+        beside = page.locator(".st-key-side .clicked-run")
+        expect(beside).to_contain_text(f"at width {width:,}.")
+        box = beside.bounding_box()
+        assert box["y"] + box["height"] <= SCREEN["height"], "the answer is on the screen of the click"
+        expect(beside.locator("svg path")).to_have_count(8)  # two axes and three outputs, of ΔK and of the loss
     choose_width(page, "3,000")
     wait_until(page, f"{LINE} === '3000'")
 

@@ -22,7 +22,8 @@ def browser(monkeypatch, jobs) -> dict[str, Any]:
     """What the component in the browser is told (``at``); what is put into ``clicked`` arrives with the next run."""
     there: dict[str, Any] = {"at": {}, "clicked": []}
 
-    def linked(key, at, clicked, land):
+    def linked(key, at, clicked, land, answer):
+        there["answer"] = answer
         there["at"] = at
         for values in there.pop("clicked", []):
             clicked(values)
@@ -45,6 +46,8 @@ def test_a_click_on_a_seed_of_one_width_shows_its_run_and_the_choices_stay_equal
     assert browser["at"] == {"m": 100, "seed": 2}
     assert (app.selectbox(key=f"{PAGE}.shown_width").value, app.selectbox(key=f"{PAGE}.one_seed").value) == (100, 2)
     assert any("along training at width 100." in words for words in charts(app))
+    assert "along training at width 100." in browser["answer"]["words"]
+    assert [each["title"] for each in browser["answer"]["pictures"]] == ["kernel change ΔK(t)", "loss"]
     checked(app.selectbox(key=f"{PAGE}.shown_width").select(1000).run())
     assert browser["at"] == {"m": 1000, "seed": 2}
 

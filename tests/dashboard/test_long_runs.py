@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from linearity_lab.components.run_panel import ASK_S, SHORT_S
+from linearity_lab.jobs.limits import quick
 from ntk_core.runs import PRESETS, estimate, spec_digest
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store
@@ -49,16 +50,29 @@ def test_a_long_run_is_asked_for_first_and_starts_when_it_is_meant(jobs):
     assert jobs.submitted == [LONG]
 
 
-def test_one_click_fits_it_into_half_a_minute_and_starts_nothing(jobs):
+def test_quick_run_keeps_both_ends_and_starts(jobs):
     app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")
     app = press(app, "shorter")
-    assert jobs.submitted == []
-    assert f"{PAGE}.run_long" not in names(app)
-    press(app, "run")
     (spec,) = jobs.submitted
+    assert f"{PAGE}.run_long" not in names(app)
     assert estimate(spec).seconds <= SHORT_S
+    assert (spec.widths[0], spec.widths[-1]) == (LONG.widths[0], LONG.widths[-1])
+    assert set(spec.widths) <= set(LONG.widths)
+    assert spec.num_seeds < LONG.num_seeds
     assert spec.training == LONG.training
     assert spec.dataset == LONG.dataset
+
+
+def test_quick_run_thins_seeds_first_and_values_last():
+    base: Any = with_settings(PRESET, {"num_seeds": 5})
+    whole = estimate(base).seconds
+    found: list[Any] = [quick(base, whole * share) for share in (1.01, 0.7, 0.5, 0.3)]
+    sizes = [len(spec.widths) * spec.num_seeds for spec in found]
+    assert found[0] == base
+    assert sizes == sorted(sizes, reverse=True)
+    for share, spec in zip((1.01, 0.7, 0.5, 0.3), found, strict=True):
+        assert estimate(spec).seconds <= whole * share
+        assert (spec.widths[0], spec.widths[-1]) == (base.widths[0], base.widths[-1])
 
 
 def test_the_question_goes_with_the_settings_that_it_was_about(jobs):

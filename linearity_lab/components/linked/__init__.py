@@ -13,17 +13,24 @@ NAME = "linearity_lab_linked"
 _mount = st.components.v2.component(NAME, js=(Path(__file__).parent / "linked.js").read_text(encoding="utf-8"))
 
 
-def linked(key: str, at: dict[str, Any], clicked: Callable[[dict[str, Any]], None], land: str = "") -> None:
+def linked(
+    key: str,
+    at: dict[str, Any],
+    clicked: Callable[[dict[str, Any]], None],
+    land: str = "",
+    answer: dict[str, Any] | None = None,
+) -> None:
     """Let all figures with an axis in ``at`` show a line there, and tell which mark is clicked.
 
     Args:
         at: ``layout.meta.cursor`` of figures (or ``seed``) → the value that is chosen, None where none is.
         clicked: is given the values of these axes at the mark, before the page's part runs again.
         land: title of the tab that is scrolled to once.
+        answer: words and titled pictures of the clicked run, shown below the controls; a fragment cannot write there.
     """
 
     def take() -> None:
         if isinstance(found := st.session_state[key].clicked, dict):
             clicked({axis: value for axis, value in found.items() if axis in at})
 
-    _mount(key=key, data={"at": at, "land": land}, on_clicked_change=take)
+    _mount(key=key, data={"at": at, "land": land, "answer": answer}, on_clicked_change=take)

@@ -24,7 +24,25 @@ class Linked {
       this.request = undefined;
       document.querySelectorAll(".js-plotly-plot").forEach((plot) => this.show(plot));
       this.land();
+      this.answer();
     });
+  }
+
+  // The clicked run, at the end of the controls beside the figure.
+  answer() {
+    const { answer } = this.told, side = document.querySelector(".st-key-side"), text = JSON.stringify(answer);
+    let card = document.querySelector(".clicked-run");
+    if (!answer || !side) return card?.remove();
+    if (card?.told === text && card.parentElement === side) return;
+    card?.remove();
+    card = Object.assign(document.createElement("figure"), { className: "clicked-run", told: text });
+    for (const { title, picture } of answer.pictures) {
+      const head = Object.assign(document.createElement("div"), { textContent: title });
+      head.append(document.importNode(new DOMParser().parseFromString(picture, "image/svg+xml").documentElement, true));
+      card.append(head);
+    }
+    card.append(Object.assign(document.createElement("figcaption"), { textContent: answer.words }));
+    side.append(card);
   }
 
   // A link that is about another figure than the first one ends where that is.
@@ -101,7 +119,7 @@ class Linked {
   close() {
     this.changes.disconnect();
     cancelAnimationFrame(this.request);
-    document.querySelectorAll(".linked-line").forEach((line) => line.remove());
+    document.querySelectorAll(".linked-line, .clicked-run").forEach((each) => each.remove());
   }
 }
 

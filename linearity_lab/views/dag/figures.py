@@ -66,16 +66,12 @@ def line(
     return Line(style or graph_style(graph, output, drawn), dots, fit, degrees)
 
 
-def change_lines(
-    points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS
-) -> dict[tuple[str, str], Line]:
+def change_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
     """(graph, output) → ΔK of the converged runs."""
     return {each: line(points, axis, *each, _change, converged_only=True, drawn=drawn) for each in series_of(points)}
 
 
-def hessian_lines(
-    points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS
-) -> dict[tuple[str, str], Line]:
+def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
     """(graph, output) → ‖H‖ at w₀; only where it was asked for."""
     lines = {each: line(points, axis, *each, _hessian_norm, drawn=drawn) for each in series_of(points)}
     return {each: found for each, found in lines.items() if found.dots}

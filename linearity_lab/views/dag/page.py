@@ -38,9 +38,7 @@ def draw(shown: Shown) -> list[Panel]:
     chosen = choose(PAGE, "Against the", axes)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
-    charts = partial(
-        figures.charts, shown.points, shown.spec.widths, drawn=figures.drawn_title(shown.spec.graph)
-    )
+    charts = partial(figures.charts, shown.points, shown.spec.widths, drawn=figures.drawn_title(shown.spec.graph))
     return panels(drawn_once(PAGE, shown.identity, charts, *chosen), TABS)
 
 

@@ -9,7 +9,8 @@ import re
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.components.chart import ALONE, Panel, linked_charts, show_alone, shown_charts
+from linearity_lab.components.chart import Panel, linked_charts, show_alone, shown_charts
+from linearity_lab.components.experiment_page import ALONE
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.view_modules import view_module
