@@ -1,4 +1,4 @@
-"""What all figures share: logarithmic axes with one kind of labels, guides and levels, fonts, legend and height."""
+"""Shared parts of all figures: logarithmic axes with uniform labels, guides and levels, fonts, legend and height."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -9,20 +9,20 @@ import plotly.graph_objects as go
 from linearity_lab.charts.numbers import tick_labels
 from linearity_lab.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR
 
-GUIDE_FONT = {"size": FONT_SIZE - 1}  # in the color of the text: no gray is read on white and on black
+GUIDE_FONT = {"size": FONT_SIZE - 1}  # the text color: no gray is readable on both white and black
 GUIDE_LINE = {"color": GUIDE_COLOR, "dash": "dash", "width": 1.3}
 MOST_DECADES = 8  # labels on an axis
 # Ticks within a decade, where the values span less than the factor.
 MANTISSAS = ((3.0, (1, 1.5, 2, 3, 4, 5, 6, 8)), (math.inf, (1, 2, 5)))
-# So that a flat line looks flat, the vertical axis is at least this long.
+# The vertical axis is at least this long, so that a flat line looks flat.
 LEAST_DECADES = 1.5
 BEYOND = 10 ** (LEAST_DECADES / 2)  # how far outside the values an axis can have ticks
-LONG_LABEL = 7  # letters, of which fewer labels find room
-PLAIN_TICKS = ",~g"  # of an axis that is not logarithmic: 0.05, 20,000
+LONG_LABEL = 7  # letters; longer labels are thinned
+PLAIN_TICKS = ",~g"  # of linear axes: 0.05, 20,000
 
 
 def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, Any]:
-    """Type and ticks of a logarithmic axis for ``values``, all labels of one kind.
+    """Return type and ticks of a logarithmic axis for ``values``, with uniform labels.
 
     One tick per decade, more where the values span less than a factor of ``decades_from``.
     """
@@ -40,14 +40,14 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, An
 
 
 def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> dict[str, Any]:
-    """Ticks of a logarithmic axis at the values that are swept, ``first`` at some of them; its range with a margin."""
+    """Return ticks at the swept values, ``first`` at some of them, and the range with a margin; logarithmic."""
     widest = max(map(len, tick_labels(values)), default=0)
     ticks = spaced(values, 9 if widest < LONG_LABEL else 7, first)
     return {"type": "log", "tickvals": ticks, "ticktext": tick_labels(ticks), "range": _log_range(values)}
 
 
 def tall_ticks(values: Sequence[float]) -> dict[str, Any]:
-    """Ticks and range of a logarithmic axis that is long enough for a flat line to look flat."""
+    """Return ticks and range of a logarithmic axis, long enough for a flat line to look flat."""
     low, high = math.log10(min(values)), math.log10(max(values))
     spare = max(0.0, LEAST_DECADES - (high - low)) / 2 + 0.08
     ends = [low - spare, high + spare]
@@ -55,7 +55,7 @@ def tall_ticks(values: Sequence[float]) -> dict[str, Any]:
 
 
 def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) -> list[float]:
-    """The values, both ends, ``first`` and others, thinned where their labels would overlap on a logarithmic axis."""
+    """Thin values whose labels would overlap on a logarithmic axis; keep both ends, then ``first``."""
     if not values:
         return []
     gap = math.log(values[-1] / values[0]) / most
@@ -76,7 +76,7 @@ def _log_range(values: Sequence[float]) -> list[float] | None:
 
 
 def drawn_values(figure: go.Figure, row: int = 1) -> list[float]:
-    """All numbers on the vertical axis of a row of a figure with one column."""
+    """Return all numbers on the vertical axis of a row of a figure with one column."""
     axis = "y" if row == 1 else f"y{row}"
     return [value for trace in figure.data if (trace.yaxis or "y") == axis for value in trace.y if value is not None]
 
@@ -91,7 +91,7 @@ def add_level(
     above: bool = True,
     at_end: bool = False,
 ) -> None:
-    """A horizontal line across a row, with words at its left end, or at its right one."""
+    """Draw a horizontal line across a row, with words at its left or right end."""
     axis = "" if row == 1 else str(row)
     figure.add_shape(
         type="line",
@@ -112,10 +112,10 @@ def add_level(
 
 
 def finish(figure: go.Figure) -> go.Figure:
-    """Fonts, number format, legend and height that all figures share."""
+    """Set the fonts, number format, legend and height that all figures share."""
     # The legend below leaves the width to the data, also on a phone.
     font = {"size": FONT_SIZE}
-    figure.update_xaxes(tickfont=font, title_font=font, tickangle=0)  # on a phone look.css leaves every other label
+    figure.update_xaxes(tickfont=font, title_font=font, tickangle=0)  # on a phone look.css removes every other label
     figure.update_yaxes(tickfont=font, title_font=font)
     for update in (figure.for_each_xaxis, figure.for_each_yaxis):
         update(lambda axis: None if axis.type == "log" else axis.update(tickformat=PLAIN_TICKS))
@@ -123,11 +123,11 @@ def finish(figure: go.Figure) -> go.Figure:
         height=FIGURE_HEIGHT,
         uirevision="keep",
         hovermode="closest",
-        modebar={"color": GUIDE_COLOR},  # what is drawn by default is too pale to be seen on a projector
+        modebar={"color": GUIDE_COLOR},  # Plotly's default is too pale on a projector
         margin={"l": 8, "r": 8, "t": 28, "b": 8},
         legend={
             "orientation": "h",
-            # At the foot of the figure, however many rows it has: the axis and its title keep clear of it.
+            # At the bottom of the figure, below the axis and its title.
             "yref": "container",
             "yanchor": "bottom",
             "y": 0,

@@ -1,4 +1,4 @@
-"""A figure with everything that is shown with it, and two ways to change its looks: veiled and enlarged."""
+"""A figure with its words and tables, and two variants: veiled and enlarged."""
 
 import math
 import operator
@@ -17,7 +17,7 @@ VEILED = "the rest appears with the answer"
 
 @dataclass(frozen=True)
 class Chart:
-    """What every figure function returns: a figure with all that is shown with it.
+    """A figure with its title, words and tables; every figure function returns one.
 
     Attributes:
         figure: the figure.
@@ -26,7 +26,7 @@ class Chart:
         caption: sentences below it.
         name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
             ``kernel_change.against_width``.
-        heading: what stands above it, if anything.
+        heading: title above it, if any.
         given: what its 95% intervals are given (``numbers.given_runs``); empty where it shows none.
         finding: the result in one sentence, computed from what is drawn; empty where ``takeaway`` begins with it.
         excluded: how many runs are excluded from means and fits, in words; empty for none.
@@ -48,8 +48,8 @@ class Chart:
         if self.finding:
             return self.finding
         sentences = re.split(r"(?<=\.)\s+(?=[A-Zm‖])", self.takeaway)
-        told = sentences[1:] if len(sentences) > 1 and " against " in sentences[0] else sentences
-        first, *others = told
+        stating = sentences[1:] if len(sentences) > 1 and " against " in sentences[0] else sentences
+        first, *others = stating
         for each in others:
             if len(first) + len(each) >= SENTENCE_LENGTH:
                 break
@@ -58,17 +58,17 @@ class Chart:
 
 
 def occurring(points: Iterable[Any], *names: str) -> list[Any]:
-    """What the runs of some points have under this name (tuples of several names), in the order of the runs."""
+    """Return attributes of this name (tuples for several names) of the runs of some points, in order."""
     return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in point.runs))
 
 
 def is_curve(trace: go.Scatter) -> bool:
-    """Whether a trace is neither a band nor a guide nor words."""
+    """Whether a trace is data, not a band, a guide or text."""
     return "text" not in (trace.mode or "") and trace.fill != "toself" and not (trace.name or "").startswith("slope ")
 
 
 def led_by(points: Iterable[Any], seed: int | None) -> list[Any]:
-    """The points with the runs of this seed first, which figures draw strong; as they are where none has it."""
+    """Move the runs of this seed first, which figures draw strong; keep points without it unchanged."""
     if seed is None:
         return list(points)
     return [
@@ -78,7 +78,7 @@ def led_by(points: Iterable[Any], seed: int | None) -> list[Any]:
 
 
 def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()) -> go.Figure:
-    """A copy that gives no answer away: points beyond ``up_to``, guides and fitted exponents are left out.
+    """Copy a chart without its answer: no points beyond ``up_to``, guides or fitted exponents.
 
     Traces whose names begin with one of ``keep`` stay whole.
     """
@@ -101,7 +101,7 @@ def veiled(figure: go.Figure, up_to: float = -math.inf, keep: Sequence[str] = ()
 
 
 def _name_in_legend(figure: go.Figure) -> None:
-    """Let the first line of every group have an entry: what stood at its end is gone."""
+    """Give the first line of every group a legend entry, since the labels at ends are removed."""
     named = {trace.legendgroup for trace in figure.data if trace.showlegend}
     for trace in figure.data:
         if "lines" in (trace.mode or "") and trace.legendgroup and trace.legendgroup not in named:
@@ -124,7 +124,7 @@ def _without_far_points(trace: go.Scatter, inside: Sequence[bool]) -> go.Scatter
 
 
 def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
-    """One row per point that the figure shows, where it has no table of its own."""
+    """Return one row per point of the figure, unless the chart has a table."""
     return [
         {"line": trace.name or "", "x": x, "y": y}
         for trace in figure.data
@@ -135,7 +135,7 @@ def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
 
 
 def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
-    """A copy whose letters, lines and markers are ``factor`` times as large, to be read across a room."""
+    """Copy a chart with letters, lines and markers ``factor`` times as large, for projection."""
     shown = go.Figure(figure)
     font = {"size": round(FONT_SIZE * factor)}
     shown.update_xaxes(tickfont=font, title_font=font)

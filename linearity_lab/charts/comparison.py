@@ -1,4 +1,4 @@
-"""How several runs of one experiment are laid over each other; every experiment's view states it."""
+"""How several runs of one experiment are overlaid; each experiment's view defines it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ def _every(_row: Values, _result: ResultValue) -> bool:
 
 @dataclass(frozen=True)
 class Axis:
-    """What measures are drawn against.
+    """The axis of a comparison.
 
     Attributes:
         letter: of it, in fitted exponents and sentences.
@@ -46,7 +46,7 @@ class Comparison:
     lines: Mapping[str, Callable[[Any], Any]]
 
     def line_words(self, line: Sequence[Any]) -> str:
-        """A line as people read it: ``linear output, random, ρ = 0.25``."""
+        """Return the title of a line, such as ``linear output, random, ρ = 0.25``."""
         return ", ".join(str(words(part)) for words, part in zip(self.lines.values(), line, strict=True))
 
 
@@ -54,13 +54,13 @@ WIDTH = Axis("width", "width m")
 
 
 def compared_by(columns: Columns, *axes: Axis) -> Comparison:
-    """Runs compared by all measures of their table against ``axes``, the width where none is given."""
+    """Compare runs by all measures of their table against ``axes``, by default the width."""
     lines = {column.name: column.words for column in columns if column.role == "line"}
     return Comparison(axes or (WIDTH,), measures(columns), lines)
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """How runs are compared: as ``elsewhere.py`` in the view states it, without a view by the table of the result."""
+    """Return the comparison that the view's ``elsewhere.py`` defines, or else one by the table of the result."""
     if not has_view(spec.experiment, "elsewhere"):
         return compared_by(experiment_of(spec).result.columns)
     found: Comparison = view_module(spec.experiment, "elsewhere").compared(spec)

@@ -1,15 +1,15 @@
-"""What an earlier run showed stays in sight below the points of the one that is under way."""
+"""Pale curves of an earlier run below the points of the current run."""
 
 from typing import Any
 
 import plotly.graph_objects as go
 
-GHOST_OPACITY = 0.16  # so pale that nothing of it is taken for a new point
+GHOST_OPACITY = 0.16  # pale enough not to be mistaken for a new point
 _GHOST = {"ghost": True}
 
 
 def above(figure: go.Figure, before: go.Figure) -> go.Figure:
-    """A copy of ``figure`` above the pale curves of ``before``, with axes that hold both.
+    """Copy ``figure`` above the pale curves of ``before``, with axes that contain both.
 
     Where the axes measure something else, or nothing is a curve, ``figure`` itself.
     """
@@ -27,7 +27,7 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
 
 
 def _is_curve(trace: Any) -> bool:
-    """Neither words nor bands nor single seeds, which would be too pale to see and only cost time."""
+    """Whether a trace is a mean curve; text, bands and single seeds would be too pale to see."""
     is_seeds = isinstance(trace.meta, dict) and "seeds" in trace.meta
     stands_out = trace.opacity is None or trace.opacity == 1
     return (
@@ -45,13 +45,13 @@ def _pale(trace: go.Scatter) -> dict[str, Any]:
 
 
 def _axes(figure: go.Figure) -> dict[str, tuple[Any, ...]]:
-    """Axis → what it measures."""
+    """Map each axis to its quantity."""
     layout = figure.layout
     return {name: (layout[name].title.text, layout[name].type) for name in layout if name[:5] in ("xaxis", "yaxis")}
 
 
 def _both(range_: tuple[float, float] | None, before: tuple[float, float] | None) -> list[float] | None:
-    """A range that holds both; None, which Plotly fits to what is drawn, where one of them is not set."""
+    """Return a range that contains both, or None (Plotly's own) if one of them is not set."""
     if range_ is None or before is None:
         return None
     return [min(range_[0], before[0]), max(range_[1], before[1])]

@@ -1,4 +1,4 @@
-"""Names at the ends of curves instead of a legend: at first sight at most four curves, their names shifted apart."""
+"""Names at the ends of curves instead of a legend: at most four curves initially, with names that do not overlap."""
 
 import itertools
 import math
@@ -11,18 +11,18 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
 
-MOST_CURVES = 4  # at first sight; more by a click in the legend
+MOST_CURVES = 4  # initially; more by a click in the legend
 LABEL_SIZE = FONT_SIZE - 1
-ROW = 1.3 * LABEL_SIZE  # height of a row of letters, as Plotly sets it
-POWER_SIZE = 10  # larger ones would touch the row above
+ROW = 1.3 * LABEL_SIZE  # height of a row of letters in Plotly
+POWER_SIZE = 10  # larger powers would touch the row above
 LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
-MOST_LETTERS = 14  # in a row: on a phone more would leave no room to the data
+MOST_LETTERS = 14  # in a row; more would leave no space for data on a phone
 GAP = 6  # pixels between two labels, and between a curve and its label
-ENDS_TOGETHER = 0.12  # of the axis: a curve that ends farther from its right end keeps its entry in the legend
+ENDS_TOGETHER = 0.12  # of the axis: curves that end further from its right end keep their legend entry
 LEGEND_ROW = 24  # pixels
 MAX_ROWS = 2  # of a legend that counts hidden curves: the figure is complete on the first screen
-MOST_IN_HALF = 12  # letters of an entry that leaves room for another one beside it on a phone
-GLYPHS = {  # those that every font has; a short line for the others
+MOST_IN_HALF = 12  # letters of an entry that leaves space for a second entry on a phone
+GLYPHS = {  # glyphs that every font has; others get a short line
     "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "triangle-down": "▼", "cross": "✚",
     "star": "★", "x": "✖", "pentagon": "⬟", "hexagon": "⬢", "triangle-left": "◀", "triangle-right": "▶",
 }  # fmt: skip
@@ -30,7 +30,7 @@ GLYPHS = {  # those that every font has; a short line for the others
 
 @dataclass(frozen=True)
 class End:
-    """The end of a curve with what is said there.
+    """The end of a curve with its label.
 
     Attributes:
         rows: of letters; the last ones go first where there is no room.
@@ -50,12 +50,12 @@ class End:
 
     @property
     def height(self) -> float:
-        """In pixels."""
+        """Height in pixels."""
         return ROW * len(self.rows)
 
     @property
     def width(self) -> float:
-        """In pixels, about."""
+        """Approximate width in pixels."""
         return LETTER * (max(map(_letters, self.rows)) + (2 if self.style else 0))
 
 
@@ -64,12 +64,12 @@ def _letters(text: str) -> int:
 
 
 def mark(style: Style) -> str:
-    """The symbol of a curve in its color, as a letter."""
+    """Return the symbol of a curve in its color, as a letter."""
     return f'<span style="color:{style.color}">{GLYPHS.get(style.symbol, "━")}</span>'
 
 
 def rows_of(title: str, *more: str) -> tuple[str, ...]:
-    """A title, broken into short rows where it is long, and what else is said."""
+    """Return a title, broken into short rows, and its remarks."""
     rows = [""]
     for word in title.replace(" = ", "\u00a0=\u00a0").split(" "):
         if rows[-1] and _letters(f"{rows[-1]} {word}") > MOST_LETTERS:
@@ -80,19 +80,19 @@ def rows_of(title: str, *more: str) -> tuple[str, ...]:
 
 
 def power(letter: str, exponent: str) -> str:
-    """``m`` to the power of ``−0.82 ± 0.06``, larger than Plotly would write it."""
+    """Format ``m`` to the power of ``−0.82 ± 0.06``, larger than Plotly's exponents."""
     return f'{letter}<sup><span style="font-size:{POWER_SIZE}px">{exponent}</span></sup>'
 
 
 def spread_out(count: int, most: int = MOST_CURVES) -> list[int]:
-    """At most so many of ``count`` numbers from 0, the first and the last one among them."""
+    """Return at most ``most`` of ``count`` numbers from 0, including the first and the last."""
     if count <= most:
         return list(range(count))
     return sorted({round(index * (count - 1) / (most - 1)) for index in range(most)}) if most > 1 else [0]
 
 
 def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
-    """Leave groups of curves to a click in the legend, under these short names; it says how many there are."""
+    """Hide groups of curves behind a legend entry with these short names and their number."""
     for trace in figure.data:
         if trace.legendgroup in groups:
             has_entry = "lines" in (trace.mode or "") and trace.fill is None and trace.showlegend is not False
@@ -105,13 +105,13 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
         note = {"text": f"{len(groups)} more: click to show", "side": "top", "font": {"size": LABEL_SIZE}}
         below = LEGEND_ROW * min(
             rows, MAX_ROWS
-        )  # beyond, the legend scrolls: the labels beside the figure keep their room
+        )  # beyond, the legend scrolls, and labels beside the figure keep their space
         legend = {"title": note, "maxheight": below}
         figure.update_layout(height=figure.layout.height + below, showlegend=True, legend=legend)
 
 
 def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True) -> None:
-    """Write what is said at the ends of curves into the margin at the right of the figure's only pair of axes.
+    """Write labels at the ends of curves into the right margin of a figure with one pair of axes.
 
     Their traces leave the legend. The axes must have their ranges. Where labels would cover each other, they are
     shifted apart, with a thin line from the curve; rows that find no room are left out.
@@ -121,12 +121,12 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
         return
     edge, (low, high) = figure.layout.xaxis.range[1], vertical.range
     is_log = vertical.type == "log"
-    height = figure.layout.height - 28 - 4.5 * FONT_SIZE  # less the margin, the labels of the axis and its title
+    height = figure.layout.height - 28 - 4.5 * FONT_SIZE  # without margin, axis labels and axis title
     while sum(end.height + GAP for end in ends) > height and any(len(end.rows) > 1 for end in ends):
         most = max(len(end.rows) for end in ends)
         ends = [replace(end, rows=end.rows[: most - 1]) for end in ends]
-    unit = (high - low) / height  # of the axis, for a pixel
-    # The first row stands beside the end of the curve, the others below.
+    unit = (high - low) / height  # axis units per pixel
+    # The first row is beside the end of the curve, the others below.
     wanted = [((math.log10(end.y) if is_log else end.y) - low) / unit - (end.height - ROW) / 2 for end in ends]
     places = shifted_apart(wanted, [end.height + GAP for end in ends], height)
     for end, place, aim in zip(ends, places, wanted, strict=True):
@@ -154,7 +154,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
 
 
 def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float) -> list[float]:
-    """Centers near the ``wanted`` ones that keep intervals of these ``heights`` apart and between 0 and ``room``.
+    """Return centers near ``wanted`` such that intervals of these ``heights`` do not overlap within 0 and ``room``.
 
     The sum of their squared shifts is least.
     """
@@ -163,7 +163,7 @@ def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float
     free = [wanted[index] - heights[index] / 2 - start for index, start in zip(order, below, strict=False)]
     count, places = len(order), [0.0] * len(order)
     for rank, index in enumerate(order):
-        # Without the heights before it, the least squares of an ascending sequence: max over j of min over k.
+        # Without the heights above it: least squares of an ascending sequence, max over j of min over k.
         runs = ((fmean(free[j:k]) for k in range(rank + 1, count + 1)) for j in range(rank + 1))
         start = min(max(0.0, *map(min, runs)), room - below[-1])
         places[index] = start + below[rank] + heights[index] / 2

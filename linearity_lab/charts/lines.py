@@ -1,4 +1,4 @@
-"""The numbers of runs against what is swept: a dot for each run, a line with its means and its fitted exponent."""
+"""Numbers of runs against a swept setting: a dot per run, means, fitted exponents."""
 
 import functools
 import math
@@ -19,7 +19,7 @@ class Dot:
         at: value of what is swept; runs that share it have one mean.
         value: NaN where the run has no number; it is then not drawn, but named where it is left out.
         why: why the run is in no mean and no exponent (its marker is open); empty where it counts.
-        note: what its hover says below the number; the reason where it is empty.
+        note: text of its hover below the number; by default the reason.
         outcome: of its training, where that is the reason: it has a mark of its own.
         x: where it is drawn, if not at ``at``.
         error: standard error of an estimate, drawn as a bar; 0 where the value is exact.
@@ -36,17 +36,17 @@ class Dot:
 
     @property
     def place(self) -> float:
-        """Where it is drawn."""
+        """Position on the axis."""
         return self.at if self.x is None else self.x
 
     @property
     def counts(self) -> bool:
-        """Whether it is part of means and exponents."""
+        """Whether means and exponents include it."""
         return not self.why and math.isfinite(self.value)
 
 
 def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
-    """The power law through every run that counts."""
+    """Fit a power law through all converged runs."""
     return fit_power_law(
         [dot.place for dot in dots],
         [dot.value for dot in dots],
@@ -59,7 +59,7 @@ def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
 
 @dataclass(frozen=True)
 class Line:
-    """The numbers of one network, output or other thing that has a style.
+    """The numbers of one network, output, or other object with a style.
 
     Attributes:
         fit: whether its exponent is fitted and shown.
@@ -75,12 +75,12 @@ class Line:
 
     @property
     def in_legend(self) -> str:
-        """Name of its group there."""
+        """Name of its legend group."""
         return self.group or self.style.title
 
     @functools.cached_property
     def by_value(self) -> dict[float, list[Dot]]:
-        """Value of what is swept → its dots, ascending."""
+        """Map swept values to dots, ascending."""
         found: dict[float, list[Dot]] = {}
         for dot in sorted(self.dots, key=lambda dot: dot.at):
             found.setdefault(dot.at, []).append(dot)
@@ -88,31 +88,31 @@ class Line:
 
     @property
     def places(self) -> list[float]:
-        """Where the axis has its ticks: at the values that are swept, or near the means of dots with other places."""
+        """Tick positions: the swept values, or near the means of dots at other positions."""
         moved = any(dot.x is not None for dot in self.dots)
         return [round(place) for place, _ in self.means] if moved else list(self.by_value)
 
     @functools.cached_property
     def means(self) -> list[tuple[float, Mean]]:
-        """(place, mean) at every value at which runs count, ascending."""
+        """Return (position, mean) at every value with converged runs, ascending."""
         counted = [[dot for dot in dots if dot.counts] for dots in self.by_value.values()]
         return [
             (mean([dot.place for dot in dots]).value, mean([dot.value for dot in dots])) for dots in counted if dots
         ]
 
     def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
-        """What is said beside its exponent."""
+        """Return the remarks beside its exponent."""
         return remarks(self.law, axis.values_name, brief=brief) if self.fit and self.law else []
 
     @functools.cached_property
     def law(self) -> PowerLaw | None:
-        """The power law through every run that counts."""
+        """Fit a power law through all converged runs."""
         return fitted(self.dots)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """What is swept.
+    """The swept setting.
 
     Attributes:
         letter: of it, in fitted exponents, guides and sentences.
@@ -129,12 +129,12 @@ class Axis:
 
     @property
     def values_name(self) -> str:
-        """What its values are, in a sentence."""
+        """Name its values in a sentence."""
         return "widths" if "width" in self.title else "values"
 
     @property
     def word(self) -> str:
-        """What stands before a value."""
+        """Prefix of a value."""
         return self.symbol or self.letter
 
 
@@ -144,7 +144,7 @@ def width_axis(widths: Sequence[int] = (), title: str = "width m") -> Axis:
 
 
 def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_only: bool = True) -> Dot:
-    """The number of a run with an outcome, which counts if it converged, or if training is no part of it."""
+    """Return the number of a run; it counts if the run converged or was not trained."""
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
     return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words, outcome=run.outcome if why else "")

@@ -1,4 +1,4 @@
-"""Exponents, learning rates, tick labels and tables as charts write them."""
+"""Formats of exponents, learning rates, tick labels and tables in charts."""
 
 import math
 import re
@@ -8,11 +8,11 @@ from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
 from ntk_core.numbers import PLAIN_EXPONENTS, number, power_of, scientific, width_label
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-DIGITS = 5  # of the numbers in tables, as many as people compare
+DIGITS = 5  # significant digits of numbers in tables
 
 
 def rate_words(rates: Iterable[float]) -> str:
-    """Learning rates as one number or a range, ``0.51–0.63``; none where dead networks have none, a dash for no run."""
+    """Format learning rates as a number or a range, ``0.51–0.63``; a dash without runs."""
     known = sorted(rates)
     if not known:
         return "–"
@@ -22,12 +22,12 @@ def rate_words(rates: Iterable[float]) -> str:
 
 
 def law_words(law: PowerLaw) -> str:
-    """The same with what is to be said beside it: ``(−0.86 ± 0.04); last decade −0.96; not yet settled``."""
+    """Format the exponent with its remarks: ``(−0.86 ± 0.04); last decade −0.96; not yet settled``."""
     return "; ".join([f"({exponent_words(law)})", *filter(None, [*remarks(law), condition(law)])])
 
 
 def given_runs(laws: Iterable[PowerLaw | None]) -> str:
-    """What the intervals of these exponents are given: ``30 converged runs``; empty where there is none."""
+    """Describe the runs behind the intervals: ``30 converged runs``; empty without intervals."""
     counts = sorted(law.num_values for law in laws if law is not None and math.isfinite(law.interval))
     if len(counts) < 2:
         return f"{counts[0]} converged runs" if counts else ""
@@ -36,18 +36,18 @@ def given_runs(laws: Iterable[PowerLaw | None]) -> str:
 
 
 def seed_words(seeds: Sequence[object]) -> str:
-    """``seed 0``, ``seeds 0, 3``."""
+    """Format seeds: ``seed 0``, ``seeds 0, 3``."""
     return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
 
 def tick_labels(ticks: Sequence[float]) -> list[str]:
-    """The labels of an axis, all of one kind: with powers of ten where any needs one."""
+    """Return uniform labels of an axis: powers of ten for all if any needs one."""
     plain = all(power_of(tick) in PLAIN_EXPONENTS for tick in ticks if tick)
     return [width_label(tick) if plain else scientific(tick) for tick in ticks]
 
 
 def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
-    """The rows of a table with numbers of five significant digits; what is exported has all of them."""
+    """Round the rows of a table to five significant digits; exports keep all digits."""
     return [
         {name: float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value for name, value in row.items()}
         for row in rows
@@ -55,13 +55,13 @@ def readable(rows: Sequence[Mapping[str, object]]) -> list[dict[str, object]]:
 
 
 def plain_symbols(text: str) -> str:
-    """The title of an axis without its tags: λ_min, w₀, m^−1/2."""
+    """Return the title of an axis without tags: λ_min, w₀, m^−1/2."""
     text = re.sub(r"<sub>(\d+)</sub>", lambda found: found[1].translate(_SUBSCRIPTS), text)
     text = text.replace("<sub>", "_").replace("<sup>", "^")
     return re.sub(r"<[^>]*>", "", text)
 
 
 def beginning(text: str) -> str:
-    """A text as a sentence begins: a word with a capital letter, a symbol as it is."""
+    """Capitalize the first word of a sentence, unless it is a symbol."""
     first = text.partition(" ")[0]
     return text[0].upper() + text[1:] if len(first) > 1 and first.isascii() and first.isalpha() else text

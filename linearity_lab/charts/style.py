@@ -1,9 +1,9 @@
-"""What everything looks like, on every page and in both themes: one color, dash and symbol each, see ``registry``.
+"""Looks on every page and in both themes: one color, dash and symbol each, see ``registry``.
 
 Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep the widths; no
 other thing has these colors. A network, known by its architecture and its output nonlinearity, looks the same wherever
 it is drawn. With a linear output the color is that of its family; with a nonlinear one it is that of the output. Dash
-and symbol tell the members of a family apart, so that no color needs to be seen.
+and symbol distinguish the members of a family, so color is never required.
 """
 
 import functools
@@ -30,11 +30,11 @@ CHART_CONFIG = {
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
 }
 
-# Contrast above 3:1 on the light and on the dark background, so within a factor of 2.4 in luminance; of all such, near
-# the hues of Okabe & Ito 2008, those that stay farthest apart in every common form of color vision.
+# Contrast above 3:1 on light and dark backgrounds requires luminances within a factor of 2.4. Of these, colors near
+# the hues of Okabe & Ito 2008 with the largest distances in all common forms of color vision.
 BLUE, VERMILION, GREEN, PINK, OCHRE, CYAN = "#1C78B5", "#C94A00", "#009B62", "#D16D8F", "#B28D1D", "#00A1BD"
 VIOLETS = ("#9C82E4", "#7048D8")  # the narrowest and the widest network of a figure
-_OTHERS = (PINK, GREEN, CYAN, OCHRE)  # of what has no color of its own
+_OTHERS = (PINK, GREEN, CYAN, OCHRE)  # of objects without a fixed color
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _SYMBOLS = (
     "circle",
@@ -52,13 +52,13 @@ _SYMBOLS = (
 )
 _MORE_SYMBOLS = ("triangle-left", "triangle-right", "diamond-wide", "diamond-tall", "hexagram", "star-square")
 
-# Marks of runs that did not converge; over budget, and for other reasons to leave a run out, its own symbol is open.
+# Marks of runs that did not converge; for other excluded runs the symbol is open.
 OUTCOME_SYMBOLS = {"stuck": "line-ew-open", "diverged": "x-thin-open", "dead": "cross-thin-open"}
 
 
 @dataclass(frozen=True)
 class Style:
-    """How one output is drawn: color, dash and symbol, so that it can be told apart without the color."""
+    """How one output is drawn: color, dash and symbol; distinguishable without color."""
 
     color: str
     dash: str
@@ -67,19 +67,19 @@ class Style:
 
     @property
     def band(self) -> str:
-        """The color at the opacity of a band."""
+        """Return the color at the opacity of a band."""
         red, green, blue = (int(self.color[start : start + 2], 16) for start in (1, 3, 5))
         return f"rgba({red}, {green}, {blue}, {BAND_OPACITY})"
 
     def mark(self, outcome: str) -> str:
-        """The symbol of a run that ended so: filled only where it converged."""
+        """Return the symbol of a run with this outcome: filled only if it converged."""
         if outcome == "converged":
             return self.symbol
         return OUTCOME_SYMBOLS.get(outcome, f"{self.symbol.removesuffix('-open')}-open")
 
 
 # Color, dash and symbol with a linear output, by family: plain networks blue, with skips cyan, with a bottleneck pink,
-# with convolutions ochre. With other outputs the place in the table counts, so new kinds belong at the end.
+# with convolutions ochre. Other outputs count by their position in the table, so append new architectures.
 _KINDS = {
     "fully-connected": (BLUE, "solid", "circle"),
     "resnet": (CYAN, "dash", "square"),
@@ -98,7 +98,7 @@ _KINDS = {
     "unequal": (OCHRE, "solid", "circle"),
     "composed": (GREEN, "solid", "diamond"),
 }
-# Graphs that are one of the architectures.
+# Graphs equal to one of the architectures.
 _KIND_OF_GRAPH = {
     DRAWN: "drawn graph",
     "densenet-dropped": "densenet",
@@ -128,7 +128,7 @@ _MODELS = {
     "after_kernel": (GREEN, "dashdot", "star"),
     "onward": (VERMILION, "longdashdot", "cross"),
 }
-# Of what there can be several in one figure, whose looks are handed out in this order; new ones belong at the end.
+# Looks of repeated objects in one figure, assigned in this order; append new ones.
 _SERIES = (
     "activation", "method", "rate", "richness", "start", "measure", "layer", "sample", "part", "run", "class", "curve",
 )  # fmt: skip
@@ -136,12 +136,12 @@ _HANDED_OUT = 16  # of each
 
 
 def network_style(kind: str, output: str = "linear", title: str = "", variant: int = 0) -> Style:
-    """The style of a network, by its architecture and its output nonlinearity.
+    """Return the style of a network, by its architecture and output nonlinearity.
 
     Args:
         kind: as in the vocabulary of architectures, or one of the networks and graphs with a name of their own.
         title: by default what people call it.
-        variant: tells networks of the same kind and output apart: same color, another dash and symbol.
+        variant: distinguishes networks of one architecture and output: same color, another dash and symbol.
     """
     if kind in _KINDS:
         look = registry()[f"network {kind} {output}"]
@@ -164,7 +164,7 @@ def graph_style(graph: str, output: str = "linear", drawn: str = "your graph") -
 
 
 def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
-    """Letter → style of networks of these kinds with one output; another of a kind is a variant of it."""
+    """Map letters to styles of networks of these architectures with one output; repeated ones are variants."""
     before = list(kinds.values())
     return {
         letter: network_style(
@@ -175,12 +175,12 @@ def compared_styles(kinds: Mapping[str, str], output: str) -> dict[str, Style]:
 
 
 def output_title(output: str) -> str:
-    """An output nonlinearity as people read it."""
+    """Return the title of an output nonlinearity."""
     return OUTPUTS[output].title
 
 
 def activation_style(activation: str, title: str = "", variant: int = 0) -> Style:
-    """The style of an activation, where several are compared; ``variant`` as for networks."""
+    """Return the style of an activation in a comparison; ``variant`` as for networks."""
     number = list(ACTIVATIONS).index(activation)
     look = nth_style(number, title or ACTIVATIONS[activation].title, "activation")
     symbol = _SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)]
@@ -188,17 +188,17 @@ def activation_style(activation: str, title: str = "", variant: int = 0) -> Styl
 
 
 def method_style(method: str) -> Style:
-    """The style of a method of training."""
+    """Return the style of a training method."""
     return nth_style(list(METHODS).index(method), METHODS[method].title, "method")
 
 
 def model_style(model: str) -> Style:
-    """The style of what is compared in training: the network itself, its linear models, infinite width."""
+    """Return the style of a trained model: the network, its linear models, infinite width."""
     return Style(*_MODELS[model], MODEL_TITLES[model])
 
 
 def width_style(index: int, count: int, title: str) -> Style:
-    """The style of the curve of one of ``count`` widths, ascending: pale for the narrowest, deep for the widest."""
+    """Return the style of one of ``count`` ascending widths, from pale (narrowest) to deep (widest)."""
     share = index / (count - 1) if count > 1 else 1.0
     ends = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in VIOLETS]
     mixed = "".join(f"{round(low + share * (high - low)):02X}" for low, high in zip(*ends, strict=True))
@@ -206,19 +206,19 @@ def width_style(index: int, count: int, title: str) -> Style:
 
 
 def group_style(name: str, index: int) -> Style:
-    """The style of a group of neurons of a graph: a letter has its color in every graph."""
+    """Return the style of a group of neurons; a letter has one color in all graphs."""
     number = ord(name) - ord("a") if len(name) == 1 else sum(map(ord, name))
     return replace(nth_style(index, f"group {name}", "layer"), color=_color(number))
 
 
 def nth_style(index: int, title: str, of: str = "measure") -> Style:
-    """The style of the curve with this number among several of one kind, such as ``"rate"`` or ``"layer"``."""
+    """Return the style of the curve with this number among several, such as ``"rate"`` or ``"layer"``."""
     return replace(registry()[f"{of} {index % _HANDED_OUT}"], title=title)
 
 
 @functools.cache
 def registry() -> dict[str, Style]:
-    """Meaning → look of all that figures tell apart, but for widths: no two share color, dash and symbol.
+    """Map meanings to looks, except widths: no two share color, dash and symbol.
 
     Families of networks and models have the looks stated above; other outputs and series get what is left, in turn, so
     that neighbors differ in color, dash and symbol.

@@ -1,4 +1,4 @@
-"""One number per run against what is swept: seeds, means, bands, fitted exponents and guides, and the same in words."""
+"""One number per run against a swept setting: seeds, means, bands, fitted exponents, guides, and a text version."""
 
 import math
 from collections import Counter
@@ -46,17 +46,17 @@ def sweep(
     rows: Sequence[dict[str, object]] | None = None,
     first: Sequence[int] = range(MOST_CURVES),
 ) -> Chart:
-    """All lines against what is swept, log–log, with words and numbers.
+    """Draw all lines against the swept setting, log–log, with words and numbers.
 
     Seeds are faint, those left out of means and exponents open; the line is the mean, with a band of one standard
-    error; its name and the fitted exponent with its 95% interval stand at its end.
+    error; its name and the fitted exponent with its 95% interval are at its end.
 
     Args:
         title: of the vertical axis.
         symbol: of the number, in hovers and in the table; the title where it has none.
         slopes: of dashed guides from the first mean of the line that falls fastest.
         is_log: whether the vertical axis is logarithmic, else it begins at 0.
-        of: what tells the lines apart, as a column of the table.
+        of: table column that distinguishes the lines.
         name, heading: of the chart.
         caption: sentences before those about the runs left out.
         is_said: whether the caption begins with the takeaway.
@@ -85,7 +85,7 @@ def sweep(
         add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
     figure.update_layout(meta={"cursor": axis.word})
     hide(figure, {line.in_legend: line.style.title for line in later})
-    if later and shown:  # the axis begins where what is seen begins, also after a click in the legend
+    if later and shown:  # the axis starts at the first visible value, also after a click in the legend
         ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
         figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
@@ -106,21 +106,21 @@ def sweep(
 
 
 def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
-    """What the figure says, one sentence per line, for those who do not see it."""
+    """Describe the figure in text, one sentence per line, for screen readers."""
     what = f"{beginning(plain_symbols(title))} against {plain_symbols(axis.title)}"
     if not any(line.dots for line in lines):
         return f"{what}: no point yet."
     sentences = []
     for line in lines:
-        said = "no usable run"
+        text = "no usable run"
         if line.means:
             (first, start), (last, end) = line.means[0], line.means[-1]
-            said = f"{number(start.value)} at {axis.word} = {width_label(first)}"
+            text = f"{number(start.value)} at {axis.word} = {width_label(first)}"
             if last > first:
                 law = f", fitted exponent {exponent_words(line.law)}" if line.fit and line.law else ""
                 law += "".join(f"; {each}" for each in line.remarks(axis))
-                said = f"from {said} to {number(end.value)} at {width_label(last)}{law}"
-        sentences.append(f"{plain_symbols(line.style.title)}: {said}.")
+                text = f"from {text} to {number(end.value)} at {width_label(last)}{law}"
+        sentences.append(f"{plain_symbols(line.style.title)}: {text}.")
     return f"{what}. " + " ".join(sentences)
 
 
@@ -145,7 +145,7 @@ def _excluded(lines: Sequence[Line]) -> str:
 
 
 def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
-    """One sentence per line and reason: which runs are in no mean and no exponent, and what exponents lack."""
+    """Return one sentence per line and reason: excluded runs, and the caveats of exponents."""
     sentences = []
     for line in lines:
         for why in dict.fromkeys(dot.why for dot in line.dots if dot.why):
@@ -166,7 +166,7 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
 
 
 def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> None:
-    """Band of one standard error, seeds, and the mean with the fitted exponent in its name."""
+    """Draw a band of one standard error, seeds, and the mean with the fitted exponent in its name."""
     style = line.style
     group: dict[str, Any] = {"legendgroup": line.in_legend}
     around = [(x, a.value, a.standard_error) for x, a in line.means if math.isfinite(a.standard_error)]
@@ -237,7 +237,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
 
 
 def add_marks(figure: go.Figure, lines: Sequence[Line]) -> None:
-    """An entry of the legend for every mark of runs that did not converge, with their number."""
+    """Add a legend entry for every mark of runs that did not converge, with their number."""
     counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
     for outcome, count in sorted(counts.items()):
         look = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {count} run{'s' * (count != 1)}")
@@ -250,7 +250,7 @@ def add_marks(figure: go.Figure, lines: Sequence[Line]) -> None:
 def add_slopes(
     figure: go.Figure, start: tuple[float, Mean], last: float, slopes: Sequence[float], letter: str = "m"
 ) -> list[End]:
-    """Dashed lines of these slopes from a mean to the value ``last``, and what is to be said at their ends."""
+    """Draw dashed lines of these slopes from a mean to the value ``last``; return their labels."""
     first, average = start
     ends = []
     for slope in slopes if last > first else ():
@@ -264,10 +264,10 @@ def add_slopes(
 
 
 def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
-    """One sentence on the slopes at the ends of the lines."""
+    """Return one sentence on the slopes at the ends of the lines."""
     laws = [(line.style.title, line) for line in lines if line.fit and line.law and math.isfinite(line.law.interval)]
-    said = [(plain_symbols(title), line.remarks(axis)) for title, line in laws]
-    found = "; ".join(f"{title}, {', '.join(remarks)}" for title, remarks in said if remarks)
+    slopes = [(plain_symbols(title), line.remarks(axis)) for title, line in laws]
+    found = "; ".join(f"{title}, {', '.join(remarks)}" for title, remarks in slopes if remarks)
     return [f"Slopes at the end: {found}."] if found else []
 
 
@@ -277,7 +277,7 @@ def _with_exponent(line: Line, axis: Axis) -> str:
 
 
 def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End]:
-    """Where the lines end that reach the last value, with their names and exponents."""
+    """Return the ends of lines that reach the last value, with names and exponents."""
     reach = shown[-1] * (shown[0] / shown[-1]) ** ENDS_TOGETHER
     ends = []
     for line in lines:
@@ -295,7 +295,7 @@ def _end(line: Line) -> tuple[float, float]:
 
 
 def _set_height(figure: go.Figure, *, is_log: bool) -> None:
-    """Ticks and range of the vertical axis, from 0 where it is not logarithmic."""
+    """Return ticks and range of the vertical axis, from 0 unless it is logarithmic."""
     values = [value for value in drawn_values(figure) if value > 0 or not is_log]
     if is_log:
         figure.update_yaxes(**tall_ticks(values) if values else {"type": "log"})
@@ -304,7 +304,7 @@ def _set_height(figure: go.Figure, *, is_log: bool) -> None:
 
 
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
-    """One row per value and line: what the mean lines show."""
+    """Return one row per value and line: the means of the figure."""
     found: list[tuple[float, dict[str, object]]] = []
     has_slopes = any(line.fit and line.law for line in lines)
     for line in lines:
@@ -330,7 +330,7 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
 
 
 def sketch(lines: Iterable[Line]) -> str:
-    """A small picture of the means of these lines, log–log."""
+    """Draw a small log–log picture of the means of these lines."""
     strokes = [
         Stroke([(x, average.value) for x, average in line.means], line.style.color, line.style.dash) for line in lines
     ]

@@ -1,4 +1,4 @@
-"""Quantities of runs along training: one curve per run, step 0 left out where the axis of steps is logarithmic."""
+"""Quantities during training: one curve per run; a logarithmic axis of steps starts at step 1."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -20,7 +20,7 @@ MARK = 9
 
 @dataclass(frozen=True)
 class Curve:
-    """One quantity of one run; without records an entry of the legend alone.
+    """One quantity of one run; without records only a legend entry.
 
     Attributes:
         what: the quantity, in the hover.
@@ -52,7 +52,7 @@ class Curve:
 
     @property
     def in_legend_as(self) -> str:
-        """Name of its group there."""
+        """Name of its legend group."""
         return self.group or self.style.title
 
 
@@ -73,12 +73,12 @@ class Row:
 
 
 def times(steps: Sequence[int], rate: float, axis: TimeAxis) -> list[float]:
-    """The records of a run by step, or by learning rate × step."""
+    """Return the records of a run by step, or by learning rate × step."""
     return [step * (rate if axis == "time" else 1) for step in steps]
 
 
 def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:
-    """An entry of the legend that says what a dash means, whatever the color."""
+    """Add a legend entry that explains a dash, regardless of color."""
     return Curve(Style(GUIDE_COLOR, dash, "", title), width=width)
 
 
@@ -91,7 +91,7 @@ def along_training(
     last: float = math.inf,
     first: Collection[str] | None = None,
 ) -> go.Figure:
-    """All curves, one above the other in rows that share the axis of steps or times.
+    """Draw all curves in rows that share the axis of steps or times.
 
     In a figure of one row, the curves that reach its right end are named there, all others in the legend.
 
@@ -109,11 +109,11 @@ def along_training(
         entry = curve.in_legend and curve.in_legend_as not in named
         if entry:
             named.add(curve.in_legend_as)
-        if entry and curve.marked is not None:  # its marks have no size in the legend
+        if entry and curve.marked is not None:  # marks have no size in the legend
             drawn.append((replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True), True))
             entry = False
         drawn.append((curve, entry))
-    # All at once: Plotly checks and copies each trace that is added alone three times.
+    # In one call: Plotly checks and copies each single trace three times.
     traces = [_trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes) for curve, yes in drawn]
     figure.add_traces(traces, rows=[curve.row for curve, _ in drawn], cols=[1] * len(drawn))
     across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
@@ -145,7 +145,7 @@ def along_training(
 
 
 def _with_margin(values: Sequence[float], *, log: bool) -> list[float]:
-    """A range around these values, in powers of ten on a logarithmic axis."""
+    """Return a range around these values, in powers of ten on a logarithmic axis."""
     low, high = min(values), max(values)
     if log:
         low, high = math.log10(low), math.log10(high)
@@ -154,7 +154,7 @@ def _with_margin(values: Sequence[float], *, log: bool) -> list[float]:
 
 
 def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[End]:
-    """Where the curves are last seen, of those that reach the right end of the axis."""
+    """Return the ends of the curves that reach the right end of the axis."""
     low, high = figure.layout.xaxis.range
     bottom, top = figure.layout.yaxis.range
     log_y = figure.layout.yaxis.type == "log"
@@ -179,7 +179,7 @@ def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, 
     if curve.marked is not None:
         sizes = [MARK if index == curve.marked % max(len(curve.x), 1) else 0 for index in kept]
         marker |= {"symbol": curve.symbol or style.symbol, "size": sizes, "opacity": 1}
-        if curve.symbol in OUTCOME_SYMBOLS.values():  # nothing but lines, which would be one pixel wide
+        if curve.symbol in OUTCOME_SYMBOLS.values():  # lines without marks would be one pixel wide
             marker["line"] = {"width": 2}
     seed = "" if curve.seed is None else f", seed {curve.seed}"
     return {

@@ -1,4 +1,4 @@
-"""Small pictures as SVG text, to be shown as images: no script, and colors that are read on light and on dark."""
+"""Small pictures as SVG text, shown as images: no script, readable on light and dark backgrounds."""
 
 import html
 import math
@@ -13,7 +13,7 @@ from linearity_lab.charts.style import BLUE
 
 WIDTH, HEIGHT = 200, 96
 MARGIN = 8
-# An image knows nothing of the theme of its page: contrast above 4:1 on the light and on the dark background.
+# An image does not know the theme of its page: contrast above 4:1 on light and dark backgrounds.
 INK = "#757D89"
 DASHES = {
     "solid": "",
@@ -27,7 +27,7 @@ DASHES = {
 
 @dataclass(frozen=True)
 class Stroke:
-    """One line, or one cloud of dots, in the coordinates of its data."""
+    """One line or one cloud of dots, in data coordinates."""
 
     points: Sequence[tuple[float, float]]
     color: str
@@ -37,7 +37,7 @@ class Stroke:
 
 @dataclass(frozen=True)
 class Scale:
-    """From data to the picture, linear or logarithmic; what lies outside is put on the edge."""
+    """Map data to picture coordinates, linear or logarithmic; clip to the edge."""
 
     low: float
     high: float
@@ -54,12 +54,12 @@ class Scale:
 
 
 def path(points: Sequence[tuple[float, float]], x: Scale, y: Scale) -> str:
-    """The ``d`` of a polyline."""
+    """Return the ``d`` attribute of a polyline."""
     return "M" + " L".join(f"{x(a):.1f} {y(b):.1f}" for a, b in points)
 
 
 def thumbnail(strokes: Sequence[Stroke], *, log_x: bool = False, log_y: bool = False) -> str:
-    """A picture of these strokes without letters, between a horizontal and a vertical axis."""
+    """Draw these strokes without text, between a horizontal and a vertical axis."""
     xs = [a for stroke in strokes for a, _ in stroke.points]
     ys = [b for stroke in strokes for _, b in stroke.points]
     x = Scale(min(xs), max(xs), 2 * MARGIN, WIDTH - MARGIN, log_x)
@@ -92,7 +92,7 @@ def _drawable(points: Sequence[tuple[Any, Any]], log_x: bool, log_y: bool) -> li
 
 
 def cells(values: Sequence[Sequence[float]]) -> str:
-    """A small heatmap: the larger a number, the more of the color."""
+    """Draw a small heatmap; larger numbers have more color."""
     flat = [value for row in values for value in row]
     low, high = min(flat), max(flat)
     side = (HEIGHT - 2 * MARGIN) / len(values)
@@ -107,7 +107,7 @@ def cells(values: Sequence[Sequence[float]]) -> str:
 
 
 def letters(text: str) -> str:
-    """A few large letters, smaller where they are many."""
+    """Draw a few large letters, smaller if there are many."""
     size = min(34.0, 1.6 * WIDTH / max(1, len(text)))
     return _picture(
         f'<text x="{WIDTH / 2}" y="{HEIGHT / 2 + 12}" text-anchor="middle" font-size="{size:.1f}" font-style="italic" '

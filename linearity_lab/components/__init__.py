@@ -1,1 +1,1 @@
-"""Parts that pages are built from: the run panel, charts with their tables, exports, provenance."""
+"""Components of pages: run panel, charts with tables, exports, provenance."""

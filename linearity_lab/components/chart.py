@@ -1,4 +1,4 @@
-"""A chart as every page shows it: its figure, its words, a caption, its numbers, and what chooses between charts."""
+"""A chart on a page: figure, words, caption, numbers, and the choice between charts."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,22 +20,22 @@ from linearity_lab.words.sentences import plain, typeset
 from ntk_core.numbers import width_label
 from ntk_core.runs import SeededSpec, Spec
 
-ALL_SEEDS = -1  # is no run's; None would be an empty selectbox
-MOST_CHIPS, CHIP_LETTERS = 4, 48  # of options that stand side by side; more of them are a list
-WIDTH, SEED = "m", "seed"  # what clicks on figures choose, as Choice.axis
+ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
+MOST_CHIPS, CHIP_LETTERS = 4, 48  # options beside each other; longer choices are lists
+WIDTH, SEED = "m", "seed"  # targets of clicks on figures, as Choice.axis
 LabelVisibility = Literal["visible", "collapsed"]
 _NOTHING = object()
 
 
 @dataclass
 class Figures:
-    """The figures of one drawing of a page.
+    """The figures of one rendering of a page.
 
     Attributes:
-        charts: key → chart, in order: what an export holds.
-        ghosts: key → figure of an earlier run that stays in sight below the one of this key.
-        laid_over: key → (figure, the same above its ghost), from one drawing to the next.
-        growing: whether points are still to come: then only what is in sight is sent to the browser.
+        charts: key → chart, in order: the content of an export.
+        ghosts: key → figure of an earlier run, drawn pale below the current one.
+        laid_over: key → (figure, figure above its ghost), kept between renderings.
+        growing: whether more points will follow; then only visible figures are sent to the browser.
     """
 
     charts: dict[str, Chart] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Figures:
     growing: bool = False
 
     def take(self, key: str, chart: Chart) -> go.Figure:
-        """Note a chart; its figure, above its ghost if there is one."""
+        """Record a chart; return its figure, above its ghost if there is one."""
         self.charts[key] = chart
         if key not in self.ghosts:
             return chart.figure
@@ -60,7 +60,7 @@ _IN_SIGHT: ContextVar[bool] = ContextVar("in_sight", default=True)
 
 @contextmanager
 def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> Iterator[Figures]:
-    """Every chart that is drawn inside, noted in ``figures``; by default where those around it are noted, if any.
+    """Record every chart drawn inside in ``figures``, by default in the enclosing record, if any.
 
     ``specs`` are those of the results that are drawn: what their intervals are about stands below each chart with one.
     """
@@ -74,18 +74,18 @@ def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> 
         _SCOPES.reset(tokens[1])
 
 
-OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure that a link leads to
+OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure opened by a link
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the figures of a page, with the choices that belong to it alone.
+    """One of the figures of a page, with its choices.
 
     Attributes:
-        title: its tab, where it is not the first one.
-        draw: shows the choices and returns the chart, or several that belong together, or shows something of its own.
-        on_select: called when a person clicks on other points of its one chart.
-        below: what follows below the figure, such as what was clicked on.
+        title: title of its tab, unless it is the first panel.
+        draw: shows the choices; returns the chart or charts, or shows other content.
+        on_select: callback for clicks on other points of its single chart.
+        below: content below the figure, such as the clicked point.
     """
 
     title: str
@@ -95,17 +95,17 @@ class Panel:
 
 
 def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> list[Panel]:
-    """A panel for each chart, titled by its name in ``titles``, else by its heading."""
+    """Return a panel for each chart, with the title in ``titles`` or else its heading."""
     return [Panel((titles or {}).get(chart.name, chart.heading), partial(_itself, chart)) for chart in charts]
 
 
 def open_tab(page: str, title: str) -> None:
-    """Let the page open with this one of its figures in sight; with the first one where there is none of this title."""
+    """Open the page with the figure of this title visible, or else the first figure."""
     st.session_state[f"{page}.{OPENED_TAB}"] = title
 
 
 def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
-    """The first figure large below its sentence, then its words; the others in tabs below."""
+    """Show the first figure large with its words; show the others in tabs below."""
     first, *others = shown
     _show_panel(page, first, claim)
     cursors = {} if (found := _LINKED.get()) is None else found.cursors
@@ -129,7 +129,7 @@ def show_beside(chart: Chart) -> None:
 
 
 def show_alone(page: str, panel: Panel) -> None:
-    """One panel with its choices, its figures and their captions, and nothing else."""
+    """Show one panel: choices, figures and captions only."""
     charts = drawn_charts(panel)
     for chart in charts:
         if len(charts) > 1:
@@ -138,7 +138,7 @@ def show_alone(page: str, panel: Panel) -> None:
 
 
 def drawn_charts(panel: Panel) -> list[Chart]:
-    """The charts of a panel, with its choices; none where it shows something of its own."""
+    """Return the charts of a panel, with its choices; none for other content."""
     drawn = panel.draw()
     return [drawn] if isinstance(drawn, Chart) else list(drawn or ())
 
@@ -178,7 +178,7 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
 
 
 def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
-    """Two charts per row, so that a phone shows them in their order; a last one has the row for itself."""
+    """Lay out two charts per row in reading order for phones; an odd last chart fills its row."""
     for first in range(0, len(charts), 2):
         pair = charts[first : first + 2]
         for column, each in zip(st.columns(len(pair), gap="medium"), pair, strict=True):
@@ -187,7 +187,7 @@ def show_in_pairs(page: str, charts: Sequence[Chart]) -> None:
 
 
 def show_chart(page: str, chart: Chart) -> None:
-    """The heading, the figure, its caption, its formula, and what explains it and its numbers, one below the other.
+    """Show heading, figure, caption, formula, explanation and numbers, one below the other.
 
     ``page.name`` is the key of the figure in the session, of its words, and of the files that it saves.
     """
@@ -199,12 +199,12 @@ def show_chart(page: str, chart: Chart) -> None:
 
 
 def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None = None) -> None:
-    """The figure and its caption; its key is that of the points that a person clicked on too, for ``on_select``."""
+    """Show figure and caption; the key also identifies clicked points for ``on_select``."""
     key = f"{page}.{chart.name}"
     shown = _SHOWN.get()
     if shown is not None and shown.growing and not _IN_SIGHT.get():
         shown.charts[key] = chart
-        return  # drawing it would keep the browser from the figure that is looked at; the tab that opens runs this anew
+        return  # drawing hidden figures would delay the visible one; opening the tab reruns this
     figure = chart.figure if shown is None else shown.take(key, chart)
     image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
@@ -218,7 +218,7 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
     )
     if said := (*chart.caption, *interval_words(chart)):
         with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):
-            st.caption("  \n".join(map(typeset, said)))  # a line each
+            st.caption("  \n".join(map(typeset, said)))  # one per line
 
 
 def _itself(chart: Chart) -> Chart:
@@ -226,7 +226,7 @@ def _itself(chart: Chart) -> Chart:
 
 
 def interval_words(chart: Chart) -> list[str]:
-    """What the intervals of a chart are about, and what they are given; nothing for a chart without any."""
+    """Return what the intervals of a chart cover and assume; empty without intervals."""
     return (
         [f"95% confidence intervals {'; or '.join(_SCOPES.get())}, {chart.given}."]
         if chart.given and _SCOPES.get()
@@ -236,15 +236,15 @@ def interval_words(chart: Chart) -> list[str]:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of some options, to be chosen above the charts.
+    """A choice between options, shown above the charts.
 
     Attributes:
         name: ``page.name`` is its key in the session.
-        words: an option as people read it.
+        words: format of an option.
         pixels: width of the list.
-        begins: which option is shown until a person chooses, counted as in a list; -1 is the last.
-        axis: of the figures (``layout.meta.cursor``) on which a click chooses, or SEED; empty for none.
-        at: where on that axis an option is.
+        begins: index of the initial option; -1 is the last.
+        axis: figure axis (``layout.meta.cursor``) on which clicks choose, or SEED; empty for none.
+        at: position of an option on that axis.
     """
 
     name: str
@@ -258,18 +258,18 @@ class Choice:
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is but one option, and no cursor to follow it."""
+        """Whether there is only one option, and no cursor to follow it."""
         return len(self.options) == 1 and not self.axis
 
 
 def width_choice(points: Sequence[Any]) -> Choice:
-    """One of the widths that are finished, the largest at first; a click on a width in a figure chooses it too."""
+    """Return a choice of finished widths, initially the largest; clicks on a width in a figure choose it too."""
     widths = [point.width for point in points]
     return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH)
 
 
 def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
-    """All seeds, or one of them, which a click on its mark or curve chooses too; none where there is but one."""
+    """Return a choice of one or all seeds; clicks on marks and curves choose too. None for a single seed."""
     seeds = sorted({run.seed for run in runs})
     words = {ALL_SEEDS: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
     choice = Choice(
@@ -285,12 +285,12 @@ def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
 
 
 def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
-    """One of the outputs that occur."""
+    """Return a choice of the outputs that occur."""
     return Choice("output", "Output φ", outputs, output_title, pixels)
 
 
 def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tuple[Any, ...]:
-    """What is chosen, in a row of choices with words between them; those that few need behind "View".
+    """Show choices in a row with words between them, rare ones behind "View"; return the chosen options.
 
     A choice of one option is a part of the words.
     """
@@ -316,7 +316,7 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
 
 
 def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
-    """The last option (or the first) until a person chooses; what was chosen comes back when it is among them again."""
+    """Return the chosen option, or the last (first) one initially; keep choices that become available again."""
     key, state = f"{page}.{choice.name}", st.session_state
     chosen = f"{key}.chosen"
     wanted = state.get(chosen, _NOTHING)
@@ -347,7 +347,7 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
 
 @dataclass(frozen=True)
 class _Cursor:
-    """What a click on one axis changes: the entry of the session, where it is now, and (where, option) to choose from.
+    """Targets of clicks on one axis: session entry, current position, and (position, option) pairs.
 
     Without options any number is taken.
     """
@@ -391,7 +391,7 @@ def linked_charts(page: str) -> Iterator[None]:
 
 
 def cursor_at(page: str, axis: str) -> float | None:
-    """Where a click has put the cursor on an axis without a choice; None before the first one."""
+    """Return the clicked position on an axis without a choice; None before the first click."""
     key = f"{page}.cursor.{axis}"
     at: float | None = st.session_state.get(key)
     if (found := _LINKED.get()) is not None:

@@ -1,4 +1,4 @@
-"""Layers of one's own as text, begun from an example, with what they are and what the theorems say of them."""
+"""Editor of custom layers as text, with examples, a summary and the verdict of the theorems."""
 
 import json
 
@@ -27,7 +27,7 @@ _LOOKS = {
 
 
 def composition_editor(label: str, key: str, help: str) -> None:
-    """A text area over the setting of this key, examples above it, the layers and their verdict below."""
+    """Show a text area for the setting of this key, with examples above and layers and verdict below."""
     held: str = st.session_state.get(key) or ""
     st.session_state[key] = _laid_out(held)
     st.selectbox(
@@ -44,7 +44,7 @@ def composition_editor(label: str, key: str, help: str) -> None:
     st.text_area(label, key=key, height=HEIGHT, help=f'{help}\n\nKinds: {kinds}. Widths: `"m"`, `"2m"`, `64`.')
     try:
         composition = parse_composition(st.session_state[key])
-    except InvalidInput:  # the form says it below
+    except InvalidInput:  # the form shows the error below
         return
     found = _verdict(composition)
     if found is not None:
@@ -56,7 +56,7 @@ def composition_editor(label: str, key: str, help: str) -> None:
 
 
 def _verdict(composition: object) -> Verdict | None:
-    """For a table, or else for images or sequences; the form says where the layers do not fit the data."""
+    """Lay out for a table, or else images or sequences; the form reports layers that do not fit the data."""
     for shape in _INPUTS:
         try:
             return graph_verdict(parse_composition(composition), _WIDTH, shape)
@@ -66,7 +66,7 @@ def _verdict(composition: object) -> Verdict | None:
 
 
 def _laid_out(text: str) -> str:
-    """One layer per line, if it can be read; text that is being written stays as it is."""
+    """Format one layer per line; return unparsable text unchanged."""
     if "\n" in text:
         return text
     try:

@@ -1,4 +1,4 @@
-"""Charts, with their words and numbers, are drawn once for all who look at the same points."""
+"""Charts, words and numbers are drawn once for all sessions with the same points."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -10,10 +10,10 @@ KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
 
 
 def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
-    """``draw(*chosen)``, computed by the first who asks for it.
+    """Return ``draw(*chosen)``, cached across sessions.
 
     Args:
-        name: of the drawing; each caller has its own.
+        name: unique name of the drawing.
         identity: of the points that are drawn (:attr:`~linearity_lab.components.run_panel.Shown.identity`), or of
             whatever else ``draw`` looks at; it and ``chosen`` are told apart by their ``repr``.
 

@@ -1,4 +1,4 @@
-"""What all pages of one experiment have in common: title → settings → job → one figure, its words, the others."""
+"""Layout of experiment pages: title, settings, job, first figure with its words, other figures."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -42,10 +42,10 @@ def experiment_page(
     between: Callable[[SpecForm[Any]], None] | None = None,
     editor: Callable[[SpecForm[Any]], None] | None = None,
 ) -> None:
-    """Figures of the followed job on the left; its main settings, all others and Run beside them.
+    """Show figures of the followed job on the left; main settings, all settings and Run on the right.
 
     Args:
-        draw: the figures of a partial or whole result; the first one is shown large.
+        draw: returns the figures of a partial or complete result; the first is shown large.
         controls: settings beside the figure, four or five.
         presets: those of the experiment that this page shows, all by default; the first one at first.
         elsewhere: settings that have no widget among the groups; ``editor`` says what is wrong with them.
@@ -65,7 +65,7 @@ def experiment_page(
         form.paper_size()
         chips(form)
 
-    if st.context.is_embedded:  # ?embed=true, for other pages: the figure without what chooses settings and runs them
+    if st.context.is_embedded:  # ?embed=true, for other pages: figures without settings and Run
         st.html(ALONE)
         form.notes()
         figures_panel(page, title, form, lambda shown: show_alone(page, _opened_panel(page, draw(shown))), {})

@@ -1,4 +1,4 @@
-"""What explains a figure: its formula in sight, and one "About this figure" with all that is said and measured."""
+"""Explanations of a figure: a visible formula, and "About this figure" with words and measurements."""
 
 import streamlit as st
 
@@ -9,26 +9,26 @@ from linearity_lab.words.glossary import glossary
 from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says, try_links
 
 ABOUT = "About this figure"
-OPENED = "about"  # key.OPENED: whether the one of this figure is open
-TRIED = "tried"  # the page that a link of these has led to, which may run what it shows
+OPENED = "about"  # key.OPENED: whether this figure's explanation is open
+TRIED = "tried"  # the page opened by one of these links, which may run immediately
 
 
 def what_to_see(key: str) -> None:
-    """What to look for in the figure with this key, then the formula of what it measures."""
+    """Show what to look for in the figure with this key, then the formula of its quantity."""
     words = figure_words(key)
     st.markdown(words.see)
     formula(key)
 
 
 def formula(key: str) -> None:
-    """The formula of what the figure measures, if it has one."""
+    """Show the formula of the figure's quantity, if it has one."""
     words = figure_words(key)
     if words.formula:
         st.caption(words.formula)
 
 
 def about(key: str, chart: Chart, page: str = "") -> None:
-    """What to see, what finite width does, terms and numbers of a figure; first what its page says, if named."""
+    """Show observations, effects of finite width, terms and numbers; first the words of the page, if named."""
     words = figure_words(key)
     panel = st.popover(
         ABOUT, icon=":material/info:", type="tertiary", width="content", key=f"{key}.{OPENED}", on_change="rerun"
@@ -48,17 +48,17 @@ def about(key: str, chart: Chart, page: str = "") -> None:
 
 
 def things_to_try(page: str) -> None:
-    """Links that change some settings of this page, or lead to the next one; short runs begin at once."""
+    """Show links that change settings of this page or open the next one; short runs start immediately."""
     if links := try_links(page):
         st.markdown("**Try**")
         for number, link in enumerate(links):
-            # No links: inside of a fragment Streamlit forgets the settings of one that leads to the page itself.
+            # Not links: inside a fragment, Streamlit drops the query of links to the same page.
             if st.button(link.label, key=f"{page}.try.{number}", type="tertiary", icon=":material/arrow_forward:"):
                 st.session_state[TRIED] = link.page
                 st.switch_page(page_script(link.page), query_params=link.query)
 
 
 def page_answers(page: str) -> None:
-    """What the page shows, beside what finite width changes."""
+    """Show what the page shows, and what finite width changes."""
     for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
         column.markdown(says(page, heading))

@@ -1,4 +1,4 @@
-"""What can be exported: figures, numbers, settings, and what computes them again; one menu for every page."""
+"""Export menu of every page: figures, numbers, settings, and programs that recompute them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from ntk_core.runs.citation import bibtex, cite_run
 
 @dataclass(frozen=True)
 class Taken:
-    """One run whose numbers can be exported.
+    """One run with exportable numbers.
 
     Attributes:
-        name: begins the files' names.
-        label: of its tab, where there are several.
+        name: prefix of file names.
+        label: title of its tab, if there are several.
         result: None before the run has ended, when only the settings can be taken.
     """
 
@@ -35,14 +35,14 @@ def export_menu(
     charts: Mapping[str, Chart],
     stored: Callable[[], bytes] | None = None,
 ) -> None:
-    """A menu of files to download, built when asked for, and texts to copy; closed where there is nothing.
+    """Show a menu of downloads, built on demand, and texts to copy; disabled if empty.
 
     Every page with a result shows it once, above its figures at the right.
 
     Args:
-        name: of the menu, and begins the name of the page of figures.
-        charts: key → chart, of all figures that the page shows.
-        stored: runs as they are kept, in the file that *Results* imports.
+        name: name of the menu, and prefix of the name of the page of figures.
+        charts: key → chart, for all figures of the page.
+        stored: stored runs, in the file format that *Results* imports.
     """
     nothing = not runs and not charts and stored is None
     with st.popover("Export", icon=":material/download:", key=f"export.{name}", disabled=nothing):
@@ -67,11 +67,11 @@ def _entries(title: str, run: Taken) -> None:
         _download("Numbers, CSV", result.csv, f"{name}.csv", "text/csv")
         _download("Result, JSON", result.model_dump_json, f"{name}-result.json", "application/json")
     _download("Settings, JSON", lambda: spec.model_dump_json(indent=1), f"{name}-spec.json", "application/json")
-    if not spec.command():  # a model of one's own is in a file that is not kept
+    if not spec.command():  # custom models are in files that are not stored
         _download("Program, Python", lambda: program(title, spec), f"{name}.py", "text/x-python")
         _download("Notebook, Jupyter", lambda: notebook(title, spec), f"{name}.ipynb", "application/x-ipynb+json")
     st.caption("The same from a terminal:")
-    # Without colors: those of the highlighting are too pale to be read by everybody.
+    # Without highlighting, whose colors have too little contrast.
     st.code(command_line(spec), language=None, wrap_lines=True)
     if result is not None:
         st.caption("Cite this run:")

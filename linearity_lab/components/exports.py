@@ -1,4 +1,4 @@
-"""What can be exported of a run, as text: the command, program and notebook that compute it again, a page of HTML."""
+"""Exports of a run as text: the command, program or notebook that recomputes it, and a page of HTML."""
 
 import html
 import json
@@ -19,7 +19,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, ResultValue, Spec, spec_digest
 from ntk_core.settings.fields import changed_values, differences
 
-# What ntk_core imports, with the bounds of requirements-core.txt.
+# The imports of ntk_core, with the bounds of requirements-core.txt.
 NEEDED = (
     "jax>=0.10",
     "jaxtyping>=0.3",
@@ -71,7 +71,7 @@ _PAGE_STYLE = (
 
 
 def command_line(spec: Spec) -> str:
-    """The shell command that computes ``spec``: the nearest preset and what differs from it; or its own."""
+    """Return the shell command that computes ``spec``, from the nearest preset if possible."""
     if own := spec.command():
         return shlex.join(["linearity-lab", *own])
     name = nearest_preset(spec)
@@ -82,7 +82,7 @@ def command_line(spec: Spec) -> str:
 
 
 def program(title: str, spec: Spec) -> str:
-    """A Python program that computes ``spec``, prints what happens and then the numbers, and checks that it is this.
+    """Return a Python program that computes ``spec``, prints progress and numbers, and checks the digest.
 
     It states what it needs as PEP 723 asks.
     """
@@ -95,7 +95,7 @@ def program(title: str, spec: Spec) -> str:
 
 
 def notebook(title: str, spec: Spec) -> str:
-    """A Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with its figure, table."""
+    """Return a Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with figure, table."""
     about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
     code = [f"{_settings(spec)}\nspec", _RUN, _TABLE]
     cells: list[dict[str, Any]] = [{"cell_type": "markdown", "source": about}]
@@ -113,7 +113,7 @@ def notebook(title: str, spec: Spec) -> str:
 
 
 def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
-    """The program (``.py``), the notebook (``.ipynb``) or the page with the first figure (``.html``) of a run.
+    """Return the program (``.py``), notebook (``.ipynb``) or page with the first figure (``.html``) of a run.
 
     Raises:
         InvalidInput: for a program or notebook of a model whose file is not kept.
@@ -126,7 +126,7 @@ def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
 
 
 def _settings(spec: Spec) -> str:
-    """Python that makes ``spec``: the nearest preset, and what differs from it."""
+    """Return Python code for ``spec``: the nearest preset and the changed settings."""
     name = nearest_preset(spec)
     changed: dict[str, Any] = changed_values(spec, PRESETS[name].spec)
     written = pprint.pformat(changed, width=110, sort_dicts=False)
@@ -134,7 +134,7 @@ def _settings(spec: Spec) -> str:
 
 
 def page_html(title: str, charts: Iterable[Chart], results: Sequence[ResultValue]) -> str:
-    """One HTML page that needs no network: figures that can be zoomed, their captions, the specs and their origin."""
+    """Return one offline HTML page: interactive figures, captions, specs and origins."""
     parts = []
     for index, chart in enumerate(charts):
         caption = html.escape(chart.takeaway)

@@ -1,4 +1,4 @@
-"""Results computed beforehand, one JSON file per preset, shown at once while nothing else has been asked for."""
+"""Precomputed results, one JSON file per preset, shown before the first run."""
 
 import functools
 import logging

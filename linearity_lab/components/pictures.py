@@ -1,4 +1,4 @@
-"""Every figure of a page as PNG or SVG, at one click: the browser draws the file, no server does."""
+"""Save every figure of a page as PNG or SVG; the browser draws the file."""
 
 import re
 from collections.abc import Mapping
@@ -32,18 +32,18 @@ _mount = st.components.v2.component(
 
 
 def picture_buttons(key: str, charts: Mapping[str, Chart]) -> None:
-    """A row for each chart, with a button per format; a chart is found by the key that its figure has on the page."""
+    """Show a row for each chart, with a button per format; the figure's key on the page identifies it."""
     figures = [{"key": _as_class(each), "title": short_title(chart)} for each, chart in charts.items()]
     _mount(key=key, data={"figures": figures})
 
 
 def short_title(chart: Chart) -> str:
-    """A chart in a few words: its heading, else how its takeaway begins."""
+    """Return a short title of a chart: its heading, or the start of its takeaway."""
     title = chart.heading or re.split(r"[.:;](?:\s|$)", chart.takeaway)[0]
     title = re.sub(r"<[^>]+>|\*", "", title)
     return title if len(title) <= MAX_TITLE else title[:MAX_TITLE].rpartition(" ")[0] + " …"
 
 
 def _as_class(key: str) -> str:
-    """How Streamlit writes a key into the class of an element, without its ``st-key-``."""
+    """Return the CSS class that Streamlit derives from a key, without ``st-key-``."""
     return re.sub(r"[^a-zA-Z0-9_-]", "-", key.strip())

@@ -1,4 +1,4 @@
-"""Where the shown numbers come from."""
+"""Origin of the shown numbers."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from ntk_core.runs import ResultValue, SeededSpec, spec_digest
 
 
 def provenance_sentence(result: ResultValue) -> str:
-    """When, where and by which versions a result was computed, and the identities of its spec and data."""
+    """Return when, where and by which versions a result was computed, and the digests of its spec and data."""
     origin = result.provenance
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
     data = f" · data {origin.data_sha256[:12]}" if origin.data_sha256 else ""
@@ -25,5 +25,5 @@ def provenance_sentence(result: ResultValue) -> str:
 
 
 def provenance_footer(result: ResultValue) -> None:
-    """The same below a page's figures."""
+    """Show the provenance below a page's figures."""
     st.caption(plain(provenance_sentence(result)))

@@ -1,4 +1,4 @@
-"""Start a job, follow it, stop it; a reload or a second browser follows it by the job id in the URL."""
+"""Start, follow and stop a job; after a reload or in a second browser, the URL names the job."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from ntk_core.runs import Spec, estimate, spec_digest
 from ntk_core.settings.fields import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
-# A run that should take longer than this asks first, and offers one that should take this long.
+# Longer runs ask for confirmation and offer a run of this duration.
 ASK_S, SHORT_S = 120.0, 30.0
 # Run and Stop, and what stands beside them, have the same place and size, so that nothing moves.
 RUN_PIXELS, STATUS_PIXELS = 164, 190
@@ -34,13 +34,13 @@ _BEFORE = "shown_before"
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page's figures show at one moment; the page knows of which experiment.
+    """State of a page's figures.
 
     Attributes:
-        points: finished points, in the order of the spec's keys, then one that grows.
-        result: the whole, None until the job has ended.
-        origin: computed beforehand, or by a job of this server.
-        grown: another number for other growing points, 0 without any.
+        points: finished points, in the order of the spec's keys, then a partial one.
+        result: complete result; None until the job has ended.
+        origin: precomputed, or from a job of this server.
+        grown: version of the partial points, 0 without any.
     """
 
     spec: Any
@@ -51,17 +51,17 @@ class Shown:
 
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...], int]:
-        """Equal for equal figures: finished points of one spec never change, they only become more."""
+        """Identity of the figures: finished points of a spec never change; more are added."""
         return self.origin, spec_digest(self.spec), tuple(point.key for point in self.points), self.grown
 
     def point(self, width: int) -> Any:
-        """The point of this width."""
+        """Return the point of this width."""
         return next(point for point in self.points if point.width == width)
 
 
 @dataclass(frozen=True)
 class _Before:
-    """What a page showed before the run that is under way; a session remembers one, that of its last page.
+    """State of a page before the current run; a session stores only that of its last page.
 
     Attributes:
         figures: key → figure.
@@ -75,7 +75,7 @@ class _Before:
 
 
 def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Part | None:
-    """Follow the job that the URL names; its spec, or None when no job of this kind is known by that name."""
+    """Follow the job in the URL; return its spec, or None if there is no such job of this kind."""
     if address is None:
         return None
     job_id = address.get("job")
@@ -87,10 +87,10 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
 
 
 def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewhere: Sequence[str] = ()) -> None:
-    """What stands beside it, Run and what the run will cost.
+    """Show Run, its cost, and nearby messages.
 
     Args:
-        elsewhere: settings of which the page itself says what is wrong: what is below must not move for it.
+        elsewhere: settings whose errors the page shows itself, so that nothing below shifts.
     """
     now = _snapshot_of(page)
     running = now if now is not None and now.active and not session.is_detached(page) else None
@@ -148,7 +148,7 @@ def _is_asked_for(page: str, spec: Spec) -> bool:
 
 
 def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> bool:
-    """Whether to run: at once where that is short; otherwise it is asked whether so long a run is meant."""
+    """Whether to run: immediately if short, otherwise after confirmation."""
     asked = f"{page}.asked"
     if pressed:
         seconds, _ = foreseen(spec)
@@ -156,7 +156,7 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
             return True
         st.session_state[asked] = (spec_digest(spec), seconds)
     about, seconds = st.session_state.get(asked, ("", 0.0))
-    if about != spec_digest(spec):  # the settings have changed since
+    if about != spec_digest(spec):  # the settings have changed since then
         st.session_state.pop(asked, None)
         return False
     shorter = quick(spec, SHORT_S)
@@ -181,20 +181,20 @@ def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> boo
 
 
 def foreseen(spec: Spec) -> tuple[float, int]:
-    """Seconds that the points take that neither the gallery nor the store holds, and how many they hold."""
+    """Return the seconds for points that are neither in the gallery nor stored, and the number of stored points."""
     if gallery_result_of(spec) is not None:
         return 0.0, len(spec.point_keys())
     try:
         return shared_jobs().foreseen(spec)
-    except InvalidInput:  # submit says so
+    except InvalidInput:  # submit reports it
         return estimate(spec).seconds, 0
 
 
 def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None:
-    """A part of a page that runs again when the job followed under this name has something new to draw.
+    """Rerun part of a page when the job followed under this name has something new to draw.
 
     Args:
-        draw: is given the job as it is now, None without one, and whether it runs and is watched.
+        draw: receives the current job (or None), and whether it runs and is watched.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)
@@ -212,7 +212,7 @@ def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None
 def figures_panel(
     page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
 ) -> None:
-    """The followed job's progress and figures, drawn again while it runs; without a job, the precomputed figure.
+    """Show progress and figures of the followed job, updated while it runs; otherwise the precomputed figure.
 
     Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
     below them where they come from.
@@ -237,13 +237,13 @@ def _panel(
     *,
     live: bool,
 ) -> None:
-    """Progress, then the figures; for a run without a point those that were there before."""
+    """Show progress, then figures; before the first point, the previous figures."""
     said = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
     above = st.container(
         key=f"{page}.above", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )
     with said:
-        # Elsewhere progress is shown in place of Run.
+        # Otherwise progress replaces Run.
         of_job = None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
     before = _before(page)
     shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
@@ -251,7 +251,7 @@ def _panel(
         said.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
         return
     figures = Figures(growing=live)
-    # One that was stopped stays above what was there before, so that Stop draws nothing anew.
+    # A stopped job stays above the previous figures, so Stop redraws nothing.
     halted = (
         now is not None and now.status in ("cancelled", "stopped") and not live and not _changed(form.spec, shown.spec)
     )
@@ -261,7 +261,7 @@ def _panel(
         if shown.origin == "precomputed" and not live and not st.context.is_embedded:
             above.badge("Precomputed figure", icon=":material/inventory_2:", color="gray")
         if changed := _changed(wanted, shown.spec):
-            with above.container(key=f"{page}.earlier"):  # the style sheet pales the figures for it
+            with above.container(key=f"{page}.earlier"):  # the style sheet makes the figures pale
                 remedy = "" if live or st.context.is_embedded else " Press Run to update the figure."
                 st.caption(f"Settings changed ({changed}).{remedy}")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
@@ -281,13 +281,13 @@ def _panel(
 
 
 def _before(page: str) -> _Before | None:
-    """What this page showed last, other than a run under way."""
+    """Return what this page showed last, except a current run."""
     before: _Before | None = st.session_state.get(_BEFORE)
     return before if before is not None and before.page == page else None
 
 
 def _snapshot_of(page: str) -> Snapshot | None:
-    """The job that the page follows, as it is now."""
+    """Return the job that the page follows, in its current state."""
     job_id = session.followed_job(page)
     if job_id is None:
         return None
@@ -295,7 +295,7 @@ def _snapshot_of(page: str) -> Snapshot | None:
 
 
 def _cost_words(spec: Spec, seconds: float, done: int) -> str:
-    """What computing the points will take that are not known."""
+    """Estimate the points that are not known yet."""
     if done >= len(spec.point_keys()):
         return f"{count_points(spec)} · saved result"
     known = f", {done} of them saved" if done else ""
@@ -304,7 +304,7 @@ def _cost_words(spec: Spec, seconds: float, done: int) -> str:
 
 
 def submit(page: str, spec: Spec) -> bool:
-    """Start or attach to the job of this spec and follow it; False when it was refused, which is then said."""
+    """Start or attach to the job of this spec and follow it; False, with a message, if it was refused."""
     try:
         if (known := gallery_result_of(spec)) is not None:
             shared_jobs().adopt(known)
@@ -322,7 +322,7 @@ def _precomputed(form: SpecForm[Any]) -> Shown | None:
 
 
 def followed(page: str, now: Snapshot) -> Shown | None:
-    """Say how far a job is, with Stop, and what went wrong; what it has come to."""
+    """Show the progress of a job, with Stop, and its errors; return its state."""
     if now.active and not session.is_detached(page):
         with st.container(horizontal=True, vertical_alignment="center"):
             _stop_button(page)
@@ -334,7 +334,7 @@ def followed(page: str, now: Snapshot) -> Shown | None:
 
 
 def _outcome(page: str, now: Snapshot) -> Shown | None:
-    """Say what went wrong with a job; what it has come to."""
+    """Show the errors of a job; return its state."""
     if session.is_detached(page) and now.active:
         st.info("Someone else is following this run too, so it continues. Press Run to follow it again.")
     elif now.status == "failed":
@@ -350,7 +350,7 @@ def _outcome(page: str, now: Snapshot) -> Shown | None:
 
 
 def _changed(wanted: SpecPart | None, shown: SpecPart) -> str:
-    """The settings in which figures differ from what is wanted; empty where none does, or nothing is."""
+    """Return the settings that differ between figures and form; empty if there are none."""
     if wanted is None or wanted == shown:
         return ""
     titles = _titles(type(shown))
@@ -367,12 +367,12 @@ def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
 
 
 def _stop_button(page: str) -> None:
-    """Stop, as large as Run."""
+    """Show Stop, in the size of Run."""
     st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,), width="stretch")
 
 
 def _stop(page: str) -> None:
-    """Stop the followed job, or only look away when somebody else follows it."""
+    """Stop the followed job, or only unfollow it if other sessions follow it."""
     job_id = session.followed_job(page)
     if job_id is not None and not shared_jobs().stop(job_id, session.viewer()):
         session.detach(page)

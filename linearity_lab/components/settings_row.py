@@ -1,4 +1,4 @@
-"""What stands beside the figures: the few settings that matter, all others in one panel, those that were changed."""
+"""The column beside the figures: main settings, a panel of all others, changed settings."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,19 +10,19 @@ from linearity_lab.words.sentences import plain
 from ntk_core.numbers import width_label
 from ntk_core.settings.fields import Setting, text_of
 
-CONTROL_PIXELS = {"choice": 178, "integer": 178, "number": 178, "switch": 178}  # two in a row; others fill one
+CONTROL_PIXELS = {"choice": 178, "integer": 178, "number": 178, "switch": 178}  # two per row; others fill a row
 OPENED = "all_settings"  # page.OPENED: whether the panel is open
 MAX_CHIPS = 5
-MAX_CHARACTERS = 24  # of a value on a chip
-# Where a slider of widths stops, beside those of the preset: each about three times the one before.
+MAX_CHARACTERS = 24  # of a value in a chip
+# Stops of a slider of widths, besides those of the preset: each about three times the previous one.
 STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
 
-# What stands in the row: a setting by its name, or widgets that a page draws by itself.
+# Entries of the row: a setting by its name, or custom widgets of a page.
 Control = str | Callable[[SpecForm[Any]], None]
 
 
 def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
-    """The preset and the settings that people change; small ones two in a row."""
+    """Show the preset and the main settings, small ones two per row."""
     used = form.used("")
     known = {setting.name: setting for setting in used}
     controls = [each for each in controls if callable(each) or each in known]
@@ -49,7 +49,7 @@ def all_settings(
     elsewhere: Sequence[str] = (),
     first: Callable[[SpecForm[Any]], None] | None = None,
 ) -> None:
-    """A panel of every setting that the chosen kinds use and that has no widget in the row, under their headings.
+    """Show a panel of all other settings of the chosen architectures, under their headings.
 
     Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session. What is
     written into the search leaves those whose heading, title or help has all of its words.
@@ -68,7 +68,7 @@ def all_settings(
         )
         if first is not None:
             first(form)
-        # A slider in the row moves along given stops: its exact values are written here.
+        # A slider in the row has fixed stops: the panel takes exact values.
         shown_above = [name for name in controls if isinstance(name, str)]
         left = [
             setting
@@ -76,7 +76,7 @@ def all_settings(
             if setting.name not in elsewhere and (setting.name not in shown_above or setting.entry == "list")
         ]
         for group in (*groups, Group("More", ("",))):
-            # In the order of the group's prefixes, which need not be that of the spec.
+            # In the order of the group's prefixes, which may differ from the spec's.
             members = list(dict.fromkeys(s for prefix in group.prefixes for s in left if s.name.startswith(prefix)))
             left = [setting for setting in left if setting not in members]
             if found := [setting for setting in members if _has(f"{group.title} {_words(setting)}", sought)]:
@@ -85,7 +85,7 @@ def all_settings(
 
 
 def chips(form: SpecForm[AnySpec]) -> None:
-    """What is not as the preset has it, each with a cross that puts it back."""
+    """Show changed settings as chips, each with a button that resets it."""
     changed = list(form.changed().items())
     single = changed if len(changed) <= MAX_CHIPS else changed[: MAX_CHIPS - 1]
     for setting, value in single:
@@ -117,7 +117,7 @@ def _control(form: SpecForm[AnySpec], setting: Setting, value: Any) -> None:
 
 
 def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -> None:
-    """From the smallest to the largest value; beyond those that are given it stops at usual ones."""
+    """Return stops from the smallest to the largest value, extended by usual ones."""
     known = {*given, *form.suggested(setting)}
     if setting.counts_neurons:
         known |= {stop for stop in STOPS if min(known) <= stop <= max(known)}
@@ -130,7 +130,7 @@ def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -
     st.session_state[key] = ends
 
     def write() -> None:
-        if st.session_state[f"{name}.key"] != key:  # a slider that is no longer drawn
+        if st.session_state[f"{name}.key"] != key:  # the slider is no longer drawn
             return
         low, high = st.session_state[f"{name}.ends"] = st.session_state[key]
         between = [each for each in options if low < each < high]
@@ -140,7 +140,7 @@ def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -
     st.select_slider(
         setting.title,
         options,
-        (options[0], options[-1]),  # two handles; where they are stands in the session
+        (options[0], options[-1]),  # two handles; the session contains their values
         format_func=width_label if setting.counts_neurons else "{:g}".format,
         key=key,
         on_change=write,
@@ -149,7 +149,7 @@ def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -
 
 
 def _range_key(name: str, ends: tuple[float, float]) -> str:
-    """The key of a slider, a new one once its values were written elsewhere.
+    """Return the key of a slider, a new one after its values were set elsewhere.
 
     A browser that has not yet drawn them would send the earlier ends with the next click, as if they were moved.
     """
@@ -168,7 +168,7 @@ def _has(text: str, sought: str) -> bool:
 
 
 def _shown(setting: Setting, value: Any) -> str:
-    """A value in a few words."""
+    """Return a short form of a value."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list | tuple) and setting.options:

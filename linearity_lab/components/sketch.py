@@ -1,4 +1,4 @@
-"""A line that a person draws on a figure before its own appears: a component of our own, by mouse, finger or keys."""
+"""A line drawn on a figure before the data appear: a custom component for mouse, touch and keys."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 COLUMNS = 33  # as in sketch.js
-MOST = 40.0  # |log10| of what can be drawn
+MOST = 40.0  # |log10| of a drawn line
 HTML = '<div class="sketch"></div>'
 SCRIPT = Path(__file__).parent / "sketch.js"
 CSS = """\
@@ -35,24 +35,24 @@ _mount = st.components.v2.component(
 
 
 def told(plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]) -> dict[str, Any]:
-    """What the component is told.
+    """Return the data of the component.
 
     Args:
-        plot: the class that Streamlit gives to the key of the figure, without ``st-key-``.
-        ends: the first and the last value of what is swept.
-        start: the value at the first one.
-        letter: of what is swept.
+        plot: CSS class of the figure's key, without ``st-key-``.
+        ends: first and last swept value.
+        start: value at the first one.
+        letter: symbol of the swept quantity.
     """
     low, high = (math.log10(end) for end in ends)
     return {"plot": plot, "ends": (low, high), "start": math.log10(start), "letter": letter, "words": dict(words)}
 
 
 def sketch(key: str, data: Mapping[str, Any], drawn: Callable[[float, list[tuple[float, float]]], None]) -> None:
-    """Let a line be drawn from the first point of a figure to its right edge.
+    """Let a user draw a line from the first point of a figure to its right edge.
 
     Args:
         data: see :func:`told`.
-        drawn: is given the power of the line, by least squares, and its (x, y), before the page runs again.
+        drawn: callback with the exponent of the line (least squares) and its (x, y), before the page reruns.
     """
 
     def take() -> None:
@@ -63,7 +63,7 @@ def sketch(key: str, data: Mapping[str, Any], drawn: Callable[[float, list[tuple
 
 
 def from_browser(heights: Any, ends: Sequence[float]) -> tuple[float, list[tuple[float, float]]] | None:
-    """The power of a drawn line and its (x, y), of what a browser reports; None for what nobody could have drawn.
+    """Return the exponent of a drawn line and its (x, y) from a browser's report; None for invalid reports.
 
     Args:
         heights: log10 of the line at equal distances of log10 x.

@@ -1,4 +1,4 @@
-"""All keys of a page in a list, and notes in a second window that follows the first: a component of our own."""
+"""A list of a page's keys, and notes in a second window that follows the first: a custom component."""
 
 import re
 from pathlib import Path
@@ -36,11 +36,11 @@ _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 
 def speaker_buttons(key: str, step: str, keys: Section, notes: Section) -> None:
-    """Buttons for notes and for the list of keys; what step is shown is told to the second window.
+    """Show buttons for notes and for the list of keys; send the current step to the second window.
 
     Args:
         keys: a title and a list of ``- keys: what they do``.
-        notes: the words of the button that opens the second window.
+        notes: label of the button that opens the second window.
     """
     told = {
         "step": step,
@@ -54,7 +54,7 @@ def speaker_buttons(key: str, step: str, keys: Section, notes: Section) -> None:
 
 
 def followed_step(key: str) -> str:
-    """The step that the first window shows; empty until it says so."""
+    """Return the step of the first window; empty before its first report."""
     at = f"{key}.at"
 
     def take() -> None:

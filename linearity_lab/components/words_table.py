@@ -1,4 +1,4 @@
-"""A small table of words that is read without scrolling: on a phone every row becomes a card."""
+"""A small table of words that needs no scrolling: on phones every row becomes a card."""
 
 import html
 import re
@@ -8,13 +8,13 @@ import streamlit as st
 
 
 def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
-    """The rows, whose first column names each; ``m^{−1/2}`` has a raised exponent."""
+    """Show rows, with the first column as their names; ``m^{−1/2}`` has a superscript."""
     if rows:
         st.html(table_html(rows, caption))
 
 
 def table_html(rows: Sequence[Mapping[str, str]], caption: str) -> str:
-    """The same as HTML; every cell says which column it is in."""
+    """Return the table as HTML; every cell names its column."""
     head = "".join(f'<th scope="col">{_raised(name)}</th>' for name in rows[0])
     body = []
     for row in rows:
