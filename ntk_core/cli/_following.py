@@ -1,14 +1,14 @@
 """Compute a run and report its events: a bar on a terminal, JSON lines for programs, an exit code at the end."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from ntk_core.cli._interruption import Interruption, interruptible
 from ntk_core.cli._terminal import COMPLETED, FAILED, complain
 from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
-from ntk_core.runs import Computation, Spec, check_size, clear_bar, run, run_summary, spec_digest, terminal_bar
+from ntk_core.runs import Computation, Spec, check_size, run, run_summary, spec_digest, with_terminal_bar
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
 from ntk_core.runs.run_directory import RunDirectory
 from ntk_core.runs.store import Store
@@ -63,30 +63,16 @@ def conclude(ended: Ended, interruption: Interruption) -> int:
 
 def follow(events: Iterable[Event], as_json: bool, prefix: str = "") -> Ended:
     """Show the events as they come; returns the last one."""
-    terminal = sys.stderr.isatty()
     ended = Ended(status="failed", reason="it gave no result")
-    for event in events:
+    for event in events if as_json else with_terminal_bar(events, prefix):
         if as_json:
             if isinstance(event, PointProgress):  # its point grows with every event; point_finished has all of it
                 event = event.model_copy(update={"point": None})
             print(event_json(event), flush=True)
-        else:
-            _show(event, prefix, terminal_bar if terminal else None)
+        elif isinstance(event, PointFinished) and not sys.stderr.isatty():
+            complain(f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}")
+        elif isinstance(event, PointFailed):
+            complain(f"{prefix}{event.key} failed: {event.reason}")
         if isinstance(event, Ended):
             ended = event
-    if terminal and not as_json:
-        clear_bar()
     return ended
-
-
-def _show(event: Event, prefix: str, bar: Callable[[float, float | None, str], None] | None) -> None:
-    if isinstance(event, PointProgress):
-        if bar:
-            bar(event.fraction, event.remaining_s, prefix + event.message)
-    elif isinstance(event, PointFinished):
-        if bar:
-            bar(event.fraction, event.remaining_s, prefix + event.key)
-        else:
-            complain(f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}")
-    elif isinstance(event, PointFailed):
-        complain(f"{prefix}{event.key} failed: {event.reason}")

@@ -51,7 +51,7 @@ from ntk_core.runs._table import (
     presets_beside,
     run_summary,
 )
-from ntk_core.runs._terminal_bar import clear_bar, terminal_bar, with_terminal_bar
+from ntk_core.runs._terminal_bar import with_terminal_bar
 from ntk_core.runs._trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.runs._values import (
     OUTCOME_WORDS,

@@ -243,7 +243,7 @@ def test_thousands_of_runs_come_twenty_at_a_time(store):
     from ntk_core.runs.store._rows import insert_run
 
     specs = [KernelChangeSpec(seed=number) for number in range(2000)]
-    store._database.do(lambda connection: list(map(partial(insert_run, connection), specs)))
+    store.do(lambda connection: list(map(partial(insert_run, connection), specs)))
     app = open_page("results")
     assert len(app.checkbox) == 20
     assert "1 to 20 of 2,000 runs" in words(app)

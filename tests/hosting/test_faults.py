@@ -46,7 +46,7 @@ def test_full_database_is_not_treated_as_damaged(tmp_path, caplog):
         raise database.sa.exc.OperationalError("x", {}, _full())
 
     with pytest.raises(InvalidInput, match="disk is full"):
-        store._database.do(full)
+        store.do(full)
     assert caplog.records[-1].facts["cause"].startswith("SQLITE_FULL")
     assert not list(tmp_path.glob("*.damaged-*"))
     store.close()

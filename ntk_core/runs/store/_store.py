@@ -48,7 +48,7 @@ _RUNTIME = re.compile(r'"runtime_s": ?(\d+(?:\.\d+)?(?:e-?\d+)?)[,}]')
 _HEX = frozenset("0123456789abcdef")
 
 
-class Store:
+class Store(Database):
     """Specs, finished points, results and unfinished jobs in a database.
 
     Args:
@@ -63,23 +63,13 @@ class Store:
     def __init__(
         self, location: str | Path | None = None, *, busy_timeout_s: float = 30.0, max_bytes: int | None = None
     ):
-        self._max_bytes = settings().store_bytes if max_bytes is None else max_bytes
+        self.max_bytes = settings().store_bytes if max_bytes is None else max_bytes
         self._written_at = -math.inf
-        self._database = Database(str(location or settings().store), busy_timeout_s)
-
-    @property
-    def location(self) -> str:
-        """Path or URL by which another process opens the same store; it may hold a password."""
-        return self._database.location
-
-    @property
-    def max_bytes(self) -> int:
-        """Limit above which the least recently used runs are deleted."""
-        return self._max_bytes
+        super().__init__(str(location or settings().store), busy_timeout_s)
 
     def num_bytes(self) -> int:
         """Bytes of all specs, points and results."""
-        return self._database.do(total_bytes)
+        return self.do(total_bytes)
 
     def try_to_write(self) -> None:
         """Write to the store as a check, at most every few seconds.
@@ -89,9 +79,9 @@ class Store:
         """
         if time.monotonic() - self._written_at > TRY_EVERY_S:
             check = {"digest": "", "key": "", "sha": "", "json": ""}
-            self._database.do(lambda connection: connection.execute(sa.insert(POINTS).values(check)))
-            self._database.do(lambda connection: connection.execute(sa.delete(POINTS).where(POINTS.c.digest == "")))
-            self._database.check_disk()
+            self.do(lambda connection: connection.execute(sa.insert(POINTS).values(check)))
+            self.do(lambda connection: connection.execute(sa.delete(POINTS).where(POINTS.c.digest == "")))
+            self.check_disk()
             self._written_at = time.monotonic()
 
     def points(self, spec: Spec) -> StoredPoints:
@@ -100,7 +90,7 @@ class Store:
 
     def save_spec(self, spec: Spec) -> None:
         """Store ``spec``, so that :meth:`spec` finds it by its digest."""
-        self._database.do(lambda connection: insert_run(connection, spec))
+        self.do(lambda connection: insert_run(connection, spec))
 
     def save_result(self, result: Result) -> None:
         """Store a result under its spec's digest; only a completed one replaces a completed one."""
@@ -112,7 +102,7 @@ class Store:
 
     def result(self, run: str) -> Result | None:
         """The result with this digest; None when there is none, or it or a point of a completed run is damaged."""
-        row = self._database.do(lambda connection: connection.execute(current(run, RUNS)).one_or_none())
+        row = self.do(lambda connection: connection.execute(current(run, RUNS)).one_or_none())
         if row is None or row.ending is None:
             return None
         spec = intact_spec(run, row.spec)
@@ -124,23 +114,23 @@ class Store:
         warn(f"result {run[:16]}")
         unfinished = {"status": "started", "ending": None, "sha": None, "bytes": RUNS.c.bytes - len(row.ending)}
         same = (RUNS.c.digest == run) & (RUNS.c.sha == row.sha)
-        self._database.do(lambda connection: connection.execute(sa.update(RUNS).where(same).values(unfinished)))
+        self.do(lambda connection: connection.execute(sa.update(RUNS).where(same).values(unfinished)))
         return None
 
     def points_of(self, run: str) -> dict[str, PointValue]:
         """The intact points of a run by key; damaged ones are deleted, so that they are recomputed."""
         query = sa.select(POINTS).where(POINTS.c.digest == run)
-        rows = self._database.do(lambda connection: connection.execute(query).all())
+        rows = self.do(lambda connection: connection.execute(query).all())
         found = {row.key: intact(POINT, row.json, row.sha, f"point {row.key} of {run[:16]}") for row in rows}
         damaged = [row for row in rows if found[row.key] is None]
         if damaged:
-            self._database.do(lambda connection: delete_points(connection, run, damaged))
+            self.do(lambda connection: delete_points(connection, run, damaged))
         return {key: point for key, point in found.items() if point is not None}
 
     def runtimes(self, run: str) -> dict[str, float]:
         """Seconds that each point of a run took, by key; points are not checked for damage."""
         query = sa.select(POINTS.c.key, POINTS.c.json).where(POINTS.c.digest == run)
-        rows = self._database.do(lambda connection: connection.execute(query).all())
+        rows = self.do(lambda connection: connection.execute(query).all())
         found = {row.key: _RUNTIME.search(row.json) for row in rows}
         return {key: float(match[1]) for key, match in found.items() if match}
 
@@ -149,7 +139,7 @@ class Store:
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
         if len(found) != 1:
             return None
-        text = self._database.do(lambda connection: connection.scalar(current(found[0], RUNS.c.spec)))
+        text = self.do(lambda connection: connection.scalar(current(found[0], RUNS.c.spec)))
         return None if text is None else intact_spec(found[0], text)
 
     def find(self, prefix: str) -> tuple[str, ...]:
@@ -158,7 +148,7 @@ class Store:
             return ()
         begins = (RUNS.c.digest >= prefix) & (RUNS.c.digest < prefix + "g") & (RUNS.c.schema_version == SCHEMA_VERSION)
         query = sa.select(RUNS.c.digest).where(begins).order_by(RUNS.c.digest).limit(10)
-        return tuple(self._database.do(lambda connection: connection.scalars(query).all()))
+        return tuple(self.do(lambda connection: connection.scalars(query).all()))
 
     def runs(
         self,
@@ -184,27 +174,27 @@ class Store:
         count = sa.select(sa.func.count()).select_from(RUNS).where(*wanted)
         query = sa.select(*LISTED).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest)
         page = query.limit(limit).offset(offset)
-        total, rows = self._database.do(lambda connection: (connection.scalar(count), connection.execute(page).all()))
+        total, rows = self.do(lambda connection: (connection.scalar(count), connection.execute(page).all()))
         return RunList(tuple(stored_run(row) for row in rows), int(total or 0))
 
     def listed(self, run: str) -> StoredRun | None:
         """The list entry of this digest; None when there is no such run."""
         query = sa.select(*LISTED).where(RUNS.c.digest == run)
-        row = self._database.do(lambda connection: connection.execute(query).one_or_none())
+        row = self.do(lambda connection: connection.execute(query).one_or_none())
         return None if row is None else stored_run(row)
 
     def marks(self) -> dict[str, Mark]:
         """Digest → the name, note and star that its run has, where it has any."""
         query = sa.select(RUNS.c.digest, RUNS.c.name, RUNS.c.note, RUNS.c.favorite)
         query = query.where((RUNS.c.name != "") | (RUNS.c.note != "") | RUNS.c.favorite)
-        rows = self._database.do(lambda connection: connection.execute(query).all())
+        rows = self.do(lambda connection: connection.execute(query).all())
         return {row.digest: Mark(row.name, row.note, row.favorite) for row in rows}
 
     def write_mark(self, run: str, mark: Mark) -> None:
         """Replace the mark of a run."""
         change = sa.update(RUNS).where(RUNS.c.digest == run)
         change = change.values(name=mark.name, note=mark.note, favorite=mark.favorite)
-        self._database.do(lambda connection: connection.execute(change))
+        self.do(lambda connection: connection.execute(change))
 
     def delete(self, run: str) -> None:
         """Delete a run, its points and its job."""
@@ -213,16 +203,8 @@ class Store:
             for table in (RUNS, POINTS, JOBS):
                 connection.execute(sa.delete(table).where(table.c.digest == run))
 
-        self._database.do(delete)
-        self._database.give_back_space()
-
-    def lock_for_server(self) -> None:
-        """Let no other server use this SQLite file until :meth:`close`; other databases may have several servers.
-
-        Raises:
-            InvalidInput: another server uses the file.
-        """
-        self._database.lock_for_server()
+        self.do(delete)
+        self.give_back_space()
 
     def write_jobs(self, jobs: Iterable[_jobs.UnfinishedJob], ended: Collection[str] = ()) -> None:
         """Insert or update jobs that wait or run, and drop those with the digests ``ended``."""
@@ -233,28 +215,28 @@ class Store:
                 insert_run(connection, job.spec)
                 _jobs.write_job(connection, job)
 
-        self._database.do(write)
+        self.do(write)
 
     def unfinished_jobs(self) -> tuple[_jobs.UnfinishedJob, ...]:
         """The jobs that wait or run on the servers of this store, the oldest first."""
-        return self._database.do(_jobs.unfinished_jobs)
+        return self.do(_jobs.unfinished_jobs)
 
     def claim_jobs(self) -> tuple[_jobs.UnfinishedJob, ...]:
         """The unfinished jobs of servers that have ended, the oldest first; they now belong to this server.
 
         Call :meth:`lock_for_server` before.
         """
-        return self._database.do(lambda connection: _jobs.claim_jobs(connection, all_of_them=self._database.is_file))
+        return self.do(lambda connection: _jobs.claim_jobs(connection, all_of_them=self.is_file))
 
     def end_job(self, run: str) -> None:
         """Ask the server of a job to end it; the server polls :meth:`jobs_to_end`."""
         asked = sa.update(JOBS).where(JOBS.c.digest == run).values(ending=True)
-        self._database.do(lambda connection: connection.execute(asked))
+        self.do(lambda connection: connection.execute(asked))
 
     def jobs_to_end(self) -> frozenset[str]:
         """Digests of the jobs that somebody has asked to end."""
         query = sa.select(JOBS.c.digest).where(JOBS.c.ending)
-        return frozenset(self._database.do(lambda connection: connection.scalars(query).all()))
+        return frozenset(self.do(lambda connection: connection.scalars(query).all()))
 
     def note_stopped(self, spec: Spec, result: Result | None) -> None:
         """Record that the server stopped a run; ``result`` holds its finished points, None without any."""
@@ -262,11 +244,7 @@ class Store:
             self.save_result(result)
             return
         change = sa.update(RUNS).where(RUNS.c.digest == spec_digest(spec), RUNS.c.status != "completed")
-        self._database.do(lambda connection: connection.execute(change.values(status="stopped", busy_until=0.0)))
-
-    def close(self) -> None:
-        """Close the connections; the store opens new ones when it is used again."""
-        self._database.close()
+        self.do(lambda connection: connection.execute(change.values(status="stopped", busy_until=0.0)))
 
     def _save(self, result: Result, *, imported: bool) -> None:
         run = spec_digest(result.spec)
@@ -290,18 +268,18 @@ class Store:
                 ended["busy_until"] = 0.0
             connection.execute(change.values(ended))
 
-        self._database.do(save)
+        self.do(save)
         self._make_room(run)
 
     def _touch(self, run: str) -> None:
         now = time.time()
         used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
         with contextlib.suppress(InvalidInput):  # reading must not fail because this cannot be written
-            self._database.do(lambda connection: connection.execute(used))
+            self.do(lambda connection: connection.execute(used))
 
     def _make_room(self, spared: str) -> None:
-        if self._database.do(lambda connection: evict(connection, self._max_bytes, spared)):
-            self._database.give_back_space()
+        if self.do(lambda connection: evict(connection, self.max_bytes, spared)):
+            self.give_back_space()
 
 
 class StoredPoints:
@@ -309,7 +287,7 @@ class StoredPoints:
 
     def __init__(self, store: Store, spec: Spec):
         self._store, self._spec, self._run = store, spec, spec_digest(spec)
-        store._database.do(self._begin)
+        store.do(self._begin)
 
     def finished(self) -> dict[str, PointValue]:
         """The intact points by key; damaged ones are left out, so that they are recomputed."""
@@ -322,7 +300,7 @@ class StoredPoints:
             self._begin(connection)  # the run may have been deleted meanwhile
             save_point(connection, self._run, key, point)
 
-        self._store._database.do(save)
+        self._store.do(save)
         self._store._make_room(self._run)
 
     def _begin(self, connection: sa.Connection) -> None:

@@ -64,7 +64,7 @@ def test_a_list_of_two_thousand_runs_comes_page_by_page_at_once(store):
         for number in range(2000):
             insert_run(connection, KernelChangeSpec(seed=number))
 
-    store._database.do(fill)
+    store.do(fill)
     store.points(spec(7)).save("width=10", point(10))
     began = time.perf_counter()
     page = store.runs(limit=25, offset=1975)
