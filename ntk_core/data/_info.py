@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike
 from ntk_core.data._dataset import Dataset, FloatArray, IntArray
 from ntk_core.data._options import OPTIONS, Option
 from ntk_core.data._transforms import encode_targets, standardize_inputs
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.settings.vocabulary import Term
 
+MAX_VALUES = 2**27  # 512 MiB of float32 in one array
 Samples = tuple[FloatArray, IntArray, FloatArray, IntArray]  # x (n, …), labels (n,), the same two for the test set
 
 
@@ -96,6 +97,7 @@ class DatasetInfo(Term, ABC):
 
         Raises:
             InvalidInput: for more samples than there are, or one column for more than two classes.
+            TooLarge: for samples that would not fit into 512 MiB.
         """
         shapes = self.shapes(options)
         if options.get("targets") == "plus-minus" and len(shapes.class_names) != 2:
@@ -105,6 +107,10 @@ class DatasetInfo(Term, ABC):
                 raise InvalidInput(
                     key, options[key], f"at most {available:,}, all that there are for the chosen options", available
                 )
+            per_sample = math.prod(shapes.input_shape)
+            if options[key] * per_sample > MAX_VALUES:
+                required, limit, nearest = 4 * options[key] * per_sample, 4 * MAX_VALUES, MAX_VALUES // per_sample
+                raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
 
 
 def shapes_of(

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from ntk_core.data._dataset import MEANS, TEST, TRAIN, Dataset, FloatArray, IntArray, stream
 from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of, without_classes
 from ntk_core.data._options import OPTIONS
-from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.errors import InvalidInput
 
 CENTER_NORM = 2.0
 
 SINE_REACH, SINE_TEST_REACH = 2.0, 3.0
-MAX_SYNTHETIC_VALUES = 2**27  # 512 MiB of float32 in one array
 Floats = NDArray[np.float64]
 LAW = (
     "Synthetic: inputs and target are drawn from the law that is stated; training and test points alike. Our choice of "
@@ -28,33 +27,7 @@ LAW = (
 SIGNS = ("−1", "+1")
 
 
-def check_room(options: Mapping[str, Any], per_sample: int) -> None:
-    """Refuse samples of so many numbers each that would not fit into 512 MiB.
-
-    Raises:
-        TooLarge: then.
-    """
-    for key in ("num_samples", "num_test"):
-        if options[key] * per_sample > MAX_SYNTHETIC_VALUES:
-            nearest = MAX_SYNTHETIC_VALUES // per_sample
-            required, limit = 4 * options[key] * per_sample, 4 * MAX_SYNTHETIC_VALUES
-            raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
-
-
-class Drawn(DatasetInfo):
-    """Inputs of a chosen dimension, drawn from a law."""
-
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse also what would not fit into 512 MiB.
-
-        Raises:
-            TooLarge: then.
-        """
-        super().check(options)
-        check_room(options, options["input_dim"])
-
-
-class Mixture(Drawn):
+class Mixture(DatasetInfo):
     """Round clouds, one for each class."""
 
     def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
@@ -125,7 +98,7 @@ class Points(DatasetInfo):
         return without_classes(self.name, xs[:, None], ys[:, None], grid[:, None], heights[:, None], self.origin)
 
 
-class FewDirections(Drawn):
+class FewDirections(DatasetInfo):
     """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1, at x ~ N(0, I_d) or uniform on {±1}^d.
 
     Directions are coordinate axes where the inputs are Gaussian: nothing is lost, as no network here knows them.

@@ -8,7 +8,6 @@ import numpy as np
 
 from ntk_core.data._dataset import MEANS, TEST, TRAIN, Dataset, FloatArray, IntArray, stream
 from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of, without_classes
-from ntk_core.data._laws import check_room
 from ntk_core.errors import InvalidInput
 
 Drawn = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
@@ -41,18 +40,16 @@ class SymbolTask(DatasetInfo):
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), names)
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse also lengths that the rule is not stated for, and what would not fit into 512 MiB.
+        """Refuse also lengths that the rule is not stated for.
 
         Raises:
-            InvalidInput: for such a length.
-            TooLarge: for so many numbers.
+            InvalidInput: then.
         """
         super().check(options)
         given = options["num_tokens"]
         if given < self.least_tokens or (self.odd and given % 2 == 0):
             allowed = "an odd number, so that there is no tie" if self.odd else f"at least {self.least_tokens}"
             raise InvalidInput("num_tokens", given, f"{allowed}, for {self.name}", max(given - 1, self.least_tokens))
-        check_room(options, given * options["input_dim"])
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
         count, seed = self._count(options), options["seed"]
@@ -77,15 +74,6 @@ class RandomSequences(DatasetInfo):
 
     def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), ())
-
-    def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse also what would not fit into 512 MiB.
-
-        Raises:
-            TooLarge: then.
-        """
-        super().check(options)
-        check_room(options, options["num_tokens"] * options["input_dim"])
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
         shape, seed = self.shapes(options).input_shape, options["seed"]

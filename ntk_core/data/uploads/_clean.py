@@ -48,7 +48,7 @@ def _(candidate: Table, choices: Choices, limits: Limits) -> Cleaned:
         if target.kind != "number":
             raise InvalidInput("target", f"{target.name}, text such as {target.example}", "a column of numbers")
         x = _inputs(features, rows, limits)
-        return cleaned_targets(x, target.numbers[rows], choices.scale_targets, "target", limits, choices.features)
+        return cleaned_targets(x, target.numbers[rows], choices.scale_targets, limits, choices.features)
     labels, names = _classes_of_column(target, rows, limits)
     labels, names, kept = _chosen_classes(labels, names, choices.classes)
     x = _inputs(features, rows[kept], limits)
@@ -65,7 +65,7 @@ def _(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
     if choices.task == "regression":
         if y.dtype.kind not in "biuf":
             raise InvalidInput("target", f"{choices.target}, texts", "an array of numbers")
-        return cleaned_targets(x, y.reshape(len(y), -1), choices.scale_targets, "target", limits)
+        return cleaned_targets(x, y.reshape(len(y), -1), choices.scale_targets, limits)
     labels, names = _classes_of_array(y, choices.target, limits)
     labels, names, kept = _chosen_classes(labels, names, choices.classes)
     return cleaned_classes(x[kept], labels[kept], names, "target", limits)

@@ -74,25 +74,23 @@ def cleaned_classes(
     return Cleaned(inputs, labels.astype(np.int64), np.zeros((len(inputs), 0), np.float32), tuple(class_names))
 
 
-def cleaned_targets(
-    x: NDArray, targets: NDArray, scale: bool, field: str, limits: Limits, columns: Sequence[str] = ()
-) -> Cleaned:
+def cleaned_targets(x: NDArray, targets: NDArray, scale: bool, limits: Limits, columns: Sequence[str] = ()) -> Cleaned:
     """Inputs with numbers to be learned; ``columns`` names the features.
 
     Raises:
         InvalidInput: targets that are constant or not finite, fewer than 2 samples, or inputs that are refused.
     """
     values = np.asarray(targets, np.float64).reshape(len(targets), -1)
-    check_at_most(field, values.shape[1], limits.max_classes, "targets")
+    check_at_most("target", values.shape[1], limits.max_classes, "targets")
     if len(values) < 2:
-        raise InvalidInput(field, f"{len(values)} samples", "at least 2 samples")
-    check_finite(field, values, "target")
+        raise InvalidInput("target", f"{len(values)} samples", "at least 2 samples")
+    check_finite("target", values, "target")
     if (values.min(axis=0) == values.max(axis=0)).any():
-        raise InvalidInput(field, "a constant target", "a target that varies")
+        raise InvalidInput("target", "a constant target", "a target that varies")
     if scale:
         with np.errstate(over="ignore", invalid="ignore"):  # the check below says it in words
             values = (values - values.mean(axis=0)) / values.std(axis=0)
-    small = _as_float32(field, values, "target")
+    small = _as_float32("target", values, "target")
     return Cleaned(checked_inputs(x, limits, columns), np.zeros(0, np.int64), small, ())
 
 
