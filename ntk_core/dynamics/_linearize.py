@@ -11,7 +11,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, check_model, like_params
+from ntk_core.traced import accepted, axes_of, check_model, like_params
 
 Apply = Callable[[Any, Array], Array]
 Linearized = Callable[[Any, Array], Array]
@@ -22,7 +22,8 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
 
     f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
 
-    ``net`` is a network of this package or any callable ``apply(params, x) -> (n, C)``. Parameters that are no
+    ``net`` is a network of this package or any callable ``apply(params, x)`` with outputs (n, C), (n,), which become
+    (n, 1), or (n, T, C), which keep their shape. Parameters that are no
     floating-point numbers (masks) stay at their values at w₀.
 
     >>> w0, w = jax.numpy.array(3.0), jax.numpy.array(4.0)
@@ -37,10 +38,10 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_lin(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
+    def f_lin(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
         apply, rows, direction = _at(net, params, moved, x)
         value, change = jax.jvp(lambda w: apply(rebuild(w), rows), (origin,), (direction,))
-        return value + change
+        return _shaped(value + change, apply)
 
     return f_lin
 
@@ -50,7 +51,7 @@ def quadratic_model(net: Network | Apply, params: Any) -> Linearized:
 
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
 
-    ``net`` is a network of this package or any callable ``apply(params, x) -> (n, C)``, w₀ = ``params``; δ is nested
+    ``net`` is as for :func:`linearize`, w₀ = ``params``; δ is nested
     twice in directional derivatives, so no Hessian is formed, and its memory is a few times the weights. Parameters
     that are no floating-point numbers (masks) stay at their values at w₀. With piecewise linear activations the
     second derivative is that almost everywhere.
@@ -67,9 +68,9 @@ def quadratic_model(net: Network | Apply, params: Any) -> Linearized:
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_quad(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C"]:
+    def f_quad(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
         apply, rows, direction = _at(net, params, moved, x)
-        return second_order(lambda w: apply(rebuild(w), rows), origin, direction)
+        return _shaped(second_order(lambda w: apply(rebuild(w), rows), origin, direction), apply)
 
     return f_quad
 
@@ -80,6 +81,12 @@ def _at(net: Network | Apply, params: Any, moved: Any, x: Shaped[ArrayLike, "n .
     like_params(moved, params, "params")
     direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], split_inexact(params)[0])
     return found.apply if isinstance(found, Network) else found, jnp.asarray(rows), direction
+
+
+def _shaped(outputs: Array, apply: Apply) -> Float[Array, "n ..."]:
+    """Outputs (n, T·C) as (n, T, C), where the function returns these."""
+    axes = axes_of(apply)
+    return outputs.reshape(len(outputs), *axes) if axes else outputs
 
 
 def second_order(function: Callable[[Any], Array], origin: Any, direction: Any) -> Array:

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 
 from ntk_core.dynamics._losses import Loss
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, accepted_targets, like_params
+from ntk_core.traced import accepted, accepted_targets, axes_of, like_params
 
 
 def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = "") -> Any:
@@ -19,10 +19,10 @@ def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
     part is :func:`gauss_newton_product`.
 
     Args:
-        net: a network, or any callable ``apply(params, x)``; the loss takes its outputs.
+        net: a network, or any callable ``apply(params, x)``; the loss takes its outputs: (n, C), (n,) or (n, T, C).
         params: w.
         x: inputs (n, *input_shape).
-        y: targets (n, C).
+        y: targets, of the shape of the outputs.
         vector: v, a tree like ``params``.
         loss: ``square``, ``cross-entropy`` or ``logistic``; by default that of the output.
 
@@ -49,12 +49,14 @@ def gauss_newton_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
 
 def _asked(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str) -> tuple[Any, Any, Any, Loss]:
     model, inputs, num_outputs = accepted(net, params, x)
-    targets = accepted_targets(y, len(inputs), num_outputs)
+    targets = accepted_targets(y, len(inputs), num_outputs, axes=axes_of(model))
     like_params(vector, params, "vector")
     if isinstance(model, Network):
         # Pre-outputs: the loss applies φ itself.
         return model.with_output("linear").apply, inputs, targets, Loss(model.output, loss)
-    return model, inputs, targets, Loss("linear", loss)
+    rule = Loss("linear", loss)
+    rule.check_axes(axes_of(model))
+    return model, inputs, targets, rule
 
 
 @partial(jax.jit, static_argnums=(0, 1))

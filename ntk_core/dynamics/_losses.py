@@ -49,6 +49,17 @@ class Loss:
         """The mean loss, a scalar, for pre-outputs and targets of shape (n, C)."""
         return self.of_model(self.model(f), y)
 
+    def check_axes(self, axes: tuple[int, ...]) -> None:
+        """Refuse outputs (n, T, C) where a loss couples the C outputs of one t, which are one axis (T·C) here.
+
+        Raises:
+            InvalidInput: for ``cross-entropy``.
+        """
+        if axes and self.kind == "cross-entropy":
+            raise InvalidInput(
+                "loss", f"cross-entropy of outputs (n, {', '.join(map(str, axes))})", "square or logistic"
+            )
+
     @property
     def model_output(self) -> str:
         """The function from f to F: φ, or ``linear`` where the loss itself takes the softmax."""

@@ -44,6 +44,7 @@ class Points:
         followed: Sequence[int] | None,
         followed_test: Sequence[int] | None,
         num_outputs: int,
+        axes: tuple[int, ...] = (),
     ) -> Points:
         """Checked arrays on the device, targets of JAX's float type.
 
@@ -53,9 +54,9 @@ class Points:
         floats, train_x = jnp.result_type(float), jnp.asarray(x)
         if not len(train_x):
             raise InvalidInput("x", f"shape {train_x.shape}", "shape (n, …) with at least one sample")
-        train_y = jnp.asarray(accepted_targets(y, len(train_x), num_outputs), floats)
+        train_y = jnp.asarray(accepted_targets(y, len(train_x), num_outputs, axes=axes), floats)
         other_x = train_x[:0] if x_test is None else jnp.asarray(like_rows(x_test, train_x, "x_test"), train_x.dtype)
-        other_y = train_y[:0] if y_test is None else accepted_targets(y_test, len(other_x), num_outputs, "y_test")
+        other_y = train_y[:0] if y_test is None else accepted_targets(y_test, len(other_x), num_outputs, "y_test", axes)
         if len(other_x) != len(other_y):
             raise InvalidInput("y_test", "nothing", f"shape ({len(other_x)}, {num_outputs}), one row for each x_test")
         return cls(

@@ -32,7 +32,7 @@ from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk, split_inexact, through_output
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import accepted
+from ntk_core.traced import accepted, axes_of
 
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel
@@ -76,7 +76,7 @@ class Training:
         net, inputs, num_outputs = accepted(net, params, x)
         if isinstance(net, Network) or jnp.issubdtype(inputs.dtype, jnp.inexact):  # else numbers of words, for look-ups
             inputs = jnp.asarray(inputs, jnp.result_type(float))
-        self.points = Points.of(inputs, y, x_test, y_test, followed, followed_test, num_outputs)
+        self.points = Points.of(inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net))
         n = len(self.points.y)
         self.optimizer = Optimizer.of(optimizer)
         if self.optimizer.batch_size is not None and self.optimizer.batch_size > n:
@@ -92,6 +92,7 @@ class Training:
         self.net = net
         output = net.output if isinstance(net, Network) else "linear"
         self.loss = loss if isinstance(loss, Loss) else Loss(output, loss or "")
+        self.loss.check_axes(axes_of(net))
         self.model, self.origin, self._restored = _model(net, params, self.loss)
 
         start = pre_outputs(self.model, *self.origin, self.points.all_x)
@@ -238,10 +239,11 @@ def train(
     0.75
 
     Args:
-        net: a network of this package, or any callable ``apply(params, x) -> (n, C)``.
+        net: a network of this package, or any callable ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C).
+            Outputs (n, T, C) are recorded as (n, T·C), the output a = t·C + c.
         params: w₀; not changed.
         x: training inputs, (n, *input_shape).
-        y: targets, (n, C).
+        y: targets, of the shape of the outputs.
         loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy for softmax and
             square for any other output.
         optimizer: an :class:`Optimizer`, the name of one, or any ``optax.GradientTransformation``.

@@ -6,7 +6,7 @@ import numpy as np
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, accepted_input, checked_array
+from ntk_core.traced import accepted, accepted_input, axes_of, checked_array
 
 
 class Rows(NamedTuple):
@@ -61,6 +61,8 @@ def _rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
             break
     if not readings:
         raise reasons[0]
+    if len(readings) == 2 and axes_of(readings[0].net) and not axes_of(readings[1].net):
+        return readings[1]  # a function of single rows, which takes any leading axes
     if len(readings) == 2:
         shape = np.shape(x)
         if shape[0] == 1:  # the same number in both readings: a batch of one

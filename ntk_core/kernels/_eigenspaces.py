@@ -3,14 +3,18 @@
 import math
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
+from numpy.typing import ArrayLike
 from scipy.linalg import eigh, subspace_angles
 from scipy.sparse.linalg import eigsh
+
+from ntk_core.errors import InvalidInput
+from ntk_core.kernels._outputs import as_matrix
 
 DENSE_ROWS = 1500  # up to which all eigenvectors are as fast as the leading ones alone
 
 
-def alignment(kernel: Float[np.ndarray, "rows rows"], y: Float[np.ndarray, " rows"]) -> float:
+def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> float:
     """Return the alignment of a kernel with its targets.
 
     A = yᵀKy / (‖K‖_F ‖y‖²), from 0 to 1; 1 for K = y yᵀ. NaN where either is 0.
@@ -18,22 +22,39 @@ def alignment(kernel: Float[np.ndarray, "rows rows"], y: Float[np.ndarray, " row
     >>> alignment(np.eye(4), np.ones(4))
     0.5
 
+    Args:
+        kernel: (n, n, C, C), or (n, n) for a kernel that is the same for each output and vanishes between them.
+        y: (n, C), or (n,) for one output.
+
+    Raises:
+        InvalidInput: for shapes that do not belong together.
+
     Source: Cristianini, Shawe-Taylor, Elisseeff & Kandola 2001.
     """
-    size = float(np.linalg.norm(kernel)) * float(y @ y)
-    return float(y @ kernel @ y) / size if size else math.nan
+    matrix, targets = as_matrix(kernel), np.asarray(y)
+    if np.ndim(kernel) == 4 and targets.shape == (np.shape(kernel)[0], np.shape(kernel)[2]):
+        targets = targets.reshape(-1)
+    columns = targets[:, None] if targets.ndim == 1 else targets
+    if columns.ndim != 2 or matrix.shape != (len(columns), len(columns)):
+        raise InvalidInput("y", f"shape {np.shape(y)}", f"one row for each row of the kernel {np.shape(kernel)}")
+    size = float(np.linalg.norm(matrix)) * math.sqrt(columns.shape[1]) * float(np.sum(columns**2))
+    return float(np.sum(columns * (matrix @ columns))) / size if size else math.nan
 
 
-def kernel_distance(kernel: Float[np.ndarray, "rows rows"], other: Float[np.ndarray, "rows rows"]) -> float:
+def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..."]) -> float:
     """Return the scale-free distance of two kernels.
 
-    1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F): 0 for multiples of each other. NaN where either is 0.
+    1 − ⟨K, K'⟩ / (‖K‖_F ‖K'‖_F) of two kernels of one shape, (n, n) or (n, n, C, C): 0 for multiples of each other.
+    NaN where either is 0.
 
     >>> kernel_distance(np.eye(4), np.diag([1.0, 0.0, 0.0, 0.0]))
     0.5
 
     Source: Fort, Dziugaite, Paul, Kharaghani, Roy & Ganguli 2020, §3.
     """
+    kernel, other = np.asarray(kernel), np.asarray(other)
+    if kernel.shape != other.shape:
+        raise InvalidInput("other", f"shape {other.shape}", f"shape {kernel.shape}, that of the kernel")
     norms = [float(np.linalg.norm(each)) for each in (kernel, other)]
     if not all(norms):
         return math.nan

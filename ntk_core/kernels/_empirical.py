@@ -100,10 +100,11 @@ def empirical_ntk(
 
     Args:
         net: a network of this package (structured route: no gradient of the size of the weights), or any callable
-            ``apply(params, x) -> (n, C)`` or ``(n,)`` that treats each row of x for itself. Its program is traced at
-            every call (``freeze`` avoids that), searched for layers (``layers_of`` lists them), compared with plain
-            derivatives for two rows, and takes the same route. Parameters used otherwise go by their Jacobians, and so
-            does a callable without any layer (or by vector products, whichever needs fewer multiplications).
+            ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C) that treats each row of x for itself. Outputs
+            (n, T, C) count as T·C outputs a = t·C + c: reshape the kernel to (n1, n2, T, C, T, C). Its program is
+            traced at every call (``freeze`` avoids that), searched for layers (``layers_of`` lists them), compared with
+            plain derivatives for two rows, and takes the same route. Parameters used otherwise go by their Jacobians,
+            and so does a callable without any layer (or by vector products, whichever needs fewer multiplications).
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x1: inputs (n1, *input_shape).
         x2: inputs (n2, *input_shape); ``x1`` when left out.

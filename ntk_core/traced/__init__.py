@@ -15,6 +15,7 @@ from ntk_core.traced._entrance import (
     accepted,
     accepted_input,
     accepted_targets,
+    axes_of,
     check_model,
     checked_array,
     leaf_name,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -42,7 +43,7 @@ class Accepted(NamedTuple):
     """A model that can be measured.
 
     Attributes:
-        net: the model, with outputs (n, C).
+        net: the model, with outputs (n, C); T·C of them where it returns (n, T, C).
         x: inputs as an array, (n, *input_shape), or one input.
         num_outputs: C.
     """
@@ -53,18 +54,25 @@ class Accepted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Column:
-    """A function with outputs (n,) as one with outputs (n, 1); equal for equal functions, as compiled programs need."""
+class Flat:
+    """A function with outputs (n,) or (n, T, C) as one with (n, 1) or (n, T·C), the output a = t·C + c.
+
+    Equal for equal functions, as compiled programs need.
+
+    Attributes:
+        axes: () or (T, C).
+    """
 
     function: Apply
+    axes: tuple[int, ...]
 
     def __call__(self, params: Any, x: Array) -> Array:
         outputs = self.function(params, x)
-        return outputs[:, None] if outputs.ndim == 1 else outputs
+        return outputs.reshape(len(outputs), math.prod(self.axes))
 
 
 def accepted(net: Any, params: Any, x: Any, field: str = "x") -> Accepted:
-    """``net``, which maps (params, x) → (n, C), for inputs x of shape (n, *input_shape).
+    """``net``, which maps (params, x) → (n, C), (n,) or (n, T, C), for inputs x of shape (n, *input_shape).
 
     Raises:
         InvalidInput: in one sentence with the remedy, for a ``net`` that is no model, parameters without floats, a
@@ -77,7 +85,7 @@ def accepted(net: Any, params: Any, x: Any, field: str = "x") -> Accepted:
     outputs, closed = _outputs(net, params, inputs, field)
     shape, n = tuple(outputs.shape), len(inputs)
     single = shape == (n,) and (n == 1 or _tried(net, params, _rows(inputs, 1)) == (1,))
-    if not (single or (len(shape) == 2 and shape[0] == n)):
+    if not (single or (len(shape) in (2, 3) and shape[0] == n)):
         raise _wrong_shape(net, params, inputs, field, shape)
     _check_type(outputs)
     if closed is None:
@@ -86,7 +94,14 @@ def accepted(net: Any, params: Any, x: Any, field: str = "x") -> Accepted:
         return Accepted(net, inputs, shape[-1])
     seen: Any = Seen(net, closed, rules_of(closed))
     model = Plain(seen) if overwrites(closed.jaxpr) else seen
-    return Accepted(Column(model) if single else model, inputs, 1 if single else shape[-1])
+    if len(shape) == 2:
+        return Accepted(model, inputs, shape[-1])
+    return Accepted(Flat(model, shape[1:]), inputs, math.prod(shape[1:]))
+
+
+def axes_of(net: Any) -> tuple[int, ...]:
+    """Return (T, C) of an accepted model whose outputs were (n, T, C); () for any other."""
+    return net.axes if isinstance(net, Flat) else ()
 
 
 def accepted_input(net: Any, params: Any, x: Any) -> Accepted:
@@ -107,8 +122,10 @@ def accepted_input(net: Any, params: Any, x: Any) -> Accepted:
     return found._replace(x=jnp.asarray(one, jnp.result_type(float)) if whole else jnp.asarray(one))
 
 
-def accepted_targets(y: Any, num_samples: int, num_outputs: int | None, field: str = "y") -> Any:
-    """Targets as floats (n, C); (n,) counts as (n, 1).
+def accepted_targets(
+    y: Any, num_samples: int, num_outputs: int | None, field: str = "y", axes: tuple[int, ...] = ()
+) -> Any:
+    """Targets as floats (n, C); (n,) counts as (n, 1), and (n, T, C) as (n, T·C) for a model with these output axes.
 
     Raises:
         InvalidInput: for another shape, with the way from class labels to targets.
@@ -116,6 +133,8 @@ def accepted_targets(y: Any, num_samples: int, num_outputs: int | None, field: s
     targets = checked_array(y, field)
     if targets.ndim == 1 and num_outputs in (None, 1):
         targets = targets[:, None]
+    if axes and targets.shape == (num_samples, *axes):
+        targets = targets.reshape(num_samples, math.prod(axes))
     allowed = f"shape ({num_samples}, {'C' if num_outputs is None else num_outputs}), one row for each input"
     if targets.ndim == 1 and jnp.issubdtype(targets.dtype, jnp.integer):
         allowed += f"; class labels by jax.nn.one_hot({field}, {num_outputs})"
@@ -301,9 +320,9 @@ def _wrong_shape(net: Model, params: Any, x: Any, field: str, shape: tuple[int, 
     if not shape:
         allowed = "the outputs (n, C) themselves in place of a loss or a mean of them"
     elif shape[0] == len(x):
-        allowed = "outputs (n, C) or (n,), such as outputs.reshape(len(x), -1)"
+        allowed = "outputs (n, C), (n,) or (n, T, C), such as outputs.reshape(len(x), -1)"
     else:
-        allowed = f"outputs (n, C) or (n,), one row for each of the {len(x)} inputs"
+        allowed = f"outputs (n, C), (n,) or (n, T, C), one row for each of the {len(x)} inputs"
     return InvalidInput("net", given, allowed)
 
 

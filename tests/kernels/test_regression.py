@@ -77,6 +77,23 @@ def test_alignment_and_distance_are_cosines_of_matrices():
     assert math.isnan(kernel_distance(0 * KERNEL, KERNEL))
 
 
+def test_alignment_and_distance_take_kernels_with_and_without_outputs():
+    features = np.random.default_rng(4).standard_normal((N, 2, 9))
+    kernel, y = np.einsum("iap,jbp->ijab", features, features), np.random.default_rng(5).standard_normal((N, 2))
+    rows = kernel.transpose(0, 2, 1, 3).reshape(2 * N, 2 * N)
+    assert alignment(kernel, y) == pytest.approx(alignment(rows, y.ravel()), rel=ROUNDING)
+    same = np.einsum("ij,ab->ijab", KERNEL, np.eye(2))  # equal for each output, 0 between them
+    assert alignment(KERNEL, y) == pytest.approx(alignment(same, y), rel=ROUNDING)
+    other = kernel + same
+    assert kernel_distance(kernel, other) == pytest.approx(
+        kernel_distance(rows, other.transpose(0, 2, 1, 3).reshape(2 * N, 2 * N)), rel=ROUNDING
+    )
+    with pytest.raises(InvalidInput, match="y"):
+        alignment(kernel, y[:, :1])
+    with pytest.raises(InvalidInput, match="other"):
+        kernel_distance(kernel, KERNEL)
+
+
 @pytest.mark.parametrize("size", [N, 1600])
 def test_leading_eigenvectors_hold_shares_of_the_targets_and_turn_by_principal_angles(size):
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((size, 6)))[0]
