@@ -1,4 +1,4 @@
-"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+"""Parts of this page elsewhere: overview card, first figure, comparison of runs."""
 
 from typing import Any
 
@@ -32,5 +32,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: ArchitecturesSpec) -> Comparison:
-    """How runs are laid over each other."""
+    """Return how runs are compared."""
     return compared_by(COLUMNS)

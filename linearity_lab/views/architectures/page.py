@@ -89,5 +89,5 @@ def _kernels(
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, between=networks)

@@ -43,7 +43,7 @@ def draw(shown: Shown) -> list[Panel]:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(
         PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("graph",), editor=partial(graph_editor, PAGE)
     )

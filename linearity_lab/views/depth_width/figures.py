@@ -33,7 +33,7 @@ RING: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Measure:
-    """One number per trained network; ``before_training`` where it does not matter how the run ended."""
+    """Return one number per trained network; ``before_training`` if the outcome of training does not matter."""
 
     name: str
     title: str
@@ -53,13 +53,13 @@ CURVATURE = Measure(
 
 
 def measured(points: Sequence[DepthWidthPoint]) -> list[Measure]:
-    """The measures that some trained network has: ‖H‖ may have been left out."""
+    """Return the measures of trained networks; ‖H‖ is optional."""
     runs = [run for point in points for run in point.runs]
     return [measure for measure in (CHANGE, CURVATURE) if any(math.isfinite(measure.of(run)) for run in runs)]
 
 
 def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
-    """CV² of K(x, x) against the depth, a line for each width, with its bootstrap interval."""
+    """Draw CV² of K(x, x) against depth, a line for each width, with bootstrap intervals."""
     chart = sweep(
         lines(points, DEPTH, lambda point: point.cv_squared),
         DEPTH,
@@ -77,7 +77,7 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
 
 
 def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
-    """ln(E[K²] / E[K]²) against β, a line for each width, with the derived curve of infinite depth and width."""
+    """Draw ln(E[K²] / E[K]²) against β, a line for each width, with the derived limit of infinite depth and width."""
     chart = sweep(
         lines(points, BETA, lambda point: point.log_moment),
         BETA,
@@ -109,7 +109,7 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
 
 
 def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
-    """A measure of the trained networks against β, a line for each width."""
+    """Draw a measure of trained networks against β, a line for each width."""
     shown = [point for point in points if any(math.isfinite(measure.of(run)) for run in point.runs)]
     along_beta = [
         Line(
@@ -144,7 +144,7 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
 
 
 def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
-    """A number of every pair, a line for each width, along the depth or β."""
+    """Draw a number of every pair along depth or β, a line for each width."""
     at: Of = (lambda point: point.depth) if axis is DEPTH else (lambda point: point.beta)
     return [
         Line(style, [Dot(at(point), of(point), point.seed, note=_note(point)) for point in own], fit=False)
@@ -153,14 +153,14 @@ def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
 
 
 def _first(points: Sequence[DepthWidthPoint]) -> list[int]:
-    """Numbers of the widths that are drawn at first sight."""
+    """Return the indices of the widths drawn initially."""
     return spread_out(len({point.width for point in points}))
 
 
 def _by_width(
     points: Sequence[DepthWidthPoint], among: Sequence[DepthWidthPoint] = ()
 ) -> list[tuple[Style, list[DepthWidthPoint]]]:
-    """The points of each width, ascending, in the color that it has ``among`` all."""
+    """Return the points of each width, ascending, in the color of that width ``among`` all."""
     widths = sorted({point.width for point in among or points})
     return [
         (
@@ -175,7 +175,7 @@ def _by_width(
 def _add_intervals(
     figure: go.Figure, points: Sequence[DepthWidthPoint], at: Of, scale: Callable[[float], float]
 ) -> None:
-    """Bootstrap intervals, and an open ring where a single network decides."""
+    """Draw bootstrap intervals, and open rings where a single network dominates."""
     for index, (style, own) in enumerate(_by_width(points)):
         visible = True if index in _first(points) else "legendonly"
         drawn = [(at(p), scale(p.cv_squared), scale(p.low), scale(p.high)) for p in own if p.cv_squared > 0]
@@ -216,7 +216,7 @@ def _add_intervals(
 
 
 def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
-    """How many networks, and where they are too few."""
+    """Return the number of networks, and where it is too small."""
     counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
     said = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
     rings = sorted(((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0])
@@ -234,5 +234,5 @@ def _note(point: DepthWidthPoint) -> str:
 
 
 def _pair_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
-    """One row per pair."""
+    """Return one row per pair."""
     return table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])

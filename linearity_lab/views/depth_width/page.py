@@ -1,4 +1,4 @@
-"""Depth against width: how random the tangent kernel is at the beginning, and how far it moves (Hanin & Nica 2020)."""
+"""Depth and width: randomness of the tangent kernel at w₀, and its change in training (Hanin & Nica 2020)."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ GROUPS = (
 
 
 def charts(shown: Shown) -> tuple[Chart, ...]:
-    """The scatter of K(x, x) against depth and against β, then what training moved and how curved the networks are."""
+    """Draw the scatter of K(x, x) against depth and β, then kernel change and curvature of trained networks."""
     points = shown.points
     measured = figures.measured(points)
     misses = [almost_everywhere(["relu"])] if figures.CURVATURE in measured else []
@@ -32,10 +32,10 @@ def charts(shown: Shown) -> tuple[Chart, ...]:
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """Two charts of random networks, two of trained ones."""
+    """Return two charts of random networks and two of trained ones."""
     return panels(drawn_once(PAGE, shown.identity, lambda: charts(shown)))
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

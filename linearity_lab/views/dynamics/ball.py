@@ -1,4 +1,4 @@
-"""How far weights and kernel move under each method, and where training leaves the ball of gradient descent."""
+"""Distance of weights and kernel under each method, and when training leaves the ball of gradient descent."""
 
 import math
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from ntk_core.experiments.dynamics.result import DynamicsPoint
 from ntk_core.numbers import number, width_label
 
 REFERENCE = "gradient-descent"
-OUTSIDE = 1.5  # our choice: a method has left the ball when it is this many times farther out
+OUTSIDE = 1.5  # our choice: a method has left the ball at this multiple of its radius
 
 
 def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axis: TimeAxis) -> Chart:
@@ -54,13 +54,13 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
 
 
 def ball_radius(point: DynamicsPoint, output: str) -> float | None:
-    """The farthest that gradient descent gets from w₀ at this width, to compare other methods with; else None."""
+    """Return the largest distance of gradient descent from w₀ at this width, as the reference; else None."""
     runs = point.of(output, REFERENCE)
     return max(run.sup_distance for run in runs) if runs and len(occurring([point], "method")) > 1 else None
 
 
 def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
-    """Which methods leave the ball of gradient descent, when, and how far their kernel then moves."""
+    """Return which methods leave the ball of gradient descent, when, and the kernel change afterwards."""
     radius = ball_radius(point, output)
     if radius is None:
         return []
@@ -80,7 +80,7 @@ def leaving_caption(point: DynamicsPoint, output: str) -> list[str]:
 
 
 def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
-    """One sentence per method with runs that diverged: what did, from which step, and which rate would be stable."""
+    """Return one sentence per method with diverged runs: the model, the step, and the stable rate."""
     sentences = []
     for method in occurring(points, "method"):
         runs = [(point.width, run) for point in points for run in point.runs if run.method == method]
@@ -100,7 +100,7 @@ def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
 
 
 def _rows(point: DynamicsPoint, output: str) -> list[dict[str, object]]:
-    """One row per method, seed and recorded step: distances, the kernel's movement, its spectrum and its layers."""
+    """Return one row per method, seed and recorded step: distances, kernel change, spectrum and layers."""
     return [
         {
             "method": METHODS[run.method].title,

@@ -1,4 +1,4 @@
-"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+"""Parts of this page elsewhere: overview card, first figure, comparison of runs."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ CARD = "curves-in-one-dimension"
 
 
 def card(result: Any) -> str:
-    """Network and linear model over the inputs."""
+    """Network and linear model as functions of the input."""
     point = min(result.points, key=lambda point: point.width)
     run = point.runs[0]
     return thumbnail(
@@ -30,11 +30,11 @@ def card(result: Any) -> str:
 
 
 def first_chart(result: Any) -> Chart:
-    """How far network and linear model drift apart, with the first method."""
+    """Draw the difference of network and linear model for the first method."""
     method = result.points[0].runs[0].method
     return difference_against_time(result.points, method, "step", result.spec.architecture.kind)
 
 
 def compared(_: DynamicsSpec) -> Comparison:
-    """How runs are laid over each other."""
+    """Return how runs are compared."""
     return compared_by(COLUMNS)

@@ -1,4 +1,4 @@
-"""A network beside its linear model: outputs along training, and how far they drift apart."""
+"""A network and its linear model: outputs during training, and their difference."""
 
 import itertools
 import math
@@ -20,10 +20,10 @@ from ntk_core.runs.columns import table_rows
 
 Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")
-# How each model is drawn, whatever its color: by name, dash and width of its line.
+# Name, dash and line width of each model, in any color.
 MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "dot", 2.0))
 DASH_WORDS = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
-MOST_TRAJECTORIES = 4  # as many as there are colors
+MOST_TRAJECTORIES = 4  # limited by the number of colors
 
 
 def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points) -> Chart:
@@ -74,7 +74,7 @@ def difference_against_time(
     shown = spread_out(len(points), max(1, MOST_CURVES // max(1, len(outputs))))
     first = []
     for index, point in enumerate(points):
-        thickness = 1 + 3 * (index + 1) / len(points)  # a pale line would not stand out
+        thickness = 1 + 3 * (index + 1) / len(points)  # a pale line would be too weak
         for output in occurring(points, "output"):
             title = f"m = {width_label(point.width)}" + (f", {output_title(output)}" if len(outputs) > 1 else "")
             style = network_style(kind, output, title)
@@ -111,18 +111,18 @@ def difference_against_time(
 
 
 def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
-    """The run whose outputs were kept."""
+    """Return the run with recorded outputs."""
     return point.of(output, method)[0]
 
 
 def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
-    """One row per run of this method: when and how far it left its linear model."""
+    """Return one row per run of this method: when and how far it left its linear model."""
     own = [point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)}) for point in points]
     return table_rows(COLUMNS, own)
 
 
 def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Points) -> list[dict[str, object]]:
-    """One row per recorded step and followed point, with the output of its class under every model."""
+    """Return one row per recorded step and followed point, with the outputs of its class under every model."""
     run = first_run(point, output, method)
     targets = point.y if points == "training points" else point.y_test
     return [
@@ -142,7 +142,7 @@ def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Poin
 
 
 def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
-    """The fitted rates of approach, then the networks and the linear models that did not converge."""
+    """Return the fitted rates of approach, then the networks and linear models that did not converge."""
     sentences = []
     for output in occurring(points, "output"):
         law = difference_law(points, output, method)

@@ -1,4 +1,4 @@
-"""The network and its linear model in motion: one frame per recorded step, with a slider and play."""
+"""Animation of the network and its linear model: one frame per recorded step, with a slider and play button."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "ste
     """Curves over the input where it has one dimension; else each output of the network against its linear model.
 
     Args:
-        at: the step or time whose record is shown first; None for the last one.
+        at: step or time of the first frame; None for the last record.
     """
     run = first_run(point, output, method)
     shown_at = times(run.steps, run.learning_rate, axis)
@@ -41,7 +41,7 @@ def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "ste
 
 
 def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) -> list[go.Scatter]:
-    """The training data, then the function of each model at the end of training, over an input of one dimension."""
+    """Draw training data and the function of each model at the end of training, for one-dimensional inputs."""
     data = go.Scatter(
         x=[row[0] for row in point.x],
         y=[row[0] for row in point.y],
@@ -107,7 +107,7 @@ def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
 def _animated(
     figure: go.Figure, run: DynamicsRun, frame: Callable[[int], list[dict[str, Any]]], traces: list[int], index: int
 ) -> go.Figure:
-    """``figure``, which shows the record ``index``, with a slider over all of them; play starts from the first one."""
+    """Add a slider over all records to ``figure``, which shows record ``index``; play starts from the first."""
     for trace, data in zip(traces, frame(index), strict=True):
         figure.data[trace].update(data)
     figure.frames = [
@@ -118,7 +118,7 @@ def _animated(
     playing = {"fromcurrent": True, "frame": {"duration": FRAME_MS, "redraw": False}, "transition": {"duration": 0}}
     names = [each.name for each in figure.frames]
     finish(figure)
-    below = LEGEND_ROW * math.ceil(len(figure.data) / 2)  # of the legend, two entries a row on a phone
+    below = LEGEND_ROW * math.ceil(len(figure.data) / 2)  # of the legend, two entries per row on a phone
     return figure.update_layout(
         height=FIGURE_HEIGHT + 36 + below,
         sliders=[
@@ -164,7 +164,7 @@ def _flat(block: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _range(values: Sequence[float]) -> list[float]:
-    """From the smallest to the largest finite value, with a margin; what has run away is cut off."""
+    """Return the range of finite values with a margin; diverged values are cut off."""
     finite = sorted(value for value in values if math.isfinite(value) and abs(value) < 1e3)
     low, high = (finite[0], finite[-1]) if finite else (-1.0, 1.0)
     margin = 0.06 * (high - low) or 1.0

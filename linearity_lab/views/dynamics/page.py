@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side: where they move as one, and where they drift apart."""
+"""A network and its linear model, trained side by side: where they coincide, and where they separate."""
 
 from functools import partial
 
@@ -47,8 +47,8 @@ def charts(
     """Of one width, output and method; the second one of all widths and outputs, the fourth one of all methods.
 
     Args:
-        at: the step or time that the third one shows first.
-        seed: drawn strong in the second and the fourth one; outputs are kept of the first one alone.
+        at: step or time initially shown in the third figure.
+        seed: drawn strong in the second and fourth figures; outputs are recorded for the first seed only.
     """
     point, led = shown.point(width), led_by(shown.points, seed)
     return (
@@ -60,7 +60,7 @@ def charts(
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """Both outputs of one width, then how far network and linear model drift apart."""
+    """Draw both outputs of one width, then the difference of network and linear model."""
     chosen = choose(
         PAGE,
         width_choice(shown.points),
@@ -77,5 +77,5 @@ def draw(shown: Shown) -> list[Panel]:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

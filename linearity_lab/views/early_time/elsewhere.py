@@ -1,4 +1,4 @@
-"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+"""Parts of this page elsewhere: overview card, first figure, comparison of runs."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def card(result: Any) -> str:
 
 
 def first_chart(result: Any) -> Chart:
-    """The test loss of network and linear model; the distance of kernels where nothing was trained."""
+    """Draw the test loss of network and linear model, or the distance of kernels without training."""
     trained = [point for point in result.points if point.runs]
     if not trained:
         return kernel_distance(result.points)
@@ -36,7 +36,7 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(spec: EarlyTimeSpec) -> Comparison:
-    """Along training, or kernels against what is swept where nothing is trained."""
+    """Compare along training, or kernels against the swept setting without training."""
     if spec.training.max_steps == 0:
         return compared_by([each for each in KERNELS if each.name != spec.swept], SWEPT[spec.swept])
     return compared_by(STEPS, Axis("step", "step", "step", along_time=True))

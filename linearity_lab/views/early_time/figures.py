@@ -1,4 +1,4 @@
-"""A network and its linear models along training (Hu, Xiao, Adlam & Pennington 2020, Fig. 1–4)."""
+"""A network and its linear models during training (Hu, Xiao, Adlam & Pennington 2020, Fig. 1–4)."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -41,7 +41,7 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
     rows: tuple[Row, ...] = (Row("loss outside the span", "linear"), Row("loss inside", "linear"))
     if view != "residual":
         values = [y for curve in curves for y in curve.y[1:] if math.isfinite(y) and y > 0]
-        # A factor of ten or more needs a logarithmic axis to be seen.
+        # Only a factor of ten or more needs a logarithmic axis.
         scale: Literal["log", "linear"] = "log" if values and max(values) > 10 * min(values) else "linear"
         rows = (Row({"relative error": "mean (f − f<sub>lin</sub>)² / mean f<sub>lin</sub>²"}.get(view, view), scale),)
     figure = along_training(curves, rows)
@@ -58,7 +58,7 @@ def single_outputs(run: EarlyRun) -> Chart:
     """Outputs on a few test inputs against the step: network solid, linear model dashed, one color per input."""
     models = (("network", "solid", run.network), ("linear model ψ", "dash", run.linear))
     curves = [dash_key(f"{title}: {DASH_WORDS[dash]}", dash) for title, dash, _ in models]
-    count = min(len(run.targets), MOST_CURVES)  # as many as there are colors; the table has all
+    count = min(len(run.targets), MOST_CURVES)  # limited by the number of colors; the table has all
     for index in range(count):
         for title, dash, model in models:
             style = Style(nth_style(index, "", "sample").color, dash, "", f"test input {index + 1}, {title}")
@@ -76,7 +76,7 @@ def single_outputs(run: EarlyRun) -> Chart:
 
 
 def _training_rows(runs: Sequence[EarlyRun]) -> list[dict[str, object]]:
-    """One row per run and recorded step."""
+    """Return one row per run and recorded step."""
     return [
         {
             "activation": _title(run.activation),
@@ -97,7 +97,7 @@ def _training_rows(runs: Sequence[EarlyRun]) -> list[dict[str, object]]:
 
 
 def _output_rows(run: EarlyRun) -> list[dict[str, object]]:
-    """One row per test input and recorded step."""
+    """Return one row per test input and recorded step."""
     return [
         {
             "test input": index + 1,
@@ -112,7 +112,7 @@ def _output_rows(run: EarlyRun) -> list[dict[str, object]]:
 
 
 def _takeaway(runs: Sequence[EarlyRun]) -> str:
-    """When these runs leave their linear model, in one sentence."""
+    """Return when these runs leave their linear model, in one sentence."""
     if not runs:
         return "No run yet."
     run = runs[0]
@@ -127,7 +127,7 @@ def _takeaway(runs: Sequence[EarlyRun]) -> str:
 
 
 def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
-    """Rate, sizes, what lies outside the picture, and runs that diverged."""
+    """Return rate, sizes, clipped values and diverged runs."""
     if not runs:
         return []
     run = runs[0]
@@ -146,7 +146,7 @@ def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
 
 
 def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
-    """(row, style, values) of everything that a view shows; the residual has a row outside the span and one inside."""
+    """Return (row, style, values) of a view; the residual has one row outside and one inside the span."""
     if view == "relative error":
         naive = [d / p if p > 0 else math.nan for d, p in zip(run.naive_distance, run.linear_power, strict=True)]
         found: list[tuple[int, Style, Sequence[float]]] = [(1, LINEAR, run.relative_error), (1, NAIVE, naive)]
@@ -163,7 +163,7 @@ def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]
 
 
 def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
-    """Vertical lines, with words where no curve is: most of the linear model is trained; the network departs."""
+    """Draw vertical lines, labeled away from curves: end of the linear phase, and departure of the network."""
     is_seen = 1 < run.linear_phase < len(run.steps) - 1
     trained = run.steps[run.linear_phase] if is_seen else None
     moments = (
@@ -173,7 +173,7 @@ def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
     for position, (words, step, dash) in enumerate(moments):
         if step:
             line = {"color": GUIDE_COLOR, "dash": dash, "width": 1.5}
-            # The words of the second moment stand above the line of the first.
+            # The words of the second moment are above the line of the first.
             top, foot = (0.87 if at_top and not position else 1), (0 if at_top or position else 0.14)
             figure.add_shape(type="line", yref="paper", x0=step, x1=step, y0=foot, y1=top, line=line)
             figure.add_annotation(

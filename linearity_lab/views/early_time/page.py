@@ -28,7 +28,7 @@ GROUPS = (
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """Training and its single outputs, what depends on width or dimension, kernels, and the linear model."""
+    """Return training, single outputs, sweeps over width or dimension, kernels, and the linear model."""
     trained = any(point.runs for point in shown.points)
     found = _training(shown) if trained else []
     if any(point.kernels for point in shown.points):
@@ -39,18 +39,18 @@ def draw(shown: Shown) -> list[Panel]:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)
 
 
 def _training(shown: Shown) -> list[Panel]:
-    """One quantity along training, and the outputs on single inputs, at a point and activation to choose."""
+    """Draw one quantity during training and outputs on single inputs, with a choice of point and activation."""
     points = {point.key: point for point in shown.points if point.runs}
 
     def name(key: str) -> str:
         return f"{AXES[points[key].swept].letter} = {points[key].value:,}"
 
-    # The activations depend on the point, which is chosen beside them.
+    # The activations depend on the chosen point.
     at = st.session_state.get(f"{PAGE}.point")
     occur = occurring([points[at] if at in points else next(iter(points.values()))], "activation")
     activations = [Choice("activation", "Activation", occur, _title)] if len(occur) > 1 else []
@@ -70,7 +70,7 @@ def _training(shown: Shown) -> list[Panel]:
 
 
 def _against(shown: Shown) -> Chart:
-    """Discrepancy or departure time against what is swept."""
+    """Draw discrepancy or departure time against the swept setting."""
     quantities = Choice("quantity", "Quantity", list(sweep_figures.QUANTITIES), str.capitalize, 180)
     chosen = choose(PAGE, quantities, f"against {AXES[shown.spec.swept].title}")
     draw = partial(sweep_figures.against_swept, shown.points)
@@ -78,12 +78,12 @@ def _against(shown: Shown) -> Chart:
 
 
 def _kernels(shown: Shown) -> Chart:
-    """The distance of the kernels in two norms."""
+    """Draw the distance of the kernels in two norms."""
     return drawn_once(f"{PAGE}.kernels", shown.identity, lambda: sweep_figures.kernel_distance(shown.points))
 
 
 def _constants(shown: Shown) -> None:
-    """The linear model with its formulas and numbers."""
+    """Show the linear model with its formulas and numbers."""
     st.markdown(prose(PAGE, "The linear model"))
     if shown.spec.network.num_hidden > 1:
         st.markdown(prose(PAGE, "More hidden layers"))

@@ -20,13 +20,13 @@ from ntk_core.numbers import number
 from ntk_core.runs import mean
 from ntk_core.runs.columns import table_rows
 
-# Quantity → (title of its axis, its number of a run).
+# Quantity → (axis title, value of a run).
 QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
     "discrepancy": ("sup mean (f − f<sub>lin</sub>)² / mean y²", lambda run: run.discrepancy),
     "departure time": ("departure time η · step", lambda run: run.learning_rate * (run.departure_step or math.nan)),
 }
 AXES = {"width": Axis("width m", "m"), "input_dim": Axis("input dimension d", "d")}
-FEWEST_VALUES = 4  # for an exponent: with three its interval says nothing
+FEWEST_VALUES = 4  # for an exponent: with three the interval is uninformative
 _NORMS: dict[str, Callable[[KernelComparison], float]] = {
     "spectral norm": lambda each: each.difference,
     "Frobenius norm": lambda each: each.frobenius_difference,
@@ -34,7 +34,7 @@ _NORMS: dict[str, Callable[[KernelComparison], float]] = {
 
 
 def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
-    """Discrepancy over the linear phase, or departure time η·step, of every activation against what is swept.
+    """Draw discrepancy over the linear phase, or departure time η·step, of every activation in a sweep.
 
     A network that never departs has no departure time.
     """
@@ -58,7 +58,7 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
 
 
 def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
-    """‖K − ψψᵀ‖ in both norms against what is swept, each as 1 at the first point, with a 1/d guide."""
+    """Draw ‖K − ψψᵀ‖ in both norms against the swept setting, relative to the first point, with a 1/d guide."""
     points = sorted(points, key=lambda point: point.value)
     lines, ends = [], []
     for activation in dict.fromkeys(each.activation for point in points for each in point.kernels):
@@ -84,7 +84,7 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
 
 
 def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
-    """One row per activation: its moments, then the weights of x/√d and of the constant feature at rate 1."""
+    """Return one row per activation: moments, then weights of x/√d and of the constant feature at rate 1."""
     return [
         {
             "activation": ACTIVATIONS[name].title,

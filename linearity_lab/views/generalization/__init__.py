@@ -1,4 +1,4 @@
-"""What linearity costs: generalization beside the kernel."""
+"""What linearity costs: generalization of network and kernel."""
 
 from linearity_lab.views.entry import Page
 

@@ -1,4 +1,4 @@
-"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+"""Parts of this page elsewhere: overview card, first figure, comparison of runs."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ CARD = "price-of-linearity"
 
 
 def card(result: Any) -> str:
-    """The test loss of lazy and rich networks and of their kernel against width."""
+    """Draw the test loss of lazy and rich networks and of their kernel against width."""
     return sketch(figures.lines(result.points, lambda point: point.width, "loss")[:3])
 
 
 def first_chart(result: Any) -> Chart:
-    """Test error or loss against width, with the most training points."""
+    """Draw test error or loss against width, with the largest number of training points."""
     most = figures.at(result.points, samples=result.spec.counts[-1])
     return figures.against(most, result.spec, measured(result.points))
 
@@ -34,7 +34,7 @@ def _widest(row: Values, result: ResultValue) -> bool:
 
 
 def compared(_: GeneralizationSpec) -> Comparison:
-    """How runs are laid over each other."""
+    """Return how runs are compared."""
     widths, points = (
         Axis("width", "width m", keep=_most_samples),
         Axis("num_samples", "training points n", "n", _widest),

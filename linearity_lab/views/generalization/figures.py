@@ -1,4 +1,4 @@
-"""Test error of network and kernels against width and n, what turns along training, and the leading eigenvectors."""
+"""Test error of network and kernels against width and n, training histories, and leading eigenvectors."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,21 +23,21 @@ BARS = (
     "Bars are Wilson's 95% intervals of the test error, all test points of these networks together; bands are standard "
     "errors over the seeds."
 )
-# In this order, with one ρ; the linear models at both ends wait for a click.
+# For one ρ, in this order; the linear models at both ends are hidden initially.
 MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onward")
-UNTRAINED = ("first_kernel", "infinite")  # it does not matter to them how the network's training ended
+UNTRAINED = ("first_kernel", "infinite")  # valid regardless of the outcome of training
 ROW_HEIGHT = 175
 
 
 def richnesses(points: Points) -> list[float]:
-    """All ρ, ascending."""
+    """Return all ρ, ascending."""
     return sorted({point.richness for point in points})
 
 
 def at(
     points: Points, *, width: int | None = None, richness: float | None = None, samples: int | None = None
 ) -> list[GeneralizationPoint]:
-    """The points with these values."""
+    """Return the points with these values."""
     wanted = (width, richness, samples)
     return [
         point
@@ -50,7 +50,7 @@ def at(
 
 
 def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
-    """Of one ρ every model; else the network at every ρ, first the least and the greatest, with K₀ and K_∞ once."""
+    """Return every model at one ρ, or else the network at every ρ, extremes first, with K₀ and K_∞ once."""
     found = richnesses(points)
     if richness is not None or len(found) == 1:
         chosen = at(points, richness=found[0] if richness is None else richness)
@@ -92,7 +92,7 @@ def _counted(point: GeneralizationPoint, name: str) -> list[GeneralizationRun]:
 def against(
     points: Points, spec: GeneralizationSpec, what: str, richness: float | None = None, width: int | None = None
 ) -> Chart:
-    """Test error or loss against width; where a ``width`` is given, against n, as learning curves."""
+    """Draw test error or loss against width, or against n at a given ``width`` (learning curves)."""
     if width is None:
         drawn = lines(points, lambda point: point.width, what, richness)
         axis, name, heading = width_axis(spec.widths), "against_width", "Against width"
@@ -117,7 +117,7 @@ def against(
 
 
 def _bars(line: Line) -> Mapping[str, object]:
-    """From the means to the ends of Wilson's intervals."""
+    """Return the distances from means to the ends of Wilson's intervals."""
     ends = [list(line.more[place].values()) for place, _ in line.means]
     pairs = [
         (mean.value, float(str(low)), float(str(high))) for (_, mean), (low, high) in zip(line.means, ends, strict=True)
@@ -133,7 +133,7 @@ def _bars(line: Line) -> Mapping[str, object]:
 
 
 def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
-    """Test error of network and after kernel, alignment, distance from K₀ and its pace, step by step."""
+    """Draw test error of network and after kernel, alignment, distance from K₀ and its rate, step by step."""
     runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
     network, kernel = _style("network"), _style("after_kernel")
     curves, rows = [], []
@@ -177,7 +177,7 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
 
 
 def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Chart:
-    """The share of the targets in the leading eigenvectors of K₀ and of the kernel at the end."""
+    """Draw the share of the targets in the leading eigenvectors of K₀ and of the final kernel."""
     runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
     parts = (
         ("first_kernel", lambda run: run.first_share, "K₀"),
@@ -205,7 +205,7 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
 
 
 def angles(points: Points, width: int, samples: int) -> Chart:
-    """Principal angles between the leading eigenspaces of K₀ and of the kernel at the end, one line for each ρ."""
+    """Draw principal angles between the leading eigenspaces of K₀ and of the final kernel, a line for each ρ."""
     shown = sorted(at(points, width=width, samples=samples), key=lambda point: point.richness)
     drawn = [
         Line(

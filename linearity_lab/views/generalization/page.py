@@ -1,4 +1,4 @@
-"""What linearity costs: generalization beside the kernel."""
+"""What linearity costs: generalization of network and kernel."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from ntk_core.numbers import width_label
 
 PAGE = "generalization"
 TITLE = "What does linearity cost?"
-ALL = -1.0  # is no ρ; None would be an empty selectbox
+ALL = -1.0  # not a ρ; None would be an empty selectbox
 CONTROLS = ("dataset.name", "widths", "dataset.num_samples")
 GROUPS = (
     Group("Width, richness and points", ("widths", "richness", "samples", "num_seeds", "seed", "draws")),
@@ -27,7 +27,7 @@ GROUPS = (
 
 
 def charts(shown: Shown, what: str, richness: float | None, width: int, samples: int) -> tuple[Chart, ...]:
-    """Learning curves where n is swept, the sweep over widths, then what one network and its kernel did."""
+    """Return learning curves if n is swept, the sweep over widths, then details of one network and its kernel."""
     points, spec = shown.points, shown.spec
     rho = figures.richnesses(points)[-1] if richness is None else richness
     curves = [figures.against(points, spec, what, richness, width)] if len(spec.counts) > 1 else []
@@ -42,7 +42,7 @@ def charts(shown: Shown, what: str, richness: float | None, width: int, samples:
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """The charts at the ρ, width and n that are chosen."""
+    """Return the charts at the chosen ρ, width and n."""
     widths, counts = (sorted(set(found)) for found in _sizes(shown.points))
     by_error = measured(shown.points) == "error"
     chosen: tuple[Any, ...] = choose(
@@ -71,5 +71,5 @@ def _richness_words(richness: float) -> str:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

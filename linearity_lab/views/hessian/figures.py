@@ -22,12 +22,12 @@ Of = Callable[[HessianPoint, HessianRun], float]
 
 @dataclass(frozen=True)
 class View:
-    """What is drawn against width.
+    """A quantity against width.
 
     Attributes:
-        title: of the vertical axis.
-        of: the number of a run of a point; NaN where it has none.
-        slope: of the dashed guide; None for none.
+        title: title of the vertical axis.
+        of: value of a run of a point, or NaN.
+        slope: slope of the dashed guide, or None.
     """
 
     title: str
@@ -47,7 +47,7 @@ WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d"
 
 
 def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
-    """A number of every run against width; a run whose norm did not converge is in no mean."""
+    """Return a number of every run against width; unconverged norms are excluded from means."""
     return [
         Dot(point.place, of(point, run), run.seed, "" if run.converged else UNKNOWN, norm_note(run))
         for point in points
@@ -56,18 +56,18 @@ def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
 
 
 def norm_note(run: HessianRun) -> str:
-    """What is known of how well a norm is known."""
+    """Return the note on the accuracy of a norm."""
     state = "converged" if run.converged else "unconverged: the norm may be larger"
     return f"residual {number(run.residual, 1)} after {run.num_matvecs} products, {state}"
 
 
 def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
-    """Line → network of what occurs, in the order of the points."""
+    """Map lines to networks that occur, in the order of the points."""
     return {point.line: point.network for point in points}
 
 
 def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
-    """Line → how it is drawn: as its network is everywhere, with a dash and symbol of its own among those alike."""
+    """Map lines to styles: the network's usual look, with another dash and symbol among equals."""
     networks, taken, found = networks_of(points), set(), {}
     for line, title in titles(networks).items():
         network = networks[line]
@@ -80,12 +80,12 @@ def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
 
 
 def of_line(points: Sequence[HessianPoint], line: str) -> list[HessianPoint]:
-    """The points of one line, by width."""
+    """Return the points of one line, by width."""
     return sorted((point for point in points if point.line == line), key=lambda point: point.width)
 
 
 def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[str, Line]:
-    """Line → ‖H‖ of its network, or what else the view says."""
+    """Map lines to ‖H‖ of their networks, or to the quantity of the view."""
     looks, found = styles(points), {}
     for name in networks_of(points):
         own = of_line(points, name)
@@ -102,13 +102,13 @@ def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[st
 
 
 def missed(points: Sequence[HessianPoint]) -> list[str]:
-    """What Hessians miss where a network has kinks; nothing for smooth ones."""
+    """Return what Hessians miss at the kinks of a network; empty for smooth networks."""
     said = [network.almost_everywhere for network in networks_of(points).values()]
     return list(dict.fromkeys(sentence for sentence in said if sentence))
 
 
 def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
-    """‖H‖, or what else the view says, of every network against width, log–log, with fitted exponents."""
+    """Draw ‖H‖, or the quantity of the view, of every network against width, log–log, with fitted exponents."""
     shown = VIEWS[view]
     slopes = () if shown.slope is None else (shown.slope,)
     axis, lines = axis_of(points), list(norm_lines(points, view).values())
@@ -117,7 +117,7 @@ def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Char
 
 
 def change_against_width(points: Sequence[HessianPoint]) -> Chart:
-    """ΔK in training of the same networks, from the same weights."""
+    """Draw ΔK in training of the same networks, from the same weights."""
     looks = styles(points)
     lines = [Line(looks[name], _changes(of_line(points, name)), group=name) for name in trained_lines(points)]
     return sweep(
@@ -133,7 +133,7 @@ def change_against_width(points: Sequence[HessianPoint]) -> Chart:
 
 
 def axis_of(points: Sequence[HessianPoint]) -> Axis:
-    """What is swept: the width, by what it is where all networks agree, or the number of tokens."""
+    """Return the swept axis: the width, named if all networks agree, or the number of tokens."""
     networks = networks_of(points).values()
     if any(point.num_tokens for point in points):
         return Axis("tokens T", "T")
@@ -144,13 +144,13 @@ def axis_of(points: Sequence[HessianPoint]) -> Axis:
 
 
 def place_name(points: Sequence[HessianPoint]) -> str:
-    """What is swept, as a column of a table."""
+    """Return the table column of the swept setting."""
     axis = axis_of(points)
     return WIDTH_TITLE if axis.letter == "m" else axis.title
 
 
 def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
-    """Lines of which some seed was trained."""
+    """Return lines with a trained seed."""
     return tuple(dict.fromkeys(point.line for point in points for run in point.runs if run.trained is not None))
 
 
@@ -172,12 +172,12 @@ def _changes(points: Sequence[HessianPoint]) -> list[Dot]:
 
 
 def law_of(points: Sequence[HessianPoint], of: Of) -> PowerLaw | None:
-    """The power law of a number of one line against width."""
+    """Fit a power law to a number of one line against width."""
     return fitted(dots(points, of))
 
 
 def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
-    """Table 1 of Liu, Zhu & Belkin 2020 with measured exponents, and a verdict from them."""
+    """Return Table 1 of Liu, Zhu & Belkin 2020 with measured exponents and their verdict."""
     rows = []
     networks, axis = networks_of(points), axis_of(points)
     for line, title in titles(networks).items():
@@ -204,7 +204,7 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
 
 
 def _stated(network: ComparedNetwork) -> tuple[str, str]:
-    """(‖H‖, whether it becomes linear) in Table 1 and App. G; not of kinks, attention, or one's own layers."""
+    """Return (‖H‖, whether it becomes linear) in Table 1 and App. G; none for kinks, attention, custom layers."""
     if network.kind == COMPOSED or network.uses("width_is") or network.almost_everywhere:
         return "–", "–"
     linear = network.output == "linear" and network.bottleneck is None
@@ -217,7 +217,7 @@ def _power(letter: str, law: PowerLaw | None) -> str:
 
 
 def amount(average: Mean) -> str:
-    """A mean with its standard error, to the first digit of the error."""
+    """Format a mean with its standard error, to the first digit of the error."""
     if not average.count:
         return "not converged"
     error = average.standard_error

@@ -1,4 +1,4 @@
-"""The part of the form that says which networks are compared: a choice of templates, what all share, one in detail."""
+"""Form of the compared networks: templates, shared settings, one network in detail."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -15,19 +15,19 @@ from ntk_core.settings.walk import settings
 
 KEY = "hessian.networks"
 CHOOSER_PIXELS = 420
-IN_ROW = "activation"  # of what all networks share, what stands above the figure
+IN_ROW = "activation"  # the shared setting beside the figure
 SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
 
 
 def networks_chooser(form: SpecForm[HessianSpec]) -> None:
-    """Which templates are compared."""
+    """Choose the compared templates."""
     chosen, known = _chosen(form)
     key = f"{KEY}.chosen"
     st.session_state[key] = list(chosen)
     st.multiselect(
         "Networks",
         list(known),
-        list(chosen),  # given too, as in the form: a run that is overtaken must not leave it empty
+        list(chosen),  # also given, as in the form: an interrupted run must not clear it
         format_func=known.__getitem__,
         key=key,
         on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
@@ -36,19 +36,19 @@ def networks_chooser(form: SpecForm[HessianSpec]) -> None:
         wrap=False,
     )
     wrong = [sentence for name, sentence in form.sentences.items() if name in SETTINGS]
-    if wrong:  # the others say the same of further networks, or come after it
+    if wrong:  # the other messages repeat this one or follow from it
         st.error(plain(wrong[0]))
 
 
 def activation_chooser(form: SpecForm[HessianSpec]) -> None:
-    """The activation of all networks, where they have one; several are among all settings."""
+    """Choose the activation if all networks share one; several are in the panel of all settings."""
     networks = list(_chosen(form)[0].values())
     if len(set(_shared(networks)[IN_ROW])) == 1:
         _shared_widget(form, networks, IN_ROW, CONTROL_PIXELS["choice"])
 
 
 def networks_form(form: SpecForm[HessianSpec]) -> None:
-    """What all networks share, and the settings of one of them."""
+    """Show shared settings, and the settings of one network."""
     chosen, known = _chosen(form)
     networks = list(chosen.values())
     st.markdown("**All networks**")
@@ -66,7 +66,7 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
 
 
 def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], dict[str, str]]:
-    """Name → network of those in the form, right or wrong, and name → title of these and of all templates."""
+    """Return name → network of the form, valid or not, and name → title of these and all templates."""
     given: dict[str, dict[str, Any]] = {}
     for setting, value in form.used("networks.").items():
         _, index, field = setting.name.split(".")
@@ -76,7 +76,7 @@ def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], di
 
 
 def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
-    """What can be changed in all networks at once → its values in those that have it."""
+    """Map settings that can be changed in all networks to their values."""
     free = [network for network in networks if not network.closed_form]
     return {
         "layers": [network.depth - (network.bottleneck is not None) for network in free if network.uses("depth")],
@@ -89,7 +89,7 @@ def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
 
 
 def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str, pixels: int) -> None:
-    """Of what all networks share, or could; nothing where none of them has it."""
+    """Return widgets of shared settings; none if no network has them."""
     values = _shared(networks)[field]
     if not values:
         return

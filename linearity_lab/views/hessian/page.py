@@ -23,7 +23,7 @@ GROUPS = (
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """Norms, the kernel changes of the same weights, Table 1, balls around w₀, and one network in detail."""
+    """Draw norms, kernel changes from the same weights, Table 1, balls around w₀, and one network in detail."""
     points = shown.points
 
     def norms() -> Chart:
@@ -45,5 +45,5 @@ def draw(shown: Shown) -> list[Panel]:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=tuple(SETTINGS), first=networks_form)

@@ -1,4 +1,4 @@
-"""What a Hessian norm is made of: bounds, layer quantities, balls around w₀, and layer × layer blocks."""
+"""Components of a Hessian norm: bounds, layer quantities, balls around w₀, and layer × layer blocks."""
 
 import math
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ HEATMAP_HEIGHT = 380
 
 @dataclass(frozen=True)
 class Part:
-    """One number beside the norm, with how it is drawn; NaN where a run has none."""
+    """A number beside the norm, with its style; NaN for runs without it."""
 
     of: Of
     style: Style
@@ -99,7 +99,7 @@ CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck
 
 
 def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
-    """The measured norm of one network between its bounds; None where it has none."""
+    """Draw the measured norm of one network between its bounds, or None."""
     parts = {"norm": MEASURED, **BOUNDS}
     closed = CLOSED_FORM_TITLES.get(networks_of(points)[line].closed_form)
     if closed is not None:
@@ -112,7 +112,7 @@ def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
 
 
 def quantities(points: Sequence[HessianPoint], line: str) -> Chart | None:
-    """The layer quantities of Theorem 3.1 of one network; None where they were not measured."""
+    """Draw the layer quantities of Theorem 3.1 of one network; None if not measured."""
     drawn = _parts(points, line, QUANTITIES, "largest over the layers", least=1)
     return drawn and replace(drawn, caption=(), name="quantities")
 
@@ -127,7 +127,7 @@ def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], ti
 
 
 def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
-    """One row per width: means of the norm, its bounds and the layer quantities."""
+    """Return one row per width: means of the norm, its bounds and the layer quantities."""
     rows = []
     for point in of_line(points, line):
         row: dict[str, object] = {place_name(points): point.place}
@@ -140,7 +140,7 @@ def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, obj
 
 
 def bound_words(points: Sequence[HessianPoint], line: str) -> str:
-    """What the figure of the bounds says."""
+    """Describe the figure of the bounds."""
     own = of_line(points, line)
     runs = [run for point in own for run in point.runs]
     title = titles(networks_of(points))[line]
@@ -168,7 +168,7 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
 
 
 def median_words(points: Sequence[HessianPoint], line: str) -> str:
-    """Medians of the closed form at each width, where there is one."""
+    """Return medians of the closed form at each width, if there is one."""
     medians = [
         f"{float(np.median(values)):.3f} at m = {width_label(point.wide_width)}"
         for point in of_line(points, line)
@@ -178,7 +178,7 @@ def median_words(points: Sequence[HessianPoint], line: str) -> str:
 
 
 def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
-    """The share of each trained layer in the kernel of one network; None where it was not measured."""
+    """Draw the share of each trained layer in the kernel of one network; None if not measured."""
     found: dict[str, list[Dot]] = {}
     for point in of_line(points, line):
         for run in point.runs:
@@ -192,12 +192,12 @@ def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
 
 
 def layer_share(point: HessianPoint, layer: str) -> Mean:
-    """The share of a layer in the kernel, over the seeds."""
+    """Return the share of a layer in the kernel, over seeds."""
     return mean([each.share for run in point.runs for each in run.shares if each.layer == layer])
 
 
 def radii_of(points: Sequence[HessianPoint]) -> tuple[float, ...]:
-    """Radii whose balls were searched."""
+    """Return the radii of searched balls."""
     return tuple(sorted({ball.radius for point in points for run in point.runs for ball in run.balls}))
 
 
@@ -240,7 +240,7 @@ def _in_balls(points: Sequence[HessianPoint], radius: float, field: str) -> list
 
 
 def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
-    """One row per network, width and radius: means over the seeds that were searched."""
+    """Return one row per network, width and radius: means over searched seeds."""
     rows: list[dict[str, object]] = []
     known = titles(networks_of(points))
     for point in points:
@@ -263,7 +263,7 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
 
 
 def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
-    """How the figures of the balls came about."""
+    """Describe the search behind the figures of balls."""
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     return (
         f"Ball of radius R = {radius:g} around w₀, {seeds} seeds: the largest values found by projected ascent from "
@@ -272,13 +272,13 @@ def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -
 
 
 def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBlocks] | None:
-    """(width or length, blocks) of the widest point of a line that has them."""
+    """Return (width or length, blocks) of the widest point of a line that has blocks."""
     kept = [(point.place, point.blocks) for point in of_line(points, line) if point.blocks is not None]
     return kept[-1] if kept else None
 
 
 def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
-    """The block norms of the widest point of a line that has them; None where none has."""
+    """Draw the block norms of the widest point of a line, or None."""
     kept = blocks_of(points, line)
     if kept is None:
         return None
@@ -287,7 +287,7 @@ def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
 
 
 def block_heatmap(blocks: HessianBlocks) -> go.Figure:
-    """‖H_{l,l'}‖ of every pair of layers, with its number in each cell."""
+    """Draw ‖H_{l,l'}‖ of every pair of layers, with its number in each cell."""
     names = [layer_title(name) for name in blocks.layers]
     norms = np.asarray(blocks.norms)
     figure = go.Figure()
@@ -308,7 +308,7 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
 
 
 def block_words(blocks: HessianBlocks, title: str, place: str) -> str:
-    """What the heatmap shows."""
+    """Describe the heatmap."""
     norms = np.asarray(blocks.norms)
     row, column = np.unravel_index(np.argmax(norms), norms.shape)
     first, second = (layer_title(blocks.layers[int(index)]) for index in (row, column))
@@ -320,7 +320,7 @@ def block_words(blocks: HessianBlocks, title: str, place: str) -> str:
 
 
 def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
-    """One row per layer."""
+    """Return one row per layer."""
     names = [layer_title(name) for name in blocks.layers]
     return [
         {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)
@@ -328,5 +328,5 @@ def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
 
 
 def layer_title(name: str) -> str:
-    """``layer 1`` for ``hidden1``."""
+    """Return ``layer 1`` for ``hidden1``."""
     return name.replace("hidden", "layer ")

@@ -1,4 +1,4 @@
-"""The lower half of the page of Hessians: balls around w₀, then one network with its bounds and blocks."""
+"""Lower half of the Hessian page: balls around w₀, then one network with its bounds and blocks."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ from ntk_core.experiments.hessian.result import HessianPoint
 
 
 def balls(page: str, shown: Shown) -> list[Panel]:
-    """Sups over the ball of a radius that is chosen among those measured; nothing where none was."""
+    """Draw suprema over the ball of a chosen measured radius; nothing if none was measured."""
     radii = parts.radii_of(shown.points)
 
     def ball(quantity: str, radius: float) -> Chart:
@@ -33,7 +33,7 @@ def balls(page: str, shown: Shown) -> list[Panel]:
 
 
 def one_network(page: str, shown: Shown) -> list[Panel]:
-    """One network: its norm between its bounds, layer quantities and blocks; nothing where none has any."""
+    """Draw one network: its norm between bounds, layer quantities and blocks; nothing if none has any."""
     points = shown.points
     known = titles(figures.networks_of(points))
     detailed = [line for line in known if _has_detail(points, line)]
@@ -72,4 +72,4 @@ def _radius(page: str, radii: tuple[float, ...]) -> float:
     if st.session_state.get(key) not in radii:
         st.session_state[key] = radii[len(radii) // 2]
     st.select_slider("Radius R", radii, key=key, format_func=lambda value: f"R = {value:g}", width=260)
-    return float(st.session_state[key])  # also where no browser is: the site has the figure as it is at first
+    return float(st.session_state[key])  # also without a browser: the site has the initial figure

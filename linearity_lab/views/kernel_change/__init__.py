@@ -1,4 +1,4 @@
-"""Kernel change against width and along training (Liu, Zhu & Belkin 2020, Fig. 1)."""
+"""Kernel change against width and during training (Liu, Zhu & Belkin 2020, Fig. 1)."""
 
 from linearity_lab.views.entry import Page
 

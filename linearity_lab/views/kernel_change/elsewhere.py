@@ -1,4 +1,4 @@
-"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+"""Parts of this page elsewhere: overview card, first figure, comparison of runs."""
 
 from typing import Any
 
@@ -13,12 +13,12 @@ CARD = "liu-fig1-left"
 
 
 def card(result: Any) -> str:
-    """ΔK against width."""
+    """Draw ΔK against width."""
     return sketch(change_lines(result.points).values())
 
 
 def first_chart(result: Any) -> Chart:
-    """ΔK against width, or the velocity of kernels that were not trained."""
+    """Draw ΔK against width, or the velocity of untrained kernels."""
     spec, kind = result.spec, result.spec.architecture.kind
     if spec.trains:
         return change_against_width(result.points, spec.widths, spec.swept, kind)
@@ -26,5 +26,5 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: KernelChangeSpec) -> Comparison:
-    """How runs are laid over each other."""
+    """Return how runs are compared."""
     return compared_by(COLUMNS)

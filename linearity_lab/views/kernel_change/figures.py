@@ -1,4 +1,4 @@
-"""Kernel change ΔK against width, and along training (Liu, Zhu & Belkin 2020, Fig. 1 left and right)."""
+"""Kernel change ΔK against width and during training (Liu, Zhu & Belkin 2020, Fig. 1 left and right)."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>
 
 
 def change_lines(points: Sequence[KernelChangePoint], kind: str = "fully-connected") -> dict[str, Line]:
-    """Output → ΔK = sup over t of ‖K(t) − K(0)‖ / ‖K(0)‖ of its runs, of a network of this architecture."""
+    """Map outputs to ΔK = sup over t of ‖K(t) − K(0)‖ / ‖K(0)‖ of runs of this architecture."""
     return {
         output: Line(
             network_style(kind, output),
@@ -50,9 +50,9 @@ def change_against_width(
     """ΔK of every output against width, log–log.
 
     Args:
-        widths: those of the whole sweep, so that the axis stays while points arrive.
-        swept: what they are.
-        with_rates: whether the caption tells the learning rates.
+        widths: all widths of the sweep, so that the axis is fixed while points arrive.
+        swept: meaning of the widths.
+        with_rates: whether the caption contains the learning rates.
     """
     return sweep(
         list(change_lines(points, kind).values()),
@@ -74,7 +74,7 @@ def start_against_width(
     kind: str = "fully-connected",
     radius: float = 0.0,
 ) -> Chart:
-    """The kernel velocity at w₀ and the largest ΔK in a ball, beside ΔK in training where networks were trained."""
+    """Draw the kernel velocity at w₀ and the largest ΔK in a ball, and ΔK in training if networks were trained."""
     outputs = occurring(points, "output") or list(dict.fromkeys(s.output for point in points for s in point.at_start))
     changes = change_lines(points, kind)
     lines = []
@@ -175,7 +175,7 @@ def change_against_time(
 
 
 def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
-    """One row per run and recorded step of one width."""
+    """Return one row per run and recorded step of one width."""
     return [
         {
             "output": output_title(run.output),
@@ -195,7 +195,7 @@ def time_rows(point: KernelChangePoint) -> list[dict[str, object]]:
 
 
 def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str]:
-    """How far random vectors may have moved ΔK, where it is estimated."""
+    """Return the error of ΔK due to random vectors, if it is estimated."""
     runs = [run for point in points for run in point.runs if run.sup_error]
     worst = max((run.sup_error / run.sup_change for run in runs), default=0.0)
     words = f"ΔK is estimated by random vectors, with a standard error of at most {percent(worst)} of it{shown}."
@@ -203,7 +203,7 @@ def _estimated(points: Sequence[KernelChangePoint], shown: str = "") -> list[str
 
 
 def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
-    """The learning rates used, told once for outputs that share them."""
+    """Return the learning rates, once for outputs that share them."""
     sharing: dict[str, list[str]] = {}
     for output in occurring(points, "output"):
         rates = rate_words(run.learning_rate for point in points for run in point.of(output))

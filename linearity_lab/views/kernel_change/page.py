@@ -1,4 +1,4 @@
-"""Kernel change against width and along training (Liu, Zhu & Belkin 2020, Fig. 1)."""
+"""Kernel change against width and during training (Liu, Zhu & Belkin 2020, Fig. 1)."""
 
 from functools import partial
 
@@ -28,7 +28,7 @@ GROUPS = (
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """Against width, along training at a width to choose, and what was measured at w₀."""
+    """Draw ΔK against width, during training at a chosen width, and the measurements at w₀."""
     spec, kind = shown.spec, shown.spec.architecture.kind
     points = {point.width: point for point in shown.points}
 
@@ -63,5 +63,5 @@ def draw(shown: Shown) -> list[Panel]:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, presets=PRESETS)

@@ -1,4 +1,4 @@
-"""The dial from lazy to rich: against width at every richness ρ, the exponents against ρ, and the coordinate check."""
+"""Richness ρ from lazy to rich: sweeps over width at every ρ, exponents against ρ, and the coordinate check."""
 
 import math
 from collections.abc import Sequence
@@ -26,22 +26,22 @@ from ntk_core.fits import PowerLaw, exponent_words
 from ntk_core.numbers import signed
 from ntk_core.runs.columns import table_rows
 
-# What exponents in m are expected to be, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
+# Expected exponents in m, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
-_LOOKS = (0, 1, 2, 4, 3)  # 8ρ in the order in which looks are handed out: the four that ship differ in color
-FAINT = 0.4  # of the seeds and bands at another ρ than the one that is shown
+_LOOKS = (0, 1, 2, 4, 3)  # 8ρ in the order of assigned looks: the four in presets differ in color
+FAINT = 0.4  # opacity of seeds and bands at ρ that are not shown
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 
 
 def richnesses(points: Sequence[LazyPoint]) -> list[float]:
-    """All ρ, ascending."""
+    """Return all ρ, ascending."""
     return sorted({point.richness for point in points})
 
 
 def against_width(
     points: Sequence[LazyPoint], output: str, start: str, measure: Measure, shown: float | None = None
 ) -> Chart:
-    """A measure against width, a line for each ρ, log–log; the one that is ``shown`` is thick."""
+    """Draw a measure against width, a line for each ρ, log–log; the ``shown`` one is thick."""
     lines = [line(points, "width", output, start, measure, richness_style(rho), rho) for rho in richnesses(points)]
     chart = sweep(
         lines,
@@ -57,20 +57,20 @@ def against_width(
         strong = (None, "", _title(shown))
         for trace in chart.figure.data:
             is_mean = trace.mode == "lines+markers"
-            if is_mean:  # thin or thick: a pale line would not stand out
+            if is_mean:  # thin or thick: a pale line would be too weak
                 trace.line.width = 4 if trace.legendgroup in strong else 1.5
-            elif trace.legendgroup not in strong and "text" not in trace.mode:  # names stay to be read
+            elif trace.legendgroup not in strong and "text" not in trace.mode:  # names stay readable
                 trace.opacity = FAINT
     return chart
 
 
 def richness_style(richness: float, title: str = "") -> Style:
-    """The look of a place on the dial."""
+    """Return the look of a position on the dial."""
     return nth_style(_LOOKS.index(round(8 * richness)), title or _title(richness), "richness")
 
 
 def law(points: Sequence[LazyPoint], output: str, start: str, measure: Measure, richness: float) -> PowerLaw | None:
-    """The power law in m at one ρ."""
+    """Fit the power law in m at one ρ."""
     return line(points, "width", output, start, measure, richness=richness).law
 
 
@@ -128,7 +128,7 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
 
 
 def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: float) -> Chart:
-    """|Δh| of each hidden layer against width at one ρ: the coordinate check."""
+    """Draw |Δh| of each hidden layer against width at one ρ: the coordinate check."""
     count = max((len(run.hidden_change) for point in points for run in point.runs), default=0)
     lines = [
         line(

@@ -1,4 +1,4 @@
-"""What others show of this page: its card on the overview, its first figure, and how its runs are compared."""
+"""Parts of this page elsewhere: overview card, first figure, comparison of runs."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ CARD = "liu-lazy"
 
 
 def card(result: Any) -> str:
-    """ΔK behind two outputs, of the same weights."""
+    """Draw ΔK of two outputs with the same weights."""
     output, start = lazy.nonlinear(result.points), occurring(result.points, "start")[0]
     shown = (("linear", lazy.BEHIND_F), (output, lazy.CHANGE))
     return sketch(
@@ -26,7 +26,7 @@ def card(result: Any) -> str:
 
 
 def first_chart(result: Any) -> Chart:
-    """ΔK along the dial, the scale or the width, with the first nonlinear output."""
+    """Draw ΔK along ρ, the scale or the width, with the first nonlinear output."""
     points, output, start = result.points, lazy.nonlinear(result.points), occurring(result.points, "start")[0]
     if result.spec.richness:
         return dial.against_width(points, output, start, lazy.CHANGE)
@@ -42,5 +42,5 @@ def _narrowest(row: Values, result: ResultValue) -> bool:
 
 
 def compared(_: LazySpec) -> Comparison:
-    """How runs are laid over each other."""
+    """Return how runs are compared."""
     return compared_by(COLUMNS, Axis("scale", "scale α", "α", _narrowest), Axis("width", "width m", keep=_unscaled))

@@ -19,7 +19,7 @@ AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width
 
 @dataclass(frozen=True)
 class Measure:
-    """One number per run; ``before_training`` where it does not matter how the run ended."""
+    """Return one number per run; ``before_training`` if the outcome of training does not matter."""
 
     title: str
     symbol: str
@@ -44,24 +44,24 @@ BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
 
 
 def measure_style(measure: Measure) -> Style:
-    """How a measure is drawn beside others."""
+    """Return the style of a measure among others."""
     return nth_style((CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol)
 
 
 def nonlinear(points: Iterable[LazyPoint]) -> str:
-    """The first output that is not linear; the first one where all are."""
+    """Return the first nonlinear output, or the first output if all are linear."""
     outputs = occurring(points, "output")
     return next((output for output in outputs if output != "linear"), outputs[0])
 
 
 def measured(points: Iterable[LazyPoint]) -> list[str]:
-    """The titles of the measures; older results lack the change of features."""
+    """Return the titles of the measures; older results lack the change of features."""
     has_features = any(run.hidden_change for point in points for run in point.runs)
     return [title for title in MEASURES if has_features or title != HIDDEN.title]
 
 
 def along(points: Sequence[LazyPoint], swept: Swept, richness: float = 0.0) -> list[tuple[float, LazyPoint]]:
-    """(α, point) at the smallest width, or (m, point) at scale 1, ascending; at one richness."""
+    """Return (α, point) at the smallest width, or (m, point) at scale 1, ascending, at one richness."""
     points = [point for point in points if point.richness == richness]
     if swept == "width":
         return sorted(((float(p.width), p) for p in points if p.scale == 1), key=lambda pair: pair[0])
@@ -78,7 +78,7 @@ def line(
     style: Style | None = None,
     richness: float = 0.0,
 ) -> Line:
-    """A measure of the runs of one output and start, against what is swept, at one richness."""
+    """Return a measure of the runs of one output and start, against the swept setting, at one richness."""
     dots = [
         trained_dot(value, measure.of(run), run, converged_only=not measure.before_training)
         for value, point in along(points, swept, richness)
@@ -88,7 +88,7 @@ def line(
 
 
 def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure) -> Chart:
-    """A measure against what is swept, with one output, a line for each start, log–log."""
+    """Draw a measure of one output against the swept setting, a line for each start, log–log."""
     lines = [line(points, swept, output, start, measure) for start in occurring(points, "start")]
     return sweep(
         lines,
@@ -103,8 +103,8 @@ def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Mea
 
 
 def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
-    """‖w − w₀‖₂, what it must be at least, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
-    is_bounded = any(run.least_distance for point in points for run in point.runs)  # older results are not
+    """Draw ‖w − w₀‖₂, its lower bound, and ‖w − w₀‖_∞ against width at α = 1, with a guide of slope −1/2."""
+    is_bounded = any(run.least_distance for point in points for run in point.runs)  # older results have no bound
     measured = (DISTANCE, LARGEST, *(LEAST if is_bounded else ()))
     lines = [line(points, "width", output, start, measure, measure_style(measure)) for measure in measured]
     return sweep(
@@ -120,7 +120,7 @@ def distances(points: Sequence[LazyPoint], output: str, start: str) -> Chart:
 
 
 def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: str = "fully-connected") -> Chart:
-    """ΔK against width of α f and of φ(α f) on the same path of weights, at α = 1."""
+    """Draw ΔK of α f and of φ(α f) against width, on the same path of weights, at α = 1."""
     through = network_style(kind, output, f"kernel of φ(α f), {output_title(output)}")
     lines = [line(points, "width", output, start, BEHIND_F, network_style(kind, title="kernel of α f"))]
     if output != "linear":

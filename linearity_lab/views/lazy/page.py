@@ -24,7 +24,7 @@ GROUPS = (
 
 
 def charts(shown: Shown, measure: str, output: str, start: str, richness: float = 0.0) -> tuple[Chart, ...]:
-    """One measure along the dial, the scale and the width, as far as they are swept; then what the weights do."""
+    """Draw one measure against ρ, scale and width, as swept; then the weights."""
     points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
     found = []
     if spec.richness:
@@ -33,7 +33,7 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
         found += [dial.coordinates(points, output, start, richness)]
     if set(spec.scales) != {1.0}:
         found += [figures.against(points, "scale", output, wanted)]
-    if not spec.richness:  # else the dial has that line, at ρ = 0
+    if not spec.richness:  # otherwise the dial has that line, at ρ = 0
         found += [figures.against(points, "width", output, wanted)]
     found += [figures.distances(points, output, start)]
     if (behind := figures.nonlinear(points)) != "linear":
@@ -42,7 +42,7 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
 
 
 def draw(shown: Shown) -> list[Panel]:
-    """The charts against all that is swept."""
+    """Draw the charts against all swept settings."""
     richness = []
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if shown.spec.richness:
@@ -51,7 +51,7 @@ def draw(shown: Shown) -> list[Panel]:
                 st.session_state[key] = dialed[-1]
             title = "Richness ρ: lazy at 0, rich at 1/2"
             st.select_slider(title, dialed, format_func="{:g}".format, key=key, width=320)
-            richness = [st.session_state[key]]  # also where no browser is: the site has the figure as it is at first
+            richness = [st.session_state[key]]  # also without a browser: the site has the initial figure
         chosen = choose(
             PAGE,
             Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
@@ -66,5 +66,5 @@ def draw(shown: Shown) -> list[Panel]:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("architecture.initial_output",))

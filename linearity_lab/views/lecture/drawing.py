@@ -1,4 +1,4 @@
-"""The answer as a drawn line: drawn on the veiled figure, then compared with what was measured."""
+"""Drawn predictions: a line on the veiled figure, then compared with the measurement."""
 
 import math
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ from linearity_lab.words.pages import VEILED_KEY
 from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, signed, width_label
 
-STEEPEST = 1.2  # the power that fits into the figure, up and down; as the slider of the component
+STEEPEST = 1.2  # steepest exponent that fits into the figure, up and down; as the slider of the component
 Drawn = tuple[float, list[tuple[float, float]]]
 
 
 def before_answer(step: Step, results: Mapping[str, Any], option: Any) -> Chart:
-    """The figure of a step while its answer is not known, with room for a line where one can be drawn."""
+    """Veil the figure of an unanswered step, with space for a line if one can be drawn."""
     shown = step.draw(results, option, False)
     number_of_step = 1 + [each.name for each in STEPS].index(step.name)
     alt = f"{shown.takeaway} The rest of the figure appears with the answer of step {number_of_step}."
@@ -35,7 +35,7 @@ def before_answer(step: Step, results: Mapping[str, Any], option: Any) -> Chart:
 
 
 def room_to_draw(chart: Chart, line: Line) -> Chart:
-    """The figure with as much room above its first point as below, so that its axis gives nothing away."""
+    """Center the vertical range at the first point, so that the axis does not reveal the answer."""
     (first, start), *_, (last, _) = line.means
     span = STEEPEST * math.log10(last / first)
     middle = math.log10(start.value)
@@ -46,7 +46,7 @@ def room_to_draw(chart: Chart, line: Line) -> Chart:
 
 
 def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, Any]:
-    """What the component that takes the line is told of a step."""
+    """Return the data of the sketch component for a step."""
     (first, start), *_, (last, _) = line.means
     words = drawing_words()
     plot = f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-")
@@ -55,7 +55,7 @@ def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, Any]:
 
 
 def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
-    """Above the veiled figure: what is drawn on it becomes the prediction."""
+    """Put the sketch component above the veiled figure; the drawn line becomes the prediction."""
     step = visit.step
 
     def take(exponent: float, points: list[tuple[float, float]]) -> None:
@@ -66,7 +66,7 @@ def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
 
 
 def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> Chart:
-    """The figure with the line that was drawn, in the color of guides, and with room for it."""
+    """Add the drawn line to the figure, in the color of guides, with space for it."""
     exponent, points = drawn
     _, axis, _ = measured
     name = f"{drawing_words()['yours']} ∝ {power(axis.letter, signed(exponent))}"
@@ -88,7 +88,7 @@ def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> C
 
 
 def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> str:
-    """What was drawn beside what was measured: both powers, whether the interval holds the first, the last value."""
+    """Compare drawn and measured exponents: whether the interval contains the drawn one, and the last values."""
     exponent, points = drawn
     line, axis, _ = measured
     law, (last, end) = line.law, line.means[-1]
@@ -113,7 +113,7 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> st
 
 
 def measured_words(measured: tuple[Line, Axis, str]) -> str:
-    """The measured power with its interval, as a formula; empty where none was fitted."""
+    """Return the measured exponent with its interval, as a formula; empty without a fit."""
     line, axis, _ = measured
     return "" if line.law is None else _power(axis, exponent_words(line.law))
 
@@ -123,5 +123,5 @@ def _power(axis: Axis, exponent: str) -> str:
 
 
 def drawing_words() -> Mapping[str, Any]:
-    """What is said about drawing, and about what was drawn."""
+    """Return the words for drawing and for its result."""
     return read(VIEWS / PAGE / "words.md").sections["Drawing"].fields

@@ -1,4 +1,4 @@
-"""What other pages show of this one: its card on the overview."""
+"""Parts of this page elsewhere: overview card."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ DOTS = 120
 
 
 def card(_: Any) -> str:
-    """The entries of a diagonal Hessian."""
+    """Draw the entries of a diagonal Hessian."""
     weights, entries = diagonal_entries(DOTS)
     dots = list(zip(weights.tolist(), entries.tolist(), strict=True))
     return thumbnail([Stroke(dots, network_style("fully-connected").color, dots=True)])

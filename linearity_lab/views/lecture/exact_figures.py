@@ -27,7 +27,7 @@ NORM_SEEDS = 5
 
 
 def diagonal_entries(width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """(w, H_ii) of f = Σ v_i tanh(w_i x)/√m with v = ±1 and x = 1: H_ii = v_i σ''(w_i x) x²/√m.
+    """Return (w, H_ii) of f = Σ v_i tanh(w_i x)/√m with v = ±1 and x = 1: H_ii = v_i σ''(w_i x) x²/√m.
 
     Source: Liu, Zhu & Belkin 2020, §3.1.
     """
@@ -38,7 +38,7 @@ def diagonal_entries(width: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
 
 
 def kernel_entry(width: int, seed: int = 0) -> float:
-    """K(x, x) = (x²/m) Σ σ'(w_i x)² of the same network."""
+    """Return K(x, x) = (x²/m) Σ σ'(w_i x)² of the same network."""
     weights, _ = diagonal_entries(width, seed)
     return float(np.mean((1 - np.tanh(weights * INPUT) ** 2) ** 2) * INPUT**2)
 
@@ -73,7 +73,7 @@ def diagonal(width: int) -> Chart:
         name="± β x²/√m",
         hoverinfo="skip",
     )
-    top = TANH_SMOOTHNESS * INPUT**2 / math.sqrt(NARROWEST) * 1.4  # the words stand above the dots
+    top = TANH_SMOOTHNESS * INPUT**2 / math.sqrt(NARROWEST) * 1.4  # the words are above the dots
     figure.update_xaxes(title="weight w<sub>i</sub> of a neuron", range=[-4, 4])
     figure.update_yaxes(title="its entry H<sub>ii</sub>", range=[-top, top])
     words = f"‖H‖ = {number(norm, 3)},  K(x, x) = {kernel:.2f}"
@@ -90,7 +90,7 @@ def diagonal(width: int) -> Chart:
 
 @functools.lru_cache(maxsize=4)
 def norm_dots(law: Law) -> dict[str, list[Dot]]:
-    """‖b‖_∞ and ‖b‖₂ of b = ∂f/∂α = v/√m, with the output weights v of this law, at every width and seed."""
+    """Return ‖b‖_∞ and ‖b‖₂ of b = ∂f/∂α = v/√m, with output weights v of this distribution, by width and seed."""
     found: dict[str, list[Dot]] = {"b_max": [], "b_norm": []}
     for width in NORM_WIDTHS:
         for seed in range(NORM_SEEDS):
@@ -103,11 +103,11 @@ def norm_dots(law: Law) -> dict[str, list[Dot]]:
 
 
 def two_norms(law: Law) -> Chart:
-    """‖b‖_∞ falls like m^(-1/2), up to a logarithm for normal v; ‖b‖₂ stays at 1."""
+    """Fit both norms: ‖b‖_∞ scales as m^(-1/2), up to a logarithm for normal v; ‖b‖₂ stays at 1."""
     return drawn_norms(norm_dots(law), f"Drawn on this page: {LAW_TITLES[law]}, {NORM_SEEDS} seeds")
 
 
 def drawn_norms(dots: dict[str, list[Dot]], origin: str) -> Chart:
-    """Both norms against width, with their fitted exponents."""
+    """Draw both norms against width, with their fitted exponents."""
     lines = [Line(QUANTITIES[name].style, found) for name, found in dots.items()]
     return sweep(lines, width_axis(), "‖∂f/∂α‖", slopes=(-0.5,), of="norm", caption=[f"{origin}."])

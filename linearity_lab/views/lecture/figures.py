@@ -1,4 +1,4 @@
-"""Figures of the lecture that no other page has: two quantities of one run in one picture."""
+"""Figures that only the lecture has: two quantities of one run in one figure."""
 
 import math
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ DISTANCE_TICKS = (1, 2, 5, 10, 20, 50, 100)
 
 
 def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change: bool = True) -> Chart:
-    """A trained network and its linear model as curves at one width; below, ΔK(t) of every width, this one strong."""
+    """Draw a trained network and its linear model at one width; below, ΔK(t) of every width, this one strong."""
     ordered = sorted(points, key=lambda point: point.width)
     point = next(each for each in ordered if each.width == width)
     run = point.runs[0]
@@ -79,7 +79,7 @@ def curve_and_change(points: Sequence[DynamicsPoint], width: int, *, with_change
 
 
 def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = True) -> Chart:
-    """ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
+    """Draw ΔK(t) of φ(f) and, below it, the loss with the bound of the theorem, at the smallest rate."""
     runs = slow_runs(point, output)
     style = network_style("fully-connected", output)
     curves = [
@@ -113,7 +113,7 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = 
 
 
 def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], measure: str) -> Chart:
-    """ΔK (``"change"``) or ‖H‖ (``"hessian"``) of some of three graphs against width."""
+    """Draw ΔK (``"change"``) or ‖H‖ (``"hessian"``) of some of three graphs against width."""
     lines = dag.change_lines(points) if measure == "change" else dag.hessian_lines(points)
     shown = [
         replace(line, style=replace(line.style, title=GRAPH_TITLES[graph]))
@@ -125,7 +125,7 @@ def graphs_against_width(points: Sequence[DAGPoint], graphs: Sequence[str], meas
 
 
 def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
-    """Every method as one mark: how far its weights have moved, and how far its kernel; log–log."""
+    """Draw every method as one mark: distance of its weights against its kernel change, log–log."""
     figure = go.Figure()
     listed, rows = [], []
     for method in dict.fromkeys(run.method for run in point.of(output)):
@@ -179,5 +179,5 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
 
 
 def _room(values: Sequence[float]) -> list[float]:
-    """A logarithmic range around ``values`` with space for the marks."""
+    """Return a logarithmic range around ``values`` with space for the marks."""
     return [math.log10(min(values) / 1.6), math.log10(max(values) * 1.6)]

@@ -1,4 +1,4 @@
-"""The lecture as a page shows it: one step at a time, by buttons, keys or URL, also large for a projector."""
+"""The lecture: one step at a time, by buttons, keys or URL, enlarged for projectors."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,13 +28,13 @@ from ntk_core.runs import PRESETS
 PRESENT_KEY = "p"
 ANSWER_KEY = "a"
 ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
-LARGER = 1.3  # of presenting.css, too
+LARGER = 1.3  # as in presenting.css
 PRESENTED_HEIGHT = 500
 FOLDER = Path(__file__).parent
 
 
 def show() -> None:
-    """The step that the URL or this session is at; a phone in a poll, or the speaker's second window."""
+    """Show the current step of URL or session, or a poll on a phone, or the speaker's second window."""
     if room := st.query_params.get("room"):
         poll.show_phone(room)
         return
@@ -57,7 +57,7 @@ def show() -> None:
         place, part = part_of(step)
         question = "" if visit.index else f". {prose(PAGE, 'Story')}"
         st.caption(f"Part {place} of {len(PARTS)}: **{part}**{question}")
-    # The figure first, as on every page: on a phone it is then on the first screen.
+    # The figure first, as on every page, so that it is on a phone's first screen.
     with st.container(key="figure-step"):
         picture, words = st.columns([11, 9], gap="medium")
     with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:

@@ -16,7 +16,7 @@ STATE, VERSION, NOTES, REPORTED = (f"{PAGE}.{name}" for name in ("settings", "ve
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     address = session.new_address(PAGE)
     if address is not None:
         _read(address)

@@ -47,5 +47,5 @@ def draw(shown: Shown) -> list[Panel]:
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)

@@ -7,7 +7,7 @@ PAGE = "overview"
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     question(PAGE)
     live_home(f"{PAGE}.home")
     doors(PAGE)

@@ -9,7 +9,7 @@ PAGE = "own_data"
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     st.title("What about your own data?", anchor=False)
     st.markdown(prose(PAGE, SHOWS))
     bring_data(PAGE)

@@ -24,7 +24,7 @@ def first_chart(result: Any) -> Chart:
 
 
 def compared(_: OwnModelSpec) -> Comparison:
-    """How runs are laid over each other."""
+    """Return how runs are compared."""
     return compared_by(COLUMNS)
 
 

@@ -14,7 +14,7 @@ PAGE = "results"
 
 
 def show() -> None:
-    """The page."""
+    """Draw the page."""
     st.title("Your runs", anchor=False)
     try:
         open_address(session.new_address(PAGE))

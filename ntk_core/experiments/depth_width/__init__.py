@@ -1,4 +1,4 @@
-"""Depth against width: how random the tangent kernel is at the beginning, and how far it moves."""
+"""Depth and width: randomness of the tangent kernel at w₀, and its change in training."""
 
 from ntk_core.experiments.depth_width.result import DepthWidthPoint, DepthWidthResult, depth_width_summary
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec, counts

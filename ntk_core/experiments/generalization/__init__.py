@@ -1,4 +1,4 @@
-"""What linearity costs: generalization beside the kernel."""
+"""What linearity costs: generalization of network and kernel."""
 
 from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationResult
 from ntk_core.experiments.generalization.spec import GeneralizationSpec, counts
