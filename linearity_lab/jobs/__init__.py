@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from linearity_lab.jobs.profile import profile
 
 if TYPE_CHECKING:
-    from linearity_lab.jobs._job import Load, Snapshot
+    from linearity_lab.jobs._job import Load, NoRoom, Snapshot
     from linearity_lab.jobs._jobs import Jobs
-    from linearity_lab.jobs._queue import NoRoom
 
 __all__ = ["Jobs", "Load", "NoRoom", "Snapshot", "shared_jobs"]
-_HOMES = {"Jobs": "_jobs", "Load": "_job", "NoRoom": "_queue", "Snapshot": "_job"}
+_HOMES = {"Jobs": "_jobs", "Load": "_job", "NoRoom": "_job", "Snapshot": "_job"}
 _SHARED_LOCK = threading.Lock()
 
 

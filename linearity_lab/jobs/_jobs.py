@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from linearity_lab.jobs._job import Job, Load, Snapshot
+from linearity_lab.jobs._job import Job, Load, Snapshot, check_room, first
 from linearity_lab.jobs._pool import POOL_BROKE, WorkerPool
-from linearity_lab.jobs._queue import check_room, first
 from linearity_lab.jobs._recall import learn_from, recalled_by_id, recalled_from, unfinished_seconds
 from linearity_lab.jobs.faults import known_causes
 from linearity_lab.jobs.profile import PROFILES, Profile
@@ -67,7 +66,7 @@ class Jobs:
             viewer: the session that asks, from this network address; empty where it is not known.
 
         Raises:
-            NoRoom: see :func:`~linearity_lab.jobs._queue.check_room`.
+            NoRoom: see :func:`~linearity_lab.jobs._job.check_room`.
             InvalidInput: when the store cannot be used, or what ``check`` raises.
         """
         if self._check is not None:

@@ -1,14 +1,15 @@
-"""What notebooks show of a run: its settings and cost before, a bar while it goes, its figure and numbers after."""
+"""What notebooks show of a run: settings and cost, a bar, its figure and numbers; and the bar of a terminal."""
 
+import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from importlib.metadata import entry_points
 from typing import Any
 
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
-from ntk_core.markup import folded, lines, notebook_place, paragraph
+from ntk_core.markup import folded, lines, notebook_place, paragraph, printable
 from ntk_core.numbers import duration, percent, size
 from ntk_core.runs._estimate import estimate
 from ntk_core.runs._spec import Spec
@@ -117,3 +118,26 @@ def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
     share = min(1.0, max(0.0, fraction))
     bar = f'<progress value="{share:.3f}" max="1" aria-label="share done" style="width:20em"></progress>'
     return bar + paragraph(f"{percent(share)}{left}: {words}")
+
+
+def with_terminal_bar(events: Iterable[Event], prefix: str = "") -> Generator[Event, None, None]:
+    """The same events, above a bar where stderr is a terminal."""
+    if not sys.stderr.isatty():
+        yield from events
+        return
+    try:
+        for event in events:
+            if isinstance(event, PointProgress | PointFinished):
+                _draw(event, prefix)
+            yield event
+    finally:
+        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def _draw(event: PointProgress | PointFinished, prefix: str) -> None:
+    """Draw the bar in place of the last one."""
+    bar = "█" * round(24 * event.fraction)
+    left = "" if event.remaining_s is None else f", about {event.remaining_s:.0f} s left"
+    words = prefix + (event.message if isinstance(event, PointProgress) else event.key)
+    text = printable(f"{bar:░<24} {percent(round(event.fraction, 2)):>4}{left}  {words}")[:150]
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)

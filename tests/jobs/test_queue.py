@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from linearity_lab.jobs import NoRoom
+from linearity_lab.jobs._job import first
 from linearity_lab.jobs._jobs import ABANDONED_S
-from linearity_lab.jobs._queue import first
 from ntk_core.runs import spec_digest
 from ntk_core.runs.events import PointProgress
 
