@@ -1,4 +1,4 @@
-"""The commands that compute: ``run``, ``resume``, ``own``, ``gallery``."""
+"""The commands that compute: ``run``, ``resume``, ``own``, ``report``, ``gallery``."""
 
 import hashlib
 import inspect
@@ -13,6 +13,7 @@ from ntk_core.cli._targets import RUN, SPEC, assignment, kept_run, spec_named
 from ntk_core.cli._terminal import COMPLETED, FAILED, complain
 from ntk_core.environment import IS_CHECKOUT
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 from ntk_core.runs import PRESETS, load_data, preset
 from ntk_core.runs.gallery import GALLERY, rebuild
@@ -85,12 +86,58 @@ def own(
         texts.setdefault("dataset.name", "upload")
     directory = _directory(out)
     loaded, path, function = load_model(model)
-    file = {"file": path.name, "function": function, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+    file = {"file": path.name, "function": function, "sha256": _sha256(path)}
     chosen = dict(assignment(f"{name}={text}", OwnModelSpec()) for name, text in texts.items())
     spec = with_settings(OwnModelSpec(), {**file, **chosen})
     with their_errors(path):  # a broken model is refused before anything is kept
         made_at(loaded, spec, load_data(spec), min(spec.widths))
     return compute(spec, directory, json, computed_by(loaded, path))
+
+
+def report(
+    model: Annotated[str, Parameter(name="FILE.py[:NAME]")],
+    before: Annotated[str, Parameter(name="BEFORE")],
+    after: Annotated[str, Parameter(name="AFTER")],
+    /,
+    *,
+    data: str | None = None,
+    settings: Annotated[tuple[str, ...], Parameter(name="--set", consume_multiple=(1, None), negative=())] = (),
+    out: str | None = None,
+    json: Flag = False,
+) -> int:
+    """Report how linear a model is between two checkpoints, before and after training or fine-tuning.
+
+    FILE.py is run as Python code, with your rights, as for `own`; checkpoints are read and never executed. They are
+    .npz, .safetensors, or state dictionaries of torch.save. The report is kept in the store, where Results shows it.
+
+    Args:
+        model: The file, and the name in it (default: model).
+        before: Checkpoint before training.
+        after: Checkpoint after training.
+        data: A dataset, or the digest of uploaded data.
+        settings: Change settings, NAME=VALUE: dataset.num_samples=50 width=64
+        out: Write run.jsonl and points.csv to this directory as well.
+        json: Print one JSON event per line.
+    """
+    from ntk_core.experiments.linearity_report.compute import reported_by  # starts JAX
+    from ntk_core.networks.build import initial_key
+    from ntk_core.own_models import load_model, read_checkpoint, their_errors, with_checkpoints
+
+    is_digest = data is not None and len(data) == 64
+    chosen = {"dataset.name": "upload", "dataset.digest": data} if is_digest else {"dataset.name": data} if data else {}
+    directory = _directory(out)
+    files = {"before": Path(before), "after": Path(after)}
+    w0, w1 = map(read_checkpoint, files.values())
+    loaded, path, function = load_model(model)
+    facts = {"file": path.name, "function": function, "sha256": _sha256(path)}
+    facts |= {name: each.name for name, each in files.items()}
+    facts |= {f"{name}_sha256": _sha256(each) for name, each in files.items()}
+    changed = dict(assignment(text, LinearityReportSpec()) for text in settings)
+    spec = with_settings(LinearityReportSpec(), {**facts, **chosen, **changed})
+    with their_errors(path):  # what does not fit is refused before anything is kept
+        made = loaded(spec.width, initial_key(0, spec.width))
+        ends = with_checkpoints(made, w0, w1, load_data(spec).x)
+    return compute(spec, directory, json, reported_by(*ends, path))
 
 
 def gallery(
@@ -118,6 +165,10 @@ def gallery(
         if code := conclude(ended, interruption):
             return code
     return COMPLETED
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _directory(out: str | None) -> RunDirectory | None:

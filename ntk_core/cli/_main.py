@@ -12,7 +12,7 @@ from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.grammar import InvalidSpec
 
-_COMPUTE = ("run", "resume", "own", "gallery")
+_COMPUTE = ("run", "resume", "own", "report", "gallery")
 # Name → function, in the order of the help.
 COMMANDS = {
     "presets": "_kept:presets",
@@ -26,6 +26,7 @@ COMMANDS = {
     "jobs": "_kept:jobs",
     "data": "_lab:data",
     "own": "_compute:own",
+    "report": "_compute:report",
     "gallery": "_compute:gallery",
     "app": "_lab:app",
     "site": "_lab:site",

@@ -16,6 +16,6 @@ EXPERIMENTS = (
     "learning_rate",
     "generalization",
 )
-KEPT = ("own_model",)  # kept, shown and exported like them; computed from the command line alone
+KEPT = ("own_model", "linearity_report")  # kept, shown and exported like them; computed from the command line alone
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -94,6 +94,7 @@ def test_every_figure_says_what_to_see_and_why_finite_width_differs_and_no_words
         "own_data.scatter",
         "results.compared",
         "results.own_model",
+        "results.linearity_report",
         "architectures.kernel_c",
         "architectures.kernel_d",
     }

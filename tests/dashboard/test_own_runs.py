@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from linearity_lab.components.exports import command_line
@@ -10,6 +12,12 @@ from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.results import stored_runs
 from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments.linearity_report.result import (
+    LinearityReportPoint,
+    LinearityReportResult,
+    ReportedLayer,
+)
+from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
 from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, parse_spec, run, spec_digest
@@ -17,6 +25,14 @@ from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import InvalidSpec
 from tests.dashboard.open_pages import checked, open_page, words
 
+REPORT = LinearityReportPoint(
+    num_inputs=5, num_outputs=2, num_params=42, output_change=0.5, output_error=0.031, second_order_share=0.03,
+    derivative_change=0.06, rounding=1e-6, kernel_change=0.44, kernel_interval=0.02, kernel_distance=0.01,
+    layers=(
+        ReportedLayer(name="head.w", num_params=12, distance=0.1, output_share=0.3, kernel_share=0.4),
+        ReportedLayer(name="body.w", num_params=30, distance=math.inf, output_share=0.7, kernel_share=0.6),
+    ),
+)  # fmt: skip
 LAYER = OwnLayer(name="['w']", kind="product", uses=1, positions=1, num_params=12, operations=())
 GAIN = LAYER.model_copy(update={"name": "['g']", "kind": "jacobian", "uses": 0, "operations": ("exp",)})
 ORIGIN = Provenance(
@@ -78,6 +94,29 @@ def test_a_run_is_listed_opened_compared_and_exported(store, opened):
     checked(app.run())
     assert "Kernel change ΔK against width" in words(app)
     assert len(app.get("plotly_chart")) == 1
+
+
+def test_a_report_is_listed_and_shown_and_cannot_be_run(store, opened):
+    spec = LinearityReportSpec(file="gpt.py", function="decoder", before="pretrained.pt", after="tuned.pt")
+    report = LinearityReportResult(spec=spec, points=(REPORT,), provenance=ORIGIN, status="completed", runtime_s=1)
+    store.save_result(report)
+    assert store.result(spec_digest(spec)) == report
+    app = opened("results", experiment="linearity_report")
+    assert "Linearity report · 1 report" in words(app)
+    (button,) = [each for each in app.button if each.key == f"results.open.{spec_digest(spec)}"]
+    checked(button.click().run())
+    said = words(app)
+    assert (
+        "Linear so far: the outputs follow the linear model at w₀ up to 3.1%, although the kernel changed by 44%"
+        in said
+    )
+    assert "body.w carries the largest share of the outputs' change, 70%." in said
+    tables = "".join(each.proto.body for each in app.get("html"))
+    assert all(cell in tables for cell in ("44% ± 2%", "Second-order share", "head.w", "∞"))
+    assert tables.index("body.w") < tables.index("head.w")
+    assert [each.label for each in app.button if each.label in ("Run", "Resume")] == []
+    with pytest.raises(InvalidInput, match="only this command runs your own files"):
+        estimate(spec)
 
 
 def test_nothing_that_a_browser_reaches_starts_one(store, opened, monkeypatch):

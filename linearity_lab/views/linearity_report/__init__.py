@@ -1,0 +1,1 @@
+"""Reports of two checkpoints: shown on *Results*, started by the command line alone."""

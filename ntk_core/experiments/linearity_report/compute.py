@@ -1,0 +1,25 @@
+"""The report of two checkpoints that the command has loaded; importing this starts JAX."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+
+from ntk_core.data import Dataset, data_fingerprint
+from ntk_core.experiments.linearity_report.result import LinearityReportPoint, ReportedLayer
+from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
+from ntk_core.own_models import Apply, linearity_report, their_errors
+from ntk_core.runs import Computation, Progress, load_data
+
+
+def reported_by(apply: Apply, params0: Any, params1: Any, path: Path) -> Computation:
+    """What computes the point of a :class:`LinearityReportSpec`: only who holds model and weights has it."""
+
+    def compute(spec: LinearityReportSpec, data: Dataset, key: str) -> Generator[Progress, None, LinearityReportPoint]:
+        yield 0.0, "report"
+        with their_errors(path):
+            found = linearity_report(apply, params0, params1, jnp.asarray(data.x), data.y)
+        return LinearityReportPoint.read_off(found, layers=tuple(map(ReportedLayer.read_off, found.layers)))
+
+    return Computation(compute, load_data, data_fingerprint)

@@ -1,0 +1,66 @@
+"""Two checkpoints of a model of your own, and the inputs that they are compared on; never code or weights."""
+
+from typing import Any, ClassVar, Literal, NoReturn
+
+from pydantic import Field
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import ExperimentSpec
+from ntk_core.settings.fields import text_of
+from ntk_core.settings.part import Width
+from ntk_core.settings.walk import values_of
+
+_NAME = r"^[^/\\\x00-\x1f]{1,200}$"
+_SHA256 = "^[0-9a-f]{64}$"
+
+
+class LinearityReportSpec(ExperimentSpec):
+    """What ``linearity-lab report FILE.py BEFORE AFTER`` measures: files by name and SHA-256 → a linearity report.
+
+    Source: docs/decisions/0014-own-models.md; ``ntk_core.linearity_report``.
+    """
+
+    swept_field: ClassVar[str] = "function"
+    point_words: ClassVar[tuple[str, str]] = ("report", "reports")
+
+    experiment: Literal["linearity_report"] = "linearity_report"
+    file: str = Field(default="model.py", pattern=r"^[^/\\\x00-\x1f]{1,200}\.py$", title="File")
+    """Name of the file, without its folder."""
+    function: str = Field(default="model", pattern=r"^[^\W\d]\w{0,99}$", title="Name in the file")
+    """The function of (width, key), or the model."""
+    sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the file")
+    """Of its bytes as they were run."""
+    before: str = Field(default="before.npz", pattern=_NAME, title="Checkpoint before")
+    """File of the weights w₀, without its folder."""
+    before_sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint before")
+    """Of its bytes."""
+    after: str = Field(default="after.npz", pattern=_NAME, title="Checkpoint after")
+    """File of the weights w₁, without its folder."""
+    after_sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint after")
+    """Of its bytes."""
+    width: Width = Field(default=1, title="Width m")
+    """What the function is called with."""
+    dataset: DatasetSpec = DatasetSpec(num_samples=20)
+
+    def point_keys(self) -> tuple[str, ...]:
+        return ("report",)
+
+    def data_options(self) -> dict[str, Any]:
+        """The options of ``load_dataset``."""
+        return self.dataset.options()
+
+    def command(self) -> tuple[str, ...]:
+        values, default = values_of(self), values_of(LinearityReportSpec())
+        changed = {name: text_of(value) for name, value in values.items() if value != default.get(name)}
+        settings = [
+            f"{name}={text}" for name, text in changed.items() if name == "width" or name.startswith("dataset.")
+        ]
+        model = f"{self.file}:{self.function}"
+        return ("report", model, self.before, self.after, *(["--set", *settings] if settings else []))
+
+
+def counts(spec: LinearityReportSpec, key: str, most: bool = False) -> NoReturn:
+    """Refuse: no page, job, upload or spec holds the code and the weights."""
+    command = f"`linearity-lab report {spec.file}` in a terminal: only this command runs your own files"
+    raise InvalidInput("experiment", spec.experiment, command)

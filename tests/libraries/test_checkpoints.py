@@ -1,0 +1,72 @@
+"""Checkpoints of PyTorch modules: state dictionaries and safetensors (make torch)."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch: Any = pytest.importorskip("torch", reason="make torch installs it")
+pytest.importorskip("torchax", reason="make torch installs it")
+safetensors: Any = pytest.importorskip("safetensors.torch", reason="make torch installs it")
+
+from ntk_core import from_torch, linearity_report  # noqa: E402
+from ntk_core.errors import InvalidInput  # noqa: E402
+from ntk_core.own_models import read_checkpoint, with_checkpoints  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("default")  # theirs are not ours
+X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+
+
+def module(seed: int) -> Any:
+    torch.manual_seed(seed)
+    return torch.nn.Sequential(torch.nn.Linear(3, 5), torch.nn.BatchNorm1d(5), torch.nn.Tanh(), torch.nn.Linear(5, 2))
+
+
+@pytest.fixture
+def ends(tmp_path):
+    before, after = module(0), module(1)
+    torch.save(before.state_dict(), tmp_path / "before.pt")
+    torch.save({"state_dict": after.state_dict(), "epoch": 3}, tmp_path / "after.pt")
+    safetensors.save_file(after.state_dict(), tmp_path / "after.safetensors")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["after.pt", "after.safetensors"])
+def test_checkpoints_report_what_the_modules_report(ends, name):
+    read = [read_checkpoint(ends / each) for each in ("before.pt", name)]
+    found = linearity_report(*with_checkpoints(module(2), *read, X), X)
+    apply, params0 = from_torch(module(0), X)
+    expected = linearity_report(apply, params0, from_torch(module(1), X)[1], X)
+    assert found.output_error == pytest.approx(expected.output_error, rel=1e-5)
+    assert found.kernel_change == pytest.approx(expected.kernel_change, rel=1e-5)
+    assert [layer.name for layer in found.layers] == ["0.bias", "0.weight", "1.bias", "1.weight", "3.bias", "3.weight"]
+
+
+def test_other_running_averages_are_refused(ends):
+    before = read_checkpoint(ends / "before.pt")
+    after = {**before, "1.running_mean": before["1.running_mean"] + 1}
+    with pytest.raises(InvalidInput, match=r"after: another 1\.running_mean, which is not trained"):
+        with_checkpoints(module(2), before, after, X)
+
+
+def test_pickles_that_are_no_state_dictionary_are_refused_and_not_executed(tmp_path):
+    trace = tmp_path / "trace"
+
+    class Hostile:
+        def __reduce__(self):
+            return Path.touch, (trace,)
+
+    torch.save({"w": Hostile()}, tmp_path / "hostile.pt")
+    (tmp_path / "plain.pt").write_bytes(pickle.dumps(Hostile()))
+    torch.save([1, 2], tmp_path / "list.pt")
+    (tmp_path / "damaged.safetensors").write_bytes(b"\x08\0\0\0\0\0\0\0{}")
+    for name in ("hostile.pt", "plain.pt", "list.pt", "damaged.safetensors"):
+        with pytest.raises(InvalidInput) as error:
+            read_checkpoint(tmp_path / name)
+        assert str(error.value).startswith(f"checkpoint: {name}")
+        assert "\n" not in str(error.value)
+    assert not trace.exists()
