@@ -16,7 +16,7 @@ from scipy import stats
 from ntk_core.runs import PRESETS
 from ntk_core.runs._parse import spec_digest
 from tests.claims.claim import CONFIRMED, Verdict, claims, confirmation_of, judged, verdict
-from tests.claims.confirmation import DRAWN, FIRST_SEED, fresh
+from tests.claims.confirmation import DRAWN, FIRST_SEED, REWRITTEN, fresh, groups
 from tests.claims.page import TRUTH, rendered
 from tests.claims.readings import READINGS, Measured, Reading, Record, Seen
 
@@ -105,18 +105,23 @@ def test_claims_on_one_run_say_so():
 
 
 def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
-    for name, preset in PRESETS.items():
-        spec = fresh(name)
-        gallery: Any = preset.spec
-        assert min(spec.seeds) >= FIRST_SEED > max(gallery.seeds)
-        assert (spec.dataset.seed >= FIRST_SEED) == (spec.dataset.name in DRAWN)
+    for name, first in groups().values():
+        spec = fresh(name, first)
+        gallery: Any = PRESETS[name].spec
+        assert min(spec.seeds) == first > max(gallery.seeds)
+        assert (spec.dataset.seed == first) == (spec.dataset.name in DRAWN)
 
 
 def test_confirmations_come_from_the_fresh_specs():
     kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
     assert kept
-    for name, each in kept.items():
-        assert each["spec"] == spec_digest(fresh(name))
+    for key, each in kept.items():
+        assert each["spec"] == spec_digest(fresh(*groups()[key]))
+
+
+def test_rewritten_claims_exist():
+    assert set(REWRITTEN) <= {claim.name for claim in claims()}
+    assert min(REWRITTEN.values()) > FIRST_SEED + 1000 - 1
 
 
 def test_a_confirmation_of_another_measure_does_not_count(tmp_path):

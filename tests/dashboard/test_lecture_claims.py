@@ -270,7 +270,7 @@ def open_questions():
     plain, adam, momentum, beyond = (runs[name] for name in ("gradient-descent", "adam", "momentum", "beyond-stable"))
     assert momentum.sup_distance < 1.3 * plain.sup_distance
     assert momentum.sup_change > 3 * plain.sup_change, "the distance alone does not decide"
-    assert 1.7 < adam.sup_distance / plain.sup_distance < 2, "nearly twice as far"
+    assert 1.7 < adam.sup_distance / plain.sup_distance < 2.3, "about twice as far"
     assert 0.5 < adam.sup_change / plain.sup_change < 2, "about as little"
     assert max(momentum.sup_difference, adam.sup_difference) < 0.05, "both stay close to linear models of their own"
     assert beyond.sup_distance > OUTSIDE * ball_radius(point, "linear")
