@@ -50,7 +50,7 @@ def test_importing_the_core_loads_nothing_heavy() -> None:
     assert printed(f"import sys, ntk_core; print(*(set({HEAVY}) & set(sys.modules)))") == ""
 
 
-def test_importing_the_core_takes_no_longer_than_a_few_starts_of_python() -> None:
+def test_core_imports_within_a_few_python_starts() -> None:
     """In processor time of the same process, since other programs may be busy; it is about once the start."""
     code = """if True:
         import time

@@ -23,7 +23,7 @@ def test_an_exact_power_law_is_found_with_a_vanishing_interval():
 
 
 @pytest.mark.parametrize("scatter", ["independent", "shrinking", "shared by a seed"])
-def test_the_interval_covers_the_true_exponent_as_often_as_it_says(scatter):
+def test_interval_of_the_exponent_has_nominal_coverage(scatter):
     rng = np.random.default_rng(0)
     covered = bends = 0
     trials = 1000
@@ -41,7 +41,7 @@ def test_the_interval_covers_the_true_exponent_as_often_as_it_says(scatter):
     assert abs(bends / trials - 0.1) < 5 * math.sqrt(0.9 * 0.1 / trials)
 
 
-def test_the_interval_of_complete_seeds_is_that_of_the_seeds_own_slopes():
+def test_interval_of_complete_seeds_is_that_of_their_slopes():
     values = WIDTHS**-0.7 * np.exp(np.random.default_rng(1).normal(0, 0.3, WIDTHS.size))
     fit = fit_power_law(WIDTHS, values, seeds=SEEDS)
     own = np.polyfit(np.log(WIDTHS[::4]), np.log(values.reshape(5, 4)), 1)[0]
@@ -49,7 +49,7 @@ def test_the_interval_of_complete_seeds_is_that_of_the_seeds_own_slopes():
     assert fit.interval == pytest.approx(stats.sem(own) * stats.t(3).ppf(0.975), rel=1e-9)
 
 
-def test_errors_of_incomplete_clusters_are_those_of_the_dense_formula():
+def test_errors_of_incomplete_clusters_equal_the_dense_formula():
     """CR2 with its degrees of freedom, written with all n × n matrices, on clusters of different sizes."""
     rng = np.random.default_rng(2)
     clusters = rng.integers(0, 5, 17)
@@ -84,7 +84,7 @@ def test_few_seeds_or_widths_give_no_interval_and_say_so(widths, seeds, words):
     assert becomes_linear(law) == "undecided"
 
 
-def test_local_slopes_and_a_bend_are_found_where_the_logarithms_are_no_line():
+def test_local_slopes_and_bends_are_found():
     bent = WIDTHS**-0.5 / (1 + WIDTHS / 300) * (1 + 0.01 * SEEDS)
     law = fit_power_law(WIDTHS, bent, seeds=SEEDS)
     mean_slopes = np.diff(np.log(bent[SEEDS == 0])) / np.diff(np.log(WIDTHS[SEEDS == 0]))
@@ -97,7 +97,7 @@ def test_local_slopes_and_a_bend_are_found_where_the_logarithms_are_no_line():
     assert not fit_power_law(WIDTHS, WIDTHS**-0.5, seeds=SEEDS).bends
 
 
-def test_the_exponent_with_unconverged_runs_is_told_and_a_diverged_run_is_in_none():
+def test_exponent_with_unconverged_runs_excludes_diverged_ones():
     values = WIDTHS**-1.0
     missed, diverged = (WIDTHS == 30) & (SEEDS > 1), np.arange(WIDTHS.size) == WIDTHS.size - 1
     values[missed], values[diverged] = 1.0, 1e30

@@ -246,7 +246,7 @@ def test_one_journey_through_the_browser_is_not_slow() -> None:
     assert [name for name, text in texts.items() if "pytest.mark.slow" not in text] == ["test_journey"]
 
 
-def test_every_streamlit_setting_exists_and_charts_have_enough_colors() -> None:
+def test_streamlit_settings_exist_and_charts_have_enough_colors() -> None:
     from streamlit import config
 
     settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))

@@ -173,7 +173,7 @@ def test_the_gallery_the_overview_and_comparisons_show_it(with_gallery, environm
     assert strokes >= 1
 
 
-def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(with_gallery, environment):
+def test_new_page_has_form_job_chart_and_export(with_gallery, environment):
     charts_at_first, query, charts, said, downloads = json.loads(told(with_gallery, environment, "-c", PAGE))
     assert charts_at_first == 1
     assert query["widths"] in ("5", ["5"])
@@ -185,7 +185,7 @@ def test_its_page_has_a_form_a_job_a_chart_with_words_and_an_export(with_gallery
     assert "Numbers, CSV" in downloads
 
 
-def test_a_chart_without_words_and_an_experiment_without_its_line_are_refused(place, environment):
+def test_chart_without_words_and_unlisted_experiment_are_refused(place, environment):
     words = place.views / "words.md"
     text = words.read_text()
     words.write_text(text.replace("# Chart: squares", "# Chart: cubes"))

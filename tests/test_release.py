@@ -23,7 +23,7 @@ def steps(workflow: dict[Any, Any]) -> Iterator[dict[str, Any]]:
         yield from job["steps"]
 
 
-def test_workflows_run_commands_that_exist_within_a_time_and_with_few_rights():
+def test_workflows_run_existing_commands_with_few_rights():
     assert set(WORKFLOWS) == {"check", "wheel", "image", "site"}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = {name for line in re.findall(r"^([a-z ]+):(?!=)", makefile, flags=re.MULTILINE) for name in line.split()}
@@ -53,7 +53,7 @@ def test_one_version_stands_in_the_citation_and_in_the_changelog():
     assert versions[1] == (__version__, cited["date-released"])
 
 
-def test_the_readme_is_one_screen_with_a_small_picture_that_moves_in_both_themes():
+def test_readme_is_one_screen_with_an_animated_picture():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 45
     for theme in ("light", "dark"):

@@ -153,14 +153,14 @@ def _in_sight(yes: bool) -> Iterator[None]:
 
 
 def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> list[Chart]:
-    said = st.container()
+    lines = st.container()
     charts = drawn_charts(panel)
     alone = charts[0] if len(charts) == 1 else None
     if alone is None:
         show_in_pairs(page, charts)
     else:
         if claim is not None:
-            said.markdown(f"**{typeset(alone.sentence)}**")
+            lines.markdown(f"**{typeset(alone.sentence)}**")
         _show_figure(page, alone, panel.on_select)
     if panel.below is not None:
         panel.below()
@@ -216,9 +216,9 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
         on_select=on_select or "ignore",
         selection_mode="points",
     )
-    if said := (*chart.caption, *interval_words(chart)):
+    if lines := (*chart.caption, *interval_words(chart)):
         with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):
-            st.caption("  \n".join(map(typeset, said)))  # one per line
+            st.caption("  \n".join(map(typeset, lines)))  # one per line
 
 
 def _itself(chart: Chart) -> Chart:

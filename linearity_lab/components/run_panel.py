@@ -95,7 +95,7 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
     now = _snapshot_of(page)
     running = now if now is not None and now.active and not session.is_detached(page) else None
     seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
-    said = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
+    notice = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
     pressed = False
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # holds one button
@@ -121,12 +121,12 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
                 st.caption(_stopped_words(now, seconds))
             elif form.spec is not None:
                 st.caption(_cost_words(form.spec, seconds, done))
-            elif form.sentences and not said:
+            elif form.sentences and not notice:
                 st.caption(f"Fix the {' and the '.join(elsewhere)} below to run.")
         beside()
     if form.spec is None:
-        if said:
-            st.error("Fix these settings to run: " + plain(" ".join(said)))
+        if notice:
+            st.error("Fix these settings to run: " + plain(" ".join(notice)))
     elif (_is_asked_for(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
         # A URL that was not yet taken as shown would be read anew, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
@@ -238,17 +238,17 @@ def _panel(
     live: bool,
 ) -> None:
     """Show progress, then figures; before the first point, the previous figures."""
-    said = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
+    notice = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
     above = st.container(
         key=f"{page}.above", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )
-    with said:
+    with notice:
         # Otherwise progress replaces Run.
         of_job = None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
     before = _before(page)
     shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
     if shown is None:
-        said.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
+        notice.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
         return
     figures = Figures(growing=live)
     # A stopped job stays above the previous figures, so Stop redraws nothing.

@@ -16,6 +16,6 @@ def joined(folder: Path, names: Sequence[str]) -> str:
 
 def plain_script(module: str, *names: str) -> str:
     """Wrap a joined module as a script for pages opened from a file; export only ``names``."""
-    told = ", ".join(names)
+    exported = ", ".join(names)
     body = module.replace("export default ", "")
-    return f'"use strict";\nconst {{ {told} }} = (() => {{\n{body}\nreturn {{ {told} }};\n}})();\n'
+    return f'"use strict";\nconst {{ {exported} }} = (() => {{\n{body}\nreturn {{ {exported} }};\n}})();\n'

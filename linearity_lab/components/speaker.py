@@ -42,7 +42,7 @@ def speaker_buttons(key: str, step: str, keys: Section, notes: Section) -> None:
         keys: a title and a list of ``- keys: what they do``.
         notes: label of the button that opens the second window.
     """
-    told = {
+    payload = {
         "step": step,
         "keys": _KEY.findall(keys.text),
         "title": keys.field("title"),
@@ -50,7 +50,7 @@ def speaker_buttons(key: str, step: str, keys: Section, notes: Section) -> None:
         "notes": notes.field("button"),
         "help": notes.field("help"),
     }
-    _mount(key=key, data=told, on_step_change=lambda: None)
+    _mount(key=key, data=payload, on_step_change=lambda: None)
 
 
 def followed_step(key: str) -> str:

@@ -69,8 +69,8 @@ class Figure:
 
     def script(self) -> str:
         """The same as a script: a page from a file cannot read any other file."""
-        told = json.dumps(self.data(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        return f"lab.take({json.dumps(self.name)}, {told});\n"
+        encoded = json.dumps(self.data(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return f"lab.take({json.dumps(self.name)}, {encoded});\n"
 
 
 def chart_data(chart: Chart) -> dict[str, Any]:

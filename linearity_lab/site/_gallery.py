@@ -67,8 +67,8 @@ def figure_page(figure: Figure) -> str:
         for index in range(len(figure.charts))
     )
     several = len(figure.charts) > 1
-    told = {figure_words(f"{figure.page}.{each.name}"): each.heading for each in reversed(figure.charts)}
-    explained = "".join(_explained(words, heading, several=several) for words, heading in reversed(told.items()))
+    headings = {figure_words(f"{figure.page}.{each.name}"): each.heading for each in reversed(figure.charts)}
+    explained = "".join(_explained(words, heading, several=several) for words, heading in reversed(headings.items()))
     origins = "".join(
         f"<p>{html_of(typeset(provenance_sentence(result)), inline=True)}</p>"
         f"<pre><code>{html.escape(command_line(result.spec))}</code></pre><p>{html.escape(cite_run(result))}</p>"

@@ -161,6 +161,6 @@ def questions() -> str:
         lines += [f"### {number}. {step.asks}", "", step.question.text, ""]
         lines += [f"{letter}. {choice}" for letter, choice in zip("ABCDEFGH", step.question.choices, strict=False)]
         right = "ABCDEFGH"[step.question.answer]
-        said = step.question.why(_results(step))
-        lines += ["", f"**Answer: {right}.** {step.title}. {said} ({step.source})", ""]
+        reason = step.question.why(_results(step))
+        lines += ["", f"**Answer: {right}.** {step.title}. {reason} ({step.source})", ""]
     return "\n".join(lines)

@@ -29,11 +29,11 @@ def glossary_page() -> str:
         )
         shown = f"<div class='formulas'>{formula(entry.formula, 'block')}</div>" if entry.formula else ""
         seen = _seen(entry.page)
-        said = html.escape(
+        searched = html.escape(
             f"{entry.name} {entry.title} {entry.symbol} {entry.sentence} {entry.source} {entry.other_names}"
         )
         entries.append(
-            f'<article id="{entry.name}" data-said="{said.lower()}"><h2>{html.escape(entry.title)}{symbol}</h2>'
+            f'<article id="{entry.name}" data-said="{searched.lower()}"><h2>{html.escape(entry.title)}{symbol}</h2>'
             f'{html_of(entry.sentence)}{shown}<p class="source">{html.escape(entry.source)}{seen}</p></article>'
         )
     body = (

@@ -36,8 +36,8 @@ class Entry:
 
     def matches(self, text: str) -> bool:
         """Whether every word of ``text`` occurs in what is said here."""
-        said = f"{self.name} {self.title} {self.symbol} {self.sentence} {self.source} {self.other_names}".lower()
-        return all(word in said for word in text.lower().split())
+        searched = f"{self.name} {self.title} {self.symbol} {self.sentence} {self.source} {self.other_names}".lower()
+        return all(word in searched for word in text.lower().split())
 
 
 @functools.cache

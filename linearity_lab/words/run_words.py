@@ -55,7 +55,7 @@ def differing(specs: Sequence[Spec]) -> dict[str, list[str]]:
     """Title of each setting in which several runs of one experiment differ → what each has; empty where it has none."""
     values, titles = [values_of(spec) for spec in specs], _titles(specs[0])
     texts = {name: [_said(each[name]) if name in each else "" for each in values] for each in values for name in each}
-    return {titles[name]: said for name, said in texts.items() if len(set(said)) > 1}
+    return {titles[name]: entries for name, entries in texts.items() if len(set(entries)) > 1}
 
 
 def _titles(spec: Spec) -> dict[str, str]:

@@ -20,7 +20,7 @@ def found():
     return json.loads((RESULTS / "coverage.json").read_text())
 
 
-def test_the_chosen_interval_holds_in_every_regime_given_the_runs_that_count(found):
+def test_chosen_interval_covers_in_every_regime(found):
     assert found["chosen"] == CHOSEN
     sizes = {(row["regime"], row["seeds"], row["widths"]) for row in found["rows"]}
     assert sizes == {(regime, seeds, widths) for regime in REGIMES for seeds in NUM_SEEDS for widths in NUM_WIDTHS}
@@ -30,18 +30,18 @@ def test_the_chosen_interval_holds_in_every_regime_given_the_runs_that_count(fou
         assert row["regime"] == BY_VALUE or LEAST <= chosen["covers"] <= MOST, row["regime"]
 
 
-def test_every_interval_that_rests_on_more_assumptions_fails_somewhere(found):
+def test_intervals_with_more_assumptions_fail_somewhere(found):
     for method in METHODS.keys() - {CHOSEN, "clustered by seed, CR3"}:
         assert any(row["methods"][method]["covers_of_kept"] < LEAST for row in found["rows"]), method
 
 
-def test_dropping_runs_by_their_value_moves_the_exponent_of_those_kept(found):
+def test_dropping_runs_by_value_biases_the_exponent(found):
     for row in found["rows"]:
         moved = abs(row["exponent_of_kept"] + 0.7)
         assert moved > 0.005 if row["regime"] == BY_VALUE else moved < 0.005
 
 
-def test_a_straight_line_is_called_bending_as_rarely_as_a_test_of_five_percent_does(found):
+def test_bend_test_has_a_false_positive_rate_of_5_percent(found):
     assert all(0.02 <= row["said_to_bend"] <= 0.08 for row in found["rows"])
 
 

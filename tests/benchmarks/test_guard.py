@@ -58,7 +58,7 @@ def erlang_wait(rate: float, service_s: float, workers: int) -> float:
     return waits / (workers / service_s - rate)
 
 
-def test_simulated_waits_are_those_of_erlang_where_his_formula_holds():
+def test_simulated_waits_agree_with_erlang():
     rate, service, jobs = 0.8, 2.0, 6_000
     for workers in (2, 5):
         means = []

@@ -27,7 +27,7 @@ def competitor(name: str, calls: list[tuple[str, bool]], seconds: float = 1.0):
     return call
 
 
-def test_competitors_take_turns_and_are_weighed_once_after_the_first_call():
+def test_competitors_alternate_and_are_weighed_after_warmup():
     calls: list[tuple[str, bool]] = []
     rows = alternate({name: competitor(name, calls) for name in "ab"}, repeats=3)
     assert [name for name, _ in calls] == ["a", "b"] * 4
@@ -36,7 +36,7 @@ def test_competitors_take_turns_and_are_weighed_once_after_the_first_call():
     assert rows["b"]["added_bytes"] == 10
 
 
-def test_a_slow_competitor_sits_out_after_its_budget_but_not_before_it_has_a_spread():
+def test_slow_competitor_stops_after_its_budget():
     calls: list[tuple[str, bool]] = []
     rivals = {"slow": competitor("slow", calls, 100.0), "quick": competitor("quick", calls, 0.1)}
     rows = alternate(rivals, repeats=8, budget_s=5, least=3)
@@ -52,7 +52,7 @@ def test_spread_is_median_quartiles_and_extremes(values):
     assert found == pytest.approx({**wanted, "repeats": len(values)}, rel=1e-12)
 
 
-def test_exponent_of_an_exact_power_law_is_found_and_two_sizes_are_too_few():
+def test_power_law_exponent_is_exact_and_needs_three_sizes():
     sizes = [10.0, 30.0, 100.0, 300.0]
     law = fitted(sizes, [2e-6 * size**1.5 for size in sizes])
     assert law is not None
@@ -81,7 +81,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]
 
 
 @pytest.mark.parametrize(("high", "force", "kept"), [(False, False, True), (True, False, False), (True, True, True)])
-def test_numbers_of_a_busy_machine_replace_committed_ones_only_by_force(places, monkeypatch, high, force, kept):
+def test_numbers_of_a_busy_machine_need_force(places, monkeypatch, high, force, kept):
     committed, look = places
     committed.mkdir()
     (committed / "training.json").write_text('"before"')
@@ -164,7 +164,7 @@ def test_gpu_rows_say_why_they_are_skipped_without_a_gpu(capsys):
 
 
 @pytest.mark.parametrize("size", [Size(40), Size(30, depth=3), Size(20, n=7, C=2, depth=2)])
-def test_ceilings_count_every_weight_once_and_no_more_than_a_jacobian_would_need(size):
+def test_ceilings_count_each_weight_once(size):
     net = FullyConnected(width=size.m, depth=size.depth, num_outputs=size.C, use_bias=False)
     weights = ceilings.num_weights(size)
     assert weights == net.num_params((ceilings.INPUT_DIM,))

@@ -97,7 +97,7 @@ def test_a_power_law_is_drawn_as_a_straight_line():
     assert y2 < y0
 
 
-def test_names_keep_their_color_in_every_panel_and_text_is_escaped():
+def test_names_keep_colors_and_text_is_escaped():
     mark = (Mark(1, 1, 1, 1), Mark(2, 2, 1.5, 3))
     panels = [Panel("<p>", "x", "y", (Line("b & c", mark, 1),)), Panel("q", "x", "y", (Line("b & c", mark, 1),))]
     drawn = figure("a < b", "d", panels)

@@ -97,7 +97,7 @@ def test_directions_without_a_kernel_do_not_move():
     np.testing.assert_allclose(at_test[0], [[5.0 - 3.0 * 4.0 / 2]])
 
 
-def test_descent_above_the_stable_rate_grows_with_alternating_signs():
+def test_descent_above_the_stable_rate_alternates_and_grows():
     form = ClosedForm(np.array([[1.0]]), np.array([[1.0]]), np.zeros((1, 1)))
     outputs, _ = form.descent([0, 1, 2, 3, 10_000], 3.0)
     np.testing.assert_allclose(outputs[:4, 0, 0], [1, -2, 4, -8])

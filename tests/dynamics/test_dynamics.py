@@ -73,7 +73,7 @@ def test_a_model_linear_in_its_weights_is_its_own_linear_model():
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("output", ["softmax", "swish"])
-def test_descent_is_that_of_a_plain_loop_and_stops_at_the_threshold(output):
+def test_descent_equals_a_plain_loop_and_stops_at_threshold(output):
     net = FullyConnected(
         width=6,
         depth=1,
@@ -103,7 +103,7 @@ def test_descent_is_that_of_a_plain_loop_and_stops_at_the_threshold(output):
 
 
 @pytest.mark.usefixtures("x64")
-def test_rates_above_the_stability_limit_diverge_on_the_linear_model_and_those_below_do_not():
+def test_linear_model_diverges_exactly_above_the_stable_rate():
     net = FullyConnected(width=200, depth=1, num_outputs=2, activation="tanh", trained="last", use_bias=False)
     params, x, y = problem(net)
     loss = Loss("linear")

@@ -41,7 +41,7 @@ def plain(params, x, y, rate, num_steps):
 
 
 @pytest.mark.usefixtures("x64")
-def test_training_stops_one_step_after_the_loss_has_crossed_and_records_the_kernel_there():
+def test_training_stops_after_the_threshold_with_its_kernel():
     params, x, y, _, _ = problem()
     path = plain(params, x, y, RATE, 40)
     threshold = (path[22][1] + path[23][1]) / 2
@@ -55,7 +55,7 @@ def test_training_stops_one_step_after_the_loss_has_crossed_and_records_the_kern
 
 
 @pytest.mark.usefixtures("x64")
-def test_outputs_at_followed_points_are_those_of_the_network_seen_through_each_output():
+def test_followed_outputs_are_those_of_the_network():
     params, x, y, _, _ = problem()
     training = KernelTraining(
         NET, jax.tree.map(lambda leaf: leaf[None], params), x, y, LOSS, ("linear", "swish"), learning_rate=RATE,
@@ -74,7 +74,7 @@ def test_outputs_at_followed_points_are_those_of_the_network_seen_through_each_o
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_loss_that_rises_above_the_threshold_again_is_trained_further():
+def test_loss_above_the_threshold_again_is_trained_further():
     """The loss seen before the last step was below the threshold, the loss after it is not."""
     params, x, y, _, _ = problem()
     rate = 6.0  # too large: the loss goes up and down

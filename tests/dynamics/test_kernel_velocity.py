@@ -28,7 +28,7 @@ CASES = [*SETTINGS_MET[:EACH_ONCE], *(pytest.param(case, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_velocity_is_the_central_difference_of_the_dense_kernel_along_descent(case, x64):
+def test_velocity_equals_central_difference_of_the_kernel(case, x64):
     """Every architecture, output, parameterization and trained subset."""
     net, params, x = case.net, random_params(case), inputs(case, 3)
     y, loss = targets(case, 3), Loss(net.output)
@@ -70,7 +70,7 @@ def test_velocity_is_that_of_the_dense_third_derivatives(x64):
     assert float(kernel_velocity(net.apply, params, x, y)) == pytest.approx(expected, rel=1e-10)
 
 
-def test_blocks_of_rows_give_the_same_and_several_draws_go_together(x64):
+def test_blocks_of_rows_and_several_draws_agree(x64):
     net = FullyConnected(width=5, num_outputs=2, activation="tanh", output="softmax", use_bias=False)
     x, y = jax.random.normal(jax.random.key(1), (7, 3)), jnp.eye(2)[jnp.arange(7) % 2]
     params = jax.vmap(lambda key: net.init(key, (3,)))(jax.random.split(jax.random.key(0), 3))
@@ -102,7 +102,7 @@ def test_a_limit_without_memory_is_refused():
 
 
 @pytest.mark.parametrize(("output", "least", "most"), [("linear", -1.15, -0.85), ("softmax", -0.2, 0.2)])
-def test_velocity_falls_like_one_over_the_width_with_a_linear_output_alone(output, least, most):
+def test_velocity_scales_as_1_over_m_with_linear_output(output, least, most):
     """tanh, one hidden layer, n = 20, C = 3: found −1.00 and −0.04 with five draws at m = 64 … 1024."""
     x = jax.random.normal(jax.random.key(0), (20, 10))
     y = jnp.eye(3)[jax.random.randint(jax.random.key(1), (20,), 0, 3)]

@@ -19,7 +19,7 @@ SLOW = [0.8 / (1 + step) ** 0.2 for step in STEPS]
 TINY_RATE = [1 - 1e-6 * step for step in STEPS]
 
 
-def test_a_loss_at_rest_is_stuck_and_one_that_falls_is_over_budget():
+def test_constant_loss_is_stuck_and_decreasing_is_over_budget():
     assert ended(STEPS, PLATEAU, 0.01) == "stuck"
     assert ended(STEPS, SLOW, 0.01) == "over-budget"
     assert ended(STEPS, TINY_RATE, 0.01) == "over-budget"  # by 0.25% in the last half, but by half of all
@@ -38,7 +38,7 @@ def test_the_rule_does_not_depend_on_the_units_of_loss_and_step():
 
 
 @pytest.mark.usefixtures("x64")
-def test_real_plateaus_of_swish_are_stuck_and_real_slow_trainings_are_not():
+def test_swish_plateaus_are_stuck_and_slow_training_is_not():
     """One sample starts where swish falls, so that training drives its output to −∞; without it all converge."""
     x, y = jnp.array([[3.0, 0.0], [0.0, 3.0]]), jnp.ones((2, 1))
     net = FullyConnected(width=16, num_outputs=1, activation="tanh", output="swish", use_bias=False)
@@ -75,7 +75,7 @@ def test_a_dead_network_and_its_linear_model_are_said_to_be_dead(settings):
 
 
 @pytest.mark.usefixtures("x64")
-def test_the_rate_of_a_network_that_is_dead_at_most_inputs_is_that_of_one_alive_at_half_of_them():
+def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(40, 5))
     full = np.einsum("if,jf->ij", features, features)[:, :, None, None]
@@ -96,7 +96,7 @@ def test_the_rate_of_a_network_that_is_dead_at_most_inputs_is_that_of_one_alive_
     assert math.isnan(auto_learning_rate(np.full_like(one, np.nan), Loss("linear")))
 
 
-def test_the_largest_eigenvalue_is_found_where_the_kernel_sends_ones_to_zero():
+def test_largest_eigenvalue_is_found_when_ones_are_in_the_kernel():
     centered = (np.eye(6) - 1 / 6)[:, :, None, None]
     assert largest_eigenvalue(centered) == pytest.approx(1)
     exact = np.diag([2.0, 2.0, 0.0, 0.0, 1.0, 1.0]) - np.kron(np.diag([2.0, 0.0, 1.0]), [[0, 1], [1, 0]])

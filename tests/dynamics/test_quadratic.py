@@ -119,7 +119,7 @@ def _relu_gain(net, params, x, width, dim):
     return float(net.apply(params, x)[0, 0] / plain) ** 2
 
 
-def test_beyond_four_the_recursion_diverges_and_below_two_it_only_falls():
+def test_recursion_diverges_above_four_and_decreases_below_two():
     assert np.all(np.diff(one_sample_catapult(1e-3, 1.9, 0.0, 200).u) < 0)
     thrown = one_sample_catapult(1e-3, 3.0, 0.0, 500)
     assert thrown.u.max() > 100 * thrown.u[0]
@@ -128,7 +128,7 @@ def test_beyond_four_the_recursion_diverges_and_below_two_it_only_falls():
     assert not np.isfinite(one_sample_catapult(1e-3, 4.5, 0.0, 500).u[-1])
 
 
-def test_a_gradient_of_its_loss_takes_the_memory_of_a_few_copies_of_the_weights():
+def test_gradient_takes_memory_of_few_copies_of_the_weights():
     """10⁵ weights, whose Hessian would take 10⁵ times as much."""
     net, shape = FullyConnected(width=300, depth=2, activation="tanh", use_bias=False), (5,)
     params, _, x = drawn(net, shape)

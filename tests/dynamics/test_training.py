@@ -103,7 +103,7 @@ def test_both_routes_of_the_linear_model_agree_for_every_loss(output, kind):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("optimizer", ["gradient-descent", "adam"])
-def test_a_model_linear_in_its_weights_never_leaves_its_linear_model(optimizer):
+def test_model_linear_in_its_weights_equals_its_linear_model(optimizer):
     net = FullyConnected(width=9, num_outputs=2, activation="tanh", trained="last", use_bias=False)
     params, x, y, x_test, y_test = problem(net)
     history = train(
@@ -180,7 +180,7 @@ def test_records_are_what_the_definitions_say():
     ],
     ids=lambda net: f"{type(net).__name__}-{getattr(net, 'trained', '')}-{getattr(net, 'parameterization', '')}",
 )
-def test_steps_in_the_layout_of_training_are_those_of_the_plain_gradient(net):
+def test_training_layout_equals_the_plain_gradient(net):
     params = net.init(jax.random.key(0), (2,))
     x = jax.random.normal(jax.random.key(1), (6, 2))
     y = jax.nn.one_hot(np.arange(6) % 2, 2)
@@ -234,7 +234,7 @@ def test_convolutions_train_beside_their_linear_model():
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("linear_route", ["auto", "weights"])
-def test_any_optax_transformation_can_be_given_and_its_steps_are_multiplied_by_the_rate(linear_route):
+def test_any_optax_transformation_is_scaled_by_the_rate(linear_route):
     params, x, y, _, _ = problem()
     given = optax.chain(optax.clip_by_global_norm(0.1), optax.rmsprop(0.02))
     settings = {"max_steps": 7, "num_records": 3, "kernels": False, "linear_route": linear_route}

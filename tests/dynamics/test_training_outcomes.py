@@ -12,7 +12,7 @@ from tests.dynamics.problems import NET, problem
 
 
 @pytest.mark.usefixtures("x64")
-def test_the_network_approaches_its_linear_model_at_least_as_fast_as_the_inverse_root_of_the_width():
+def test_difference_decreases_at_least_as_root_of_width():
     widths, seeds = (32, 1024), range(3)
     x = jax.random.normal(jax.random.key(1), (10, 3))
     y = jax.nn.one_hot(np.arange(10) % 2, 2)
@@ -43,7 +43,7 @@ def test_the_stable_rate_separates_divergence_from_convergence(optimizer):
     assert above.network.outcome == above.linearized.outcome == "diverged"
 
 
-def test_a_divergence_ends_as_a_typed_outcome_with_the_last_finite_step():
+def test_divergence_is_an_outcome_with_the_last_finite_step():
     params, x, y, _, _ = problem()
     history = train(NET, params, x, y, learning_rate=1e6, max_steps=1000, num_records=30)
     for path in (history.network, history.linearized):
@@ -59,7 +59,7 @@ def test_a_divergence_ends_as_a_typed_outcome_with_the_last_finite_step():
     assert stable.linearized.outcome == "finished"
 
 
-def test_training_stops_at_the_threshold_and_where_it_is_asked_to():
+def test_training_stops_at_the_threshold_and_on_request():
     params, x, y, _, _ = problem()
     history = train(NET, params, x, y, learning_rate=0.5, max_steps=100_000, loss_threshold=0.15, kernels=False)
     assert history.network.outcome == history.linearized.outcome == "converged"
@@ -80,7 +80,7 @@ def test_training_stops_at_the_threshold_and_where_it_is_asked_to():
 
 
 @pytest.mark.usefixtures("x64")
-def test_the_infinite_width_prediction_is_approached_by_wide_networks():
+def test_wide_networks_approach_the_infinite_width_prediction():
     x = jax.random.normal(jax.random.key(1), (8, 3))
     y = jax.nn.one_hot(np.arange(8) % 2, 2)
     apart = []
@@ -99,7 +99,7 @@ def test_the_infinite_width_prediction_is_approached_by_wide_networks():
 
 
 @pytest.mark.usefixtures("x64")
-def test_the_first_step_of_adam_at_its_own_rate_moves_outputs_by_the_stated_amount():
+def test_first_adam_step_moves_outputs_by_the_stated_amount():
     params, x, y, _, _ = problem()
     history = train(NET, params, x, y, optimizer="adam", max_steps=1, num_records=2, kernels=False)
     moved = np.abs(np.diff(history.linearized.outputs, axis=0)).max()

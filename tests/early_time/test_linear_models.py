@@ -45,7 +45,7 @@ def test_constants_are_those_of_the_closed_forms(name):
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_constants_are_the_taylor_coefficients_of_the_mean_activation(name):
+def test_constants_are_taylor_coefficients(name):
     """E[φ((1 + s)g)] = ϑ₀ + ϑ₁s + ϑ₂s² + O(s³), by Simpson's rule on both sides of the kink; and ζ by Stein's lemma."""
     sigma = activation_function(name)
 
@@ -67,7 +67,7 @@ def test_constants_are_the_taylor_coefficients_of_the_mean_activation(name):
 
 
 @pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
-def test_expansion_of_the_infinite_kernel_gives_the_two_layer_model(name):
+def test_expanded_infinite_kernel_gives_the_two_layer_model(name):
     """Two independent routes to ψ: Gaussian moments, and derivatives of the infinite-width kernel."""
     for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):
         moments = two_layer_features(activation_constants(name), 40, 1.5, *rates)
@@ -78,7 +78,7 @@ def test_expansion_of_the_infinite_kernel_gives_the_two_layer_model(name):
         np.testing.assert_allclose(expansion.norm, moments.norm, atol=1e-6)
 
 
-def test_deep_linear_network_has_the_data_kernel_of_all_its_layers():
+def test_deep_linear_network_has_the_data_kernel():
     features = deep_features("identity", 3, 10, 1.0, 1.0, 1.0)
     assert features.inputs == pytest.approx(2.0)  # √4: three hidden layers and the output layer
     assert features.norm == (0, 0, 0)
@@ -101,7 +101,7 @@ def test_second_layer_kernel_is_that_of_the_norm_dependent_model(activation, wit
         assert found == pytest.approx(expected, rel=0.3)
 
 
-def test_first_layer_kernel_of_infinite_width_approaches_its_linear_model_for_any_covariance():
+def test_first_layer_kernel_approaches_its_linear_model():
     """Prop. 3.4: the distance in the units n/d of the kernel itself falls with d, also for unequal eigenvalues."""
     ratios = []
     for d in (20, 80):
@@ -116,7 +116,7 @@ def test_first_layer_kernel_of_infinite_width_approaches_its_linear_model_for_an
     assert ratios[1] < 0.6 * ratios[0] < 0.1
 
 
-def test_norms_of_a_kernel_that_is_linear_vanish_and_spectral_norms_are_those_of_dense_algebra():
+def test_norms_equal_dense_algebra_and_vanish_if_linear():
     x = draw_inputs("gaussian", np.ones(4), 30, 0)
     features = LinearFeatures(0.7, 0.1, (0.5, 0.3, 0.2))
     norms = kernel_norms(features.kernel(x), features, x)
@@ -161,7 +161,7 @@ def test_minibatches_of_the_whole_set_are_full_descent():
     np.testing.assert_allclose(linear.after_batches(np.zeros(5), batches), linear.weights_at(9), atol=1e-13)
 
 
-def test_descent_ends_at_least_squares_also_where_features_are_missing():
+def test_descent_converges_to_least_squares():
     for norm in ((0.5, 0.4, 0.1), (0.0, 0.0, 0.0)):
         linear, x, y = model(norm=norm)
         psi = linear.features(x)

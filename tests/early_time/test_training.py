@@ -79,7 +79,7 @@ def test_images_have_mean_zero_and_variance_one_each():
     assert not standardized_images(np.ones((1, 2, 2, 1))).any()
 
 
-def test_mean_zero_images_span_one_direction_less_than_they_have_pixels():
+def test_mean_zero_images_span_one_direction_less():
     images = standardized_images(np.random.default_rng(0).random((40, 3, 3, 1)))
     span = InputSpan(images)
     assert span.dimension == 8
@@ -131,7 +131,7 @@ def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, 
     assert descent.steps.tolist() == [5]
 
 
-def test_a_wide_network_takes_the_first_steps_of_its_linear_model_and_not_of_the_naive_one():
+def test_wide_network_follows_its_linear_model_not_the_naive_one():
     """Theorem D.1 for a target that depends on the norm, up to the sampling of the kernel by m neurons."""
     d, rate = 20, 0.3
     data = synthetic_data("gaussian", np.ones(d), "norm", num_samples=600, num_test=200, seed=0)
@@ -160,7 +160,7 @@ def test_weighted_kernel_is_the_sum_of_the_layers_kernels():
     np.testing.assert_allclose(weighted_kernel(net, params, x, 0.5, 2.0), 0.5 * hidden + 2 * last, rtol=1e-12)
 
 
-def test_kernel_of_the_one_dimensional_convolution_approaches_the_scaled_data_kernel():
+def test_kernel_of_1d_convolution_approaches_the_data_kernel():
     """Prop. 4.1: on the hypercube, ‖Θ_CNN − 2ζ² XXᵀ/d‖ in units of n/d falls with d when the filter grows with it."""
     ratios = []
     for d in (16, 49):

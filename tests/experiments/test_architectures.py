@@ -38,7 +38,7 @@ def test_each_network_has_the_numbers_that_it_has_alone(results, letter):
         assert one.snapshots == other.snapshots
 
 
-def test_points_come_width_by_width_under_keys_that_are_read_back(results):
+def test_points_are_ordered_by_width_with_parsable_keys(results):
     assert SMALL.point_keys() == tuple(f"network={letter},width={width}" for width in (4, 6) for letter in "AB")
     assert [SMALL.value_of(key) for key in SMALL.point_keys()] == [("A", 4), ("B", 4), ("A", 6), ("B", 6)]
     assert tuple(point.key for point in results[""].points) == SMALL.point_keys()
@@ -85,7 +85,7 @@ def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
     assert not standard.of_network("A").infinite_width
 
 
-def test_the_convergence_preset_is_a_shallow_network_beside_a_residual_one():
+def test_convergence_preset_compares_shallow_and_residual():
     spec = SPECS["kernel-convergence-pair"]
     first, second = spec.architectures
     assert (first.kind, first.depth, second.kind) == ("fully-connected", 1, "resnet")

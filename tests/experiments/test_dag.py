@@ -70,7 +70,7 @@ def drawn(spec, width):
     return net, net.init(initial_key(spec.seed, width), data.input_shape), jnp.asarray(data.x)
 
 
-def test_a_run_measures_kernel_hessian_and_in_degrees_of_the_network_it_names(measured):
+def test_run_measures_kernel_hessian_and_in_degrees(measured):
     point = measured.points[0]
     (found,) = point.of("drawn", "linear")
     net, params, x = drawn(measured.spec, point.width)
@@ -83,7 +83,7 @@ def test_a_run_measures_kernel_hessian_and_in_degrees_of_the_network_it_names(me
     assert point.num_params == net.num_params((4,))
 
 
-def test_first_layers_are_linear_and_the_last_pre_activation_is_the_output(measured):
+def test_first_layers_are_linear_and_last_is_the_output(measured):
     for point in measured.points:
         (found,) = point.of("drawn", "linear")
         by_group = {layer.group: layer for layer in found.layers}
@@ -95,7 +95,7 @@ def test_first_layers_are_linear_and_the_last_pre_activation_is_the_output(measu
         assert math.isnan(found.gradient_bound)  # tanh is not homogeneous
 
 
-def test_a_fully_connected_graph_trains_as_the_fully_connected_network():
+def test_fully_connected_graph_trains_like_the_network():
     """Two experiments, one network: same seed, data, rate and loss."""
     settings = {"dataset": DATA, "widths": (12,), "num_seeds": 1, "training": SHORT, "outputs": ("swish",)}
     graph = DAGSpec(graph=fully_connected_graph(2), num_hessians=0, **settings)

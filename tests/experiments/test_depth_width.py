@@ -47,7 +47,7 @@ def noise_of(params, x: np.ndarray) -> Iterator[np.ndarray]:
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(("depth", "width"), [(1, 3), (2, 8), (5, 16)])
-def test_kernels_drawn_without_weights_are_those_of_the_weights_that_their_noise_stands_for(depth, width):
+def test_kernels_drawn_without_weights_equal_those_of_weights(depth, width):
     net = FullyConnected(width=width, depth=depth, num_outputs=1, activation="relu", use_bias=False, gain=GAIN)
     x = np.random.default_rng(1).standard_normal(DIMENSION)
     x *= math.sqrt(DIMENSION) / np.linalg.norm(x)
@@ -98,7 +98,7 @@ def test_a_dead_layer_gives_a_kernel_of_zero():
     assert 0.5 < (kernels == 0).mean() < 1  # f = 0 unless every neuron is on; parts below a live layer vanish with δ
 
 
-def test_the_interval_is_that_of_resampling_and_a_single_large_number_is_told():
+def test_interval_equals_resampling_and_reports_a_dominant_run():
     random = np.random.default_rng(0)
     normal = scatter(10 + random.standard_normal(2000), random)
     assert normal.low < normal.cv_squared < normal.high
@@ -111,7 +111,7 @@ def test_the_interval_is_that_of_resampling_and_a_single_large_number_is_told():
 
 
 @pytest.mark.usefixtures("x64")
-def test_a_loop_over_the_layers_is_the_same_network_with_the_same_hessian():
+def test_loop_over_layers_has_the_same_hessian():
     net = FullyConnected(width=6, depth=4, num_outputs=1, activation="relu", use_bias=False, gain=GAIN)
     params = net.init(jax.random.key(0), (DIMENSION,))
     x = jax.random.normal(jax.random.key(1), (2, DIMENSION))
@@ -176,7 +176,7 @@ def test_preset_is_expected_within_four_minutes():
     assert estimate(DepthWidthSpec()).seconds < 240
 
 
-def test_at_one_half_fifteen_hundred_draws_give_the_numbers_of_an_independent_script_and_others():
+def test_fifteen_hundred_draws_reproduce_the_independent_script():
     """4.99 at m = 32: the estimate from so many draws scatters from 4 to 9 around 5.9, since the tail is heavy."""
     found = []
     for seed in range(12):

@@ -33,7 +33,7 @@ def first_losses(spec, of_run):
 
 
 @pytest.mark.slow
-def test_a_seed_and_a_width_are_the_same_network_in_every_experiment():
+def test_seed_and_width_give_one_network_in_all_experiments():
     shared = {"kind": "fully-connected", "depth": 1, "activation": "tanh", "use_bias": False}
     settings = SMALL | {f"architecture.{name}": value for name, value in shared.items()}
     found = [

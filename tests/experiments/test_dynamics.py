@@ -43,7 +43,7 @@ def figure() -> DynamicsResult:
     return result_of(with_settings(SMALL, settings))
 
 
-def test_behind_a_linear_output_network_and_linear_model_approach_at_least_like_the_root_of_the_width(figure):
+def test_linear_model_is_approached_at_least_as_root_of_width(figure):
     runs = [(point.width, math.sqrt(each.sup_difference)) for point in figure.points for each in point.of("linear")]
     law = fit_power_law(*zip(*runs, strict=True))
     # Two seeds at two widths: the interval is wide, the slope itself is the claim.
@@ -78,7 +78,7 @@ def test_a_point_keeps_outputs_of_the_first_seed_only(figure):
     assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in run_summary(figure.spec, figure.points)
 
 
-def test_beyond_the_stable_rate_the_linear_model_diverges_and_the_network_need_not():
+def test_linear_model_diverges_above_the_stable_rate():
     methods = ["gradient-descent", "large-rate", "beyond-stable"]
     spec = with_settings(
         SMALL,
@@ -98,7 +98,7 @@ def test_beyond_the_stable_rate_the_linear_model_diverges_and_the_network_need_n
 
 
 @pytest.mark.parametrize("method", ["sgd", "momentum", "adam"])
-def test_every_method_brings_the_loss_down_beside_its_linear_model(method):
+def test_every_method_decreases_the_loss(method):
     spec = with_settings(SMALL, {"methods": [method], "widths": [300], "batch_size": 4})
     (each,) = result_of(spec).points[0].runs
     assert each.network.loss[-1] < 0.7 * each.network.loss[0]

@@ -59,7 +59,7 @@ def test_a_run_gives_every_point_seed_and_kernel(events):
     assert len(result.rows()) == sum(len(each.steps) for point in result.points for each in point.runs)
 
 
-def test_network_and_linear_models_start_at_zero_and_losses_are_those_of_the_parts(events):
+def test_models_start_at_zero_and_losses_add_up(events):
     for point in events[-1].result.points:
         for each in point.runs:
             assert each.distance[0] == 0
@@ -145,7 +145,7 @@ def test_a_compared_kernel_is_that_of_the_layers_that_move():
     assert max(norms[1:]) < norms[0] <= sum(norms[1:]) * (1 + 1e-6)
 
 
-def test_a_compared_kernel_takes_memory_and_images_have_no_target():
+def test_compared_kernel_takes_memory_and_images_have_no_target():
     assert estimate(with_settings(SMALL, {"kernel_samples": 200})).peak_bytes > estimate(SMALL).peak_bytes
     with pytest.raises(InvalidSpec, match=r"dataset\.target"):
         parse_spec({"experiment": "early_time", "dataset": {"name": "cifar2", "target": "norm"}})

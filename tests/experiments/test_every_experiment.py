@@ -155,7 +155,7 @@ def test_costs_grow_with_what_is_swept_and_the_default_fits(experiment):
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_a_value_too_large_for_memory_is_refused_with_the_largest_that_fits(experiment, monkeypatch):
+def test_oversized_value_is_refused_with_the_largest_that_fits(experiment, monkeypatch):
     small, large = (estimate(swept_at(experiment, value)).peak_bytes for value in (32, 128))
     monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", str((small + large) / 2 / 2**30))
     with pytest.raises(TooLarge) as refused:

@@ -125,7 +125,7 @@ def test_a_run_is_that_of_training_and_regression_written_out(richness):
     assert found.angles == pytest.approx([0.0] * N, abs=1e-5)  # six of six: the same space
 
 
-def test_points_are_all_widths_at_every_richness_and_n_and_two_classes_are_one_output():
+def test_points_are_all_widths_richness_and_n():
     spec = with_settings(GeneralizationSpec(), {"widths": [100, 10], "richness": [0.5, 0], "samples": [20, 40]})
     keys = spec.point_keys()
     assert keys[:2] == ("width=10,richness=0.0,samples=20", "width=10,richness=0.5,samples=20")
@@ -153,7 +153,7 @@ def test_wilson_is_the_score_interval():
     assert all(math.isnan(end) for end in (*wilson(math.nan, 5), *wilson(0, 0)))
 
 
-def test_seeds_draw_data_of_their_own_and_the_summary_says_what_was_measured():
+def test_seeds_draw_separate_data_and_the_summary_reports_it():
     spec = with_settings(SPEC, {"num_seeds": 2, "draws": "network and data", "infinite_width": False})
     *_, ended = run(spec)
     (point,) = ended.result.points

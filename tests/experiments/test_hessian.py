@@ -60,7 +60,7 @@ def _linear() -> HessianResult:
     return result_of(with_settings(SMALL, {**changed, "output_index": 1}))
 
 
-def test_norm_and_kernel_are_those_of_the_network_drawn_with_the_seed(linear):
+def test_norm_and_kernel_are_those_of_the_seeded_network(linear):
     spec = linear.spec
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     point = linear.points[0]
@@ -77,7 +77,7 @@ def test_norm_and_kernel_are_those_of_the_network_drawn_with_the_seed(linear):
     assert point.num_params == net.num_params(data.input_shape)
 
 
-def test_kernel_change_is_that_of_the_experiment_of_kernel_change(linear):
+def test_kernel_change_equals_that_of_its_experiment(linear):
     spec = linear.spec
     architecture = ArchitectureSpec(depth=1, activation="tanh", use_bias=False)
     same = KernelChangeSpec(
@@ -108,7 +108,7 @@ def test_bounds_hold_on_both_sides(linear):
         assert found.bound is None
 
 
-def test_blocks_are_those_of_the_first_seed_and_input_and_lie_around_its_norm(linear):
+def test_blocks_are_of_the_first_seed_and_bound_its_norm(linear):
     data = load_dataset(linear.spec.dataset.name, **linear.spec.dataset.options())
     net, x, output_index = _network(linear.spec, data, 8, linear.points[0].network)
     params = net.init(initial_key(0, 8), data.input_shape)
@@ -122,7 +122,7 @@ def test_blocks_are_those_of_the_first_seed_and_input_and_lie_around_its_norm(li
     assert first <= norms.sum()
 
 
-def test_all_outputs_together_are_measured_on_the_same_network_and_counted():
+def test_all_outputs_use_the_same_network_and_are_counted():
     spec = with_settings(SMALL, {"vector": True, "num_seeds": 1, "num_inputs": 1})
     (found,) = result_of(spec).points[0].runs
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
@@ -143,7 +143,7 @@ def test_closed_forms_are_the_norm_and_a_block_below_it():
     assert narrow.min_width == 1
 
 
-def test_sups_over_balls_beat_the_center_and_random_directions_and_rise_with_the_radius():
+def test_ball_suprema_exceed_random_directions_and_grow():
     spec = with_settings(SMALL, {"radii": [0.5, 2.0], "num_starts": 1, "num_ball_seeds": 1})
     searched, plain = result_of(spec).points[0].runs
     assert plain.balls == ()
@@ -155,7 +155,7 @@ def test_sups_over_balls_beat_the_center_and_random_directions_and_rise_with_the
         assert ball.kernel_change >= ball.kernel_change_random > 0
 
 
-def test_lecun_parameterization_multiplies_kernel_and_hessian_by_the_width():
+def test_lecun_multiplies_kernel_and_hessian_by_the_width():
     spec = with_settings(SMALL, {"networks": compared(LINEAR, f"{LINEAR}-lecun", layers=1)})
     plain, scaled = result_of(spec).points
     for before, after in zip(plain.runs, scaled.runs, strict=True):
@@ -174,7 +174,7 @@ def test_norms_that_did_not_converge_are_said_to_be_so(monkeypatch):
     assert "no exponent in m fitted" in text
 
 
-def test_progress_is_told_before_every_seed_and_between_stretches_of_training():
+def test_progress_is_reported_before_every_seed_and_stretch():
     spec = with_settings(SMALL, {"num_trained": 1})
     told = [event.message for event in run(spec) if isinstance(event, PointProgress)]
     assert [message for message in told if message.endswith(("seed 0", "seed 1"))] == [
@@ -260,7 +260,7 @@ def test_shared_settings_are_written_where_a_network_has_them():
     assert [network.depth for network in templates(LINEAR, "resnet", "bottleneck", layers=1)] == [1, 2, 3]
 
 
-def test_a_ball_counts_six_copies_of_the_weights_and_too_much_is_refused_before_tracing(monkeypatch):
+def test_ball_counts_six_copies_and_refuses_before_tracing(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "1")
     wide = with_settings(SMALL, {"networks": compared(LINEAR), "widths": [4000]})
     check_size(wide)
@@ -275,7 +275,7 @@ def test_a_ball_counts_six_copies_of_the_weights_and_too_much_is_refused_before_
 
 
 @pytest.mark.slow
-def test_the_length_of_sequences_is_swept_on_data_of_every_length_and_shares_add_up_to_one():
+def test_length_sweep_uses_data_of_every_length():
     changed = {
         "dataset.name": "random-sequences", "dataset.num_tokens": 7, "dataset.input_dim": 3,
         "swept": "num_tokens", "widths": [2, 4], "fixed_width": 5, "shares": True,

@@ -47,7 +47,7 @@ def sup_changes(result, output):
 
 
 @pytest.mark.slow
-def test_kernel_of_the_linear_output_stops_moving_as_the_width_grows(figure):
+def test_kernel_of_a_linear_output_converges_with_the_width(figure):
     widths, changes = zip(*sup_changes(figure, "linear"), strict=True)
     fit = fit_power_law(widths, changes)
     assert len(fit.local) == 2
@@ -74,7 +74,7 @@ def test_linear_and_softmax_output_share_one_set_of_parameters(figure):
 
 
 @pytest.mark.slow
-def test_converged_runs_are_below_the_threshold_and_others_are_marked(figure):
+def test_converged_runs_are_below_the_threshold(figure):
     for point in figure.points:
         for each in point.runs:
             assert (each.outcome == "converged") == (each.loss[-1] <= figure.spec.training.loss_threshold)
@@ -163,7 +163,7 @@ def test_a_divergent_rate_ends_as_a_typed_outcome():
     assert all(math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1]) for each in point.of("quadratic"))
 
 
-def test_the_dead_networks_of_width_one_are_said_to_be_dead_and_the_others_are_trained():
+def test_dead_networks_of_width_one_are_reported_dead():
     spec = with_settings(SMALL, {"widths": [1], "num_seeds": 8, "architecture.activation": "relu"})
     result = result_of(spec)
     by_outcome: dict[str, list] = {}
@@ -216,7 +216,7 @@ def test_a_memory_limit_that_is_no_number_is_named(monkeypatch, given):
         run(SMALL)
 
 
-def test_each_layer_has_the_width_bias_and_activation_that_was_chosen():
+def test_each_layer_has_its_width_bias_and_activation():
     net = build_network(ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2), bias_layers=(1, 3)), 20, 2, "linear")
     assert isinstance(net, FullyConnected)
     assert (net.widths, net.biases) == ((20, 10, 40), (True, False, True))
@@ -229,7 +229,7 @@ def test_each_layer_has_the_width_bias_and_activation_that_was_chosen():
 
 
 @pytest.mark.parametrize("start", ["symmetric", "subtracted"])
-def test_outputs_that_start_at_zero_have_the_kernel_of_the_network_and_then_learn(start):
+def test_outputs_starting_at_zero_learn_with_the_same_kernel(start):
     random, zero = (
         result_of(with_settings(SMALL, {"architecture.initial_output": each, "widths": [50], "outputs": ["linear"]}))
         for each in ("random", start)
@@ -263,7 +263,7 @@ def test_kernels_are_kept_for_one_seed_and_agree_with_the_run():
         assert (kept.infinite is None) == (kept.output != "linear")
 
 
-def test_the_kernel_at_initialization_approaches_that_of_infinite_width():
+def test_kernel_at_w0_approaches_that_of_infinite_width():
     spec = with_settings(
         SMALL, {"widths": [100, 200, 400, 1600], "num_seeds": 6, "outputs": ["linear"], "infinite_width": True}
     )
@@ -286,7 +286,7 @@ def test_images_run_through_the_same_experiment(name):
     assert result.provenance.data_sha256
 
 
-def test_compiled_programs_are_let_go_before_a_process_holds_too_many():
+def test_compiled_programs_are_released_at_a_limit():
     traced = []
 
     @jax.jit

@@ -38,7 +38,7 @@ def test_measured_quantities_and_balls_are_in_the_digest():
 
 
 @pytest.mark.slow
-def test_velocities_without_training_are_those_of_the_networks_that_would_be_trained():
+def test_velocities_without_training_equal_those_with_it():
     result, data = result_of(VELOCITY), load_data(VELOCITY)
     groups = {"linear": ("linear", "softmax"), "softmax": ("linear", "softmax"), "swish": ("swish", "swish")}
     for point in result.points:
@@ -59,7 +59,7 @@ def test_velocities_without_training_are_those_of_the_networks_that_would_be_tra
     assert "kernel velocity ∝ m^(" in kernel_change_summary(VELOCITY, result.points)
 
 
-def test_training_is_the_same_with_and_without_a_velocity_and_a_ball():
+def test_velocity_and_ball_do_not_change_training():
     both = with_settings(TRAINED, {"widths": [8], "outputs": ["linear"], "measured": "both", "ball_radius": 0.5})
     result, data = result_of(both), load_data(both)
     (point,), (plain,) = (

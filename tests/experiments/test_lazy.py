@@ -47,7 +47,7 @@ def test_points_are_pairs_of_width_and_scale():
 
 
 @pytest.mark.slow
-def test_scale_makes_lazy_what_starts_at_zero_by_moving_the_weights_less(points):
+def test_scale_makes_training_lazy_by_moving_weights_less(points):
     for of in (lambda run: run.kappa, lambda run: run.distance, lambda run: run.largest_distance):
         law = along_scales(points, "linear", "subtracted", of)
         # Exactly 1/α in the limit; at 32 it is near it.
@@ -79,7 +79,7 @@ def test_width_makes_linear_while_the_distance_stays(points, start):
         assert law.exponent < -0.25
 
 
-def test_on_the_same_weights_the_kernel_stays_behind_f_and_moves_behind_swish():
+def test_kernel_of_f_is_constant_while_that_of_swish_changes():
     spec = with_settings(SPEC, {"widths": [512], "scales": [1], "num_seeds": 1, "outputs": ["swish"]})
     *_, ended = run(spec)
     for found in ended.result.points[0].runs:
@@ -115,7 +115,7 @@ def test_kappa_is_that_of_full_hessians_and_gradients(output):
 
 
 @pytest.mark.usefixtures("x64")
-def test_kappa_of_a_number_to_be_learned_is_that_of_full_hessians_and_gradients():
+def test_kappa_equals_full_hessians_and_gradients():
     data = load_dataset("sine", num_samples=5, num_test=0, seed=0)
     net = FullyConnected(width=4, num_outputs=1, activation="tanh", use_bias=True)
     params = net.init(jax.random.key(0), data.input_shape)
@@ -140,7 +140,7 @@ def test_summary_tells_the_exponents_of_both_roads(points):
     assert "∝ m^(" in words
 
 
-def test_relu_is_measured_almost_everywhere_and_the_summary_says_so():
+def test_summary_reports_almost_everywhere_relu():
     spec = with_settings(LazySpec(), {"architecture.activation": "relu", "outputs": ["linear", "leaky_relu"]})
     assert spec.almost_everywhere.startswith("With ReLU and leaky ReLU output, ‖H‖ is that of the almost-everywhere")
     assert spec.almost_everywhere in lazy_summary(spec, ())

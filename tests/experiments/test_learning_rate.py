@@ -92,7 +92,7 @@ def test_curvature_distance_and_change_begin_where_they_must(result):
             )
 
 
-def test_above_two_the_linear_model_diverges_and_the_others_come_down(result):
+def test_above_two_only_the_linear_model_diverges(result):
     outcomes = {(each.model, each.rate): each for each in result.points[0].runs}
     assert outcomes["linear", 1.5].outcome == "monotone"
     assert outcomes["linear", 3.0].outcome == "diverged"

@@ -76,7 +76,7 @@ def test_the_pl_ratio_is_above_the_eigenvalues_that_bound_it(result, width):
 
 
 @pytest.mark.parametrize("width", SMALL.widths)
-def test_a_divergent_rate_ends_with_the_last_finite_step_and_a_stable_rate(result, width):
+def test_divergent_rate_ends_finite_with_a_stable_rate(result, width):
     point = next(point for point in result.points if point.width == width)
     (lost,) = point.of("leaky_softplus", 1e4)
     assert lost.outcome == "diverged"
@@ -92,7 +92,7 @@ def test_a_divergent_rate_ends_with_the_last_finite_step_and_a_stable_rate(resul
 
 
 @pytest.mark.usefixtures("x64")
-def test_the_recorded_spectrum_is_that_of_the_kernels_at_the_start():
+def test_recorded_spectrum_is_that_of_initial_kernels():
     net = FullyConnected(width=40, num_outputs=2, activation="tanh", output="leaky_softplus", use_bias=True)
     x = jax.random.normal(jax.random.key(1), (5, 3))
     y = jax.nn.one_hot(np.arange(5) % 2, 2)
@@ -114,7 +114,7 @@ def test_a_number_to_be_learned_keeps_below_the_bound_too():
     assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, found.bound(6), strict=True))
 
 
-def test_softmax_has_no_guarantee_and_a_kernel_with_a_zero_eigenvalue():
+def test_softmax_has_no_guarantee_and_a_zero_eigenvalue():
     spec = with_settings(SMALL, {"widths": [100], "rates": [2], "outputs": ["softmax"], "training.max_steps": 20})
     *_, ended = run(spec)
     (found,) = ended.result.points[0].runs

@@ -101,7 +101,7 @@ def test_change_of_features_is_that_of_training_written_out():
 
 
 @pytest.mark.slow
-def test_at_one_half_every_hidden_layer_moves_alike_at_every_width_and_at_zero_it_does_not():
+def test_hidden_layers_move_equally_at_one_half_only():
     spec = with_settings(SPEC, {"widths": [32, 512], "num_seeds": 3, "training.max_steps": 2000})
     *_, ended = run(spec)
     assert isinstance(ended.result, LazyResult)

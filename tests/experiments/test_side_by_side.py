@@ -31,7 +31,7 @@ def exhausted(work):
             return stop.value
 
 
-def test_a_further_width_compiles_one_kernel_and_one_training_for_each_loss_and_its_shapes(monkeypatch):
+def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
     compiled: list[str] = []
 
     def listen(name: str, _: float, **told: object) -> None:
@@ -54,7 +54,7 @@ def test_a_further_width_compiles_one_kernel_and_one_training_for_each_loss_and_
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_point_is_told_with_the_trainings_that_have_ended_while_others_go_on(monkeypatch, threads):
+def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
     monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: threads)
     monkeypatch.setattr(kernel_change, "GROWN_S", 0.0)
     both = {"A": SPEC.architecture, "B": SPEC.architecture}
@@ -77,7 +77,7 @@ def test_a_point_is_told_with_the_trainings_that_have_ended_while_others_go_on(m
             assert 0 < len(point.runs) < len(whole.runs)
 
 
-def test_a_first_point_is_told_with_its_first_training_and_later_ones_once_a_second(monkeypatch):
+def test_partial_points_are_reported_at_most_once_a_second(monkeypatch):
     monkeypatch.setattr(kernel_change, "GROWN_S", 1e9)
     monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 1)
     counts = [
@@ -86,7 +86,7 @@ def test_a_first_point_is_told_with_its_first_training_and_later_ones_once_a_sec
     assert counts == [1, 0]
 
 
-def test_small_networks_train_side_by_side_and_large_ones_in_turn():
+def test_small_networks_share_time_and_large_ones_take_turns():
     assert kernel_change.trainings_at_once(SPEC, "width=10000") >= 1
     assert kernel_change.trainings_at_once(SPEC, "width=100000000") == 1
 
@@ -114,7 +114,7 @@ def counted(number, begun=None, alone=None):
     return number
 
 
-def test_works_tell_of_themselves_and_give_what_they_find_in_their_order():
+def test_works_report_progress_and_return_results_in_order():
     # Neither goes on before both have begun: they are under way at once.
     begun = threading.Barrier(2, timeout=60)
     alone: list[int] = []
@@ -130,7 +130,7 @@ def test_works_tell_of_themselves_and_give_what_they_find_in_their_order():
     assert {message for _, message in told} > {f"{number}: 1" for number in range(4)}
 
 
-def test_who_leaves_stops_all_works_and_the_error_of_one_ends_the_others():
+def test_leaving_stops_all_works_and_one_error_ends_the_others():
     def endless():
         while True:
             yield 0.5, "on"

@@ -76,7 +76,7 @@ def test_a_streamed_run_is_the_run_with_its_kernels_in_memory(x64, streaming):
 
 
 @pytest.mark.slow
-def test_streamed_runs_that_diverge_or_are_dead_end_as_those_in_memory(x64, streaming):
+def test_streamed_runs_end_like_those_in_memory(x64, streaming):
     lively = {"training.learning_rate": 1e5, "outputs": ["linear", "quadratic"], "architecture.activation": "tanh"}
     dead = {"widths": [1], "num_seeds": 8, "architecture.activation": "relu", "outputs": ["linear"]}
     held = assert_streamed_as_held([with_settings(SMALL, settings) for settings in (lively, dead)], streaming)
@@ -110,7 +110,7 @@ def test_a_stopped_run_goes_on_inside_a_point(streaming, monkeypatch, tmp_path):
     assert not list(left.parent.iterdir())
 
 
-def test_an_estimated_run_is_near_the_exact_one_by_its_own_error_and_says_so():
+def test_estimated_run_is_within_its_error_of_the_exact_one():
     spec = with_settings(ONE_GROUP, {"dataset.num_samples": 40, "probes": 16})
     messages, last = finished(spec)
     assert any("product 2 of " in message for message in messages)
@@ -144,7 +144,7 @@ def test_large_kernels_are_counted_before_any_work():
         with_settings(few, {"probes": 15})
 
 
-def test_a_guest_on_a_small_host_gets_one_sentence_and_a_smaller_run():
+def test_guest_on_a_small_host_is_offered_a_smaller_run():
     with pytest.raises(TooLarge) as caught:
         check_limits(LARGE, PROFILES["hosted"])
     assert "\n" not in str(caught.value)

@@ -140,7 +140,7 @@ def test_requests_that_cannot_be_answered_name_their_field(field, change):
     assert refused.value.field == field
 
 
-def test_balls_hold_larger_almost_everywhere_hessians_of_relu_and_larger_kernel_changes():
+def test_balls_contain_larger_relu_hessians_and_kernel_changes():
     net = FullyConnected(width=8, depth=2, activation="relu", use_bias=False)
     params, x = drawn(net)
     found = ball_sup(net, params, x, 1.0, num_starts=1, num_steps=4)

@@ -21,7 +21,7 @@ def network(width=20):
     return net, net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (4, 3))
 
 
-def test_the_smallest_eigenvalue_in_a_ball_starts_at_its_center_and_only_falls(x64):
+def test_smallest_eigenvalue_in_a_ball_starts_at_the_center(x64):
     net, params, x = network()
     found = smallest_eigenvalue_in_ball(net, params, x, 1.0, num_starts=2, num_steps=4)
     smallest = eigenvalues(empirical_ntk(net, params, x))[-1]
@@ -33,7 +33,7 @@ def test_the_smallest_eigenvalue_in_a_ball_starts_at_its_center_and_only_falls(x
     assert found.descent.shape == (3, 5)
 
 
-def test_a_product_of_two_weights_has_the_infimum_that_geometry_gives(x64):
+def test_product_of_two_weights_has_the_geometric_infimum(x64):
     """f = v w x has K = x² (v² + w²), smallest in the ball at the point nearest to 0."""
     net = FullyConnected(width=1, depth=1, activation="identity", use_bias=False)
     params, x = net.init(jax.random.key(3), (1,)), jnp.array([[1.5]])
@@ -83,7 +83,7 @@ def test_dense_searches_from_many_starts_find_hardly_less(x64, activation, width
     assert found.value <= 1.01 * dense
 
 
-def test_the_kernel_of_a_linear_model_has_its_smallest_eigenvalue_everywhere(x64):
+def test_linear_model_has_a_constant_smallest_eigenvalue(x64):
     net = FullyConnected(width=6, activation="tanh", trained="last", use_bias=False)
     params, x = net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (4, 3))
     found = smallest_eigenvalue_in_ball(net, params, x, 10.0, num_starts=1, num_steps=2)
@@ -91,7 +91,7 @@ def test_the_kernel_of_a_linear_model_has_its_smallest_eigenvalue_everywhere(x64
 
 
 @pytest.mark.slow
-def test_wide_networks_keep_their_smallest_eigenvalue_and_narrow_ones_do_not(x64):
+def test_only_wide_networks_keep_their_smallest_eigenvalue(x64):
     """PL* extends from w₀ to the ball as the width grows (Zhu, Liu & Belkin 2022, §4)."""
     lost = []
     for width in (8, 512):

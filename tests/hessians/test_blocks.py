@@ -16,7 +16,7 @@ def _drawn(x64):
     return NET.init(jax.random.key(0), (4,)), jax.random.normal(jax.random.key(1), (4,))
 
 
-def test_every_block_norm_is_that_of_the_block_of_the_full_hessian(drawn):
+def test_every_block_norm_is_that_of_the_full_hessian(drawn):
     params, x = drawn
     full, flatten = full_hessian(NET, params, x)
     trained, _ = NET.partition(params)
@@ -34,7 +34,7 @@ def test_every_block_norm_is_that_of_the_block_of_the_full_hessian(drawn):
     assert found.values[2, 2] == 0  # the output layer is linear
 
 
-def test_norm_lies_between_the_largest_block_and_the_sum_of_blocks(drawn):
+def test_norm_is_between_largest_block_and_sum_of_blocks(drawn):
     params, x = drawn
     blocks = hessian_block_norms(NET, params, x).values
     assert blocks.max() <= hessian_norm(NET, params, x).value <= blocks.sum()

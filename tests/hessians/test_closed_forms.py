@@ -29,7 +29,7 @@ def test_shallow_hessian_is_diagonal_with_the_stated_entries(x64):
     assert hessian_norm(SHALLOW, params, x).value == pytest.approx(np.abs(np.diag(full)).max(), rel=1e-8)
 
 
-def test_shallow_blocks_are_the_spectrum_for_inputs_of_any_dimension_and_with_biases(x64):
+def test_shallow_blocks_give_the_spectrum_with_biases(x64):
     net = FullyConnected(width=12, num_outputs=2, activation="tanh", trained="first", use_bias=True, gain=1.5)
     params, x = net.init(jax.random.key(0), (2, 2)), jax.random.normal(jax.random.key(1), (2, 2))
     full, _ = full_hessian(net, params, x, 1)
@@ -47,7 +47,7 @@ def test_shallow_form_is_refused_where_it_does_not_hold(field, change):
     assert refused.value.field == field
 
 
-def test_bottleneck_block_is_the_one_of_the_network_of_the_theorem(x64):
+def test_bottleneck_block_is_that_of_the_theorem(x64):
     net = Bottleneck(
         width=7, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
     )
@@ -80,7 +80,7 @@ def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
     assert all(abs(each - median) < 3.5 * 2**0.5 * standard_error for each in medians)
 
 
-def test_nonlinear_output_norm_lies_between_the_bounds_of_its_parts(x64):
+def test_nonlinear_output_norm_is_between_its_bounds(x64):
     net = FullyConnected(width=20, num_outputs=3, activation="erf", output="softmax", use_bias=False)
     params, x = net.init(jax.random.key(2), (3,)), jax.random.normal(jax.random.key(1), (3,))
     found = nonlinear_output_hessian(net, params, x, 1)

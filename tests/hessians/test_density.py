@@ -22,7 +22,7 @@ def _sampled(drawn):
     return hessian_density(NET, *drawn, num_probes=200, num_steps=6, key=jax.random.key(3))
 
 
-def test_moments_are_those_of_the_full_hessian_within_their_standard_errors(drawn, sampled):
+def test_moments_equal_the_full_hessian_within_errors(drawn, sampled):
     full, _ = full_hessian(NET, *drawn)
     assert sampled.num_parameters == len(full)
     eigenvalues = np.linalg.eigvalsh(full)

@@ -17,7 +17,7 @@ def found_for(spectrum, dtype=float, scale=1.0, max_matvecs=60, tolerance=None):
     return leading(lambda v: (v, matrix @ v), start, max_matvecs, tolerance)
 
 
-def test_norm_of_a_prescribed_spectrum_is_found_to_the_root_of_eps():
+def test_prescribed_spectrum_is_found_to_root_eps():
     for dtype, scale in ((float, 1.0), (np.float32, 1.0), (np.float32, 1e-18), (np.float32, 1e-30)):
         tolerance = float(np.finfo(dtype).eps) ** 0.5
         for name, spectrum in SPECTRA.items():
@@ -30,7 +30,7 @@ def test_norm_of_a_prescribed_spectrum_is_found_to_the_root_of_eps():
             assert abs(found.value) <= largest * (1 + 60 * np.finfo(dtype).eps)
 
 
-def test_stated_residual_bounds_the_distance_to_an_eigenvalue_before_convergence():
+def test_residual_bounds_the_distance_before_convergence():
     for name, spectrum in SPECTRA.items():
         for most in (1, 2, 4, 9):
             found = found_for(spectrum, max_matvecs=most, tolerance=1e-12)
@@ -57,7 +57,7 @@ def test_an_exhausted_space_ends_the_iteration():
     assert leading(lambda v: (0 * v, 0 * v), start, 9, 1e-8) == (0, 0, True, 1)
 
 
-def test_what_is_too_small_for_the_format_is_never_said_to_be_converged():
+def test_underflowing_norm_never_converges():
     found = found_for(np.linspace(-1, 2, 40), np.float32, 1e-36, tolerance=1e-3)
     assert found.value != 0
     assert not found.converged

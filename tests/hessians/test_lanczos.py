@@ -54,7 +54,7 @@ def test_a_vector_loses_its_part_in_the_rows_that_are_there(rows, num_rows, x64)
 
 
 @pytest.mark.parametrize("name", SPECTRA)
-def test_norm_of_a_prescribed_spectrum_is_found_to_the_root_of_eps(name, x64):
+def test_prescribed_spectrum_is_found_to_root_eps(name, x64):
     spectrum = SPECTRA[name]
     matrix = with_spectrum(spectrum)
     tolerance = np.finfo(float).eps ** 0.5
@@ -83,7 +83,7 @@ def test_leading_eigenpairs_of_both_signs_come_in_order(x64):
     np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(5), atol=1e-10)
 
 
-def test_repeated_eigenvalues_are_found_by_going_on_after_an_invariant_subspace(x64):
+def test_repeated_eigenvalues_survive_invariant_subspaces(x64):
     spectrum = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 0.5] + [0.0] * 6)
     matrix = with_spectrum(spectrum)
     found = lanczos_extreme(matrix.__matmul__, start_of(12), spare_of(12), max_steps=12, tolerance=1e-10, num_wanted=6)
@@ -107,7 +107,7 @@ def test_small_matrices_keep_their_norm_in_single_precision(scale):
     assert abs(float(found.values[0]) / scale - 2) < 1e-3
 
 
-def test_what_is_too_small_for_the_format_is_never_said_to_be_converged():
+def test_underflowing_norm_never_converges():
     found = extreme_of_scaled(1e-36)
     assert float(found.values[0]) != 0
     assert not found.converged

@@ -44,7 +44,7 @@ def test_any_callable_takes_the_generic_route_to_the_same_norm(x64):
     assert generic.value == pytest.approx(structured.value, rel=1e-8)
 
 
-def test_generic_route_refuses_a_basis_that_does_not_fit_before_tracing(monkeypatch, x64):
+def test_generic_route_refuses_a_large_basis_before_tracing(monkeypatch, x64):
     params, x = drawn(NET)
     monkeypatch.setattr(operator_module.os, "sysconf", lambda name: 100)
     with pytest.raises(TooLarge) as refused:  # no parameter multiplies as it is
@@ -73,7 +73,7 @@ def test_one_input_of_several_seeds_gives_a_norm_each(x64):
     assert found.value[1] == pytest.approx(hessian_norm(NET, seeds[1], x, 1).value, rel=1e-12)
 
 
-def test_parameters_in_a_list_are_one_tree_where_the_function_takes_them_so(x64):
+def test_parameters_in_a_list_are_one_tree(x64):
     params, x = drawn(NET)
     leaves, tree = jax.tree.flatten(params)
     found = hessian_norm(lambda leaves, x: NET.apply(jax.tree.unflatten(tree, leaves), x), leaves, x, 1)
@@ -95,7 +95,7 @@ def test_inputs_that_fit_in_both_ways_need_batched(x64):
         assert value == pytest.approx(float(jnp.linalg.norm(h, 2)), rel=1e-6)
 
 
-def test_a_network_is_traced_once_to_look_at_its_shapes_and_again_for_others(x64):
+def test_network_is_traced_once_per_shape(x64):
     net = FullyConnected(width=5, depth=2, num_outputs=3, activation="tanh", use_bias=False)
     params, x = drawn(net)
     entrance._network_outputs.cache_clear()
@@ -115,7 +115,7 @@ def test_too_few_products_are_said_to_be_unconverged(x64):
     assert found.value <= hessian_norm(NET, params, x).value
 
 
-def test_single_precision_agrees_with_double_within_its_tolerance():
+def test_single_precision_agrees_with_double():
     params, x = drawn(NET)
     single = hessian_norm(NET, params, x)
     full, _ = full_hessian(NET, params, x)
@@ -126,7 +126,7 @@ def test_single_precision_agrees_with_double_within_its_tolerance():
     )
 
 
-def test_hessian_of_a_model_that_is_linear_in_its_trained_weights_is_zero():
+def test_hessian_of_a_linear_model_is_zero():
     net = FullyConnected(width=5, activation="tanh", trained="last", use_bias=False)
     found = hessian_norm(net, *drawn(net))
     assert found.value == 0
@@ -149,7 +149,7 @@ def test_piecewise_linear_layers_bend_together_but_not_alone(activation, x64):
     assert found.values.max() > 0.01
 
 
-def test_the_almost_everywhere_hessian_misses_what_the_kinks_do_to_the_gradient(x64):
+def test_almost_everywhere_hessian_misses_the_kinks(x64):
     """One trained ReLU layer: H = 0 wherever it exists, while the gradient jumps where a neuron switches."""
     net = FullyConnected(width=50, activation="relu", trained="first", use_bias=False)
     params, x = drawn(net)
@@ -161,7 +161,7 @@ def test_the_almost_everywhere_hessian_misses_what_the_kinks_do_to_the_gradient(
 
 
 @pytest.mark.slow
-def test_two_hidden_layers_of_relu_bend_less_than_tanh_and_less_the_wider_they_are():
+def test_relu_curvature_is_below_tanh_and_decreases_with_width():
     """Means over eight draws; the ratio to tanh is .6 to .8, and both fall by about half from width 100 to 400."""
     norms = {}
     x = jax.random.normal(jax.random.key(1), (10,))

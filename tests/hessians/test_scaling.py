@@ -35,7 +35,7 @@ def exponent(network, widths, input_shape, num_seeds):
     ],
     ids=["fully connected", "resnet", "convolutional"],
 )
-def test_linear_output_norm_falls_like_one_over_the_root_of_the_width(network, widths, input_shape):
+def test_linear_output_norm_scales_as_inverse_root_of_width(network, widths, input_shape):
     # Gaussian output weights add a logarithm, so that the slope lies somewhat above -0.5 at these widths
     assert -0.6 <= exponent(network, widths, input_shape, 8) <= -0.35
 

@@ -20,7 +20,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_restricted_hessian_has_exactly_the_spectrum_of_the_dense_one(case, x64):
+def test_restricted_hessian_has_the_dense_spectrum(case, x64):
     params, (x,) = random_params(case), inputs(case, 1)
     trained, fixed = case.net.partition(params)
     restricted: set[str] = set()
@@ -42,7 +42,7 @@ def test_restricted_hessian_has_exactly_the_spectrum_of_the_dense_one(case, x64)
 
 
 @pytest.mark.slow
-def test_norms_fall_with_the_head_dimension_only_where_scores_fade():
+def test_norms_decrease_with_head_dimension_if_scores_vanish():
     x = jax.random.normal(jax.random.key(0), (1, 4, 4))
     means = {}
     for exponent in (0.5, 1.0):

@@ -36,7 +36,7 @@ def test_jacobians_in_blocks_give_the_whole_kernel(x2, x64, monkeypatch):
     np.testing.assert_allclose(empirical_ntk(apply, PARAMS, X, x2, memory_limit=limit), expected, rtol=1e-12)
 
 
-def test_vector_products_win_with_many_outputs_and_jacobians_where_weights_are_shared():
+def test_cheaper_route_depends_on_outputs_and_sharing():
     dense = {"num_params": 10**6, "forward": 1e6, "block": 100}
     assert routes.vector_products_are_cheaper(100, 0, 10, **dense)
     assert not routes.vector_products_are_cheaper(100, 0, 1, **dense)
@@ -44,13 +44,13 @@ def test_vector_products_win_with_many_outputs_and_jacobians_where_weights_are_s
     assert not routes.vector_products_are_cheaper(100, 0, 10, **shared)
 
 
-def test_small_blocks_of_jacobians_are_counted_with_what_they_compute_again():
+def test_small_jacobian_blocks_count_recomputation():
     numbers = {"num_outputs": 1, "num_params": 10**6, "forward": 1e6}
     assert not routes.vector_products_are_cheaper(100, 100, **numbers, block=100)
     assert routes.vector_products_are_cheaper(100, 100, **numbers, block=1)
 
 
-def test_forward_multiplications_are_those_of_the_matrix_products(x64):
+def test_forward_multiplications_count_matrix_products(x64):
     def wide(params, x):
         return x @ params
 

@@ -54,7 +54,7 @@ def test_bounds_are_those_of_dense_jacobians_and_hold(length, output, x64):
     assert max(found) <= length
 
 
-def test_in_the_span_of_the_gradients_a_linear_model_has_moved_just_so_far(x64):
+def test_linear_model_moves_exactly_its_bound(x64):
     """Gradient descent stays in that span; off it the bound is the length of the part inside."""
     net = network()
     start = net.init(jax.random.key(0), X.shape[1:])

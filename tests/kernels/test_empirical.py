@@ -40,7 +40,7 @@ def test_structured_kernel_is_that_of_explicit_jacobians(name, x64):
 
 
 @pytest.mark.parametrize("name", [case.name for case in ARCHITECTURES[::4]])
-def test_kernel_as_compiled_for_people_is_that_of_explicit_jacobians(name, x64):
+def test_compiled_kernel_equals_explicit_jacobians(name, x64):
     _, oracle = _kernels(name)
     case = BY_NAME[name]
     structured = jax.jit(lambda w: empirical_ntk(case.net, w, inputs(case, 3)), compiler_options=AS_FOR_PEOPLE)
@@ -76,7 +76,7 @@ def test_kernel_of_a_model_linear_in_its_weights_is_constant(case, x64):
     np.testing.assert_allclose(kernel(far), kernel(trained), rtol=1e-13)
 
 
-def test_kernel_of_a_model_that_is_not_linear_in_its_weights_moves(x64):
+def test_nonlinear_model_has_a_moving_kernel(x64):
     case = ARCHITECTURES[0]
     before, after = (empirical_ntk(case.net, random_params(case, seed), inputs(case, 3)) for seed in (0, 7))
     assert np.linalg.norm(after - before) > 0.1 * np.linalg.norm(before)
@@ -109,7 +109,7 @@ def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_the_memory_estimate_of_views_covers_what_the_compiler_reserves(net, input_shape):
+def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
     params = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
     rows = 16
     compiled = _views.lower(net, params, jax.ShapeDtypeStruct((rows, *input_shape), jnp.float32)).compile()
@@ -140,7 +140,7 @@ def test_inputs_of_another_size_than_the_parameters_are_refused():
         empirical_ntk(case.net, random_params(case), np.ones((2, 7), np.float32))
 
 
-def test_contraction_of_views_needs_no_array_of_the_size_of_the_weights():
+def test_contraction_needs_no_array_as_large_as_the_weights():
     net = FullyConnected(width=4000, depth=2, num_outputs=2, activation="tanh", use_bias=False)  # p = 1.6e7, 64 MB
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
     views = jax.eval_shape(lambda p, x: _views(net, p, x), params, jax.ShapeDtypeStruct((8, 10), jnp.float32))

@@ -31,7 +31,7 @@ WITH_SEVERAL_OUTPUTS = [case for case in ARCHITECTURES if case.name in ("deep", 
 
 
 @pytest.mark.parametrize("case", SETTINGS_MET, ids=lambda case: case.name)
-def test_structured_kernel_is_that_of_explicit_jacobians_under_some_settings(case, x64):
+def test_kernel_equals_jacobians_under_some_settings(case, x64):
     params, x = random_params(case), inputs(case, 3)
 
     @functools.partial(jax.jit, compiler_options=FAST_COMPILE)
@@ -141,6 +141,6 @@ def _compare(structured, oracle, constant):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES[::3], ids=lambda case: case.name)
-def test_structured_kernel_is_that_of_explicit_jacobians_for_every_output_and_trained_subset(case, x64):
+def test_kernel_equals_jacobians_for_all_outputs_and_subsets(case, x64):
     for (output, _), (structured, oracle) in _kernels(case).items():
         _compare(structured, oracle, constant=_is_constant(case.net, output))

@@ -49,7 +49,7 @@ def measured(net, num_seeds=1000):
 
 
 @pytest.mark.parametrize("use_bias", [False, True])
-def test_the_bound_of_relu_networks_is_the_mean_of_the_output_layers_part(use_bias, x64):
+def test_bound_of_relu_networks_is_the_output_layers_part(use_bias, x64):
     """Of degree 1 Jensen's inequality is an equality, along any graph without removed edges."""
     bound, whole, last = measured(of(few_bottleneck_neurons_graph(), activation="relu", use_bias=use_bias))
     assert abs(last.mean() - bound) <= 4 * last.std() / np.sqrt(last.size)

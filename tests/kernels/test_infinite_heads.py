@@ -11,7 +11,7 @@ from ntk_core.networks.architectures import Attention, Transformer
 
 
 @pytest.mark.slow
-def test_kernels_of_many_heads_converge_to_that_of_infinitely_many(x64):
+def test_kernels_of_many_heads_converge(x64):
     net = Attention(num_heads=1, head_dim=3, causal=True)
     x = jnp.asarray(np.random.default_rng(0).standard_normal((5, 4, 3)))
     limit = infinite_heads_ntk(net, x, num_batches=32)

@@ -50,7 +50,7 @@ def test_relu_network_has_the_arc_cosine_kernel(x64):
     np.testing.assert_allclose(infinite_width_ntk(FullyConnected(use_bias=False), X), expected, rtol=1e-7)
 
 
-def test_kernel_of_a_deep_linear_network_is_a_multiple_of_the_inner_products(x64):
+def test_deep_linear_kernel_is_a_multiple_of_inner_products(x64):
     net = FullyConnected(depth=3, activation="identity", use_bias=False)  # four layers, each with part x·x'/d
     np.testing.assert_allclose(infinite_width_ntk(net, X), 4 * X @ X.T / 5, rtol=1e-13)
 
@@ -99,7 +99,7 @@ def test_expectations_are_those_of_adaptive_integration(name, x64):
 
 
 @pytest.mark.parametrize("name", ["relu", "leaky_relu", "erf", "tanh", "gelu"])
-def test_slopes_are_the_derivative_of_the_values_with_respect_to_the_covariance(name, x64):
+def test_slopes_are_derivatives_in_the_covariance(name, x64):
     """Price's theorem: ∂E[σ(u)σ(v)]/∂c = E[σ'(u)σ'(v)]."""
     step, c = 1e-5, np.array([-0.5, 0.0, 0.7])
     covariances = jnp.asarray(np.stack([c - step, c, c + step]))
@@ -127,7 +127,7 @@ def _with_width(net, width):
 
 
 @pytest.mark.parametrize(("net", "x"), IN_TIERS, ids=lambda value: getattr(value, "activation", ""))
-def test_empirical_kernels_approach_the_limit_like_one_over_the_root_of_the_width(net, x, x64):
+def test_empirical_kernels_converge_as_inverse_root_of_width(net, x, x64):
     limit = np.asarray(infinite_width_ntk(net, x))
     logs, errors = [], []
     for width in WIDTHS if not isinstance(net, ConvNet | MixedNet) else (12, 128):
@@ -171,7 +171,7 @@ def test_kernel_in_blocks_is_the_whole_kernel(x64, monkeypatch):
     np.testing.assert_allclose(infinite_width_ntk(net, IMAGES), whole, rtol=1e-13)
 
 
-def test_kernel_is_computed_in_float64_and_returned_in_the_default_precision(x64):
+def test_kernel_uses_float64_and_returns_the_default_precision(x64):
     net = FullyConnected(depth=4, activation="tanh", use_bias=False)
     exact = np.asarray(infinite_width_ntk(net, X))
     jax.config.update("jax_enable_x64", False)

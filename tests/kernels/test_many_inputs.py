@@ -132,7 +132,7 @@ def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
         assert kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, mapped=submitted) == whole
 
 
-def test_products_traces_and_solutions_are_those_of_the_dense_kernel(x64):
+def test_products_traces_and_solutions_equal_the_dense_kernel(x64):
     for net in (NET, own_function):
         w0, _, x, y = problem(net)
         others = inputs(CASE, 4, seed=9)
@@ -149,7 +149,7 @@ def test_products_traces_and_solutions_are_those_of_the_dense_kernel(x64):
         np.testing.assert_allclose(np.ravel(predicted), expected.ravel(), rtol=1e-9)
 
 
-def test_ends_of_the_spectrum_are_bounded_from_the_inside_and_found_in_the_end(x64):
+def test_spectrum_ends_are_bounded_from_inside_and_converge(x64):
     w0, _, x, _ = problem(NET)
     values = np.linalg.eigvalsh(dense(NET, w0, x))
     operator = KernelOperator(NET, w0, x)
@@ -165,7 +165,7 @@ def test_ends_of_the_spectrum_are_bounded_from_the_inside_and_found_in_the_end(x
 
 
 @pytest.mark.parametrize("power", [0.5, 2.0])
-def test_intervals_of_estimates_hold_the_truth_as_often_as_they_say(power):
+def test_intervals_of_estimates_have_nominal_coverage(power):
     """Over many draws of the random vectors; kernels with flat and with steep spectra."""
     size, draws, rng = 50, 200, np.random.default_rng(0)
     left, right = (np.linalg.qr(rng.standard_normal((size, size)))[0] for _ in range(2))

@@ -30,7 +30,7 @@ ROUNDING = 1e-10  # condition numbers here are below 1e3
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_regression_is_the_solution_of_its_equations_and_that_of_scikit_learn(ridge):
+def test_regression_solves_its_equations_like_scikit_learn(ridge):
     """The minimum of Σ ‖Kc − y‖² + α cᵀKc has (K + α)c = y."""
     found = kernel_regression(KERNEL, Y, CROSS, ridge)
     alpha = (ridge + JITTER) * np.trace(KERNEL) / N
@@ -44,13 +44,13 @@ def test_regression_is_the_solution_of_its_equations_and_that_of_scikit_learn(ri
     assert found.condition <= np.linalg.cond(matrix, 1) * (1 + ROUNDING)
 
 
-def test_a_multiple_of_a_kernel_predicts_alike_and_training_points_are_met():
+def test_scaled_kernel_predicts_alike_and_interpolates():
     plain, scaled = (kernel_regression(c * KERNEL, Y, c * CROSS, 0.1).outputs for c in (1.0, 7.0))
     assert scaled == pytest.approx(plain, rel=ROUNDING)
     assert kernel_regression(KERNEL, Y, KERNEL).outputs == pytest.approx(Y, rel=1e-3)  # but for the jitter
 
 
-def test_jitter_grows_until_there_is_a_factor_and_what_is_not_finite_is_said():
+def test_jitter_grows_until_cholesky_succeeds():
     wanting = np.diag([1.0, 1.0, -1e-4])  # as rounding leaves a kernel of three equal inputs
     found = kernel_regression(wanting, np.ones((3, 1)), wanting)
     assert found.jitter == pytest.approx(1e-3)
@@ -77,7 +77,7 @@ def test_alignment_and_distance_are_cosines_of_matrices():
     assert math.isnan(kernel_distance(0 * KERNEL, KERNEL))
 
 
-def test_alignment_and_distance_take_kernels_with_and_without_outputs():
+def test_alignment_and_distance_accept_both_kernel_shapes():
     features = np.random.default_rng(4).standard_normal((N, 2, 9))
     kernel, y = np.einsum("iap,jbp->ijab", features, features), np.random.default_rng(5).standard_normal((N, 2))
     rows = kernel.transpose(0, 2, 1, 3).reshape(2 * N, 2 * N)
@@ -95,7 +95,7 @@ def test_alignment_and_distance_take_kernels_with_and_without_outputs():
 
 
 @pytest.mark.parametrize("size", [N, 1600])
-def test_leading_eigenvectors_hold_shares_of_the_targets_and_turn_by_principal_angles(size):
+def test_eigenvectors_have_target_shares_and_principal_angles(size):
     rotation = np.linalg.qr(np.random.default_rng(1).standard_normal((size, 6)))[0]
     values = np.array([9.0, 7.0, 5.0, 3.0, 2.0, 1.0])
     kernel = rotation * values @ rotation.T

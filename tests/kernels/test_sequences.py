@@ -13,7 +13,7 @@ QUICK = ("attention", "transformer", "transformer-layers")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("quick", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_kernels_of_attention_summed_over_layers_are_those_of_explicit_jacobians(quick, x64):
+def test_attention_kernels_by_layer_equal_explicit_jacobians(quick, x64):
     cases = [case for case in SEQUENCES if (case.name in QUICK) == quick]
 
     def kernels(params):

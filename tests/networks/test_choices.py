@@ -30,7 +30,7 @@ def test_slopes_are_those_of_the_function(x64, function):
     assert largest_slope(function) == pytest.approx(LARGEST.get(function.name, 1.0), rel=1e-4)
 
 
-def test_the_slope_of_the_softmax_bounds_its_jacobian_and_is_reached_by_two_classes(x64):
+def test_softmax_slope_bounds_its_jacobian(x64):
     f = 3 * jax.random.normal(jax.random.key(0), (2_000, 3))
     norms = jnp.linalg.norm(output_jacobian("softmax", f), ord=2, axis=(1, 2))
     slope = largest_slope(OUTPUTS["softmax"])
@@ -39,7 +39,7 @@ def test_the_slope_of_the_softmax_bounds_its_jacobian_and_is_reached_by_two_clas
 
 
 @pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
-def test_what_is_smooth_has_a_second_derivative_that_says_something(x64, function):
+def test_smooth_functions_have_a_second_derivative(x64, function):
     second = np.abs(jax.vmap(jax.grad(jax.grad(function.apply)))(jnp.asarray(GRID)))
     assert (second.max() > 0.05) == (function.negative_slope is None)
     assert function.smooth != slope_jumps(function.apply)[0]

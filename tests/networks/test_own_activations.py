@@ -141,7 +141,7 @@ def test_what_is_no_elementwise_function_is_refused(activation, words):
         assert "\n" not in str(caught.value)
 
 
-def test_a_function_with_a_far_kink_is_refused_where_quadrature_misses_it(x64):
+def test_far_kink_is_refused_if_quadrature_misses_it(x64):
     x = jnp.ones((2, 3))
     with pytest.raises(InvalidInput, match="quadrature"):
         infinite_width_ntk(

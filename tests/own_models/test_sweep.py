@@ -31,7 +31,7 @@ def model(width, key):
     return (lambda params, x: net.apply(params, x)), net.init(key, (3,))
 
 
-def test_a_network_as_a_callable_has_its_own_hessian_norm_and_kernel_change(x64):
+def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
     found = sweep_widths(model, [4], X, Y, num_seeds=1, num_records=3, max_steps=20, learning_rate=0.1)
     (run,) = found.runs
     params = network(4).init(initial_key(0, 4), (3,))
@@ -55,7 +55,7 @@ def test_a_network_as_a_callable_has_its_own_hessian_norm_and_kernel_change(x64)
     assert run.loss[0] == pytest.approx(float(0.5 * jnp.mean((network(4).apply(params, X) - Y) ** 2)), rel=1e-10)
 
 
-def test_kernel_change_and_hessian_norm_fall_with_the_width_and_have_intervals():
+def test_kernel_change_and_hessian_norm_decrease_with_intervals():
     found = sweep_widths(model, [16, 256], X, Y, num_seeds=2, num_records=3, loss_threshold=0.2)
     assert {run.outcome for run in found.runs} == {"converged"}
     kernel, hessian = found.kernel_change_law, found.hessian_law
@@ -76,7 +76,7 @@ def test_integers_among_the_parameters_stay_as_they_are():
     assert run.hessian_norm is None
 
 
-def test_functions_that_differ_from_seed_to_seed_are_not_taken_for_one_another():
+def test_functions_that_differ_by_seed_are_kept_apart():
     def masked(width, key):
         mask = jax.random.normal(key, (width,))
         return (lambda p, x: jnp.tanh(x @ p[0]) @ (mask * p[1])[:, None]), (jnp.ones((3, width)), jnp.ones(width))
@@ -88,7 +88,7 @@ def test_functions_that_differ_from_seed_to_seed_are_not_taken_for_one_another()
     assert both[1] == second
 
 
-def test_cross_entropy_takes_one_hot_rows_and_a_diverging_rate_is_an_outcome():
+def test_cross_entropy_takes_one_hot_and_divergence_is_outcome():
     labels = np.eye(2)[np.arange(8) % 2]
 
     def two(width, key):
@@ -187,7 +187,7 @@ def test_a_target_that_is_no_model_is_refused(file, target, words):
         ("x = 1 / 0\n" * 1, "own.py, line 1: ZeroDivisionError: division by zero"),
     ],
 )
-def test_an_error_while_a_file_is_read_is_one_sentence_with_its_line(tmp_path, text, sentence):
+def test_error_while_reading_a_file_names_its_line(tmp_path, text, sentence):
     path = tmp_path / "own.py"
     path.write_text(text)
     with pytest.raises(OwnModelError) as error:

@@ -65,7 +65,7 @@ def test_bibtex_has_the_papers_of_the_experiment_and_the_run(preset, keys):
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_bibtex_of_every_preset_has_balanced_braces_and_no_bare_special_signs(preset):
+def test_bibtex_of_every_preset_is_valid(preset):
     text = bibtex(empty_result(preset))
     assert text.count("{") == text.count("}")
     assert re.search(r"(?<!\\)[%$#_&]", text) is None

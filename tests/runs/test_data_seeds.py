@@ -43,7 +43,7 @@ def test_what_seeds_draw_is_in_the_digest():
     assert parse_spec(canonical_json(both)) == both
 
 
-def test_each_run_is_the_one_that_its_seed_gives_alone_on_its_own_data():
+def test_each_run_equals_its_seed_alone_on_its_data():
     found = result_of(tiny(draws="network and data"))
     (point,) = found.points
     assert [run.seed for run in point.runs] == [4, 5]
@@ -100,7 +100,7 @@ def test_intervals_say_what_they_are_about():
         assert f"intervals {words}" in provenance_sentence(result)
 
 
-def test_time_is_that_of_all_seeds_one_after_the_other_compiled_once():
+def test_time_is_that_of_all_seeds_compiled_once():
     both = tiny(draws="network and data", num_seeds=3)
     alone = estimate(tiny(num_seeds=1))
     # The data of all seeds have one shape: what is compiled for the first serves the others.

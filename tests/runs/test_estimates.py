@@ -72,7 +72,7 @@ def test_checks_of_the_largest_spec_count_few_points(experiment, monkeypatch):
         assert laid_out.call_count <= 2 * MAX_POINTS  # some 200 µs each
 
 
-def test_the_largest_fitting_value_has_two_digits_and_takes_ten_calls():
+def test_largest_fitting_value_has_two_digits():
     for limit in (1, 2, 9, 10, 57, 99, 100, 4321, 7_654_321):
         asked: list[int] = []
 

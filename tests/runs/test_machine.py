@@ -46,7 +46,7 @@ def test_few_points_change_little_and_none_changes_nothing():
     assert SHIPPED.seconds(work) < one.seconds(work) < 2 * SHIPPED.seconds(work)
 
 
-def test_a_few_points_that_took_a_hundred_times_as_long_do_not_count_for_more_than_others():
+def test_slow_outliers_do_not_dominate_estimates():
     points = noisy(SHIPPED, 100, 0.1)
     found = fitted([*points, *((work, 100 * seconds) for work, seconds in points[:5])])
     ratios = [seconds / found.seconds(work) for work, seconds in points]
@@ -61,7 +61,7 @@ def test_estimates_follow_what_was_learned():
     assert estimate(spec).seconds == pytest.approx(3 * before, rel=0.1)
 
 
-def test_the_worst_case_counts_all_steps_and_the_expected_one_does_not():
+def test_worst_case_counts_all_steps():
     spec = with_settings(PRESETS["liu-fig1-left"].spec, {"training.max_steps": 1_000_000})
     more = with_settings(spec, {"training.max_steps": 2_000_000})
     assert estimate(spec).seconds == estimate(more).seconds

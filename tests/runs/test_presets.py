@@ -36,7 +36,7 @@ def beside(tmp_path, text):
     return presets_beside(str(tmp_path / "__init__.py"), KernelChangeSpec)
 
 
-def test_a_preset_states_what_differs_from_the_defaults_and_the_paper_what_differs_from_that(tmp_path):
+def test_preset_states_differences_from_defaults_and_paper(tmp_path):
     one, two = beside(tmp_path, TABLES)
     assert (one.name, one.title, one.claim, one.source) == ("one", "One", "It falls.", "A paper, Fig. 1")
     assert (one.our_choice, two.our_choice) == ("All of it.", "The widths.")

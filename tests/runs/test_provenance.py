@@ -40,13 +40,13 @@ def of_another_run(point):
     return point.model_copy(update={"provenance": EARLIER, "runtime_s": 100.0})
 
 
-def test_a_finished_point_is_saved_with_the_provenance_of_its_run(computed):
+def test_finished_point_is_saved_with_its_provenance(computed):
     kept, result = computed
     assert [point.provenance for point in kept.points.values()] == [result.provenance] * 2
     assert result.origins == ((result.provenance, ("width=4", "width=8")),)
 
 
-def test_a_run_that_only_takes_points_over_keeps_their_provenance_and_their_time(computed):
+def test_reused_points_keep_provenance_and_time(computed):
     kept, _ = computed
     *_, ended = run(SPEC, points=Kept({key: of_another_run(point) for key, point in kept.points.items()}))
     assert ended.result.provenance == EARLIER

@@ -35,7 +35,7 @@ def cells(text: str) -> list[list[str]]:
     return [["".join(cell.itertext()) for cell in row] for row in parsed(text).iter("tr")]
 
 
-def test_a_spec_shows_what_is_not_at_its_default_and_what_it_costs():
+def test_spec_shows_changed_settings_and_cost():
     spec = with_settings(KernelChangeSpec(), {"widths": [10, 20], "architecture.activation": "tanh"})
     shown = spec._repr_html_()
     _, *rows = cells(shown)
@@ -51,7 +51,7 @@ def test_an_estimate_is_one_sentence():
     assert "1 point, about 12 min on this machine, about 512 MiB" in found._repr_html_()
 
 
-def test_a_result_shows_its_outcome_its_numbers_and_how_to_get_its_figure(monkeypatch):
+def test_result_shows_outcome_numbers_and_figure(monkeypatch):
     monkeypatch.setattr(ENTRIES, lambda group: [])
     result = make_result(make_points())
     text = "".join(parsed(result._repr_html_()).itertext())
@@ -158,7 +158,7 @@ def test_marimo_has_the_bar_in_the_place_of_the_output(monkeypatch):
     assert len(list(_shown.with_bar(events(spec), spec))) == len(screen.texts) == 3
 
 
-def test_a_network_shows_its_layers_and_as_many_parameters_as_it_has():
+def test_network_shows_layers_and_parameters():
     for net, shape in (
         (ntk_core.FullyConnected(width=6, depth=2, use_bias=False), (5,)),
         (ntk_core.ConvNet(width=4, depth=1, num_outputs=2, use_bias=False), (6, 6, 1)),

@@ -43,13 +43,13 @@ def test_a_spec_whose_data_someone_brought_is_private():
     assert SPEC.model_copy(update={"dataset": SPEC.dataset.model_copy(update={"name": "upload"})}).is_private
 
 
-def test_the_digest_does_not_depend_on_the_order_or_the_spelling_of_settings():
+def test_digest_ignores_order_and_spelling():
     shuffled = {"widths": ["1e3", 100, 100, 30.0], "outputs": ["linear", "softmax", "swish", "linear"]}
     assert spec_digest(parse_spec(shuffled)) == spec_digest(with_settings(SPEC, {"widths": [30, 100, 1000]}))
     assert spec_digest(SPEC) != spec_digest(with_settings(SPEC, {"seed": 1}))
 
 
-def test_a_setting_that_a_dataset_does_not_use_has_no_part_in_the_digest():
+def test_digest_ignores_unused_settings():
     mixture = with_settings(SPEC, {"dataset.noise": 0.7})
     images = with_settings(mixture, {"dataset.name": "mnist"})
     assert "noise" not in canonical_json(images)
@@ -92,7 +92,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "field", "allowed"), BAD, ids=[str(index) for index in range(len(BAD))])
-def test_bad_input_is_answered_with_the_field_and_what_is_allowed(text, field, allowed):
+def test_bad_input_names_the_field_and_allowed_values(text, field, allowed):
     with pytest.raises(InvalidSpec) as caught:
         parse_spec(text)
     (problem,) = caught.value.problems
@@ -139,7 +139,7 @@ def test_an_unknown_setting_is_answered_with_the_known_ones(name):
         with_settings(SPEC, {name: 1})
 
 
-def test_linear_and_softmax_share_their_training_and_others_have_their_own():
+def test_linear_and_softmax_share_their_training():
     groups = training_groups(("softmax", "swish", "linear", "tanh"))
     assert [(g.trained_output, g.loss_output, g.observed) for g in groups] == [
         ("linear", "softmax", ("softmax", "linear")),

@@ -36,8 +36,8 @@ def live_page(key: str, settings: LiveSettings, version: int) -> dict[str, Any] 
     Args:
         version: another one lets the component take over ``settings``, which it otherwise reads once.
     """
-    told = given(settings, version=version, tells=True)
-    return _mount(key=key, data=told, on_settings_change=lambda: None).settings
+    payload = given(settings, version=version, tells=True)
+    return _mount(key=key, data=payload, on_settings_change=lambda: None).settings
 
 
 def live_small(key: str, *, veiled: bool = False) -> None:

@@ -115,8 +115,8 @@ def standalone_page(data: Mapping[str, Any], title: str) -> str:
     Args:
         data: what the component is given, see :func:`linearity_lab.components.live.given`.
     """
-    told = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    script = module().replace("export default function live", "function live") + _START.replace("DATA", told)
+    encoded = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+    script = module().replace("export default function live", "function live") + _START.replace("DATA", encoded)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -218,15 +218,15 @@ def _add_intervals(
 def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
     """Return the number of networks, and where it is too small."""
     counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
-    said = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
+    sentences = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
     rings = sorted(((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0])
     if rings:
         pairs = ", ".join(f"L = {point.depth} at m = {point.width:,}" for _, point in rings)
-        said.append(
+        sentences.append(
             f"Ringed: one network has more than {percent(MOST_OF_ONE)} of Σ K² ({pairs}). The tail is heavier "
             "than the draws show; the interval is too short."
         )
-    return said
+    return sentences
 
 
 def _note(point: DepthWidthPoint) -> str:

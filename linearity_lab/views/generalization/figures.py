@@ -164,16 +164,16 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
         Row("distance per step"),
     )
     figure = along_training(curves, parts).update_layout(height=ROW_HEIGHT * len(parts))
-    said = "No run yet."
+    text = "No run yet."
     if runs:
         first, last = (number(_mean([run.alignment[end] for run in runs])) for end in (0, -1))
         ends = [number(_mean([getattr(run.after[end], what) for run in runs])) for end in (0, -1)]
-        said = (
+        text = (
             f"Alignment from {first} to {last}; {MEASURES[what]} of regression with the kernel from {ends[0]} to "
             f"{ends[1]}, means of {len(runs)} runs."
         )
     place = f"Width {width:,}, ρ = {richness:g}, n = {samples:,}."
-    return Chart(figure, said, rows, [f"{place} {said}"], "along_training", "Along training")
+    return Chart(figure, text, rows, [f"{place} {text}"], "along_training", "Along training")
 
 
 def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Chart:

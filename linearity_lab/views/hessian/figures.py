@@ -103,8 +103,8 @@ def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[st
 
 def missed(points: Sequence[HessianPoint]) -> list[str]:
     """Return what Hessians miss at the kinks of a network; empty for smooth networks."""
-    said = [network.almost_everywhere for network in networks_of(points).values()]
-    return list(dict.fromkeys(sentence for sentence in said if sentence))
+    notes = [network.almost_everywhere for network in networks_of(points).values()]
+    return list(dict.fromkeys(sentence for sentence in notes if sentence))
 
 
 def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Chart:
@@ -112,8 +112,8 @@ def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Char
     shown = VIEWS[view]
     slopes = () if shown.slope is None else (shown.slope,)
     axis, lines = axis_of(points), list(norm_lines(points, view).values())
-    said = missed(points)
-    return sweep(lines, axis, shown.title, shown.symbol, slopes=slopes, of="network", name="norm", caption=said)
+    notes = missed(points)
+    return sweep(lines, axis, shown.title, shown.symbol, slopes=slopes, of="network", name="norm", caption=notes)
 
 
 def change_against_width(points: Sequence[HessianPoint]) -> Chart:

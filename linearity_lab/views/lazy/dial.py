@@ -81,7 +81,7 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
     """
     figure = go.Figure()
     table: list[dict[str, Any]] = []
-    said = ["Exponents in m against ρ."]
+    sentences = ["Exponents in m against ρ."]
     fits: list[tuple[float, PowerLaw]] = []
     for measure, words in _EXPECTED:
         look = measure_style(measure)
@@ -108,8 +108,8 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
             }
             for rho, each in found
         ]
-        told = ", ".join(f"{exponent_words(each)} at ρ = {rho:g}" for rho, each in found)
-        said += [f"{beginning(plain_symbols(measure.title))}: {told or 'none yet'}; expected {words}."]
+        fitted = ", ".join(f"{exponent_words(each)} at ρ = {rho:g}" for rho, each in found)
+        sentences += [f"{beginning(plain_symbols(measure.title))}: {fitted or 'none yet'}; expected {words}."]
     for (words, ends), dash in zip(PREDICTED.items(), ("dash", "dot"), strict=True):
         guide = {**GUIDE_LINE, "dash": dash}
         figure.add_scatter(x=[0, 0.5], y=list(ends), mode="lines", line=guide, name=f"expected {words}")
@@ -124,7 +124,7 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
         "Bars are 95% intervals; where there are too few runs for one, there is no bar.",
     ]
     given = given_runs(each for *_, each in fits)
-    return Chart(finish(figure), " ".join(said), table, caption, "exponents", "Exponents against ρ", given)
+    return Chart(finish(figure), " ".join(sentences), table, caption, "exponents", "Exponents against ρ", given)
 
 
 def coordinates(points: Sequence[LazyPoint], output: str, start: str, richness: float) -> Chart:

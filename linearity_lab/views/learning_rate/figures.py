@@ -108,7 +108,7 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
         color, letter = OUTCOME_LOOKS[name]
         marker = {"color": color, "symbol": "square", "size": 12}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}")
-    said = [
+    summary = [
         f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in _counts(points, model).items())}"
         for model in models
     ]
@@ -116,7 +116,7 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
     caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
     # The toolbar stands above the titles of the panels; wherever a cell is clicked on, its marker is the nearest.
     figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
-    return Chart(figure, "; ".join(said) + ".", table_rows(COLUMNS, points), [" ".join(caption)], "map")
+    return Chart(figure, "; ".join(summary) + ".", table_rows(COLUMNS, points), [" ".join(caption)], "map")
 
 
 def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
@@ -198,9 +198,9 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         )
         for run in shown
     ]
-    said = beginning("; ".join(ends)) + "." if ended else "The run continues."
+    summary = beginning("; ".join(ends)) + "." if ended else "The run continues."
     heading = f"Width {point.width:,} at c = {rate:g}, step by step"
-    return Chart(figure, said, rows, [said], "along_run", heading)
+    return Chart(figure, summary, rows, [summary], "along_run", heading)
 
 
 def one_sample(rates: Sequence[float]) -> Chart:
@@ -229,5 +229,5 @@ def one_sample(rates: Sequence[float]) -> Chart:
     figure.update_xaxes(title="curvature ηλ")
     figure.update_yaxes(title="squared residual u", **log_ticks(drawn_values(figure)))
     figure.add_vline(2, line=GUIDE_LINE)
-    said = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
-    return Chart(finish(figure), said, rows, [said], "one_sample", "One sample: a map of the plane")
+    summary = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
+    return Chart(finish(figure), summary, rows, [summary], "one_sample", "One sample: a map of the plane")

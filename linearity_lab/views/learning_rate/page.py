@@ -42,11 +42,11 @@ def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
 def draw(shown: Shown) -> list[Panel]:
     """The map, below it the run of a cell, then the others."""
     spec, rates = shown.spec, list(shown.spec.rates)
-    thrown = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
+    catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
     width, rate = choose(
         PAGE,
         width_choice(shown.points),
-        Choice("rate", "Rate c", rates, "c = {:g}".format, begins=thrown),
+        Choice("rate", "Rate c", rates, "c = {:g}".format, begins=catapulted),
     )
 
     def follow() -> None:

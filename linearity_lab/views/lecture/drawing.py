@@ -83,8 +83,8 @@ def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> C
     low, high = figure.layout.yaxis.range
     heights = [math.log10(y) for _, y in points]
     figure.update_yaxes(range=[min(low, min(heights) - 0.05), max(high, max(heights) + 0.05)])
-    said = f" Your line scales as {axis.letter}^{signed(exponent)}."
-    return replace(chart, figure=figure, takeaway=chart.takeaway + said)
+    text = f" Your line scales as {axis.letter}^{signed(exponent)}."
+    return replace(chart, figure=figure, takeaway=chart.takeaway + text)
 
 
 def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> str:
@@ -93,16 +93,16 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> st
     line, axis, _ = measured
     law, (last, end) = line.law, line.means[-1]
     words = drawing_words()
-    said = words["drawn"].format(
+    text = words["drawn"].format(
         drawn=_power(axis, signed(exponent)), choice=step.question.choices[step.nearest(exponent)]
     )
     if law is None:
-        return said
+        return text
     apart = abs(exponent - law.exponent)
     known = math.isfinite(law.interval)
     verdict = ("inside" if apart <= law.interval else "outside") if known else "unknown interval"
     ratio = points[-1][1] / end.value
-    return f"{said} " + words[verdict].format(
+    return f"{text} " + words[verdict].format(
         measured=measured_words(measured),
         by=f"{apart:.2f}",
         letter=f"${axis.letter}$",

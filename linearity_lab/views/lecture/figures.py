@@ -107,8 +107,8 @@ def loss_and_change(point: OptimizationPoint, output: str, *, with_loss: bool = 
         }
         for run in runs
     ]
-    said = [] if bounds else ["No ρ > 0 here: no bound is guaranteed."]
-    caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *said]
+    notes = [] if bounds else ["No ρ > 0 here: no bound is guaranteed."]
+    caption = [f"Width {width_label(point.width)}, the smallest of three rates, {len(runs)} seeds.", *notes]
     return Chart(figure, alt, table, caption)
 
 

@@ -170,8 +170,8 @@ def _question(visit: Visit) -> None:
     results = _results(step)
     if step.measured and step.name in visit.drawn and results is not None:
         st.info(line_words(step, visit.drawn[step.name], step.measured(results)))
-    say = st.success if chosen in (None, question.answer) else st.warning
-    say(question.verdict(chosen, step.name in visit.drawn))
+    box = st.success if chosen in (None, question.answer) else st.warning
+    box(question.verdict(chosen, step.name in visit.drawn))
     if results is not None:
         st.markdown(question.why(results))
         st.markdown(figure_words(f"{PAGE}.{step.name}").see)

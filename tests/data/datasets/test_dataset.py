@@ -33,7 +33,7 @@ def test_arrays_become_float32_and_int64_and_shapes_follow():
     assert (data.input_shape, data.num_outputs) == ((2,), 2)
 
 
-def test_dataset_is_read_only_and_leaves_the_callers_array_writable():
+def test_dataset_is_read_only_and_copies_the_input():
     x = np.zeros((3, 2), np.float32)
     data = Dataset(**arrays(x=x))
     with pytest.raises(ValueError, match="read-only"):

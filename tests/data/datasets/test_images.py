@@ -59,7 +59,7 @@ def test_digits_are_the_mnist_images_pooled_to_seven_pixels():
 
 
 @pytest.mark.parametrize("name", IMAGE_SETS)
-def test_whole_shipped_set_has_the_counts_of_the_registry_and_the_range_zero_to_one(name):
+def test_shipped_images_have_registered_counts_and_range(name):
     shapes = dataset_shapes(name)
     data = load_dataset(name, num_samples=shapes.available_train, num_test=shapes.available_test)
     for labels, available in ((data.labels, shapes.available_train), (data.labels_test, shapes.available_test)):
@@ -99,7 +99,7 @@ def test_no_image_is_drawn_twice():
     assert sorted(map(bytes, data.x)) == sorted(map(bytes, stored))
 
 
-def test_chosen_classes_carry_their_own_images_in_the_given_order():
+def test_chosen_classes_have_their_images_in_order():
     with np.load(SHIPPED_FILES / "fashion_mnist_8k.npz", allow_pickle=False) as shipped:
         images = shipped["x_train"].astype(np.float32) / 255
         by_class = {c: {image.tobytes() for image in images[shipped["y_train"] == c]} for c in (9, 0)}
@@ -138,7 +138,7 @@ def test_targets_encode_the_labels():
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar2", "gaussian-mixture"])
-def test_unit_norm_inputs_have_the_norm_of_the_square_root_of_their_dimension(name):
+def test_unit_norm_inputs_have_norm_root_d(name):
     raw, data = load_dataset(name), load_dataset(name, standardize="unit-norm")
     for before, after in ((raw.x, data.x), (raw.x_test, data.x_test)):
         flat = after.reshape(len(after), -1).astype(float)
@@ -147,7 +147,7 @@ def test_unit_norm_inputs_have_the_norm_of_the_square_root_of_their_dimension(na
         np.testing.assert_allclose(cosine, np.linalg.norm(before.reshape(len(after), -1), axis=1), rtol=1e-5)
 
 
-def test_standard_uses_the_training_set_for_both_and_keeps_constant_pixels_at_zero():
+def test_standard_uses_the_training_set_for_both():
     raw, data = (load_dataset("mnist", num_samples=500, standardize=how) for how in ("raw", "standard"))
     mean, deviation = raw.x.astype(float).mean(axis=0), raw.x.astype(float).std(axis=0)
     constant = raw.x.max(axis=0) == raw.x.min(axis=0)
@@ -159,7 +159,7 @@ def test_standard_uses_the_training_set_for_both_and_keeps_constant_pixels_at_ze
     assert np.any(raw.x_test[:, constant])  # pixels that only test images use are dropped, not divided by zero
 
 
-def test_centered_takes_the_mean_of_the_training_set_from_both_and_scales_each_input():
+def test_centered_uses_the_training_mean_for_both():
     raw, data = (load_dataset("digits", num_samples=50, standardize=how) for how in ("raw", "centered"))
     for before, after in ((raw.x, data.x), (raw.x_test, data.x_test)):
         moved = (before - raw.x.astype(float).mean(axis=0)).reshape(len(before), -1)
@@ -227,7 +227,7 @@ def test_refusal_says_what_is_allowed(name, options, words):
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_canonical_options_are_complete_stable_and_their_own_canonical_form(name):
+def test_canonical_options_are_complete_and_idempotent(name):
     canonical = dataset_options(name)
     assert list(canonical) == [option.name for option in dataset_info(name).options]
     assert dataset_options(name, **dict(reversed(canonical.items()))) == canonical
@@ -241,7 +241,7 @@ def test_classes_by_index_and_by_name_are_the_same_request():
 
 
 @pytest.mark.parametrize("name", SHIPPED)
-def test_every_option_has_a_default_within_its_bounds_and_words_for_a_form(name):
+def test_every_option_has_a_valid_default_and_words(name):
     info = dataset_info(name)
     for option in info.options:
         option.check(option.default)

@@ -23,7 +23,7 @@ def test_a_setting_of_a_spec_says_what_the_option_says(name):
         assert bounds(info) == (option.minimum, option.maximum)
 
 
-def test_the_bounds_of_a_law_are_those_of_every_spec_that_draws_from_it():
+def test_bounds_of_a_law_are_those_of_its_specs():
     for name in ("resolution", "source", "seed"):
         assert EarlyDataSpec.model_fields[name].title == OPTIONS[name].title
         assert bounds(EarlyDataSpec.model_fields[name]) == bounds(OPTIONS[name].field())
@@ -36,7 +36,7 @@ def test_a_spec_has_exactly_the_options_of_its_data_set(name):
 
 
 @pytest.mark.parametrize(("option", "most"), [("num_classes", 100), ("noise", 1000.0), ("num_samples", 100_000)])
-def test_the_largest_value_is_the_same_for_a_spec_and_for_load_dataset(option, most):
+def test_largest_value_is_the_same_for_spec_and_load_dataset(option, most):
     small = {"num_samples": 4, "input_dim": 2, option: most}
     assert load_dataset("gaussian-mixture", **small).x.shape == (small["num_samples"], 2)
     assert getattr(DatasetSpec(**small), option) == most

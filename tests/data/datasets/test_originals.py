@@ -102,7 +102,7 @@ def test_full_digits_are_pooled_from_the_full_images(root, tiny):
     np.testing.assert_allclose(digits.x, mnist.x.reshape(-1, 7, 4, 7, 4, 1).mean(axis=(2, 4)), atol=4e-7)
 
 
-def test_absent_or_incomplete_copies_are_reported_with_the_remedy(root, tiny):
+def test_incomplete_copies_are_reported_with_a_remedy(root, tiny):
     write_idx_set(root / "MNIST/raw", tiny)
     (root / "MNIST/raw" / IDX_NAMES[3]).unlink()
     for name in ("mnist", "cifar2"):
@@ -140,7 +140,7 @@ def write_cifar(folder, monkeypatch, records):
     return batches
 
 
-def test_cifar_batches_give_cats_and_horses_in_channels_last_order(root, monkeypatch):
+def test_cifar_batches_give_channels_last_images(root, monkeypatch):
     batches = write_cifar(root / "cifar-10-batches-bin", monkeypatch, records=20)
     (x, labels), (x_test, labels_test) = _originals.read_originals("cifar2")
     records = [record for batch in batches for record in batch if record[0] in (3, 7)]

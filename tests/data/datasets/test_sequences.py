@@ -32,7 +32,7 @@ def symbols_of(x, x_test):
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_a_label_is_what_the_rule_says_of_the_symbols_and_uniform(name):
+def test_labels_follow_the_rule_and_are_uniform(name):
     data = load_dataset(name, **SIZES)
     vectors, found = symbols_of(data.x, data.x_test)
     classes = 2 if name == "majority" else 4
@@ -49,7 +49,7 @@ def test_a_label_is_what_the_rule_says_of_the_symbols_and_uniform(name):
         assert all(row.count(row[-1]) == 2 for row in numbers.tolist())
 
 
-def test_equal_seeds_give_equal_sequences_and_fewer_are_the_first_of_more():
+def test_equal_seeds_give_equal_sequences():
     for name in (*TASKS, "random-sequences"):
         few, many, other = (load_dataset(name, num_samples=n, seed=s) for n, s in ((5, 1), (9, 1), (5, 2)))
         assert dataset_shapes(name).input_shape == few.x.shape[1:] == (7, 10)
@@ -58,7 +58,7 @@ def test_equal_seeds_give_equal_sequences_and_fewer_are_the_first_of_more():
         assert data_fingerprint(few) != data_fingerprint(other)
 
 
-def test_random_sequences_are_normal_with_signs_that_tell_nothing():
+def test_random_sequences_are_normal_with_independent_signs():
     data = load_dataset("random-sequences", num_samples=4000, num_tokens=3, input_dim=2)
     assert (data.x.shape, data.y.shape, data.class_names) == ((4000, 3, 2), (4000, 1), ())
     assert set(data.y.ravel()) == {-1.0, 1.0}

@@ -50,7 +50,7 @@ def test_labels_are_uniform_in_both_sets():
         assert np.all(np.abs(frequency - 1 / C) < STANDARD_ERRORS * np.sqrt((C - 1) / C**2 / N))
 
 
-def test_class_centers_are_uniform_on_a_sphere_and_shared_with_the_test_set():
+def test_class_centers_are_uniform_and_shared_with_the_test_set():
     means = means_of(seed=0, num_classes=100, input_dim=50)
     np.testing.assert_allclose(np.linalg.norm(means, axis=1), CENTER_NORM, rtol=1e-6)  # a few float32 roundings
     coordinate_std = CENTER_NORM / np.sqrt(50)
@@ -130,7 +130,7 @@ def test_value_outside_its_bounds_is_refused_by_name(option, value):
     assert refusal.value.field == option
 
 
-def test_data_beyond_the_memory_bound_are_refused_before_they_are_drawn():
+def test_oversized_data_are_refused_before_drawing():
     with pytest.raises(TooLarge) as refusal:
         load_dataset("gaussian-mixture", num_samples=100_000, input_dim=10_000)
     assert refusal.value.field == "num_samples"
@@ -144,7 +144,7 @@ def test_numpy_scalars_are_taken_like_python_ones():
     )
 
 
-def test_the_sine_curve_follows_its_law_and_its_test_points_are_an_even_grid():
+def test_sine_curve_follows_its_law_on_an_even_test_grid():
     data = load_dataset("sine", num_samples=10_000, num_test=61, noise=0.5, seed=2)
     assert (data.x.shape, data.y.shape, data.x_test.shape, data.num_outputs) == ((10_000, 1), (10_000, 1), (61, 1), 1)
     assert data.class_names == ()
@@ -158,13 +158,13 @@ def test_the_sine_curve_follows_its_law_and_its_test_points_are_an_even_grid():
     np.testing.assert_allclose(data.y_test, np.sin(2 * data.x_test), atol=1e-6)
 
 
-def test_the_first_samples_of_a_sine_do_not_depend_on_how_many_there_are():
+def test_first_samples_of_a_sine_do_not_depend_on_their_number():
     few, many = (load_dataset("sine", num_samples=n, noise=0.1) for n in (5, 50))
     np.testing.assert_array_equal(few.x, many.x[:5])
     np.testing.assert_array_equal(few.y, many.y[:5])
 
 
-def test_given_points_are_the_data_and_the_test_points_lie_on_the_polygon_through_them():
+def test_given_points_are_kept_and_interpolated_for_tests():
     data = load_dataset("points", xs=(1, -1.5, 0), ys=(2.0, 1.0, 0.5), num_test=5)
     np.testing.assert_array_equal(data.x, np.array([[1], [-1.5], [0]], np.float32))
     np.testing.assert_array_equal(data.y, np.array([[2], [1], [0.5]], np.float32))
@@ -197,7 +197,7 @@ def test_points_that_are_no_pairs_are_refused_by_name(options, field):
     assert refusal.value.field == field
 
 
-def test_given_points_travel_as_text_and_are_not_drawn_anew_for_a_seed():
+def test_given_points_are_text_and_independent_of_the_seed():
     spec = with_settings(
         KernelChangeSpec(),
         {"dataset.name": "points", "dataset.xs": [-1, 0.5], "dataset.ys": [1, 0], "outputs": ["tanh"]},

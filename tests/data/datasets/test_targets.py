@@ -20,7 +20,7 @@ def _least(name: str, **options: object) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_targets_have_mean_zero_and_variance_one_and_a_subset_is_the_beginning_of_a_whole(name):
+def test_targets_are_standardized_and_subsets_are_prefixes(name):
     data = load_dataset(name, num_samples=N, num_test=7, input_dim=6, targets="plus-minus") if name == "parity" else (
         load_dataset(name, num_samples=N, num_test=7, input_dim=6)
     )  # fmt: skip
@@ -36,7 +36,7 @@ def test_targets_have_mean_zero_and_variance_one_and_a_subset_is_the_beginning_o
     assert not (data.x_test == data.x[:7]).all()
 
 
-def test_a_parity_is_the_product_of_its_bits_and_noise_flips_as_many_as_its_bayes_error_says():
+def test_parity_noise_flips_at_the_bayes_error():
     clean = load_dataset("parity", num_samples=50, num_test=0, input_dim=5, num_relevant=3)
     assert ((clean.x[:, :3].prod(axis=1) > 0) == clean.labels).all()
     assert clean.class_names == ("−1", "+1")
@@ -70,7 +70,7 @@ def test_each_target_is_what_its_law_says():
     assert all(math.isnan(each) for each in _least("mnist"))
 
 
-def test_a_teacher_may_be_wider_than_its_inputs_and_other_targets_may_not():
+def test_only_a_teacher_may_be_wider_than_its_inputs():
     assert load_dataset("teacher", num_samples=3, num_test=0, input_dim=2, num_relevant=9).y.shape == (3, 1)
     with pytest.raises(InvalidInput, match="num_relevant: 9 cannot be used; use at most 2"):
         load_dataset("parity", input_dim=2, num_relevant=9)

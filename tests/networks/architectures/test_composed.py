@@ -81,7 +81,7 @@ def test_a_composition_is_the_network_that_it_writes_down(index, parameterizatio
     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 
 
-def test_a_composition_draws_the_parameters_of_the_network_that_it_writes_down():
+def test_composition_draws_the_parameters_of_its_network():
     net, own, x, _ = equal_pair(0)
     drawn, expected = (jax.jit(each.init, static_argnums=1)(jax.random.key(3), x.shape[1:]) for each in (own, net))
     jax.tree.map(np.testing.assert_array_equal, drawn, expected)
@@ -112,7 +112,7 @@ def test_layers_that_do_not_fit_are_named_by_their_place():
         Composed(composition_examples()["convolution"], 8).init(jax.random.key(0), (5,))
 
 
-def test_the_hessian_of_kinked_layers_is_that_of_the_same_network_written_as_fully_connected():
+def test_kinked_layers_have_the_fully_connected_hessian():
     composed = Composed(parse_composition({"layers": dense(function="relu")}), 4)
     params = random_params(Case("", composed, (5,)))
     full, _ = full_hessian(composed, params, jnp.ones(5))

@@ -26,7 +26,7 @@ def test_products_of_long_rows_are_summed_over_their_stretches(x64, monkeypatch,
     assert found.shape == (*rows, *right.shape[:-1])
 
 
-def test_a_long_product_is_traced_with_one_loop_and_differentiated_through_it(x64, monkeypatch):
+def test_long_product_is_traced_and_differentiated_as_one_loop(x64, monkeypatch):
     monkeypatch.setattr(_contractions, "STRETCH", 7)
     a = jax.random.normal(jax.random.key(0), (40, 30))
     if jax.default_backend() == "cpu":

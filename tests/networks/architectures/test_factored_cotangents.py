@@ -24,7 +24,7 @@ READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "res
 FACTORED = [case for case in ARCHITECTURES + MIRRORED + SCALED + SUBTRACTED if case.net.read_elementwise()]
 
 
-def test_the_networks_that_end_in_an_elementwise_function_and_an_output_layer_say_so():
+def test_factorable_networks_are_recognized():
     assert {case.name for case in ARCHITECTURES if case.net.read_elementwise()} == READ
     assert MIRRORED[0].net.read_elementwise() == {"hidden3": "output", "copy.hidden3": "copy.output"}
 
@@ -94,7 +94,7 @@ DEEP = FullyConnected(width=(5, 30), depth=2, num_outputs=3, activation="tanh", 
 
 @pytest.mark.parametrize("net", [WIDE, DEEP, Mirrored(DEEP)], ids=["shallow", "deep", "mirrored"])
 @pytest.mark.parametrize("with_x2", [False, True])
-def test_kernels_of_pairs_of_classes_in_stretches_are_those_of_explicit_jacobians(net, with_x2, x64, monkeypatch):
+def test_kernels_of_class_pairs_in_blocks_equal_jacobians(net, with_x2, x64, monkeypatch):
     monkeypatch.setattr(_contractions, "STRETCH", 7)
     params = net.init(jax.random.key(0), (4,))
     x1, x2 = jax.random.normal(jax.random.key(1), (8, 4)), jax.random.normal(jax.random.key(2), (3, 4))
@@ -122,7 +122,7 @@ def test_seeds_at_once_have_the_kernels_of_each(x64, monkeypatch):
         np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
 
-def test_cotangents_of_the_only_hidden_layer_are_never_in_memory_at_once():
+def test_hidden_cotangents_are_never_in_memory_together():
     net, rows = FullyConnected(width=60_000, depth=1, num_outputs=3, use_bias=False), 40
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
     x = jax.ShapeDtypeStruct((rows, 10), jnp.float32)

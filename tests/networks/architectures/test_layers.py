@@ -31,7 +31,7 @@ LAYERS = {
 
 
 @pytest.mark.parametrize("shape", [(3, 25, 7), (33, 4), (5, 2)], ids=str)
-def test_inner_products_of_rows_with_themselves_are_all_inner_products(shape, x64):
+def test_inner_products_of_rows_are_all_inner_products(shape, x64):
     rows = normal(3, *shape)
     expected = np.einsum("ik,jk->ij", *[np.asarray(rows).reshape(-1, shape[-1])] * 2)
     found = contractions.gram(rows, rows)
@@ -124,7 +124,7 @@ def test_a_layer_without_dropped_edges_is_a_dense_layer(x64):
     np.testing.assert_allclose(masked.apply(params, a), dense.apply({"weight": params["weight"]}, a), rtol=1e-12)
 
 
-def test_a_convolution_of_the_size_of_a_point_is_a_dense_layer_over_positions(x64):
+def test_pointwise_convolution_is_a_dense_layer(x64):
     conv, dense = Convolution(6, 1), Dense(6)
     params = conv.init(jax.random.key(0), (3, 3, 4))
     a = normal(1, 2, 3, 3, 4)

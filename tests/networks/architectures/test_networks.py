@@ -104,7 +104,7 @@ def test_dag_network_follows_its_edges(x64):
     _check(net, (4,), formula)
 
 
-def test_circular_convolutional_network_does_not_see_where_an_image_begins(x64):
+def test_circular_network_is_invariant_to_shifts(x64):
     case = Case("", ConvNet(width=4, depth=2, activation="tanh", readout="global-average", use_bias=False), (4, 4, 2))
     params, x = random_params(case), inputs(case, 2)
     apply = fast(case.net.apply)
@@ -216,7 +216,7 @@ def test_networks_with_a_copy_start_at_exactly_zero(case):
     assert np.all(np.asarray(alike(case.net.pre_outputs)(params, inputs(case, 3))) == 0)
 
 
-def test_subtracted_networks_start_at_exactly_zero_and_keep_their_differences(x64):
+def test_subtracted_networks_start_at_zero(x64):
     case = ARCHITECTURES[0]
     start, moved, x = random_params(case), random_params(case, 1), inputs(case, 3)
     apply = alike(subtract_initial_output(case.net, start))
@@ -225,7 +225,7 @@ def test_subtracted_networks_start_at_exactly_zero_and_keep_their_differences(x6
     np.testing.assert_allclose(apply(moved, x), expected, rtol=1e-12)
 
 
-def test_a_subtracted_network_moves_and_differs_from_its_start_as_the_callable_does(x64):
+def test_subtracted_network_equals_its_callable(x64):
     case = ARCHITECTURES[0]
     net = Subtracted(case.net)
     trained, fixed = net.partition(_drawn(net, case.input_shape))

@@ -48,7 +48,7 @@ def test_kernels_of_pre_activations_are_those_of_their_jacobians(name, x64):
 
 
 @pytest.mark.parametrize("name", ["deep", "graph"])
-def test_hessian_norms_of_pre_activations_are_those_of_the_full_hessian(name, x64):
+def test_hessian_norms_of_pre_activations_are_full(name, x64):
     case = BY_NAME[name]
     params, x = random_params(case), inputs(case, 1)[0]
     view = PreActivations(case.net, _last_hidden(case.net), (1,))
@@ -57,7 +57,7 @@ def test_hessian_norms_of_pre_activations_are_those_of_the_full_hessian(name, x6
     assert hessian_norm(view, params, jnp.asarray(x)).value == pytest.approx(norm, rel=1e-9)
 
 
-def test_pre_activations_of_the_first_layer_are_linear_at_any_width(x64):
+def test_first_pre_activations_are_linear_at_any_width(x64):
     net = FullyConnected(width=3, depth=2, activation="tanh", use_bias=False)
     params, x = net.init(jax.random.key(0), (4,)), jnp.ones(4)
     estimate = hessian_norm(PreActivations(net, "hidden1"), params, x)
@@ -72,7 +72,7 @@ def test_the_pre_activations_of_the_output_are_the_outputs(x64):
     np.testing.assert_allclose(empirical_ntk(view, params, x), empirical_ntk(case.net, params, x), rtol=1e-12)
 
 
-def test_layers_that_lead_nowhere_near_a_group_have_no_part_in_it():
+def test_unconnected_layers_do_not_affect_a_group():
     net = BY_NAME["graph"].net
     assert isinstance(net, DAGNetwork)
     assert set(PreActivations(net, "b").layers) == {"b"}

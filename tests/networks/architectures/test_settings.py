@@ -147,7 +147,7 @@ def test_inputs_that_do_not_fit_are_refused(net, shape, field):
         assert error.value.field == field
 
 
-def test_networks_with_equal_settings_are_equal_and_share_compiled_programs():
+def test_equal_networks_share_compiled_programs():
     assert hash(ConvNet(width=4)) == hash(ConvNet(width=4))
     assert DAGNetwork() == DAGNetwork()
     assert FullyConnected(width=4) != FullyConnected(width=4, trained="last")

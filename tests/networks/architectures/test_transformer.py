@@ -80,7 +80,7 @@ def test_a_transformer_is_its_formula(x64):
     assert [float(each["weight"][0]) for each in drawn] == [1, 0.5]
 
 
-def test_heads_share_nothing_so_that_the_hessian_is_block_diagonal(x64):
+def test_heads_share_no_weights_so_the_hessian_is_block_diagonal(x64):
     net, one = Attention(num_heads=2, head_dim=2, causal=True), Attention(num_heads=1, head_dim=2, causal=True)
     params, x = random_params(Case("", net, (3, 2))), jax.random.normal(jax.random.key(1), (2, 3, 2))
     alone = [
@@ -112,7 +112,7 @@ def _hessian(net, params, x):
 
 
 @pytest.mark.slow
-def test_everything_that_the_seam_gives_runs_for_layers_of_sequences(x64):
+def test_all_layer_functions_run_for_sequences(x64):
     layers = [{"kind": each} for each in ("positions", "normalize", "gain", "attention", "global-average")]
     net = Composed(parse_composition({"layers": layers}), width=2)
     params = net.init(jax.random.key(0), (3, 2))
@@ -167,7 +167,7 @@ def test_scores_are_counted_as_work_and_memory():
     assert num_features(with_heads) == 3 * 6 * 64 + 4 * 6 * 6 + 1
 
 
-def test_a_composition_in_json_states_a_transformer_as_its_settings_do():
+def test_composition_in_json_equals_its_transformer():
     written = ArchitectureSpec(kind="transformer", num_blocks=1, positions="fixed").written_out
     assert str(parse_composition(str(written)).layers[0]) == str(written.layers[0])
     assert written.roles().count("gains") == 3

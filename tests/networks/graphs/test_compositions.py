@@ -80,7 +80,7 @@ def test_what_is_wrong_is_named_by_its_place(text, field, given):
 
 
 @pytest.mark.parametrize("depth", [100, 9_000])
-def test_brackets_without_end_are_refused_however_deep_this_python_reads(depth):
+def test_unclosed_brackets_are_refused_at_any_depth(depth):
     with pytest.raises(InvalidInput, match="layers: text that is no JSON"):
         parse_composition("[" * depth)
 
@@ -113,7 +113,7 @@ def test_layers_that_do_not_fit_the_inputs_are_named(layers, shape, field):
     assert error.value.field == field
 
 
-def test_layers_that_fit_at_one_width_only_are_refused_for_the_other():
+def test_layers_that_fit_one_width_are_refused_for_another():
     composition = str(composed(DENSE, {"kind": "residual", "layers": [{"kind": "dense", "width": 30}]}))
     settings = {"architecture.kind": "composed", "architecture.composition": composition}
     assert with_settings(KernelChangeSpec(), {**settings, "widths": [30]}).architecture.widths(30) == (30, 30)
@@ -136,7 +136,7 @@ def test_the_verdict_is_that_of_the_theorems(name, shape, outcome):
     assert graph_verdict(composition_examples()[name], 100, shape, output="softmax").outcome == "nonlinear output"
 
 
-def test_a_narrow_layer_with_a_way_around_it_is_left_to_the_measurement():
+def test_bypassed_narrow_layer_is_left_to_measurement():
     around = composed(DENSE, {"kind": "concat", "layers": [{"kind": "dense", "width": 2}, TANH]})
     assert graph_verdict(around, 100, (5,)).outcome == "undecided"
 
@@ -186,7 +186,7 @@ def test_any_text_is_a_network_or_one_sentence(part):
     assert [text for text in outcomes if "\n" in text or len(text) > 500] == []
 
 
-def test_a_spec_with_own_layers_has_a_canonical_text_and_nothing_that_they_do_not_use():
+def test_spec_with_custom_layers_has_a_canonical_text():
     spec = with_settings(KernelChangeSpec(), {"architecture.kind": "composed"})
     again = parse_spec(json.loads(canonical_json(spec)))
     assert again == spec
@@ -203,7 +203,7 @@ def test_specs_without_own_layers_are_as_they_were():
     assert "composition" in canonical_json(HessianSpec(networks=templates("fully-connected", "composed")))
 
 
-def test_kinked_layers_are_said_to_have_their_hessian_almost_everywhere():
+def test_kinked_layers_report_an_almost_everywhere_hessian():
     relu = str(composed(DENSE, {"kind": "activation", "function": "relu"}))
     spec = with_settings(HessianSpec(networks=templates("composed")), {"networks.0.composition": relu})
     assert spec.networks[0].almost_everywhere.startswith("With ReLU, ")
@@ -217,7 +217,7 @@ def test_convolutions_on_a_table_are_refused_beside_the_setting():
         with_settings(KernelChangeSpec(), {"architecture.kind": "composed", "architecture.composition": text})
 
 
-def test_an_architecture_of_own_layers_says_their_widths_biases_and_activations():
+def test_custom_layers_report_widths_biases_and_activations():
     architecture = ArchitectureSpec(kind="composed", composition=composition_examples()["two-speeds"])
     assert architecture.widths(10) == (40, 5)
     assert architecture.biases() == (False, True)

@@ -43,7 +43,7 @@ def test_the_layer_of_a_group_is_its_longest_path_from_the_input():
     assert residual_graph(3).first_layers == ("a",)
 
 
-def test_in_degrees_follow_edges_positions_and_powers_of_the_width():
+def test_in_degrees_follow_edges_positions_and_powers():
     found = in_degrees(dense_graph(2, 0.5), 100, (10,), 3)
     assert {name: each.value for name, each in found.items()} == {"a": 5, "b": 55, "output": 105}
     shared = in_degrees(EXAMPLES["shared-weights"], 8, SHAPE, 2)
@@ -123,7 +123,7 @@ def test_skips_join_groups_of_equal_size_only():
         Graph((Group("a"), Group("b", 3)), (*chain("a", "b").edges, Edge("a", "b", kind="skip")))
 
 
-def test_a_shared_group_has_one_kernel_size_and_no_second_unknown_stretch_is_masked():
+def test_shared_group_has_one_kernel_size_and_no_masks():
     shared = (Edge("input", "a", kind="shared"), Edge("a", "b", kind="shared"))
     edges = (*shared, Edge("input", "b", kind="shared", kernel_size=1), Edge("b", "output"))
     with pytest.raises(InvalidInput, match="one kernel size"):
@@ -170,7 +170,7 @@ def test_an_output_of_fixed_in_degree_is_narrow():
     assert found.reasons[0].words == "The one neuron of the output has in-degree 5 (from b) at every width: not wide."
 
 
-def test_few_narrow_neurons_become_harmful_where_nothing_wide_lies_beside_them():
+def test_narrow_neurons_are_harmful_without_wide_neighbors():
     """The same two neurons, but the next group sees them alone."""
     edges = [
         Edge(*pair.split()) for pair in ("input a", "input one", "one few", "a b", "b output", "few c", "c output")

@@ -92,7 +92,7 @@ def accepted(graphs):
             yield index, DAGNetwork(groups=groups, edges=edges, num_outputs=2, activation="tanh", use_bias=False)
 
 
-def test_random_graphs_are_refused_exactly_where_they_are_impossible_and_by_a_name(graphs):
+def test_impossible_random_graphs_are_refused_by_name(graphs):
     refused = 0
     for groups, edges in graphs:
         wrong = defects(groups, edges)
@@ -109,7 +109,7 @@ def test_random_graphs_are_refused_exactly_where_they_are_impossible_and_by_a_na
 
 
 @pytest.mark.parametrize("chosen", [pytest.param(slice(0, None, 25), id="some"), *ALL])
-def test_random_graphs_have_the_outputs_and_kernels_of_their_neurons(graphs, chosen, x64):
+def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
     checked = 0
     with jax.disable_jit():  # compiling five hundred different programs would take half an hour
         for index, net in list(accepted(graphs))[chosen]:
@@ -160,7 +160,7 @@ def test_random_graphs_have_the_hessian_norms_of_their_neurons(graphs, chosen, x
         assert hessian_norm(net, params, x).value == pytest.approx(norm, rel=1e-10, abs=1e-12)
 
 
-def test_random_graphs_have_the_compiled_kernels_of_their_neurons(graphs, x64):
+def test_random_graphs_equal_their_neurons_when_compiled(graphs, x64):
     chosen = [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:NUM_COMPILED]
     assert len(chosen) == NUM_COMPILED
     for index, net in chosen:

@@ -52,7 +52,7 @@ QUICK = ("densenet", "resnet every two")
 @pytest.mark.parametrize(
     "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in PAIRS]
 )
-def test_a_graph_written_out_is_the_architecture_of_the_same_shape(name, x64):
+def test_written_out_graph_equals_its_architecture(name, x64):
     net, graph, shape = PAIRS[name]
     dag = of(graph, output=net.output, use_bias=net.use_bias)
     params, x = random_params(Case("", net, shape)), inputs(Case("", net, shape), 3)

@@ -157,7 +157,7 @@ def test_finished_points_are_not_sent_again(cluster, here):
     assert numbers(events[-1].result)[1:] == numbers(here[-1].result)[1:]
 
 
-def test_a_point_that_does_not_fit_into_a_worker_fails_and_the_others_are_computed(cluster, here):
+def test_point_too_large_for_a_worker_fails_alone(cluster, here):
     wide = with_settings(TINY, {"widths": [4, 10_000_000]})
     events = list(run(wide, scheduler=cluster.address))
     (failed,) = [event for event in events if isinstance(event, PointFailed)]
@@ -199,7 +199,7 @@ def test_what_is_no_address_is_refused_before_anything_begins(address, monkeypat
         run(TINY)
 
 
-def test_an_address_where_nobody_answers_ends_the_run_with_a_sentence(monkeypatch):
+def test_unreachable_scheduler_ends_the_run_with_a_sentence(monkeypatch):
     from ntk_core.runs import _cluster
 
     monkeypatch.setattr(_cluster, "CONNECT_S", 1.0)
@@ -233,7 +233,7 @@ def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, mon
     assert "was lost" in events[-1].reason
 
 
-def test_a_run_whose_scheduler_dies_fails_with_a_sentence_and_keeps_its_points(lonely_scheduler, here):
+def test_dead_scheduler_fails_the_run_and_keeps_its_points(lonely_scheduler, here):
     points = Memory({point.key: point for point in here[-1].result.points[:1]})
     lonely_scheduler.add_workers()
     events = []
@@ -252,7 +252,7 @@ def test_dask_starts_only_for_who_asks_for_it():
     assert ended.returncode == 0, ended.stderr or "dask was imported"
 
 
-def test_the_job_script_for_slurm_starts_a_worker_with_one_gpu_and_one_thread():
+def test_slurm_job_script_starts_a_worker_with_one_gpu():
     jobqueue = pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed")
     with example("slurm_workers").make_cluster("gpu", "64GB", "04:00:00") as workers:
         assert isinstance(workers, jobqueue.SLURMCluster)

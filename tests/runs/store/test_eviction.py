@@ -66,7 +66,7 @@ def test_a_run_that_is_resumed_is_being_computed_again(full):
     assert 1000 in kept(full)
 
 
-def test_the_run_that_has_just_been_written_stays_however_large_it_is(location):
+def test_run_just_written_is_kept_at_any_size(location):
     store = Store(location, max_bytes=10)
     for number in range(3):
         store.save_result(result(spec=spec(number)))

@@ -18,7 +18,7 @@ def seeds(runs) -> list[int]:
     return [run.spec.seed for run in runs.runs]
 
 
-def test_the_runs_used_last_come_first_with_all_that_a_list_shows(store):
+def test_runs_are_listed_by_last_use(store):
     store.save_spec(spec(5))
     store.save_result(result())
     first, second = store.runs().runs

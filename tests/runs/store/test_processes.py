@@ -62,7 +62,7 @@ def test_second_store_of_a_process_keeps_the_locks_of_the_first(tmp_path):
         assert connection.execute("SELECT count(*) FROM lab_points").fetchone() == (1,)
 
 
-def test_threads_and_processes_write_at_once_without_losing_a_point(location):
+def test_concurrent_writers_lose_no_point(location):
     processes = [start(SAVE, location, NO_LIMIT, number) for number in range(3)]
     store = Store(location)  # opened while the others create it
 
@@ -79,7 +79,7 @@ def test_threads_and_processes_write_at_once_without_losing_a_point(location):
     store.close()
 
 
-def test_processes_that_write_the_same_runs_and_evict_each_others_keep_within_the_limit(location, num_bytes_of_a_run):
+def test_concurrent_evictions_stay_within_the_limit(location, num_bytes_of_a_run):
     limit = 15 * num_bytes_of_a_run
     processes = [start(FILL, location, limit, number) for number in range(3)]
     assert [process.wait() for process in processes] == [0] * 3

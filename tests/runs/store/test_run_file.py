@@ -118,7 +118,7 @@ def test_other_settings_give_another_run(other):
         b"[" * 100_000,
     ],
 )
-def test_a_file_that_is_no_file_of_runs_is_refused_in_one_sentence(other, content):
+def test_invalid_run_file_is_refused_in_one_sentence(other, content):
     with pytest.raises(InvalidInput) as caught:
         read_runs(other, io.BytesIO(content))
     assert caught.value.field == "file"
@@ -132,7 +132,7 @@ def test_lines_that_are_no_runs_are_named(other, line):
     assert back.left_aside[0].startswith("line 2: ")
 
 
-def test_a_line_that_is_too_long_is_skipped_without_reading_it_whole(other, monkeypatch):
+def test_overlong_line_is_skipped_without_reading_it(other, monkeypatch):
     monkeypatch.setattr(_run_file, "MAX_LINE_BYTES", len(LINES[0]))
     back = read_runs(other, io.BytesIO(LINES[0] + b"x" * 300_000 + b"\n" + LINES[1]))
     assert back.digests == (spec_digest(SPEC), spec_digest(spec(9)))

@@ -41,7 +41,7 @@ def test_damaged_point_is_dropped_and_replaced(store, change, damage):
     assert points.finished() == {"width=10": point(10), "width=20": point(20)}
 
 
-def test_a_point_that_was_damaged_unseen_is_replaced_by_the_next_one(store, change):
+def test_damaged_point_is_replaced_by_the_next_one(store, change):
     points = store.points(SPEC)
     points.save("width=10", point(10))
     change("UPDATE lab_points SET json = 'x'")
@@ -94,7 +94,7 @@ def test_damaged_result_is_none_until_it_is_replaced(store, change, damage):
     assert store.result(spec_digest(SPEC)) == result()
 
 
-def test_a_damaged_point_costs_only_itself_when_its_result_is_computed_again(store, change):
+def test_damaged_point_is_recomputed_alone(store, change):
     store.save_result(result())
     change("UPDATE lab_points SET json = '{}' WHERE key = 'width=10'")
     assert store.result(spec_digest(SPEC)) is None
@@ -102,7 +102,7 @@ def test_a_damaged_point_costs_only_itself_when_its_result_is_computed_again(sto
 
 
 @pytest.mark.parametrize("text", ["{", '{"schema_version": 0}', '{"widths":[7]}'])
-def test_a_damaged_spec_is_left_aside_and_repaired_with_its_points(store, change, text):
+def test_damaged_spec_is_repaired_with_its_points(store, change, text):
     store.points(SPEC).save("width=10", point(10))
     change("UPDATE lab_runs SET spec = :text", text=text)
     assert store.spec(spec_digest(SPEC)) is None
@@ -149,7 +149,7 @@ def test_a_deleted_run_is_gone_with_its_points(store):
     assert store.points(SPEC).finished() == {}
 
 
-def test_a_run_that_is_deleted_while_it_is_computed_keeps_what_it_finishes_then(store):
+def test_run_deleted_while_computed_keeps_later_points(store):
     points = store.points(SPEC)
     points.save("width=10", point(10))
     store.delete(spec_digest(SPEC))

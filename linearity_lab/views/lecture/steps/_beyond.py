@@ -33,11 +33,11 @@ def _graphs(results: Results, view: Any) -> Chart:
 
 def _why_graphs(results: Results) -> dict[str, str]:
     points = sorted(results["zhu-bottleneck-neurons"].points, key=lambda point: point.width)
-    said = []
+    text = []
     for (graph, _), line in dag.change_lines(points).items():
         (_, first), *_, (_, last) = line.means
-        said.append(f"{lecture.GRAPH_TITLES[graph]} {number(first.value)} → {number(last.value)}")
-    return {"first": str(points[0].width), "last": str(points[-1].width), "changes": "; ".join(said)}
+        text.append(f"{lecture.GRAPH_TITLES[graph]} {number(first.value)} → {number(last.value)}")
+    return {"first": str(points[0].width), "last": str(points[-1].width), "changes": "; ".join(text)}
 
 
 def _early(results: Results, source: Any) -> Chart:
@@ -87,8 +87,8 @@ def _why_early(results: Results) -> dict[str, str]:
 def _leaves(runs: Sequence[EarlyRun]) -> str:
     leaves = "departs at" if all(run.departure is not None for run in runs) else "stays until"
     shares = [run.share_followed for run in runs]
-    said = " to ".join(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
-    return f"it {leaves} {said} of the linear model's way"
+    text = " to ".join(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
+    return f"it {leaves} {text} of the linear model's way"
 
 
 def gap_before(run: EarlyRun) -> float:
@@ -135,12 +135,12 @@ def _methods(results: Results, width: Any) -> Chart:
 def _why_methods(results: Results) -> dict[str, str]:
     point = max(results["beyond-gradient-descent"].points, key=lambda point: point.width)
     runs = {method: point.of("linear", method)[0] for method in (PLAIN, "adam", "momentum", "beyond-stable")}
-    said = "; ".join(
+    text = "; ".join(
         f"{METHODS[method].title} {number(run.sup_distance)} and {number(run.sup_change)}"
         for method, run in runs.items()
     )
     apart = {method: percent(runs[method].sup_difference) for method in ("momentum", "adam")}
-    return {"width": width_label(point.width), "methods": said, **apart}
+    return {"width": width_label(point.width), "methods": text, **apart}
 
 
 BEYOND = (

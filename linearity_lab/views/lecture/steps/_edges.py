@@ -17,7 +17,7 @@ from ntk_core.fits import PowerLaw
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import mean
 
-THROWN = 3.0
+CATAPULTED = 3.0
 RUNS = ("linear", "subtracted")  # output and start of the runs of the dial
 NARROW, WIDE = (16, 64), (64, 256)  # (depth, width) at one depth over width
 SMALL, LARGE = (2, 32), (8, 128)  # the same, of networks that are trained
@@ -31,17 +31,17 @@ def _peaks(results: Results, rate: Any) -> Chart:
 
 def _why_peaks(results: Results) -> dict[str, str]:
     points = sorted(results["catapult-map"].points, key=lambda point: point.width)
-    peaks = [mean([run.peak for run in point.of("network", THROWN)]).value for point in points]
-    ends = [run.curvature for point in points for run in point.of("network", THROWN)]
+    peaks = [mean([run.peak for run in point.of("network", CATAPULTED)]).value for point in points]
+    ends = [run.curvature for point in points for run in point.of("network", CATAPULTED)]
     return {
         "first": number(peaks[0]),
         "narrow": width_label(points[0].width),
         "last": number(peaks[-1]),
         "wide": width_label(points[-1].width),
-        "law": exponent(peak_law(points, "network", THROWN)),
+        "law": exponent(peak_law(points, "network", CATAPULTED)),
         "low": number(min(ends)),
         "high": number(max(ends)),
-        "lost": str(sum(run.outcome == "diverged" for point in points for run in point.of("linear", THROWN))),
+        "lost": str(sum(run.outcome == "diverged" for point in points for run in point.of("linear", CATAPULTED))),
     }
 
 
@@ -120,7 +120,7 @@ def _why_attention(results: Results) -> dict[str, str]:
 def _peak_line(results: Results) -> tuple[Line, Axis, str]:
     """Of the network at the rate of the question; the linear model has no peak, it diverges."""
     points = results["catapult-map"].points
-    dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", THROWN)]
+    dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", CATAPULTED)]
     return Line(learning_rate.style("network"), dots), width_axis(), "largest loss / loss at w₀"
 
 

@@ -31,14 +31,14 @@ def _nonlinear(results: Results, view: Any) -> Chart:
 
 def _why_nonlinear(results: Results) -> dict[str, str]:
     points = results["liu-fig1-left"].points
-    said = []
+    text = []
     for output, line in kernel_change.change_lines(points).items():
         (first, start), (last, end) = line.means[0], line.means[-1]
-        said.append(
+        text.append(
             f"{output_title(output)} {number(start.value)} at $m$ = {width_label(first)}, "
             f"{number(end.value)} at {width_label(last)} ({exponent(line.law)})"
         )
-    return {"changes": "; ".join(said)}
+    return {"changes": "; ".join(text)}
 
 
 def _bottleneck(results: Results, view: Any) -> Chart:
@@ -74,13 +74,13 @@ def _widest(results: Results) -> OptimizationPoint:
 
 def _why_optimization(results: Results) -> dict[str, str]:
     points = sorted(results["liu-section5"].points, key=lambda point: point.width)
-    said = []
+    text = []
     for point in points:
         runs = slow_runs(point, SHOWN_OUTPUT)
-        said.append(f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}")
+        text.append(f"{number(mean([run.sup_change for run in runs]).value)} at $m$ = {width_label(point.width)}")
     runs = slow_runs(points[-1], SHOWN_OUTPUT)
     loss, steps = max(run.loss[-1] for run in runs), max(run.num_steps for run in runs)
-    return {"changes": ", ".join(said), "loss": number(loss, 1), "steps": str(steps)}
+    return {"changes": ", ".join(text), "loss": number(loss, 1), "steps": str(steps)}
 
 
 def _lazy(results: Results, view: Any) -> Chart:

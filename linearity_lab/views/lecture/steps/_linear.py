@@ -96,7 +96,7 @@ def _why_norms(results: Results) -> dict[str, str]:
     points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     quantities = {"length": "b_norm", "largest": "b_max"}
     return {
-        said: exponent(hessian.law_of(points, hessian_parts.QUANTITIES[name].of)) for said, name in quantities.items()
+        key: exponent(hessian.law_of(points, hessian_parts.QUANTITIES[name].of)) for key, name in quantities.items()
     }
 
 

@@ -58,8 +58,8 @@ class Question:
             return f"**{right}.**"
         if chosen == self.answer:
             return f"Right: **{right}.**"
-        said = "" if was_drawn else f"Your answer: “{self.choices[chosen]}”. "
-        return f"{said}Correct: **{right}.**"
+        prefix = "" if was_drawn else f"Your answer: “{self.choices[chosen]}”. "
+        return f"{prefix}Correct: **{right}.**"
 
 
 @dataclass(frozen=True)
