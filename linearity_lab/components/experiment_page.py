@@ -100,6 +100,12 @@ def _claim(form: SpecForm[Any], shown: Spec) -> None:
     preset = form.preset
     changed = differences(shown, preset.spec).keys() - {"num_seeds", "seed", "draws"}
     other = "*In the paper, with other settings:* " if changed else ""
+    if getattr(getattr(shown, "dataset", None), "name", "") == "upload":
+        threshold = getattr(getattr(shown, "training", None), "loss_threshold", None)
+        st.markdown(
+            "The figure is about your data." + (f" Training stops at a loss of {threshold:g}." if threshold else "")
+        )
+        other = "*In the paper, on other data:* "
     st.markdown(f"{other}{typeset(preset.statement)} *{preset.source}.*", help=preset.our_choice)
 
 

@@ -47,13 +47,18 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     assert serious(phones[1]) == []
     phones[0].get_by_role("button", name=re.compile(re.escape(wrong))).click()
     phones[1].get_by_role("button", name=re.compile(re.escape(wrong))).click()
-    expect(teacher.get_by_text("2 of 2 have answered")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(teacher.get_by_text("2 of 2 phones have answered")).to_be_visible(timeout=TIMEOUT_MS)
     phones[1].get_by_role("button", name=re.compile(re.escape(right))).click()
     expect(phones[1].get_by_text("Your answer is in")).to_be_visible(timeout=TIMEOUT_MS)
     assert teacher.get_by_role("progressbar").count() == 1  # of the steps
     phones[1].reload()
     expect(phones[1].get_by_text("Your answer is in")).to_be_visible(timeout=TIMEOUT_MS)
-    expect(teacher.get_by_text("2 of 2 have answered")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(teacher.get_by_text("2 of 2 phones have answered")).to_be_visible(timeout=TIMEOUT_MS)
+    again = phones[1].context.new_page()
+    again.goto(link)
+    expect(again.get_by_text("Your answer is in")).to_be_visible(timeout=TIMEOUT_MS)
+    again.close()
+    expect(teacher.get_by_text("2 of 2 phones have answered")).to_be_visible(timeout=TIMEOUT_MS)
     teacher.keyboard.press("b")
     expect(teacher.get_by_role("progressbar")).to_have_count(4, timeout=TIMEOUT_MS)
     expect(teacher.get_by_text(re.compile(f"{re.escape(right)} — 1"))).to_be_visible(timeout=TIMEOUT_MS)
@@ -61,8 +66,11 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     teacher.keyboard.press("a")
     for each in phones:
         expect(each.get_by_text(f"The answer: {right}.")).to_be_visible(timeout=TIMEOUT_MS)
+        expect(each.get_by_text(re.compile(f"{re.escape(right)} — 1"))).to_be_visible(timeout=TIMEOUT_MS)
         expect(each.get_by_role("button", name=re.compile(re.escape(wrong)))).to_have_count(0, timeout=TIMEOUT_MS)
+    expect(phones[0].get_by_text("Not right.")).to_be_visible()
     expect(phones[0].get_by_text(f"Your answer: {wrong}.")).to_be_visible()
+    expect(phones[1].get_by_text("Right.", exact=True)).to_be_visible()
     teacher.keyboard.press("ArrowRight")
     for each in phones:
         expect(each.get_by_role("heading", name="Step 3")).to_be_visible(timeout=TIMEOUT_MS)

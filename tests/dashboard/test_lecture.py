@@ -168,7 +168,7 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     app = press(open_page("lecture", step="2"), "poll")
     assert not [button.key for button in app.button if (button.key or "").startswith("lecture.choice")]
     (code,) = [each.value.partition("?room=")[2] for each in app.get("code") if "?room=" in each.value]
-    assert "0 of 0 have answered" in words(app)
+    assert "0 of 0 phones have answered" in words(app)
     phone = open_page("lecture", room=code)
     question = STEPS[1].question
     assert question.text in words(phone)
@@ -180,13 +180,23 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     assert "Your answer is in" in words(open_page("lecture", room=code, me=member)), "loaded anew: the same member"
     assert "Choose" in words(open_page("lecture", room=code, me="guess"))
     press(app, "bars")
-    assert "1 of 2 have answered" in words(app)
+    assert "1 of 2 phones have answered" in words(app)
     assert any(f"{question.choices[question.answer]} — **1**" in bar.proto.text for bar in app.get("progress"))
     press(app, "show")
     assert f"The answer: **{question.choices[question.answer]}.**" in checked(phone.run()).success[0].value
     press(app, "poll")
     assert "This poll has ended" in words(checked(phone.run()))
     assert "There is no poll under this link" in words(open_page("lecture", room="guess"))
+
+
+def test_the_first_step_has_one_figure_and_its_provenance_is_folded():
+    app = open_page("lecture")
+    assert len(app.get("plotly_chart")) == 1
+    assert not app.get("bidi_component") or all(
+        "live" not in each.proto.component_name for each in app.get("bidi_component")
+    )
+    (folded,) = [each for each in app.expander if each.label == "Where the numbers come from"]
+    assert any("Computed" in each.value for each in folded.caption)
 
 
 def test_every_key_of_the_lecture_is_in_its_list():

@@ -11,14 +11,13 @@ import pytest
 from linearity_lab.components.live import NAME, given, home_data, source
 from linearity_lab.components.live.settings import CHOICES, OWN, READERS, TOUR_STEPS, LiveSettings, from_browser, made
 from linearity_lab.components.session import read_address
-from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.runs import PRESETS
 from ntk_core.settings.fields import spec_from_texts
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, open_page
 
 OTHER = LiveSettings(
     1000,
@@ -200,12 +199,3 @@ def test_a_page_without_a_server_holds_nothing_that_ends_its_script():
     assert page.count("</script>") == 1
     assert "<title>A &lt;title&gt;</title>" in page
     assert not re.search(r"(src|href)=", page)
-
-
-def test_the_first_step_of_the_lecture_is_live_and_says_nothing_before_the_answer():
-    assert [step.live for step in STEPS] == [True] + [False] * (len(STEPS) - 1)
-    app = open_page("lecture")
-    assert told(app)["veiled"]
-    app.button(key="lecture.choice0").click()
-    assert not told(checked(app.run()))["veiled"]
-    assert "Right" in words(app) or app.success

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+import ntk_core
 from linearity_lab.components.own_data import Brought
 from linearity_lab.views.own_data import figures as figures
 from linearity_lab.views.own_data.bring_data import example_file
@@ -15,6 +17,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, words
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 
@@ -131,6 +134,49 @@ def test_numbers_that_are_all_trained_on_leave_some_to_be_test_points(total, tra
     page, spec = Brought(dataset, "flowers", total, 0).first_look()
     assert isinstance(spec, DynamicsSpec)
     assert (page, spec.dataset.num_samples, spec.num_test) == ("dynamics", trained, test_points)
+
+
+def houses() -> bytes:
+    """Prices in hundreds of thousands, of features between 1 and 20,000."""
+    rng = np.random.default_rng(0)
+    area, year, distance = rng.uniform(30, 250, 120), rng.integers(1900, 2020, 120), rng.exponential(5000, 120)
+    price = 2500 * area * (1 - distance / 60_000) + 300 * (year - 1900) + rng.normal(0, 15_000, 120)
+    rows = zip(area, year, distance, price, strict=True)
+    return "\n".join(["area,year,distance,price", *(f"{a:.1f},{y},{d:.0f},{p:.0f}" for a, y, d, p in rows)]).encode()
+
+
+def customers() -> bytes:
+    """Three overlapping segments, with incomes in ten thousands beside ages."""
+    rng = np.random.default_rng(0)
+    segment = rng.integers(0, 3, 120)
+    income = np.array([20_000, 45_000, 90_000])[segment] + rng.normal(0, 15_000, 120)
+    age = np.array([25, 45, 60])[segment] + rng.normal(0, 12, 120)
+    rows = zip(income, age, segment, strict=True)
+    return "\n".join(["income,age,segment", *(f"{i:.0f},{a:.1f},{'abc'[s]}" for i, a, s in rows)]).encode()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("data", "page"), [(houses(), "dynamics"), (customers(), "kernel_change")])
+def test_the_first_run_on_unscaled_data_converges(data, page):
+    candidate = parse_upload(data)
+    cleaned = clean_upload(candidate, suggested_choices(candidate))
+    dataset = DatasetSpec(name="upload", digest=keep_upload(cleaned), num_samples=60, standardize="standard")
+    found, spec = Brought(dataset, "mine", 120, len(cleaned.class_names)).first_look()
+    assert found == page
+    result: Any = ntk_core.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
+    assert {run.outcome for point in result.points for run in point.runs} == {"converged"}
+
+
+def test_the_threshold_is_chosen_from_the_data():
+    def threshold(data: bytes) -> float:
+        candidate = parse_upload(data)
+        cleaned = clean_upload(candidate, suggested_choices(candidate))
+        dataset = DatasetSpec(name="upload", digest=keep_upload(cleaned), num_samples=60, standardize="standard")
+        spec: Any = Brought(dataset, "mine", 120, len(cleaned.class_names)).first_look()[1]
+        return spec.training.loss_threshold
+
+    assert threshold(customers()) < threshold(flowers()) < np.log(3), "labels without a pattern stop earlier"
+    assert threshold(houses()) == 0.01
 
 
 def test_kept_data_are_offered_on_other_pages_of_this_session_only():

@@ -190,10 +190,58 @@ def test_state_changes_with_what_host_or_member_sees(polls):
     assert polls.state(code, "b") != other
 
 
+def test_second_round_keeps_the_first_votes_beside_it(polls):
+    code = opened(polls)
+    polls.vote(code, "a", "q", 0)
+    polls.vote(code, "b", "q", 0)
+    before = polls.state(code, "a")
+    polls.vote_again(code, "a")
+    assert polls.look(code, "a").before == (), "only the host begins a round"
+    polls.vote_again(code, HOST)
+    assert polls.state(code, "a") != before
+    seen = polls.look(code, "a")
+    assert (seen.before, seen.counts, seen.own) == ((2, 0, 0), (0, 0, 0), None)
+    assert polls.vote(code, "a", "q", 1)
+    seen = polls.look(code, "b")
+    assert (seen.before, seen.counts) == ((2, 0, 0), (0, 1, 0))
+    polls.ask(code, HOST, "q", ORDER, is_revealed=True)
+    polls.vote_again(code, HOST)
+    assert polls.look(code, "b").counts == (0, 1, 0), "no round after the answer"
+
+
+def test_timer_closes_the_votes_of_its_question(polls, clock):
+    code = opened(polls)
+    assert polls.look(code, "a").seconds_left is None
+    polls.start_timer(code, HOST)
+    clock.now += rooms.TIMER_S - 1
+    assert polls.look(code, "a").seconds_left == 1
+    assert polls.vote(code, "a", "q", 0)
+    clock.now += 1
+    assert polls.look(code, "a").seconds_left == 0
+    assert not polls.vote(code, "a", "q", 1)
+    polls.ask(code, HOST, "p", ORDER, is_revealed=False)
+    assert polls.vote(code, "a", "p", 1)
+
+
+def test_a_closed_room_keeps_its_phones_and_admits_no_others(polls):
+    code = opened(polls)
+    polls.admit(code, "a", False)
+    assert polls.look(code, "a").is_open, "only the host closes"
+    polls.admit(code, HOST, False)
+    assert polls.join(code, "late") == "closed"
+    assert polls.join(code, "a") == "joined"
+    polls.admit(code, HOST, True)
+    assert polls.join(code, "late") == "joined"
+
+
 @pytest.mark.parametrize(("given", "who"), [("wrong", "host"), ("", ""), (None, "eve"), (None, "")])
 def test_state_is_empty_for_strangers(polls, given, who):
     code = polls.open("host", "")
     assert polls.state(code if given is None else given, who) == ""
+
+
+def _cookie(app: Starlette, watch: str) -> str:
+    return str(Answer(app, rooms.PATH, headers={"x-lab-watch": watch}).headers.get("set-cookie", ""))
 
 
 def test_state_is_served_for_the_header(polls, monkeypatch):
@@ -205,4 +253,7 @@ def test_state_is_served_for_the_header(polls, monkeypatch):
         return json.loads(Answer(app, rooms.PATH, headers={"x-lab-watch": watch}).text)["state"]
 
     assert state(f"{code} host") == polls.state(code, "host") != ""
+    assert not _cookie(app, f"{code} host")
+    polls.join(code, "phone")
+    assert f"{rooms.COOKIE}=phone" in _cookie(app, f"{code} phone")
     assert state("") == state(code) == state(f"{code} eve") == ""

@@ -40,16 +40,6 @@ def live_page(key: str, settings: LiveSettings, version: int) -> dict[str, Any] 
     return _mount(key=key, data=payload, on_settings_change=lambda: None).settings
 
 
-def live_small(key: str, *, veiled: bool = False) -> None:
-    """Both functions with a width to choose and the sentence about them, at some widths in turn until it is touched.
-
-    Args:
-        veiled: say nothing about the kernel yet.
-    """
-    version = int(veiled)  # its change starts the training over, with what it shows
-    _mount(key=key, data=given(SHOWN, small=True, version=version, veiled=veiled, tour=TOUR))
-
-
 def home_data() -> dict[str, Any]:
     """Settings, words and looks of the two networks on the first page."""
     styles = [network_style("fully-connected", output) for output in source.HOME_OUTPUTS]

@@ -12,7 +12,6 @@ from linearity_lab.charts.chart import Chart, enlarged
 from linearity_lab.components import export, session
 from linearity_lab.components.chart import show_chart, shown_charts
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.live import live_small
 from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.components.speaker import speaker_buttons
 from linearity_lab.views.lecture import poll
@@ -109,9 +108,10 @@ def _foot(visit: Visit) -> None:
             icon=":material/play_arrow:",
             query_params={"preset": step.preset, **({"tab": step.tab} if step.tab else {})},
         )
-    if not visit.presenting:
-        for result in (_results(step) or {}).values():
-            provenance_footer(result)
+    if not visit.presenting and (results := _results(step)):
+        with st.expander("Where the numbers come from"):
+            for result in results.values():
+                provenance_footer(result)
 
 
 def _turn(visit: Visit, place: str, keys: tuple[str, str]) -> None:
@@ -216,8 +216,6 @@ def _figure(visit: Visit) -> None:
     # Another key for another figure: a zoom belongs to one of them.
     name = step.name + ("" if known else VEILED_KEY)
     show_chart(PAGE, replace(drawn, name=name, heading=""))
-    if step.live:
-        live_small(f"{PAGE}.{step.name}.live", veiled=not known)
 
 
 def _export(step: Step, charts: Mapping[str, Chart]) -> None:

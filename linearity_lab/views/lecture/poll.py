@@ -10,7 +10,7 @@ import streamlit as st
 from linearity_lab.components import session
 from linearity_lab.components.news import rerun_on_news
 from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.lecture.rooms import PATH, Poll, TooManyPolls, shared_polls
+from linearity_lab.views.lecture.rooms import COOKIE, PATH, TIMER_S, Poll, TooManyPolls, shared_polls
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
@@ -55,16 +55,44 @@ def show_room(visit: Visit) -> None:
     answers, code = st.columns([3, 2], vertical_alignment="center")
     with answers:
         st.fragment(_follow)(visit)
-    code.html(
-        f'<img src="{_qr_code(url)}" alt="QR code of the link to this poll" style="width: 100%; max-width: 15rem">'
-    )
+    with code:
+        st.html(_code_picture(url, "15rem"))
+        if st.button(_word("large"), key=f"{PAGE}.large", icon=":material/fullscreen:", type="tertiary"):
+            _large_code(url)
     st.code(url, language=None, wrap_lines=True)
     st.caption(_word("join"))
     if _is_this_machine(urlsplit(url).hostname or ""):
         st.warning(_word("only here"))
-    if visit.step.name not in visit.bars:
-        st.button(_word("bars"), key=f"{PAGE}.bars", type="tertiary", shortcut=BARS_KEY, on_click=visit.bars.add,
-                  args=(visit.step.name,))  # fmt: skip
+    polls, host, name = shared_polls(), session.viewer(), visit.step.name
+    with st.container(horizontal=True):
+        if name not in visit.bars:
+            st.button(_word("bars"), key=f"{PAGE}.bars", shortcut=BARS_KEY, on_click=visit.bars.add, args=(name,))
+        elif not ask.before:
+            st.button(_word("again"), key=f"{PAGE}.again", on_click=_vote_again, args=(visit,), help=_word("discuss"))
+        st.button(_word("timer").format(seconds=int(TIMER_S)), key=f"{PAGE}.timer", icon=":material/timer:",
+                  on_click=polls.start_timer, args=(visit.room, host))  # fmt: skip
+        st.button(_word("close" if ask.is_open else "open"), key=f"{PAGE}.admit", on_click=polls.admit,
+                  icon=":material/lock:" if ask.is_open else ":material/lock_open:",
+                  args=(visit.room, host, not ask.is_open))  # fmt: skip
+
+
+def _vote_again(visit: Visit) -> None:
+    """Hide the bars of the first vote while the class votes again."""
+    shared_polls().vote_again(visit.room, session.viewer())
+    visit.bars.discard(visit.step.name)
+
+
+@st.dialog("Join the poll", width="large")
+def _large_code(url: str) -> None:
+    st.html(_code_picture(url, "min(100%, 75vh)"))
+    st.code(url, language=None, wrap_lines=True)
+
+
+def _code_picture(url: str, width: str) -> str:
+    alt = "QR code of the link to this poll"
+    return (
+        f'<img src="{_qr_code(url)}" alt="{alt}" style="display: block; width: 100%; max-width: {width}; margin: auto">'
+    )
 
 
 def _asking(visit: Visit) -> Poll | None:
@@ -85,7 +113,12 @@ def _follow(visit: Visit) -> None:
         for place, index in enumerate(seen.order, start=1):
             st.markdown(f"{place}. {visit.step.question.choices[index]}")
     members = max(seen.num_members, seen.num_votes)
-    st.caption(_word("count").format(votes=seen.num_votes, members=members))
+    left = "" if seen.seconds_left is None else f" · {_left_words(seen.seconds_left)}"
+    st.caption(_word("count").format(votes=seen.num_votes, members=members) + left)
+
+
+def _left_words(seconds: int) -> str:
+    return _word("left").format(seconds=seconds) if seconds else _word("over")
 
 
 def _watch(code: str, member: str, every_s: float) -> None:
@@ -98,7 +131,12 @@ def _bars(step: Step, seen: Poll) -> None:
     for place, index in enumerate(seen.order, start=1):
         count = seen.counts[index]
         right = " :material/check:" if seen.is_revealed and index == step.question.answer else ""
-        st.progress(count / max(seen.num_votes, 1), f"{place}. {step.question.choices[index]} — **{count}**{right}")
+        words = f"{place}. {step.question.choices[index]} — "
+        if seen.before:
+            first = seen.before[index]
+            st.progress(first / max(sum(seen.before), 1), f"{words}{_word('first')} **{first}**{right}")
+            words, right = f"{_word('then')} ", ""
+        st.progress(count / max(seen.num_votes, 1), f"{words}**{count}**{right}")
 
 
 def _qr_code(url: str) -> str:
@@ -117,19 +155,25 @@ def _is_this_machine(host: str) -> bool:
 def show_phone(code: str) -> None:
     """On a phone: the question of the room, and after the answer what was right."""
     joined = st.session_state.get(JOINED) == code
-    member = st.query_params.get(MEMBER, "")  # a page that is loaded anew is the same member, with its vote
+    member = st.query_params.get(MEMBER) or st.context.cookies.get(COOKIE, "")  # one vote per phone
     if shared_polls().look(code, member) is None:
         if joined:
             st.info(_word("ended"))
+            _alone()
             return
         member = secrets.token_urlsafe()
         how = shared_polls().join(code, member)
         if how != "joined":
-            st.warning(_word("crowded" if how == "full" else "unknown"))
+            st.warning(_word({"full": "crowded", "closed": "closed"}.get(how, "unknown")))
+            _alone()
             return
         st.query_params[MEMBER] = member
     st.session_state[JOINED] = code
     st.fragment(_answer)(code, member)
+
+
+def _alone() -> None:
+    st.page_link(f"pages/{PAGE}.py", label=_word("alone"), icon=":material/co_present:")
 
 
 def _answer(code: str, member: str) -> None:
@@ -145,16 +189,24 @@ def _answer(code: str, member: str) -> None:
     st.title(f"Step {STEPS.index(step) + 1}", anchor=False)
     st.markdown(question.text)
     if seen.is_revealed:
-        st.success(f"{_word('answer')}: **{question.choices[question.answer]}.**")
-        if seen.own is not None:
+        is_right = seen.own == question.answer
+        verdict = "" if seen.own is None else f"**{_word('right' if is_right else 'wrong')}** "
+        say = st.success if is_right else st.info if seen.own is None else st.error
+        say(f"{verdict}{_word('answer')}: **{question.choices[question.answer]}.**")
+        if seen.own is not None and not is_right:
             st.markdown(f"{_word('said')}: {question.choices[seen.own]}.")
+        _bars(step, seen)
         st.caption(_word("wait"))
         return
+    is_over = seen.seconds_left == 0
+    if seen.before:
+        st.info(_word("second"))
 
     def vote(choice: int) -> None:
         shared_polls().vote(code, member, step.name, choice)
 
     for place, index in enumerate(seen.order, start=1):
         st.button(f"{place}. {question.choices[index]}", key=f"{PAGE}.vote.{step.name}.{index}", width="stretch",
-                  type="primary" if seen.own == index else "secondary", on_click=vote, args=(index,))  # fmt: skip
-    st.caption(_word("choose" if seen.own is None else "chosen"))
+                  type="primary" if seen.own == index else "secondary", on_click=vote, args=(index,),
+                  disabled=is_over)  # fmt: skip
+    st.caption(_word("over" if is_over else "choose" if seen.own is None else "chosen"))

@@ -1,6 +1,7 @@
 """Polls of classes, in the memory of this process: rooms with unguessable codes, members and votes."""
 
 import hmac
+import math
 import secrets
 import threading
 import time
@@ -20,7 +21,8 @@ LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # life of a room; of one whose host is g
 SILENT_S = 600.0  # a room whose host is gone so long makes room for another one of its address
 HERE_S = 10.0  # a member that has asked since then is present
 AWAY_S = 120.0  # a member absent so long makes room for another one
-Joined = Literal["joined", "unknown", "full"]
+TIMER_S = 60.0
+Joined = Literal["joined", "unknown", "full", "closed"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Poll:
         num_members: phones that are present.
         counts: votes for each choice.
         own: the viewer's vote.
+        before: votes for each choice in the first round; empty in the first round.
+        seconds_left: until votes close; None without a timer.
+        is_open: whether further phones may join.
     """
 
     question: str
@@ -42,6 +47,9 @@ class Poll:
     num_members: int
     counts: tuple[int, ...]
     own: int | None = None
+    before: tuple[int, ...] = ()
+    seconds_left: int | None = None
+    is_open: bool = True
 
     @property
     def num_votes(self) -> int:
@@ -61,6 +69,9 @@ class _Room:
     revealed: set[str] = field(default_factory=set)
     members: dict[str, float] = field(default_factory=dict)  # session → time of its last request
     votes: dict[str, dict[str, int]] = field(default_factory=dict)  # question → session → choice
+    before: dict[str, dict[str, int]] = field(default_factory=dict)  # the same, of the first round
+    ends: tuple[str, float] = ("", 0.0)  # question and time of its timer
+    is_open: bool = True
 
 
 class TooManyPolls(Exception):
@@ -109,6 +120,7 @@ class Polls:
             if question not in room.votes and len(room.votes) >= MAX_QUESTIONS:
                 oldest = next(iter(room.votes))
                 del room.votes[oldest]
+                room.before.pop(oldest, None)
                 room.revealed.discard(oldest)
             room.heard = self._clock()
             room.question, room.order = question, tuple(order[:MAX_CHOICES])
@@ -123,6 +135,8 @@ class Polls:
             room = self._found(code)
             if room is None:
                 return "unknown"
+            if session not in room.members and not room.is_open:
+                return "closed"
             if session not in room.members and len(room.members) >= MAX_MEMBERS:
                 longest, asked = min(room.members.items(), key=lambda member: member[1])
                 if self._clock() - asked < AWAY_S:
@@ -151,11 +165,11 @@ class Polls:
             if room.host == session:
                 room.heard = self._clock()
                 seen = self._seen(room)
-                return f"{seen.question} {seen.is_revealed} {seen.counts} {seen.num_members}"
+                return f"{seen.question} {seen.is_revealed} {seen.counts} {seen.num_members} {seen.seconds_left}"
             if session in room.members:
                 room.members[session] = self._clock()
                 seen = self._seen(room, session)
-                return f"{seen.question} {seen.is_revealed} {seen.own}"
+                return f"{seen.question} {seen.is_revealed} {seen.own} {bool(seen.before)} {seen.seconds_left == 0}"
             return ""
 
     def vote(self, code: str, session: str, question: str, choice: int) -> bool:
@@ -164,10 +178,37 @@ class Polls:
             room = self._found(code)
             if room is None or session not in room.members or question != room.question:
                 return False
-            if question in room.revealed or choice not in room.order:
+            if question in room.revealed or choice not in room.order or self._left(room) == 0:
                 return False
             room.votes[question][session] = choice
             return True
+
+    def vote_again(self, code: str, host: str) -> None:
+        """Begin the second round of a question after a discussion; the first votes are kept beside it."""
+        with self._lock:
+            room = self._found(code)
+            if room is not None and room.host == host and room.question not in room.revealed:
+                room.before.setdefault(room.question, room.votes[room.question])
+                room.votes[room.question] = {}
+                room.ends = ("", 0.0)
+
+    def start_timer(self, code: str, host: str) -> None:
+        """Close the votes of the question after ``TIMER_S`` seconds."""
+        with self._lock:
+            room = self._found(code)
+            if room is not None and room.host == host:
+                room.ends = (room.question, self._clock() + TIMER_S)
+
+    def admit(self, code: str, host: str, is_open: bool) -> None:
+        """Open or close the room to phones that have not joined yet."""
+        with self._lock:
+            room = self._found(code)
+            if room is not None and room.host == host:
+                room.is_open = is_open
+
+    def _left(self, room: _Room) -> int | None:
+        question, ends = room.ends
+        return max(0, math.ceil(ends - self._clock())) if question == room.question and question else None
 
     def close(self, code: str, host: str) -> None:
         """End a host's room and forget its votes."""
@@ -193,7 +234,7 @@ class Polls:
 
     def _seen(self, room: _Room, session: str = "") -> Poll:
         votes = room.votes.get(room.question, {})
-        counts = Counter(votes.values())
+        counts, before = Counter(votes.values()), Counter(room.before.get(room.question, {}).values())
         since = self._clock() - HERE_S
         return Poll(
             question=room.question,
@@ -202,17 +243,23 @@ class Polls:
             num_members=sum(asked >= since for asked in room.members.values()),
             counts=tuple(counts[choice] for choice in range(len(room.order))),
             own=votes.get(session),
+            before=tuple(before[choice] for choice in range(len(room.order))) if room.question in room.before else (),
+            seconds_left=self._left(room),
+            is_open=room.is_open,
         )
 
 
 _SHARED = Polls()
-PATH = "/api/polls"
+PATH, COOKIE = "/api/polls", "lab_poll_member"
 
 
 async def state(request: Request) -> JSONResponse:
     """The state of a room, for the host or a member in the header."""
     code, _, member = request.headers.get("x-lab-watch", "").partition(" ")
-    return JSONResponse({"state": shared_polls().state(code, member)}, headers={"Cache-Control": "no-store"})
+    found = JSONResponse({"state": shared_polls().state(code, member)}, headers={"Cache-Control": "no-store"})
+    if shared_polls().look(code, member) is not None:  # a phone that opens the link again is the same member
+        found.set_cookie(COOKIE, member, max_age=int(LONGEST_S), httponly=True, samesite="strict")
+    return found
 
 
 ROUTE = Route(PATH, state, methods=["GET"])

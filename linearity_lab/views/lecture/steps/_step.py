@@ -19,7 +19,7 @@ Draw = Callable[[Results, Any], Chart]
 Veil = Callable[[Results, Chart], Chart]
 Measured = Callable[[Results], tuple[Line, Axis, str]]
 _FIELDS = (
-    "title", "asks", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before", "live",
+    "title", "asks", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before",
     "exponents", "drawn",
 )  # fmt: skip
 _FORMULA = re.compile(r"^\$\$(.+)\$\$\n*", re.MULTILINE)
@@ -90,7 +90,6 @@ class Step:
         gallery: presets whose results the figure is drawn from.
         page, preset, invitation: where a person can run it, with which preset, and the words of the link.
         before: what the veiled figure shows, for those who do not see it; empty where the figure says it.
-        live: whether a network and its linear model train below the figure.
         notes: what a speaker says, asks and expects; Markdown.
         tab: the figure of ``page`` that the invitation is about, where it is not the first one.
         exponents: where the answer can be drawn: the power that each choice stands for, NaN for none.
@@ -113,7 +112,6 @@ class Step:
     preset: str
     invitation: str
     before: str
-    live: bool
     notes: str
     tab: str
     exponents: tuple[float, ...]
@@ -171,7 +169,6 @@ def step(
         control=Control(found.field("control"), dict(options), options[_marked(found, "Control")][0]),
         gallery=found.listed("gallery"),
         before=found.fields.get("before", ""),
-        live=found.fields.get("live", "no") == "yes",
         notes=found.prose("Notes"),
         tab=found.fields.get("tab", ""),
         exponents=tuple(float(each) for each in found.listed("exponents")) if measured else (),
