@@ -29,6 +29,7 @@ FEWER = {"beyond-gradient-descent": 4}
 REWRITTEN = dict.fromkeys(
     (
         "adam-goes-farther",
+        "akin-to-the-teacher",
         "bottleneck-keeps-moving",
         "digits-depart-sooner",
         "fashion",

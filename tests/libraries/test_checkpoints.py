@@ -53,7 +53,7 @@ def test_other_running_averages_are_refused(ends):
         with_checkpoints(module(2), before, after, X)
 
 
-def test_pickles_that_are_no_state_dictionary_are_refused_and_not_executed(tmp_path):
+def test_foreign_pickles_are_refused_unexecuted(tmp_path):
     trace = tmp_path / "trace"
 
     class Hostile:
