@@ -54,8 +54,6 @@ CLEAN = (
     "linearity_lab/words",
 )
 GENERATED = ("docs/truth.md", "docs/benchmarks.md")
-# Folders of tests in which longer names remain.
-LONG_NAMES = ("browser", "dashboard")
 
 
 def prose_files() -> Iterator[Path]:
@@ -96,7 +94,6 @@ def test_names_of_tests_are_short() -> None:
     long = [
         f"{path.relative_to(ROOT)}: {node.name}"
         for path in (ROOT / "tests").rglob("test_*.py")
-        if path.parent.name not in LONG_NAMES
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and len(node.name) > MAX_NAME
     ]

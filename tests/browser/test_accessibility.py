@@ -110,7 +110,7 @@ def violations(page: Page, *rules: str, **options: object) -> list[str]:
 
 @pytest.mark.parametrize("screen", SCREENS)
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
-def test_every_page_shuts_nobody_out_cuts_nothing_off_and_has_few_controls_and_its_figure_first(opened, entry, screen):
+def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, screen):
     """At 1440 pixels in light, on a phone in dark."""
     page, found = opened(entry.name, screen)
     is_phone, height, has_figure = screen == "phone", SCREENS[screen][1], entry.name in WITH_FIGURE

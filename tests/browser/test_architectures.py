@@ -18,7 +18,7 @@ SHOWN = """(() => {
 })()"""
 
 
-def test_points_of_both_networks_arrive_and_their_kernels_are_drawn(open_page):
+def test_points_of_both_networks_arrive_with_their_kernels(open_page):
     page = open_page(QUICK)
     press_run(page)
     wait_until(page, f"(s => s.a === 2 && s.b === 2)({SHOWN})", timeout=TIMEOUT_MS)

@@ -127,7 +127,7 @@ def test_canvas_verdict_and_figure_fit_on_one_screen(open_page):
         assert frame["y"] < y < frame["y"] + frame["height"], name
 
 
-def test_graphs_of_the_gallery_and_of_files_are_drawn_named_and_undone(open_page, tmp_path):
+def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
     page = open_page(f"/dag?{SMALL}")
     graph, gallery = canvas(page), page.get_by_role("combobox", name="Gallery of graphs")
     own = graph.evaluate(DATA)
@@ -243,7 +243,7 @@ def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
     context.close()
 
 
-def test_the_keyboard_alone_draws_a_graph_in_its_tables_and_runs_it(open_page):
+def test_keyboard_alone_draws_a_graph_and_runs_it(open_page):
     page = open_page(f"/dag?{SMALL}")
     graph = canvas(page)
     press_tab_until(page, f"{FOCUS}.ariaLabel === 'Clear'")

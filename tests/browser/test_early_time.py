@@ -17,7 +17,7 @@ STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data
   .filter(trace => !trace.meta?.ghost).flatMap(trace => Array.from(trace.x ?? [])))"""
 
 
-def test_curves_grow_before_the_point_is_finished_and_stop_ends_the_run(open_page):
+def test_curves_grow_within_a_point_and_stop_ends_the_run(open_page):
     page = open_page(SLOW)
     press_run(page)
     expect(page.get_by_test_id("job-progress")).to_contain_text("0 of 1 point", timeout=TIMEOUT_MS)

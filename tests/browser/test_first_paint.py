@@ -21,7 +21,7 @@ def test_the_lab_says_what_it_is_before_its_scripts_arrive(open_page, path):
     assert first.evaluate("element => getComputedStyle(element).backgroundColor") != ground
 
 
-def test_the_page_takes_its_place_and_asks_for_nothing_that_is_not_there_and_no_other_host(open_page, dashboard_url):
+def test_first_paint_requests_no_missing_file_or_other_host(open_page, dashboard_url):
     page = open_page("/_stcore/health", ready=False)
     asked: list[str] = []
     answers: list[tuple[int, str]] = []

@@ -33,7 +33,7 @@ def test_points_arrive_and_the_run_is_found_again_after_a_reload(open_page):
     assert page.url == address
 
 
-def test_the_width_axis_begins_where_what_is_seen_begins_and_again_after_a_click_in_the_legend(open_page):
+def test_width_axis_starts_at_the_first_visible_value(open_page):
     page = open_page("/hessian")
     first = "10 ** (document.querySelector('.js-plotly-plot')?._fullLayout?.xaxis?.range?.[0] ?? 0)"
     wait_until(page, f"{first} > 80", timeout=TIMEOUT_MS)

@@ -20,7 +20,7 @@ WIDTHS_SHOWN = """(() => {
 })()"""
 
 
-def test_from_the_overview_to_a_figure_of_ones_own_and_its_export(open_page, dashboard_url):
+def test_from_overview_to_a_custom_figure_and_its_export(open_page, dashboard_url):
     page = open_page("/")
     expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible()
     page.get_by_test_id("stTopNavSection").filter(has_text="Measure").click()

@@ -42,7 +42,7 @@ def job_of(page) -> str:
     return parse_qs(urlsplit(page.url).query)["job"][0]
 
 
-def test_page_opened_first_by_its_own_url_has_the_menu_and_explains_a_value_out_of_range_beside_its_field(open_page):
+def test_page_opened_by_url_explains_an_invalid_value(open_page):
     page = open_page("/kernel_change")
     expect(page.get_by_test_id("stTopNavSection")).to_have_count(len(GROUPS))
     shown = []
@@ -79,7 +79,7 @@ def test_run_moves_nothing(open_page):
     assert page.evaluate(PLACES) == before
 
 
-def test_points_arrive_one_by_one_stop_by_one_of_two_only_detaches_that_one_and_a_stopped_job_is_found_after_a_reload(
+def test_points_arrive_singly_and_one_of_two_stops_only_detaches(
     open_page,
 ):
     page = open_page(SWEEP)

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 
 
-def test_a_setting_is_found_and_put_back_and_what_to_try_and_about_this_figure_open_by_a_click(open_page):
+def test_setting_is_found_and_reset_and_explanations_open(open_page):
     page = open_page("/kernel_change")
     page.get_by_role("button", name="All settings").click()
     search = page.get_by_role("textbox", name="Search the settings")
@@ -42,7 +42,7 @@ def test_a_setting_is_found_and_put_back_and_what_to_try_and_about_this_figure_o
     )
 
 
-def test_a_word_of_the_glossary_opens_in_place_and_stands_in_the_url(open_page):
+def test_glossary_entry_opens_in_place_and_in_the_url(open_page):
     page = open_page("/glossary?term=kappa")
     lines = page.get_by_test_id("stExpander")
     expect(lines.locator("details[open]")).to_have_count(1)

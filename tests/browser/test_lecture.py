@@ -57,7 +57,7 @@ def test_the_keyboard_alone_leads_through_the_whole_lecture(open_page):
     expect(page.get_by_text(re.compile(r"You predicted \d+ of 17 figures"))).to_be_visible()
 
 
-def test_a_presented_step_fits_formula_and_figure_into_one_screen(open_page):
+def test_presented_step_fits_on_one_screen(open_page):
     page = open_page("/lecture?step=nonlinear-output&present=1")
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)
     letters = page.evaluate(

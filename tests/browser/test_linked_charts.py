@@ -63,7 +63,7 @@ def choose_width(page, width: str) -> None:
     pytest.fail(f"width {width} could not be chosen")
 
 
-def test_a_click_on_a_width_shows_its_run_and_so_does_the_chooser(open_page):
+def test_click_on_a_width_and_chooser_show_its_run(open_page):
     page = open_page("/kernel_change")
     wait_until(page, f"{LINE} === '10000'")
     for width in (300, 1000):
@@ -89,7 +89,7 @@ def test_playing_the_outputs_moves_the_cursor_along_training(open_page):
     wait_until(page, f"{LINE} > 1 && {BESIDE}.querySelector('.linked-line')?.dataset.at === {LINE}")
 
 
-def test_the_old_figure_is_below_the_new_points_and_a_stopped_run_is_resumed(open_page):
+def test_old_figure_is_below_new_points_and_stopped_run_resumes(open_page):
     page = open_page(SWEEP)
     wait_until(page, f"{GHOSTS} === 0")
     expect(page.get_by_text(re.compile(r"Settings changed \(.*Widths m.*\)"))).to_be_visible()
@@ -136,7 +136,7 @@ def zoom_into(page, number: int) -> str:
     return page.evaluate(ranges(plot))
 
 
-def test_what_was_zoomed_into_stays_through_clicks_and_choices_until_a_double_click(open_page):
+def test_zoom_survives_clicks_until_a_double_click(open_page):
     page = open_page("/kernel_change")
     wait_until(page, f"{LINE} === '10000'")
     home = page.evaluate(ranges(SWEPT))

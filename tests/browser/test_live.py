@@ -56,7 +56,7 @@ def test_it_trains_by_itself_without_a_word_on_the_console(open_page):
     assert others == []
 
 
-def test_each_part_explains_itself_and_points_are_moved_added_and_removed_by_mouse_and_kept_in_the_url(open_page):
+def test_parts_explain_themselves_and_points_are_edited_by_mouse(open_page):
     page = open_page("/live?width=8")
     component = live(page)
     for name, part in source.words()["parts"].items():
@@ -184,7 +184,7 @@ def test_the_keyboard_alone_suffices(open_page):
     assert len(points(component)) == len(before)
 
 
-def test_a_link_opens_with_its_settings_and_beyond_two_the_network_is_catapulted(open_page):
+def test_link_opens_with_its_settings_and_catapults_beyond_two(open_page):
     page = open_page("/live?width=256&rate=3&activation=relu&seed=2")
     component = live(page)
     assert component.evaluate("e => [e.live.begun.width, e.live.begun.rate, e.live.begun.activation]") == [
@@ -228,7 +228,7 @@ def test_where_motion_is_not_wanted_it_waits(browser, dashboard_url):
     context.close()
 
 
-def test_a_page_without_a_server_trains_too_and_its_url_holds_the_settings(browser, tmp_path):
+def test_page_without_a_server_trains_with_settings_in_its_url(browser, tmp_path):
     file = tmp_path / "live.html"
     file.write_text(source.standalone_page(given(LiveSettings()), "Live"), encoding="utf-8")
     page = browser.new_page()
@@ -260,14 +260,14 @@ IntersectionObserver = class extends Native {
 };"""
 
 
-def test_it_draws_when_it_went_out_of_sight_and_came_back_at_once(open_page):
+def test_live_draws_after_leaving_and_returning(open_page):
     page = open_page("/live", alone=True)  # the script stays with the window
     page.add_init_script(OUT_OF_SIGHT_FIRST)
     page.reload()
     assert live(page).evaluate("each => each.live.visible")
 
 
-def test_the_lecture_says_how_far_the_kernel_moved_with_the_answer(open_page):
+def test_lecture_reports_the_kernel_change_with_the_answer(open_page):
     page = open_page("/lecture")
     live(page)
     expect(page.locator(".verdict")).to_contain_text("Predict first")

@@ -17,7 +17,7 @@ QUICK = (
 )
 
 
-def test_a_run_replaces_the_precomputed_figure_and_is_found_again(open_page):
+def test_run_replaces_the_precomputed_figure_and_survives_reload(open_page):
     page = open_page(QUICK)
     expect(page.get_by_text("2 widths, about")).to_be_visible(timeout=TIMEOUT_MS)
     press_run(page)

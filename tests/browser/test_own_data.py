@@ -20,7 +20,7 @@ def bring(page, path: Path) -> None:
     page.locator('input[type="file"]').set_input_files(path)
 
 
-def test_each_kind_of_file_is_read_and_a_bad_one_is_refused_in_one_sentence(open_page, tmp_path):
+def test_each_file_type_is_read_and_a_bad_one_is_refused(open_page, tmp_path):
     files = {
         "flowers.csv": (flowers(), "60 rows, 4 columns"),
         "blobs.npz": (blobs(), "6 × 6 × 1"),

@@ -51,7 +51,7 @@ def by_camera_and_as_numbers(page: Page) -> None:
     assert file.value.suggested_filename.startswith("kernel-change.")
 
 
-def test_the_first_click_saves_the_format_that_is_pressed_and_every_figure_has_its_buttons(open_page, dashboard_url):
+def test_first_click_saves_the_chosen_format(open_page, dashboard_url):
     first = {"/kernel_change": "kernel_change-against_width", "/lecture?step=bottleneck": "", "/dag": ""}
     page = open_page("/_stcore/health", ready=False)
     for path, begins in first.items():

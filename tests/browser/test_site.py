@@ -51,7 +51,7 @@ def site(tmp_path_factory) -> Path:
     return folder
 
 
-def test_every_link_of_the_site_leads_to_a_file_of_it_and_no_page_names_another_host(site):
+def test_site_links_are_internal(site):
     files = {path.relative_to(site).as_posix(): path.read_text() for path in site.rglob("*.*")}
     ids = {name: set(re.findall(r'\bid="([^"]+)"', text)) for name, text in files.items() if name.endswith(".html")}
     for name in ids:
@@ -118,7 +118,7 @@ def opened(page: Page, site: Path, name: str) -> Page:
     return page
 
 
-def test_no_page_shuts_anybody_out_or_is_wider_than_its_window_and_something_is_seen_at_once(pages, site):
+def test_site_pages_are_accessible_and_fit_their_window(pages, site):
     for page, names in zip(pages, (PAGES, ("index.html", "truth.html", "glossary.html", PAGES[-1])), strict=True):
         for name in names:
             opened(page, site, name)

@@ -121,7 +121,7 @@ def test_the_larger_network_decides_what_fits(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_counted_parameters_and_smallest_width_are_those_of_the_network(kind):
+def test_parameters_and_smallest_width_are_those_of_the_network(kind):
     from ntk_core.networks.build import build_network
 
     spec = beside(architecture(kind), widths=(20,))
@@ -211,7 +211,7 @@ def test_sweep_has_one_color_and_one_fitted_exponent_per_network(points):
     assert ": from 0.033 at m = 30 to" in chart.takeaway
 
 
-def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measured(points):
+def test_distance_to_infinite_width_is_drawn_with_its_guide(points):
     assert figures.measures(points, "linear") == ("change", "distance")
     assert figures.measures({"B": points["B"]}, "linear") == ("change",)
     chart = figures.against_width(points, "linear", (), STYLES, "distance")
@@ -223,7 +223,7 @@ def test_distance_to_infinite_width_is_drawn_with_its_guide_where_it_was_measure
     assert chart.caption[0] == "Network B: no infinite-width kernel is known or requested."
 
 
-def test_eigenvalues_of_infinite_width_are_those_of_its_kernel_once_an_output():
+def test_infinite_width_eigenvalues_are_those_of_one_output():
     kept = snapshot(2.0, infinite=True)
     whole = np.kron(np.asarray(kept.infinite), np.eye(3))
     assert np.allclose(figures.infinite_eigenvalues(kept), np.sort(np.linalg.eigvalsh(whole))[::-1])
@@ -276,7 +276,7 @@ def test_nonsense_in_the_url_is_named_and_replaced(page, index, name, text):
     assert not app.button(key=KEY + "run").disabled
 
 
-def test_the_number_of_networks_is_a_setting_of_the_form_and_the_url(page):
+def test_number_of_networks_is_in_form_and_url(page):
     app = opened(architectures="3", architectures__2__kind="resnet")
     assert app.selectbox(key=KEY + "architectures.2.kind").value == "resnet"
     assert len(app.get("plotly_chart")) == 3
@@ -293,7 +293,7 @@ def test_unknown_jobs_in_the_url_are_named(page):
     assert query(app) == {}
 
 
-def test_run_starts_one_job_that_is_followed_stopped_and_found_again(page):
+def test_run_starts_one_job_that_is_stopped_and_found_again(page):
     app = opened(widths="30,100,1000")
     checked(app.button(key=KEY + "run").click().run())
     assert page.submitted == [ArchitecturesSpec(widths=(30, 100, 1000))]
@@ -309,7 +309,7 @@ def test_run_starts_one_job_that_is_followed_stopped_and_found_again(page):
     assert "Stopped: 0 of 6 points are done" in words(again)
 
 
-def test_points_of_all_networks_are_drawn_with_kernels_and_spectra(page, points):
+def test_points_of_all_networks_have_kernels_and_spectra(page, points):
     app = opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
     # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
     assert len(app.get("plotly_chart")) == 7
@@ -334,7 +334,7 @@ def test_page_shows_one_network_while_the_other_is_computed(page, points):
     assert "network B, width 30" in bar
 
 
-def test_what_was_computed_beforehand_is_drawn_on_the_first_visit(jobs, through_the_menu):
+def test_precomputed_result_is_drawn_on_the_first_visit(jobs, through_the_menu):
     app = opened()
     assert len(app.get("plotly_chart")) == 7
     assert "Press Run" not in words(app)

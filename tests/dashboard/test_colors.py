@@ -82,7 +82,7 @@ def figures(pages) -> dict[str, list]:
     return {name: charts for name, (charts, _, _) in pages.items()}
 
 
-def test_every_figure_says_what_to_see_and_why_finite_width_differs_and_no_words_lie_unused(pages):
+def test_every_figure_has_words_and_no_words_are_unused(pages):
     shown = {key for _, _, keys in pages.values() for key in keys}
     for entry in PAGES:
         if entry.name not in EXPERIMENTS and entry.name != "lecture":
@@ -102,7 +102,7 @@ def test_every_figure_says_what_to_see_and_why_finite_width_differs_and_no_words
     assert shown | others == {f"{folder.name}.{name}" for folder in folders for name in charts_in(folder)}
 
 
-def test_every_fitted_interval_says_below_its_chart_what_it_is_about(pages):
+def test_every_fitted_interval_is_explained_below_its_chart(pages):
     """The draws that it is over, and the runs that it is given; nowhere else is it said, or forgotten."""
     counted = 0
     for name, (charts, captions, _) in pages.items():
@@ -159,7 +159,7 @@ def test_a_name_has_one_color_in_every_figure_of_every_result(figures):
     assert {name: found for name, found in colors.items() if len(found) > 1} == {}
 
 
-def test_a_network_has_one_dash_and_symbol_in_every_figure_of_every_result(figures):
+def test_network_has_one_dash_and_symbol_in_every_figure(figures):
     networks = {network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)}
     looks: dict[str, dict[tuple, str]] = {}
     for preset, name, trace in legend(figures):
@@ -193,7 +193,7 @@ def test_in_one_figure_no_look_has_two_names(figures):
             assert [found for found in names.values() if len(found) > 1] == [], (preset, chart.id)
 
 
-def test_a_look_that_is_not_in_the_registry_has_one_name_in_every_figure_of_every_result(figures):
+def test_unregistered_look_has_one_name_in_every_figure(figures):
     names: dict[tuple[str, str, str], set[str]] = {}
     for _, name, trace in legend(figures):
         look = look_of(trace) if "lines" in trace["mode"] else ("", "", "")
@@ -209,7 +209,7 @@ def test_lines_and_marks_stand_out_on_both_backgrounds(background):
     assert {color for color in colors if contrast(color, background) < 3} == set()
 
 
-def test_words_of_figures_have_the_color_of_the_page_which_stands_out(figures):
+def test_words_of_figures_have_the_color_of_the_page(figures):
     """WCAG 2.2, 1.4.3: 4.5:1 for text, which no color has on white and on black: figures name none."""
     themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"]
     for name in ("light", "dark"):
@@ -242,7 +242,7 @@ def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
     assert sum(count > 0 for count in counted.values()) > 80, "figures with curves"
 
 
-def test_a_network_looks_the_same_where_graphs_and_pairs_are_shown():
+def test_network_looks_the_same_among_graphs_and_pairs():
     for graph, kind in (("bottleneck-layer", "bottleneck"), ("fixed-skips", "resnet"), ("shared-weights", "convnet")):
         look = graph_style(graph)
         assert (look.color, look.dash, look.symbol) == (

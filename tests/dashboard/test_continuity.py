@@ -26,7 +26,7 @@ def ghosts(app) -> list[int]:
     return [sum((trace.get("meta") or {}).get("ghost", False) for trace in figure["data"]) for figure in figures]
 
 
-def test_the_old_figure_stays_below_the_new_points_until_the_last_one(jobs):
+def test_old_figure_stays_below_the_new_points(jobs):
     app = open_page(PAGE)
     assert ghosts(app) == [0, 0]
     app.query_params["job"] = jobs.add(SPEC)
@@ -74,7 +74,7 @@ def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
     assert app.button(key=f"{PAGE}.stop").label == "Stop"
 
 
-def test_a_run_that_ends_without_a_point_leaves_the_old_figure_and_says_whose_it_is(jobs):
+def test_run_without_a_point_keeps_and_names_the_old_figure(jobs):
     app = open_page(PAGE)
     app.query_params["job"] = jobs.add(SPEC, status="failed", reason="the worker process crashed")
     checked(app.run())
@@ -83,7 +83,7 @@ def test_a_run_that_ends_without_a_point_leaves_the_old_figure_and_says_whose_it
     assert "Settings changed (" in words(app)
 
 
-def test_what_the_gallery_or_the_store_holds_is_told_before_run_is_pressed(jobs):
+def test_known_points_are_reported_before_run(jobs):
     app = open_page(PAGE)
     assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths · saved result" in words(app)
     app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed"))

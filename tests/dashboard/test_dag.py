@@ -59,14 +59,14 @@ def test_one_run_of_fig_2_is_found_again():
     assert again.sup_change == pytest.approx(before.sup_change, rel=0.05)
 
 
-def test_kernel_change_of_fig_2_falls_at_least_like_the_root_of_the_realized_width():
+def test_fig_2_kernel_change_decreases_at_least_as_root_of_width():
     law = exponent("zhu-fig2", place=0)
     assert law.exponent + law.interval <= -0.4
     norm = exponent("zhu-fig2", place=0, value=3)
     assert -0.6 < norm.exponent < -0.3
 
 
-def test_few_bottleneck_neurons_are_harmless_a_layer_is_not_and_connections_repair_it():
+def test_bottleneck_layer_is_harmful_and_repaired_by_edges():
     few, repaired = (exponent("zhu-bottleneck-neurons", graph) for graph in ("drawn", "bottleneck-repaired"))
     assert max(few.exponent + few.interval, repaired.exponent + repaired.interval) < -0.4
     layer = exponent("zhu-bottleneck-neurons", "bottleneck-layer")
@@ -87,7 +87,7 @@ def test_verdicts_agree_with_what_is_measured_of_the_bottlenecks():
 
 
 @pytest.mark.parametrize("name", ["zhu-skip", "zhu-shared", "zhu-unequal"])
-def test_skips_shared_weights_and_unequal_in_degrees_keep_the_root(name):
+def test_skips_shared_weights_and_unequal_in_degrees_keep_root(name):
     law, norm = exponent(name), exponent(name, value=3)
     assert law.exponent + law.interval < -0.4
     assert norm.exponent < -0.35
@@ -117,7 +117,7 @@ def test_nonlinear_outputs_keep_the_hessian_and_move_the_kernel():
         assert min(row[2] for row in changes(name, output=output)) > 10 * max(row[2] for row in changes(name)[-3:])
 
 
-def test_gradients_and_eigenvalues_stay_away_from_zero_and_the_ball_costs_less_as_the_width_grows():
+def test_eigenvalues_stay_positive_and_drop_less_when_wide():
     points = RESULTS["zhu-pl"].points
     kept = []
     for point in points:
@@ -136,7 +136,7 @@ def edit(**changes):
     return {"version": 0, "edit": 1, "places": {}, **graph, **changes}
 
 
-def test_what_a_canvas_reports_is_the_graph_and_where_its_groups_stand():
+def test_canvas_report_contains_graph_and_positions():
     for graph in EXAMPLES.values():
         given = json.loads(json.dumps({**graph_data(graph), "version": 2, "edit": 7, "places": {"a": [1, -0.5]}}))
         found = from_browser(given)
@@ -145,7 +145,7 @@ def test_what_a_canvas_reports_is_the_graph_and_where_its_groups_stand():
         assert drawable(found.text) == graph_data(graph)
 
 
-def test_a_report_that_no_canvas_could_make_is_refused_in_one_sentence():
+def test_impossible_canvas_report_is_refused_in_one_sentence():
     deep: list = []
     for _ in range(50):
         deep = [deep]
@@ -178,7 +178,7 @@ def test_a_report_that_no_canvas_could_make_is_refused_in_one_sentence():
         ({"groups": []}, set()),
     ],
 )
-def test_what_is_wrong_with_a_graph_is_one_sentence_and_its_place(change, at):
+def test_graph_error_is_one_sentence_with_its_place(change, at):
     text = from_browser(edit(**change)).text
     found = judged(text, DAGSpec(), "")
     assert found["outcome"] == "invalid"
@@ -204,13 +204,13 @@ def test_the_canvas_is_told_what_the_core_says_of_the_graph():
         assert core.outcome in found["summary"]
 
 
-def test_figures_take_the_in_degree_where_it_grows_and_the_width_where_it_does_not():
+def test_figures_use_the_in_degree_if_it_grows_else_the_width():
     assert figures.axes_of(RESULTS["zhu-fig2"].points)[0] == "in-degree"
     assert figures.axes_of(RESULTS["zhu-bottleneck-neurons"].points)[0] == "width"
 
 
 @pytest.mark.parametrize("name", GALLERY)
-def test_figures_of_every_preset_have_guides_words_and_finite_numbers(name):
+def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
     shown = RESULTS[name]
     found = figures.charts(shown.points, shown.spec.widths, figures.axes_of(shown.points)[0])
     expected = {"zhu-preactivations": 4, "zhu-pl": 3}.get(name, 2)
@@ -236,7 +236,7 @@ def told(app) -> dict:
     return json.loads(component.json)
 
 
-def test_the_page_shows_the_graph_its_verdict_and_the_precomputed_figures(page):
+def test_page_shows_graph_verdict_and_precomputed_figures(page):
     app = page("dag")
     found = told(app)
     assert found["judged"]["title"] == "Wide: becomes linear"
@@ -245,7 +245,7 @@ def test_the_page_shows_the_graph_its_verdict_and_the_precomputed_figures(page):
     assert len(app.get("plotly_chart")) == 2  # ΔK, ‖H‖
 
 
-def test_a_graph_of_the_gallery_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
+def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
     app = page("dag", num_hessians="0")
     version = told(app)["version"]
     app.selectbox(key="dag.gallery").set_value("bottleneck-layer")
@@ -269,7 +269,7 @@ def test_a_graph_of_the_gallery_is_drawn_judged_kept_in_the_url_and_run(page, jo
     assert app.selectbox(key="dag.gallery").value is None
 
 
-def test_a_graph_that_cannot_be_is_one_sentence_drawn_as_it_is_and_without_a_verdict(page):
+def test_impossible_graph_is_drawn_with_its_error(page):
     app = page("dag")
     data = json.loads(str(dense_graph(2)))
     data["edges"].append({"source": "b", "target": "a"})
@@ -291,7 +291,7 @@ def test_a_graph_that_the_other_settings_refuse_has_no_verdict(page):
     assert "images only" in told(app)["judged"]["reasons"][0]
 
 
-def test_a_nonlinear_output_alone_is_a_verdict_and_beside_a_linear_one_a_remark(page):
+def test_nonlinear_output_is_a_verdict_or_a_remark(page):
     alone = told(page("dag", outputs="softmax"))["judged"]
     assert (alone["title"], alone["at"]) == ("Nonlinear output: does not become linear", ["output"])
     both = page("dag", outputs="linear,softmax")

@@ -71,7 +71,7 @@ def test_every_width_is_a_line_along_the_depth_and_along_beta():
     }
 
 
-def test_intervals_are_bars_and_a_point_that_one_network_decides_is_ringed_and_told():
+def test_intervals_are_bars_and_dominated_points_are_ringed():
     drawn = figures.against_depth(made_points())
     bars = next(trace for trace in drawn.figure.data if trace.name == "m = 16, 95% bootstrap interval")
     values = [second_moment(depth, 16) - 1 for depth in (1, 4, 16)]
@@ -107,7 +107,7 @@ def test_the_gallery_has_the_numbers_of_an_independent_script(points):
             assert abs(1 + point.cv_squared - ratio) < spread, (beta, width)
 
 
-def test_the_gallery_has_three_over_m_with_one_hidden_layer_and_the_formula_where_draws_are_enough(points):
+def test_gallery_has_three_over_m_and_the_formula(points):
     for (depth, width), point in points.items():
         assert point.mean == pytest.approx(depth + 1, abs=4 * math.sqrt(point.cv_squared / 2000) * (depth + 1))
         if depth == 1:

@@ -32,7 +32,7 @@ def straight(step, power: float):
     return found
 
 
-def test_three_steps_are_drawn_and_what_is_measured_is_nearest_to_the_right_answer():
+def test_three_steps_are_drawn_and_the_nearest_answer_is_right():
     assert [step.name for step in DRAWN] == ["deep-networks", "attention", "learning-rate"]
     for step in DRAWN:
         line, _, _ = step.measured(_results(step))
@@ -60,7 +60,7 @@ def test_the_power_of_a_line_is_that_of_least_squares():
 
 
 @pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
-def test_a_line_is_compared_with_the_interval_of_what_was_measured(step):
+def test_drawn_line_is_compared_with_the_measured_interval(step):
     measured = step.measured(_results(step))
     line, axis, _ = measured
     law, (_, end) = line.law, line.means[-1]
@@ -78,7 +78,7 @@ def test_a_line_is_compared_with_the_interval_of_what_was_measured(step):
 
 
 @pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
-def test_the_axis_of_a_figure_to_draw_in_reaches_as_far_up_as_down(step):
+def test_axis_for_drawing_is_symmetric(step):
     results = _results(step)
     line, _, _ = step.measured(results)
     veiled = room_to_draw(step.draw(results, step.control.start, False), line)

@@ -23,7 +23,7 @@ def lines(figure, dash=None):
     return [trace for trace in drawn if dash in (None, trace.line.dash)]
 
 
-def test_trajectories_are_solid_for_the_network_dashed_for_its_linear_model_and_dotted_for_infinite_width():
+def test_each_model_has_its_dash_in_trajectories():
     point = POINTS[0]
     figure = figures.trajectories(point, "linear", "gradient-descent", "step", "training points").figure
     run = point.of("linear", "gradient-descent")[0]
@@ -38,7 +38,7 @@ def test_trajectories_are_solid_for_the_network_dashed_for_its_linear_model_and_
     assert list(lines(swish, "solid")[1].x) == [0.5, 5, 50]
 
 
-def test_the_moment_of_departure_is_marked_on_every_line_that_leaves_for_good():
+def test_departure_is_marked_on_lines_that_leave_for_good():
     figure = figures.difference_against_time(POINTS, "gradient-descent", "step").figure
     runs = [
         run for point in POINTS for run in (*point.of("linear", "gradient-descent"), *point.of("swish", METHODS[0]))
@@ -56,7 +56,7 @@ def test_the_moment_of_departure_is_marked_on_every_line_that_leaves_for_good():
 
 
 @pytest.mark.parametrize("curve", [True, False])
-def test_motion_has_a_frame_for_each_record_with_play_and_a_slider(curve):
+def test_motion_has_a_frame_for_each_record(curve):
     point = make_dynamics_points(curve=curve)[0]
     figure = moving(point, "linear", "gradient-descent").figure
     run = point.of("linear")[0]
@@ -109,7 +109,7 @@ def test_methods_that_leave_the_ball_are_named_with_the_step():
     assert "Adam from step 10 (2.0 times as far, ΔK up to " in sentence
 
 
-def test_words_state_the_fitted_rate_and_the_rate_that_would_be_stable():
+def test_words_state_the_fitted_and_the_stable_rate():
     points = make_dynamics_points(widths=(30, 100, 300, 1000, 3000), methods=METHODS, seeds=3)
     chart = figures.difference_against_time(points, "gradient-descent", "step")
     linear, swish = chart.caption
@@ -143,7 +143,7 @@ def _offline(jobs, gallery, through_the_menu):
 
 
 @pytest.mark.usefixtures("_offline")
-def test_the_page_shows_four_figures_and_redraws_them_for_another_choice(gallery):
+def test_page_shows_four_figures_and_redraws_on_choice(gallery):
     gallery("liu-true-and-linearized", make_dynamics_result(methods=METHODS))
     app = open_page(PAGE)
     assert len(app.get("plotly_chart")) == 4
@@ -170,7 +170,7 @@ def test_the_page_runs_its_settings(jobs):
 
 
 @pytest.mark.usefixtures("_offline")
-def test_settings_that_do_not_suit_a_curve_are_explained_beside_their_field():
+def test_settings_unsuited_to_a_curve_are_explained():
     app = open_page(PAGE, preset="curves-in-one-dimension")
     app.multiselect(key=f"{PAGE}.outputs").set_value(["softmax"])
     sentences = form_sentences(checked(app.run()))

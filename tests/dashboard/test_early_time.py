@@ -35,7 +35,7 @@ def named(figure) -> dict[str, list]:
 
 
 @pytest.mark.parametrize("view", early_time.VIEWS)
-def test_every_view_draws_each_model_of_each_seed_from_the_first_step_on(view):
+def test_every_view_draws_each_model_and_seed_from_step_one(view):
     traces = named(along(RUNS, view))
     assert all(tuple(trace.x) == STEPS[1:] for group in traces.values() for trace in group)
     assert all(len(group) == len(RUNS) * (2 if view == "residual" else 1) for group in traces.values())
@@ -66,7 +66,7 @@ def test_a_model_without_norm_feature_is_drawn_once():
     assert set(named(along([same], "relative error"))) == {"linear model ψ"}
 
 
-def test_single_outputs_have_one_color_per_input_and_one_dash_per_model():
+def test_single_outputs_have_colors_by_input_and_dashes_by_model():
     drawn = [trace for trace in early_time.single_outputs(RUNS[0]).figure.data if trace.x[0] is not None]
     traces = [trace for trace in drawn if "text" not in trace.mode]
     assert len(traces) == 4

@@ -50,7 +50,7 @@ def test_the_norm_feature_is_needed():
         assert each.network.test_loss[-1] == pytest.approx(each.linear.test_loss[-1], rel=0.1)
 
 
-def test_on_cats_and_horses_losses_agree_until_the_network_gains_outside_the_span():
+def test_cats_and_horses_losses_agree_until_the_network_gains():
     """Fig. 3: within 5 % until the departure, which comes after the linear phase."""
     for _, each in runs_of("hu-fig3"):
         assert each.loss_gap <= 0.05
@@ -71,7 +71,7 @@ def gap_at_first(each, share=0.8):
 
 
 @pytest.mark.parametrize("name", ["hu-fig1", "hu-fig3", "hu-fig3-cnn"])
-def test_most_of_what_the_network_gains_lies_outside_the_span_of_the_inputs(name):
+def test_most_of_the_gain_is_outside_the_span_of_the_inputs(name):
     for _, each in runs_of(name):
         if each.departure is not None:
             of = ("complement_loss", "test_loss")
@@ -80,7 +80,7 @@ def test_most_of_what_the_network_gains_lies_outside_the_span_of_the_inputs(name
 
 
 @pytest.mark.parametrize("name", ["hu-fig3-cnn", "hu-fig4-cifar"])
-def test_at_full_size_and_with_convolutions_losses_agree_at_first(name):
+def test_full_size_convolutional_losses_agree_at_first(name):
     for _, each in runs_of(name):
         assert gap_at_first(each) <= 0.1
         assert min(each.linear.test_loss) < 0.8 * each.linear.test_loss[0]
@@ -89,7 +89,7 @@ def test_at_full_size_and_with_convolutions_losses_agree_at_first(name):
 @pytest.mark.parametrize(
     ("name", "way", "better"), [("hu-fig4", (0.15, 0.45), (0.12, 0.16)), ("hu-fig4-fashion", (0.1, 0.2), (0.08, 0.15))]
 )
-def test_on_digits_and_clothing_the_network_departs_early_and_is_better_for_a_while(name, way, better):
+def test_digits_and_clothing_depart_early_and_improve(name, way, better):
     """Which seed decides where: how far the linear model has come by then."""
     runs = [each for _, each in runs_of(name)]
     assert len(runs) == 3
@@ -101,7 +101,7 @@ def test_on_digits_and_clothing_the_network_departs_early_and_is_better_for_a_wh
         assert each.share_at(-1) > 0.8  # past the linear phase
 
 
-def test_single_outputs_differ_more_than_losses_before_the_departure():
+def test_single_outputs_differ_more_than_losses():
     names = ("hu-fig3", "hu-fig3-cnn", "hu-fig4", "hu-fig4-fashion")
     runs = [each for name in names for _, each in runs_of(name)]
     differences = [max(each.relative_error[1 : each.departure + 1]) for each in runs]
@@ -109,7 +109,7 @@ def test_single_outputs_differ_more_than_losses_before_the_departure():
     assert all(each.loss_gap <= 0.05 for each in runs)
 
 
-def test_at_full_size_convolutions_part_from_the_linear_model_sooner_than_a_connected_network():
+def test_full_size_convolutions_depart_sooner():
     """The paper's exception: the relative distance of the outputs after the first tenth of the linear model's way."""
 
     def early(name):
@@ -129,7 +129,7 @@ def test_at_full_size_convolutions_part_from_the_linear_model_sooner_than_a_conn
     assert run.network.train_loss[-1] < 0.1 * run.network.train_loss[0]
 
 
-def test_convolutions_learn_digits_more_slowly_than_the_linear_model():
+def test_convolutions_learn_digits_more_slowly():
     """Not the agreement that the paper shows: patches of digits have unequal norms."""
     for _, each in runs_of("hu-fig4-cnn"):
         assert 0.1 < gap_at_first(each) < 0.5
@@ -140,7 +140,7 @@ def test_convolutions_learn_digits_more_slowly_than_the_linear_model():
 @pytest.mark.parametrize(
     ("name", "activation"), [("hu-theorem32", "erf"), ("hu-theorem35", "erf"), ("hu-theorem35", "softplus")]
 )
-def test_each_layer_alone_follows_its_linear_model_the_closer_the_higher_the_dimension(name, activation):
+def test_each_layer_follows_its_linear_model_in_high_dimension(name, activation):
     """Theorems 3.2 and 3.5: the whole linear phase, on test inputs."""
     points = gallery_result(name).points
     steps = [[each.discrepancy for each in point.of(activation)] for point in points]
@@ -149,7 +149,7 @@ def test_each_layer_alone_follows_its_linear_model_the_closer_the_higher_the_dim
     assert all(each.discrepancy < 0.15 for point in points for each in point.of(activation))
 
 
-def test_at_full_size_the_network_fits_few_images_and_its_linear_model_overfits_them_in_the_end():
+def test_linear_model_overfits_few_full_size_images():
     """Past the linear phase: alike for two fifths of the way, then the training loss is lower, then the test loss."""
     runs = [each for _, each in runs_of("hu-fig4-cifar")]
     assert len(runs) == 3
@@ -165,7 +165,7 @@ def test_at_full_size_the_network_fits_few_images_and_its_linear_model_overfits_
 
 
 @pytest.mark.parametrize(("name", "activation"), [("hu-fig5", "relu"), ("hu-prop41", "erf")])
-def test_spectral_distance_falls_faster_than_one_over_d_and_frobenius_distance_slower(name, activation):
+def test_spectral_distance_decreases_faster_than_frobenius(name, activation):
     """Fig. 5, Props. 3.4 and 4.1."""
     points = gallery_result(name).points
     steps = [[each.difference for each in point.kernels] for point in points]
@@ -175,7 +175,7 @@ def test_spectral_distance_falls_faster_than_one_over_d_and_frobenius_distance_s
     assert frobenius.exponent > -1
 
 
-def test_activations_akin_to_the_teacher_become_better_and_the_others_do_not():
+def test_only_activations_like_the_teacher_improve():
     """Our own experiment, with an erf teacher: the gain at the end, in every run of three seeds."""
     runs = runs_of("hu-departure")
     assert {each.seed for _, each in runs} == {0, 1, 2}

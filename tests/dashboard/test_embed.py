@@ -21,7 +21,7 @@ def embedded(**query: str) -> AppTest:
     return checked(app.run())
 
 
-def test_a_figure_is_shown_alone_with_the_choices_that_are_its_own():
+def test_embedded_figure_keeps_its_own_choices():
     first = embedded(figure="liu-fig1-left")
     assert len(first.get("plotly_chart")) == 1
     assert not [*first.title, *first.button, *first.selectbox]
@@ -45,7 +45,7 @@ def test_a_figure_is_shown_alone_with_the_choices_that_are_its_own():
         ({"figure": "liu-fig2", "theme": "dark"}, "only figure"),
     ],
 )
-def test_another_name_is_answered_by_one_sentence_with_the_nearest(query, said):
+def test_unknown_name_suggests_the_nearest(query, said):
     app = embedded(**query)
     (sentence,) = form_sentences(app)
     assert said in sentence
@@ -60,7 +60,7 @@ def test_figures_have_names_that_fit_into_a_url():
     assert "liu-ball.in-a-ball" in others
 
 
-def test_a_link_to_a_page_shows_its_figure_alone_where_it_is_embedded(monkeypatch, through_the_menu):
+def test_embedded_page_shows_its_figure_alone(monkeypatch, through_the_menu):
     monkeypatch.setattr(type(st.context), "is_embedded", property(lambda _: True))
     app = open_page("kernel_change", opened=False, preset="liu-fig1-left", tab="Along training")
     assert len(app.get("plotly_chart")) == 1

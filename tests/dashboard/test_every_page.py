@@ -63,7 +63,7 @@ def test_a_page_without_figures_has_no_export(page):
 
 
 @pytest.mark.parametrize("page", [*WITH_RESULT, "own_data", "results"], indirect=True)
-def test_export_stands_once_above_the_figures_of_every_page_with_a_result(page, exported):
+def test_export_appears_once_above_the_figures(page, exported):
     """In a row of its own or with other buttons; it is closed where nothing is chosen yet."""
     name, app = page
     menus = [block for block in app.get("popover") if block.proto.popover.label == "Export"]

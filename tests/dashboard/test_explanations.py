@@ -91,7 +91,7 @@ def faults_of_help(setting) -> Iterator[str]:
         yield "the help does not begin with the description"
 
 
-def test_every_control_has_one_line_of_help_with_the_symbols_of_its_title():
+def test_every_control_has_one_line_of_help():
     assert len(SETTINGS) > 200
     assert [f"{name}: {fault}" for name, each in SETTINGS.items() for fault in faults_of_help(each)] == []
 
@@ -135,7 +135,7 @@ def test_greek_letters_that_pages_use_are_in_the_glossary():
     assert used <= known
 
 
-def test_every_page_that_shows_figures_is_where_some_word_is_seen():
+def test_every_page_with_figures_is_in_the_glossary():
     names = {entry.name for entry in PAGES}
     assert {each.page for each in glossary().values()} <= names
     assert {folder.name for folder in FOLDERS} <= names
@@ -177,7 +177,7 @@ def opened(app) -> list[str]:
     return [name for name, each in glossary().items() if any(text.startswith(each.sentence) for text in shown)]
 
 
-def test_a_word_has_a_link_of_its_own_and_stands_first_the_only_one_that_is_open():
+def test_linked_word_is_first_and_the_only_one_open():
     app = open_page("glossary", term="pl-condition")
     assert titles(app)[0] == "PL* condition"
     assert len(titles(app)) == len(glossary())
@@ -189,7 +189,7 @@ def test_a_word_has_a_link_of_its_own_and_stands_first_the_only_one_that_is_open
     assert set(opened(app)) == {"pl-condition", "kappa"}
 
 
-def test_words_stand_in_their_order_also_where_a_phone_shows_one_column_below_the_other():
+def test_words_keep_their_order_in_one_column():
     assert titles(open_page("glossary")) == [entry.title for entry in glossary().values()]
 
 

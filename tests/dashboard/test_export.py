@@ -54,7 +54,7 @@ def test_html_page_brings_its_figures_and_needs_no_network():
     assert "linearity-lab run liu-fig1-left" in page
 
 
-def test_command_line_names_the_nearest_preset_and_only_what_differs():
+def test_command_line_names_nearest_preset_and_differences():
     spec = PRESETS["liu-fig1-left"].spec
     assert command_line(spec) == "linearity-lab run liu-fig1-left --out results"
     changed = with_settings(spec, {"widths": [30, 100], "training.learning_rate": 0.5})
@@ -106,7 +106,7 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch):
     assert "width,num_params,output,seed" in said.getvalue()
 
 
-def test_program_runs_in_an_empty_folder_where_the_package_is_installed(tmp_path):
+def test_program_runs_in_an_empty_folder(tmp_path):
     installed, empty = tmp_path / "site", tmp_path / "empty"
     installed.mkdir()
     empty.mkdir()
@@ -187,7 +187,7 @@ def test_notebook_computes_its_run():
     assert "Completed: 1 of 1 width" in names["ended"].result._repr_html_()
 
 
-def test_a_figure_is_named_by_its_heading_or_by_the_beginning_of_what_it_shows():
+def test_figure_is_named_by_heading_or_takeaway():
     chart = figures.change_against_width(make_points())
     assert short_title(replace(chart, heading="Over m<sub>b</sub>")) == "Over mb"
     assert chart.takeaway.startswith(short_title(replace(chart, heading="")))

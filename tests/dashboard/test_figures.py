@@ -66,7 +66,7 @@ def test_mean_line_runs_through_the_mean_of_the_seeds():
     np.testing.assert_array_equal(numbers(line["x"]), [30, 100, 1000])
 
 
-def test_band_is_one_standard_error_around_the_mean_at_a_fifth_of_the_opacity():
+def test_band_is_one_standard_error_at_a_fifth_of_opacity():
     points = make_points()
     figure = against_width(points)
     band = one(figure, legendgroup="linear output", fill="toself")
@@ -81,7 +81,7 @@ def test_a_single_seed_has_no_band():
     assert [trace for trace in traces(figure) if trace.get("fill")] == []
 
 
-def test_the_end_of_a_line_tells_its_name_and_the_fitted_exponent_with_its_interval():
+def test_end_of_a_line_has_name_exponent_and_interval():
     points = make_points((30, 100, 300, 1000), spread=0.0)
     assert mean_line(against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
     label = one(against_width(points), name="label of linear output")
@@ -92,7 +92,7 @@ def test_the_end_of_a_line_tells_its_name_and_the_fitted_exponent_with_its_inter
     assert abs(law.exponent) < 1e-12
 
 
-def test_name_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_goes_on():
+def test_missing_interval_and_last_slope_are_explained():
     few = figures.change_against_width(make_points((30, 100, 1000), seeds=2))
     said = "; no interval (needs 3 seeds and 4 widths)"
     assert mean_line(few.figure, "linear")["name"] == "linear output ∝ m<sup>−1.00</sup>; no interval"
@@ -119,7 +119,7 @@ def test_name_and_takeaway_say_why_there_is_no_interval_and_where_the_slope_goes
     assert np.all(np.diff(slopes[1:]) < 0)
 
 
-def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean():
+def test_guides_have_slopes_one_half_and_one():
     figure = against_width(make_points())
     guides = [trace for trace in traces(figure) if trace["name"].startswith("slope")]
     slopes = []
@@ -133,7 +133,7 @@ def test_guides_are_dashed_lines_of_slope_one_half_and_one_from_the_first_mean()
     assert words == [power("m", "−1/2"), power("m", "−1")]
 
 
-def test_runs_that_did_not_converge_are_open_markers_named_in_the_caption_and_in_no_mean():
+def test_unconverged_runs_are_open_and_excluded_from_means():
     bad = (
         make_run("linear", 0, 0.5),
         make_run("linear", 1, 50.0, "over-budget"),
@@ -173,7 +173,7 @@ def test_width_without_a_converged_run_has_seeds_and_no_mean():
     assert 1000 in numbers(seeds(figure, "linear")["x"])
 
 
-def test_axes_are_logarithmic_with_ticks_at_the_widths_of_the_whole_sweep():
+def test_axes_are_logarithmic_with_ticks_of_the_whole_sweep():
     figure = against_width(make_points((30, 100)), widths=(30, 100, 3000, 10_000))
     assert (figure.layout.xaxis.type, figure.layout.yaxis.type) == ("log", "log")
     assert figure.layout.xaxis.tickvals == (30, 100, 3000, 10_000)
@@ -235,7 +235,7 @@ def test_figure_of_no_or_one_point_can_be_drawn(points):
 
 
 @pytest.mark.parametrize(("axis", "factor"), [("step", 1), ("time", 0.5)])
-def test_training_figure_follows_every_run_by_step_or_by_rate_times_step(axis, factor):
+def test_training_figure_follows_runs_by_step_or_time(axis, factor):
     point = make_points((100,), seeds=2)[0]
     every = traces(against_time(point, axis))
     legend = [t for t in every if t.get("showlegend", True)]
@@ -280,7 +280,7 @@ def test_takeaway_tells_the_trend_of_each_output_in_words():
     assert "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00." in words
 
 
-def test_learning_rates_used_are_told_once_for_outputs_that_share_them():
+def test_shared_learning_rates_are_listed_once():
     points = make_points((30, 100, 300, 1000))
     caption = figures.change_against_width(points).caption
     assert caption == ["Learning rate η used: linear output and softmax output 0.5."]
@@ -325,7 +325,7 @@ def with_starts(points, output="linear", ball=None) -> list[KernelChangePoint]:
     ]
 
 
-def test_velocity_ball_and_training_stand_on_one_figure_with_their_exponents():
+def test_velocity_ball_and_training_share_one_figure():
     points = with_starts(make_points(exponents={"linear": -1.0}), ball=2.0)
     chart = figures.start_against_width(points, radius=1.0)
     said = {row["measured"] for row in chart.rows}

@@ -31,7 +31,7 @@ def test_waiting_says_the_place_the_beginning_and_the_end(running):
 
 @pytest.mark.parametrize("page", ["kernel_change", "architectures"])
 @pytest.mark.parametrize("finished", [0, 1])
-def test_what_has_been_trained_at_a_width_is_drawn_while_the_rest_trains(jobs, page, finished):
+def test_trained_runs_are_drawn_while_others_train(jobs, page, finished):
     whole, part = make_points((30, 100), exponents={"linear": -1.0})
     part = part.model_copy(update={"runs": part.runs[:1]})
     spec: Spec = SPEC
@@ -48,7 +48,7 @@ def test_what_has_been_trained_at_a_width_is_drawn_while_the_rest_trains(jobs, p
     assert "Computing the first point…" not in words(app)
 
 
-def test_an_address_that_comes_late_with_a_click_takes_back_nothing_and_the_way_back_still_does(jobs, monkeypatch):
+def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
     app = checked(open_page("kernel_change", num_seeds="3"))
     earlier = dict(app.query_params)
     app.number_input(key="kernel_change.num_seeds").set_value(4).run()

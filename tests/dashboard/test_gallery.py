@@ -21,7 +21,7 @@ def test_every_preset_is_there():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_gallery_result_is_that_of_its_preset_and_says_where_it_comes_from(name):
+def test_gallery_result_is_that_of_its_preset_with_its_origin(name):
     result = gallery_result(name)
     assert result.spec == SPECS[name]
     assert result.status == "completed"
@@ -72,7 +72,7 @@ def test_the_figures_show_the_slopes_that_the_paper_claims(name, output, lowest,
     assert lowest < fit.exponent < highest
 
 
-def test_the_kernel_change_goes_on_falling_like_one_over_the_width_to_a_hundred_thousand():
+def test_kernel_change_scales_as_1_over_m_to_a_hundred_thousand():
     points = {point.width: point for point in gallery_result("liu-fig1-wide").points}
 
     def change(output, width):
@@ -83,7 +83,7 @@ def test_the_kernel_change_goes_on_falling_like_one_over_the_width_to_a_hundred_
         assert abs(np.log10(change(output, 100_000) / change(output, 100))) < 0.2
 
 
-def test_the_velocity_tells_before_training_which_kernel_will_stop_moving():
+def test_velocity_predicts_which_kernel_converges():
     points = gallery_result("kernel-velocity").points
     laws = {output: start_law(points, output, "velocity") for output in ("linear", "softmax", "swish")}
     assert -1.3 < laws["linear"].exponent < -0.8
@@ -91,7 +91,7 @@ def test_the_velocity_tells_before_training_which_kernel_will_stop_moving():
         assert abs(laws[output].exponent) < 0.3
 
 
-def test_the_worst_direction_of_a_ball_falls_like_the_root_of_what_descent_falls_like():
+def test_worst_direction_decreases_as_root_of_descent():
     points = gallery_result("why-one-over-m").points
     ball, velocity = (start_law(points, "linear", measure) for measure in ("ball_change", "velocity"))
     runs = [(point.width, each) for point in points for each in point.of("linear") if each.outcome == "converged"]
@@ -101,21 +101,21 @@ def test_the_worst_direction_of_a_ball_falls_like_the_root_of_what_descent_falls
     assert -1.2 < trained.exponent < -0.75
 
 
-def test_the_distance_to_the_kernel_of_infinite_width_falls_like_one_over_the_root_of_the_width():
+def test_distance_to_infinite_kernel_scales_as_inverse_root():
     points = gallery_result("kernel-convergence").points
     rows = [(point.width, each.infinite_distance) for point in points for each in point.of("linear")]
     fit = fit_power_law(*zip(*rows, strict=True))
     assert abs(fit.exponent + 0.5) < 2 * fit.interval
 
 
-def test_a_bottleneck_keeps_the_kernel_moving_where_the_wide_network_has_stopped():
+def test_bottleneck_keeps_the_kernel_moving():
     wide, narrow = (point.of("linear") for point in gallery_result("bottleneck").points[-2:])
     changes = [[run.sup_change for run in runs if run.outcome == "converged"] for runs in (wide, narrow)]
     assert max(changes[0]) < min(changes[1])
 
 
 @pytest.mark.parametrize("network", ["A", "B"])
-def test_both_networks_of_the_convergence_pair_approach_infinite_width(network):
+def test_convergence_pair_approaches_infinite_width(network):
     points = [point for point in gallery_result("kernel-convergence-pair").points if point.network == network]
     rows = [(point.width, each.infinite_distance) for point in points for each in point.of("linear")]
     fit = fit_power_law(*zip(*rows, strict=True))
@@ -127,7 +127,7 @@ def test_an_entry_that_is_not_known_is_refused_in_one_sentence(capsys):
     assert capsys.readouterr().err.startswith("NAME: nothing cannot be used; use one of liu-fig1-left, ")
 
 
-def test_the_squared_difference_to_the_linear_model_falls_like_one_over_the_width_or_faster():
+def test_squared_difference_decreases_at_least_as_1_over_m():
     points = gallery_result("liu-true-and-linearized").points
     squares = [(point.width, each.sup_difference) for point in points for each in point.of("linear")]
     law = fit_power_law(*zip(*squares, strict=True))
@@ -144,7 +144,7 @@ def test_the_squared_difference_to_the_linear_model_falls_like_one_over_the_widt
 
 
 @pytest.mark.slow
-def test_the_smallest_point_beside_its_linear_model_is_found_again():
+def test_smallest_linear_model_point_is_reproduced():
     shown = gallery_result("liu-true-and-linearized")
     settings = {"widths": [shown.spec.widths[0]], "num_seeds": 1, "outputs": ["linear"]}
     *_, ended = run(with_settings(shown.spec, settings))
@@ -161,7 +161,7 @@ def test_a_wide_network_bends_like_its_linear_model():
     assert wide.departure_step is None
 
 
-def test_every_stable_method_stays_near_its_linear_model_and_a_rate_beyond_leaves_the_ball():
+def test_only_unstable_methods_leave_their_linear_model():
     result = gallery_result("beyond-gradient-descent")
     widest = result.points[-1]
     plain = widest.of("linear", "gradient-descent")[0]

@@ -84,7 +84,7 @@ def prefix(again: Any, before: Any) -> int:
     return 0
 
 
-def test_training_at_one_width_shows_the_runs_of_the_sweep_over_widths():
+def test_training_at_one_width_shows_runs_of_the_sweep():
     """liu-fig1-right is the widest point of liu-fig1-left; it is the one that nothing cheaper could stand for."""
     (point,) = gallery_result("liu-fig1-right").points
     sweep = {each.width: each for each in gallery_result("liu-fig1-left").points}

@@ -14,7 +14,7 @@ from linearity_lab.server import garbage
 from tests.dashboard.open_pages import open_page
 
 
-def test_a_page_settles_what_is_loaded_when_it_is_drawn_first_and_never_again(monkeypatch):
+def test_page_freezes_loaded_objects_once(monkeypatch):
     monkeypatch.setattr(garbage, "_SETTLED", set())
     gc.unfreeze()
     open_page("glossary")
@@ -25,7 +25,7 @@ def test_a_page_settles_what_is_loaded_when_it_is_drawn_first_and_never_again(mo
     gc.unfreeze()
 
 
-def test_garbage_is_collected_now_and_then_and_not_after_every_run(monkeypatch):
+def test_garbage_is_collected_occasionally(monkeypatch):
     assert config.get_option("runner.postScriptGC") is False  # Streamlit's own, after every run
     counted: list[float] = []
     now = 0.0

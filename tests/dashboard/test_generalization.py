@@ -60,7 +60,7 @@ def points() -> list[GeneralizationPoint]:
     return found
 
 
-def test_of_all_richness_there_are_the_ends_and_both_kernels_and_of_one_every_model(points):
+def test_all_richness_shows_extremes_and_one_shows_every_model(points):
     at_n = figures.at(points, samples=40)
     titles = [line.style.title for line in figures.lines(at_n, lambda point: point.width, "error")]
     assert titles == ["network, ρ = 0", "network, ρ = 0.5", "kernel K₀", "infinite width", "network, ρ = 0.25"]
@@ -135,7 +135,7 @@ def _near(found: list[float], expected: float, num_test: int) -> bool:
     return abs(fmean(found) - expected) <= 0.1 * expected + 2 * max(spread, binomial)
 
 
-def test_the_price_of_linearity_is_the_one_that_was_measured_before():
+def test_price_of_linearity_equals_the_earlier_measurement():
     result = gallery_result("price-of-linearity")
     for (rho, width), (*errors, before, after) in TABLE.items():
         (point,) = figures.at(result.points, width=width, richness=rho)

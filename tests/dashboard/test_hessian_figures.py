@@ -20,7 +20,7 @@ def line(chart, name) -> dict:
     return one(chart.figure, legendgroup=name, mode="lines+markers")
 
 
-def test_lines_run_through_the_means_at_the_width_that_each_network_has():
+def test_lines_run_through_means_at_each_networks_width():
     drawn = figures.against_width(make_hessian_points())
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 200, 500, 1000])
     np.testing.assert_array_equal(numbers(line(drawn, CNN)["x"]), [8, 17, 42, 83])
@@ -30,7 +30,7 @@ def test_lines_run_through_the_means_at_the_width_that_each_network_has():
     assert "channels" in drawn.figure.layout.xaxis.title.text
 
 
-def test_scaled_view_of_a_falling_norm_is_flat_and_the_relative_view_divides_by_the_kernel():
+def test_scaled_norm_is_flat_and_relative_view_divides_by_kernel():
     points = make_hessian_points((LINEAR,))
     scaled = numbers(line(figures.against_width(points, "√m ‖H‖"), LINEAR)["y"])
     np.testing.assert_allclose(scaled, 1.05, rtol=1e-12)
@@ -53,7 +53,7 @@ def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
     assert not figures.against_width(make_hessian_points(widths=(30, 100, 300, 1000))).caption
 
 
-def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_not_converge():
+def test_kernel_change_shows_trained_seeds_only():
     points = (*make_hessian_points((LINEAR,), (100, 300)), make_point(LINEAR, 1000, outcome="over-budget"))
     drawn = figures.change_against_width(points)
     assert len(numbers(one(drawn.figure, legendgroup=LINEAR, mode="markers")["x"])) == 6  # two of three seeds
@@ -64,7 +64,7 @@ def test_kernel_change_shows_the_trained_seeds_alone_and_names_those_that_did_no
     assert "m = 1,000 (seeds 0, 1)" in sentence
 
 
-def test_table_has_the_measured_exponents_and_a_verdict_from_them():
+def test_table_has_measured_exponents_and_verdicts():
     linear, nonlinear, cnn = figures.table_rows(make_hessian_points(widths=(30, 100, 300, 1000)))
     assert linear["‖H‖"].startswith("m^{−0.50 ")
     assert [row["Becomes linear?"] for row in (linear, nonlinear, cnn)] == ["yes", "no", "yes"]
@@ -79,7 +79,7 @@ def test_table_has_the_measured_exponents_and_a_verdict_from_them():
     ("exponent", "interval", "verdict"),
     [(-0.5, 0.1, "yes"), (0.0, 0.1, "no"), (-0.3, 0.1, "undecided"), (-0.5, float("nan"), "undecided")],
 )
-def test_verdict_is_given_only_where_the_whole_interval_lies_on_one_side(exponent, interval, verdict):
+def test_verdict_needs_the_whole_interval_on_one_side(exponent, interval, verdict):
     assert becomes_linear(PowerLaw(exponent, interval, 1.0, 0.95, 10, 0)) == verdict
     assert becomes_linear(None) == "undecided"
 
@@ -104,7 +104,7 @@ def test_infinity_norm_falls_while_the_two_norm_stays():
 
 
 @pytest.mark.parametrize("quantity", ["hessian", "kernel_change"])
-def test_balls_show_the_bound_of_the_sup_above_random_directions_for_the_radius_asked(quantity):
+def test_balls_show_the_bound_above_random_directions(quantity):
     points = make_hessian_points()
     assert parts.radii_of(points) == (0.5, 1.0, 2.0)
     small, large = (parts.ball(points, radius, quantity, 4) for radius in (0.5, 2.0))

@@ -65,7 +65,7 @@ def test_hessian_norms_have_the_exponents_that_the_paper_claims(name, line, lowe
     assert lowest <= law.exponent <= highest
 
 
-def test_table_1_is_filled_with_the_verdicts_of_the_paper_by_the_measured_exponents():
+def test_table_1_agrees_with_the_paper():
     result = gallery_result("liu-table1")
     for line, network in result.spec.lines().items():
         law = norm_law(result.points, line, relative=True)
@@ -90,7 +90,7 @@ def test_bounds_are_on_their_side_of_every_measured_norm(name):
     assert bool(behind) == (name == "liu-nonlinear-output")
 
 
-def test_infinity_norm_of_the_gradient_falls_while_its_two_norm_stays():
+def test_infinity_norm_of_gradient_decreases_unlike_two_norm():
     runs = hessian_runs("liu-theorem31", LINEAR)
     widths = [point.wide_width for point, _ in runs]
     falling = fit_power_law(widths, [max(run.bound.b_max) for _, run in runs])
@@ -116,7 +116,7 @@ def test_diagonal_hessian_of_the_gallery_is_its_closed_form():
         assert point.width**0.5 * found.norm <= 0.7699  # max |tanh''| = 4 / (3 √3)
 
 
-def test_hessian_vanishes_in_the_whole_ball_of_a_linear_output_alone():
+def test_hessian_vanishes_in_the_ball_only_for_linear_output():
     exponents = {}
     for line in (LINEAR, NONLINEAR):
         balls = [(point.wide_width, ball) for point, each in hessian_runs("liu-ball", line) for ball in each.balls]
@@ -134,7 +134,7 @@ def test_hessian_vanishes_in_the_whole_ball_of_a_linear_output_alone():
         assert all(ball.hessian >= ball.hessian_random for ball in each.balls)
 
 
-def test_the_almost_everywhere_hessian_of_relu_falls_as_that_of_tanh_does_and_is_smaller():
+def test_relu_hessian_decreases_like_tanh_and_is_smaller():
     points = gallery_result("relu-and-tanh").points
     norms = {
         (point.network.activation, point.wide_width): statistics.mean(run.norm for run in point.runs)
@@ -158,7 +158,7 @@ def test_the_almost_everywhere_hessian_of_relu_falls_as_that_of_tanh_does_and_is
         assert (max(within) == 0) == is_relu
 
 
-def test_the_hessian_of_all_outputs_falls_as_that_of_one_and_lies_between_its_bounds():
+def test_vector_hessian_decreases_between_its_bounds():
     points = gallery_result("zhu-vector-output").points
     for line in dict.fromkeys(point.line for point in points):
         runs = [(point.wide_width, run) for point in points if point.line == line for run in point.runs]
@@ -167,7 +167,7 @@ def test_the_hessian_of_all_outputs_falls_as_that_of_one_and_lies_between_its_bo
         assert all(run.norm * (1 - 1e-3) <= run.vector.norm <= run.vector.upper * (1 + 1e-3) for _, run in runs)
 
 
-def test_only_uniform_rescaling_multiplies_kernel_and_hessian_alike():
+def test_only_uniform_rescaling_multiplies_kernel_and_hessian():
     runs = {
         line: [run for _, run in hessian_runs("liu-parameterization", line)] for line in (LINEAR, f"{LINEAR}-lecun")
     }

@@ -28,7 +28,7 @@ def tables(app) -> list[str]:
     return [element.proto.body for element in app.get("html") if "<table" in element.proto.body]
 
 
-def test_precomputed_figures_stand_beside_the_table_with_verdicts(gallery):
+def test_precomputed_figures_are_beside_the_table(gallery):
     gallery("liu-table1", make_hessian_result(make_hessian_points()))
     app = open_page("hessian")
     assert "Precomputed figure" in words(app)
@@ -53,7 +53,7 @@ def test_view_and_network_and_radius_can_be_chosen(gallery):
     assert "above its lower bound in 12 of 12 runs" in words(app)
 
 
-def test_relu_is_measured_and_its_figures_say_what_the_almost_everywhere_hessian_misses(gallery):
+def test_relu_figures_report_what_the_hessian_misses(gallery):
     points = make_hessian_points()
     relu = tuple(
         point.model_copy(update={"network": point.network.model_copy(update={"activation": "relu"})})
@@ -82,7 +82,7 @@ def spec_of(app) -> HessianSpec:
     return spec
 
 
-def test_networks_are_chosen_by_title_changed_together_and_edited_one_by_one():
+def test_networks_are_chosen_and_edited_together_or_singly():
     app = open_page("hessian")
     assert app.multiselect(key=CHOSEN).value == list(TABLE_1.lines())
     app.multiselect(key=CHOSEN).set_value(["bottleneck", "fully-connected-swish", "composed", "shallow"])

@@ -57,7 +57,7 @@ def made_lines(count: int, last: float = 1000) -> list[Line]:
     ]
 
 
-def test_more_than_four_curves_wait_in_the_legend_which_counts_them():
+def test_more_than_four_curves_start_in_the_legend():
     figure = sweep(made_lines(7), width_axis(), "value").figure
     seen = {trace.legendgroup for trace in figure.data if trace.visible is not False and trace.visible != "legendonly"}
     assert seen == {f"curve {index}" for index in range(MOST_CURVES)}
@@ -67,12 +67,12 @@ def test_more_than_four_curves_wait_in_the_legend_which_counts_them():
     assert [label.partition("<br>")[0][-7:] for label in labels] == [f"curve {index}" for index in range(MOST_CURVES)]
 
 
-def test_a_curve_that_ends_before_the_others_keeps_its_entry_in_the_legend():
+def test_short_curve_keeps_its_legend_entry():
     figure = sweep([*made_lines(1), *made_lines(2, last=100)[1:]], width_axis(), "value").figure
     assert [trace.legendgroup for trace in figure.data if trace.showlegend] == ["curve 1"]
 
 
-def test_the_axis_is_fitted_to_what_is_seen_where_some_curves_wait_and_ticks_of_these_come_first():
+def test_axis_fits_visible_curves_and_prefers_their_ticks():
     lines = [*made_lines(4), *(replace(line, dots=[Dot(8, 1.0, 0), Dot(1000, 1.0, 0)]) for line in made_lines(5)[4:])]
     axis = sweep(lines, width_axis(), "value").figure.layout.xaxis
     assert (axis.autorange, axis.range) == (True, None)

@@ -76,7 +76,7 @@ def test_each_sweep_has_its_own_points_and_exponent(swept, start, measure, expon
     assert law.exponent == pytest.approx(exponent, abs=1e-9)
 
 
-def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_its_name():
+def test_figure_has_seeds_mean_and_exponent_for_each_start():
     drawn = figures.against(made_points(), "scale", "linear", figures.KAPPA).figure
     lines = [trace for trace in drawn.data if trace.mode == "lines+markers"]
     assert [line.name for line in lines] == [
@@ -88,7 +88,7 @@ def test_a_figure_has_seeds_and_a_mean_for_each_start_with_the_exponent_in_its_n
     assert list(drawn.layout.xaxis.ticktext) == ["1", "10", "100"]
 
 
-def test_runs_that_did_not_converge_are_open_and_in_no_mean_of_what_training_did():
+def test_unconverged_runs_are_open_and_in_no_training_mean():
     good = made_points()[0]
     runs = (*good.runs, made_run(100, 1.0, "random", 7, "over-budget"))
     points = (good.model_copy(update={"runs": runs}), *made_points()[1:])
@@ -139,7 +139,7 @@ def test_the_least_distance_is_drawn_where_it_was_computed():
     assert drawn.rows[0]["least ‖w − w₀‖₂, all inputs"] == 0.9
 
 
-def test_the_gallery_has_every_run_going_as_far_as_it_has_to_and_wide_ones_no_farther():
+def test_gallery_runs_move_at_least_the_bound():
     """Liu, Zhu & Belkin 2020, Eq. 2, and the bound from all inputs at once, which the linear model meets."""
     shown = gallery_result("liu-distance").points
     assert len(shown) >= 6
@@ -165,14 +165,14 @@ def points():
 
 
 @pytest.mark.parametrize("measure", [figures.KAPPA, figures.CHANGE, figures.DISTANCE, figures.LARGEST])
-def test_the_gallery_has_scale_moving_the_weights_less_where_the_output_starts_at_zero(points, measure):
+def test_gallery_scale_moves_weights_less_from_zero_output(points, measure):
     law = figures.line(points, "scale", "linear", "subtracted", measure).law
     assert law.num_widths == len(law.local) + 1 >= 3
     assert all(abs(each.slope + 1) < 0.15 for each in law.local)
 
 
 @pytest.mark.parametrize("measure", [figures.CHANGE, figures.DISTANCE])
-def test_the_gallery_has_scale_doing_nothing_where_the_output_does_not_start_at_zero(points, measure):
+def test_gallery_scale_has_no_effect_from_nonzero_output(points, measure):
     """It soon stops: from three times the scale on nothing falls any more."""
     first, *later = figures.line(points, "scale", "linear", "random", measure).law.local
     assert -0.4 < first.slope < 0
@@ -180,7 +180,7 @@ def test_the_gallery_has_scale_doing_nothing_where_the_output_does_not_start_at_
 
 
 @pytest.mark.parametrize("start", ["random", "subtracted"])
-def test_the_gallery_has_width_shrinking_the_largest_move_and_not_the_distance(points, start):
+def test_gallery_width_reduces_the_largest_move_only(points, start):
     distance, largest = (
         figures.line(points, "width", "linear", start, each).law for each in (figures.DISTANCE, figures.LARGEST)
     )
@@ -191,19 +191,19 @@ def test_the_gallery_has_width_shrinking_the_largest_move_and_not_the_distance(p
     assert all(each.slope < -0.5 for each in change.local)
 
 
-def test_the_gallery_has_the_largest_move_falling_near_one_over_the_root_of_the_width(points):
+def test_gallery_largest_move_scales_as_inverse_root(points):
     """The largest of m moves still grows towards its limit at these widths, so it falls a little slower."""
     for start in ("random", "subtracted"):
         law = figures.line(points, "width", "linear", start, figures.LARGEST).law
         assert -0.55 < law.exponent < -0.35
 
 
-def test_the_gallery_has_curvature_falling_like_one_over_the_root_of_the_width(points):
+def test_gallery_curvature_scales_as_inverse_root_of_width(points):
     law = figures.line(points, "width", "linear", "subtracted", figures.KAPPA).law
     assert all(abs(each.slope + 0.5) < 0.1 for each in law.local)
 
 
-def test_the_gallery_has_the_kernel_of_f_staying_where_that_behind_swish_moves(points):
+def test_gallery_kernel_of_f_is_constant_unlike_swish(points):
     wide = max((point for point in points if point.scale == 1), key=lambda point: point.width)
     for run in wide.of("swish"):
         assert run.pre_output_change < 0.02
@@ -211,7 +211,7 @@ def test_the_gallery_has_the_kernel_of_f_staying_where_that_behind_swish_moves(p
 
 
 @pytest.mark.usefixtures("jobs", "through_the_menu")
-def test_the_page_has_four_figures_of_any_measure_for_scale_and_width():
+def test_page_has_four_figures_for_scale_and_width():
     app = open_page("lazy", preset="liu-lazy")
     assert len(app.get("plotly_chart")) == 4
     assert "at scale α = 1." in words(app)

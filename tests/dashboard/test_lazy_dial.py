@@ -57,7 +57,7 @@ def points() -> tuple[LazyPoint, ...]:
     )
 
 
-def test_there_is_a_line_for_every_richness_and_the_other_roads_leave_the_dial_out(points):
+def test_each_richness_has_a_line_and_other_sweeps_omit_it(points):
     drawn = dial.against_width(points, "linear", "subtracted", figures.CHANGE)
     lines = [trace for trace in drawn.figure.data if trace.mode == "lines+markers"]
     assert [line.name.partition(" ∝")[0] for line in lines] == ["ρ = 0", "ρ = 0.125", "ρ = 0.25", "ρ = 0.5"]
@@ -73,7 +73,7 @@ def test_there_is_a_line_for_every_richness_and_the_other_roads_leave_the_dial_o
     assert [value for value, _ in figures.along(points, "scale")] == [1.0]
 
 
-def test_exponents_lie_on_the_expected_lines_where_runs_follow_the_laws(points):
+def test_exponents_follow_the_expected_lines(points):
     drawn = dial.exponents(points, "linear", "subtracted")
     assert len(drawn.rows) == 3 * len(DIAL)
     for row in drawn.rows:
@@ -86,14 +86,14 @@ def test_exponents_lie_on_the_expected_lines_where_runs_follow_the_laws(points):
     assert "expected ρ − 1/2" in drawn.takeaway
 
 
-def test_the_coordinate_check_has_a_line_for_every_layer_at_the_chosen_richness(points):
+def test_coordinate_check_has_a_line_for_every_layer(points):
     drawn = dial.coordinates(points, "linear", "subtracted", 0.5)
     lines = [trace for trace in drawn.figure.data if trace.mode == "lines+markers"]
     assert [list(line.y) for line in lines] == [pytest.approx([1.1] * 4), pytest.approx([2.2] * 4)]
     assert "ρ = 0.5; expected exponent 0.00." in drawn.caption[0]
 
 
-def test_a_dial_has_three_figures_more_and_none_of_what_was_not_swept(points):
+def test_dial_adds_three_figures_of_swept_settings_only(points):
     shown = Shown(PRESETS["richness-deep"].spec, points, None, "job")
     found = charts(shown, figures.CHANGE.title, "linear", "subtracted", 0.5)
     assert [each.name for each in found] == ["dial", "exponents", "coordinates", "figure3"]
@@ -142,7 +142,7 @@ def test_the_gallery_has_the_table_of_an_independent_script():
 
 
 @pytest.mark.parametrize("name", ["richness-dial", "richness-deep"])
-def test_the_gallery_has_every_hidden_layer_flat_at_one_half_and_falling_at_zero(name):
+def test_gallery_layers_are_flat_at_one_half_only(name):
     points = gallery_result(name).points
     for rho, expected in ((0.0, -0.5), (0.5, 0.0)):
         for line in dial.coordinates(points, "linear", "subtracted", rho).rows:

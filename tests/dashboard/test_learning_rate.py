@@ -52,7 +52,7 @@ def test_every_cell_of_the_map_has_its_outcome():
     assert chart.takeaway.startswith("linear model: 96 monotone, 192 diverged;")
 
 
-def test_a_followed_run_crosses_the_edge_before_its_loss_comes_down():
+def test_followed_run_crosses_the_edge_before_recovering():
     (point,) = RUN.points
     (run,) = point.of("network", 3.0)
     losses, curvatures = run.path.loss, run.path.curvature
@@ -74,7 +74,7 @@ SCRIPT = {
 
 
 @pytest.mark.parametrize(("model", "rate"), SCRIPT)
-def test_peaks_and_last_curvatures_are_those_of_an_independent_script(model, rate):
+def test_peaks_and_curvatures_agree_with_the_independent_script(model, rate):
     points = gallery_result("catapult-anew").points
     assert [point.width for point in points] == [100, 1000, 10_000]
     peaks, curvatures = SCRIPT[model, rate]
@@ -87,14 +87,14 @@ def test_peaks_and_last_curvatures_are_those_of_an_independent_script(model, rat
                 assert error < 0.4 * expected, "or nothing would be said"
 
 
-def test_the_last_curvature_differs_from_draw_to_draw_after_a_large_catapult():
+def test_last_curvature_varies_over_draws_after_a_catapult():
     points = gallery_result("catapult-anew").points
     for point in points[1:]:
         spread = [np.std([run.curvature for run in point.of("network", rate)], ddof=1) for rate in (2.2, 3.0)]
         assert spread[1] > 5 * spread[0]
 
 
-def test_the_quadratic_model_of_one_sample_is_the_recursion_of_the_plane():
+def test_one_sample_quadratic_model_is_the_planar_recursion():
     """u = |x|²η²(g − y)²/(md), v = ηλ, w = |x|²η²(g − y)y/(md), whose sign is that of g(w₀) − y."""
     result = gallery_result("catapult-one-sample")
     data = load_dataset(result.spec.dataset.name, **result.spec.data_options())
@@ -152,7 +152,7 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     assert not app.query_params, "the page's own settings are as they were"
 
 
-def test_a_click_chooses_the_cell_and_one_on_it_again_takes_nothing_back(app, jobs, monkeypatch):
+def test_second_click_on_a_cell_keeps_the_choice(app, jobs, monkeypatch):
     state: dict = {}
     monkeypatch.setattr("linearity_lab.views.learning_rate.cell.st", SimpleNamespace(session_state=state))
     followed = []

@@ -86,7 +86,7 @@ def test_other_texts_name_no_step(text):
 
 
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)
-def test_every_step_opens_by_its_link_and_shows_its_answer_only_when_asked(step):
+def test_every_step_opens_by_link_and_hides_its_answer(step):
     app = open_page("lecture", step=step.name)
     assert at(app) == step.asks
     assert query(app) == ({} if step is STEPS[0] else {"step": step.name})
@@ -112,7 +112,7 @@ def test_a_wrong_prediction_is_told_with_the_right_answer():
     assert f"Your answer: “{question.choices[0]}”. Correct: **{question.choices[1]}.**" in words(app)
 
 
-def test_the_lecture_is_walked_by_buttons_and_counts_what_was_predicted():
+def test_lecture_is_walked_by_buttons_and_counts_predictions():
     app = open_page("lecture")
     assert app.button(key="lecture.back.top").disabled
     for index, step in enumerate(STEPS):
@@ -148,7 +148,7 @@ def test_the_story_has_three_parts_and_tells_every_step_once():
     assert "The story in four sentences" in words(app)
 
 
-def test_choices_stand_in_an_order_of_the_visit_that_prefers_no_place():
+def test_choices_have_a_uniform_order_per_visit():
     app = open_page("lecture")
     first = places(app)
     assert sorted(first) == sorted(STEPS[0].question.choices)
@@ -189,7 +189,7 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     assert "There is no poll under this link" in words(open_page("lecture", room="guess"))
 
 
-def test_the_first_step_has_one_figure_and_its_provenance_is_folded():
+def test_first_step_has_one_figure_and_folded_provenance():
     app = open_page("lecture")
     assert len(app.get("plotly_chart")) == 1
     assert not app.get("bidi_component") or all(
@@ -207,7 +207,7 @@ def test_every_key_of_the_lecture_is_in_its_list():
     assert {PRESENT_KEY.upper(), ANSWER_KEY.upper(), poll.BARS_KEY.upper()} <= set(listed.split())
 
 
-def test_every_step_has_notes_and_the_second_window_shows_those_of_the_step_it_follows():
+def test_every_step_has_notes_in_the_second_window():
     app = open_page("lecture", notes="1")
     assert "follows the lecture in the window that opened it" in words(app)
     app.session_state["lecture.followed.at"] = "attention"
@@ -246,7 +246,7 @@ def control(app):
     return app.get("button_group")[0]
 
 
-def test_a_link_to_a_figure_keeps_its_option_until_the_answer_is_given():
+def test_link_to_a_figure_keeps_its_option_until_the_answer():
     app = open_page("lecture", step="hessian-and-ball", show="4")
     assert query(app) == {"step": "hessian-and-ball", "show": "4"}
     assert control(app).value == STEPS[1].control.start, "what is veiled gives nothing away"
@@ -290,7 +290,7 @@ def test_every_option_of_a_figure_is_found_by_its_name(step):
         ("show", "31", "show: 31 cannot be used; use 30, 300 or 3000."),
     ],
 )
-def test_a_bad_address_is_told_in_one_sentence_and_opens_the_first_step(name, text, sentence):
+def test_bad_address_is_reported_and_opens_the_first_step(name, text, sentence):
     app = open_page("lecture", **{name: text})
     (told,) = app.warning
     assert sentence in told.value.replace("\\", "").replace("\u2060", "")  # a link has a joiner in it, and is none
@@ -338,7 +338,7 @@ def test_a_veil_says_that_something_is_behind_it():
     assert {x for trace in veiled.data for x in trace.x} == {100}
 
 
-def test_diagonal_entries_are_those_of_the_hessian_and_no_others_exist():
+def test_diagonal_entries_are_those_of_the_hessian():
     """Against central differences of f in float64: their error is about h² + eps/h², 1e-8 at h = 1e-4."""
     width, h = 5, 1e-4
     weights, entries = lecture_exact.diagonal_entries(width, seed=3)
@@ -358,7 +358,7 @@ def test_diagonal_entries_are_those_of_the_hessian_and_no_others_exist():
     assert lecture_exact.kernel_entry(width, seed=3) == pytest.approx(np.dot(gradient, gradient), rel=1e-6)
 
 
-def test_the_diagonal_computed_on_the_page_is_that_of_the_gallery():
+def test_diagonal_on_the_page_is_that_of_the_gallery():
     for point in of_line(gallery_result("liu-shallow").points, "shallow"):
         norms = mean([run.norm for run in point.runs])
         largest = [float(abs(lecture_exact.diagonal_entries(point.width, seed)[1]).max()) for seed in range(5)]

@@ -21,7 +21,7 @@ def test_the_limit_stands_beside_its_field_and_run_waits(jobs):
     assert "On this server: at most 10,000." in app.text_input("kernel_change.widths").help
 
 
-def test_the_paper_switch_offers_the_largest_size_that_the_server_allows():
+def test_paper_switch_offers_the_largest_allowed_size():
     app = open_page("kernel_change")
     switch = app.button("kernel_change.paper_size")
     assert switch.label == "Largest size here"

@@ -37,7 +37,7 @@ def charts(app) -> dict[str, str]:
     return {proto.alt: proto.spec for proto in (each.proto for each in app.get("plotly_chart"))}
 
 
-def test_a_click_on_a_seed_of_one_width_shows_its_run_and_the_choices_stay_equal(browser):
+def test_click_on_a_seed_shows_its_run_and_syncs_choices(browser):
     app = open_page(PAGE)
     assert browser["at"] == {"m": 10_000, "seed": None}
     browser["clicked"] = [{"m": 100.0, "seed": 2}]
@@ -75,7 +75,7 @@ def test_a_choice_outlasts_the_run_that_has_not_come_to_it_yet(browser, jobs):
     assert browser["at"]["m"] == 100
 
 
-def test_pages_that_show_one_width_are_driven_by_the_figures_over_widths(browser):
+def test_figures_over_widths_drive_pages_of_one_width(browser):
     driven = {}
     for name in (
         "liu-fig1-left",
@@ -99,7 +99,7 @@ def test_pages_that_show_one_width_are_driven_by_the_figures_over_widths(browser
     }
 
 
-def test_the_moving_figure_shows_the_record_nearest_to_the_cursor():
+def test_moving_figure_shows_the_record_at_the_cursor():
     point = gallery_result("liu-true-and-linearized").points[0]
     run = point.runs[0]
     middle = run.steps[len(run.steps) // 2]

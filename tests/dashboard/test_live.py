@@ -65,7 +65,7 @@ def test_the_url_says_what_differs_and_the_component_is_told_all():
     assert shown == OTHER.query()
 
 
-def test_another_url_reaches_a_component_that_is_there_and_the_same_one_leaves_it_alone():
+def test_another_url_updates_a_mounted_component():
     app = open_page("live", width="100")
     version = told(app)["version"]
     assert told(checked(app.run()))["version"] == version
@@ -84,7 +84,7 @@ UNUSABLE = [
 ]
 
 
-def test_what_cannot_be_used_is_told_in_one_sentence_and_left_at_its_default():
+def test_unusable_settings_are_reported_and_use_defaults():
     for texts in UNUSABLE:
         app = open_page("live", **texts)
         said = [warning.value.replace("\\", "") for warning in app.warning]
@@ -127,7 +127,7 @@ def test_the_points_go_to_the_kernel_page_too(settings):
     assert [pytest.approx(pair, abs=5e-5) for pair in settings.learned()] == list(handed)
 
 
-def test_the_way_to_error_bars_leads_to_the_kernel_page_with_the_settings():
+def test_error_bars_link_to_the_kernel_page_with_settings():
     (link,) = [link.proto for link in open_page("live", width="256").get("page_link")]
     assert link.label == "Compute this with error bars"
     assert "kernel_change" in link.page
@@ -182,7 +182,7 @@ def test_home_has_both_outputs_from_the_same_weights():
     assert len({look["color"] for look in data["looks"]}) == 2
 
 
-def test_the_scripts_are_small_and_make_one_module_that_asks_for_nothing():
+def test_scripts_are_small_and_bundle_without_requests():
     for name in FILES:
         assert len((source.FOLDER / f"{name}.js").read_text(encoding="utf-8").splitlines()) <= 400
     assert {path.stem for path in source.FOLDER.glob("*.js")} == set(FILES)
@@ -193,7 +193,7 @@ def test_the_scripts_are_small_and_make_one_module_that_asks_for_nothing():
     ]
 
 
-def test_a_page_without_a_server_holds_nothing_that_ends_its_script():
+def test_standalone_page_contains_nothing_that_ends_its_script():
     data = given(LiveSettings(), note="</script><b>")
     page = source.standalone_page(data, "A <title>")
     assert page.count("</script>") == 1

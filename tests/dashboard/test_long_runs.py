@@ -41,7 +41,7 @@ def test_a_short_run_starts_at_once(jobs):
     assert f"{PAGE}.run_long" not in names(app)
 
 
-def test_a_long_run_is_asked_for_first_and_starts_when_it_is_meant(jobs):
+def test_long_run_starts_after_confirmation(jobs):
     assert estimate(LONG).seconds > ASK_S
     app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")  # Ctrl+Enter is this button
     assert jobs.submitted == []
@@ -91,7 +91,7 @@ def test_what_the_gallery_holds_is_not_computed_again(jobs, monkeypatch, tmp_pat
     assert [(each.spec, each.status) for each in jobs.adopted] == [(preset, "completed")]
 
 
-def test_a_job_for_an_adopted_result_is_complete_before_it_begins(monkeypatch, tmp_path):
+def test_job_for_an_adopted_result_is_complete_immediately(monkeypatch, tmp_path):
     from linearity_lab.components.gallery import gallery_result_of
     from linearity_lab.jobs import Jobs
 
@@ -108,14 +108,14 @@ def test_a_job_for_an_adopted_result_is_complete_before_it_begins(monkeypatch, t
     jobs.shutdown()
 
 
-def test_a_run_that_the_server_stopped_says_so_and_keeps_its_points(jobs):
+def test_run_stopped_by_the_server_keeps_its_points(jobs):
     reason = "stopped by the server after 8 min, the longest that it may run"
     app = checked(open_page(PAGE, job=jobs.add(SHORT, status="stopped", reason=reason)))
     assert "Stopped by the server after 8 min" in words(app)
     assert "0 of 2 widths are done and saved" in words(app)
 
 
-def test_data_that_do_not_suit_one_choice_of_the_preset_keep_all_that_the_url_says(jobs):
+def test_unsuitable_preset_choice_keeps_the_rest_of_the_url(jobs):
     base: Any = PRESETS["liu-section5"].spec
     assert "softmax" in base.outputs
     given = {"dataset.name": "sine", "widths": "20,30", "training.max_steps": "77"}
@@ -129,7 +129,7 @@ def test_data_that_do_not_suit_one_choice_of_the_preset_keep_all_that_the_url_sa
     assert jobs.submitted == [spec]  # what the form shows
 
 
-def test_where_no_choice_of_the_base_fits_the_first_that_does_is_used():
+def test_first_fitting_choice_replaces_unsuitable_ones():
     base: Any = with_settings(PRESETS["liu-true-and-linearized"].spec, {"outputs": ["softmax"]})
     spec, problems = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
     assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2)

@@ -56,7 +56,7 @@ def named(figure, start: str) -> list:
     return [trace for trace in figure.data if trace.name.startswith(start) and trace.x[0] is not None]
 
 
-def test_the_bound_is_that_of_the_theorem_with_the_least_eigenvalue_and_slope():
+def test_bound_uses_the_smallest_eigenvalue_and_slope():
     point = made_point()
     first = point.of("leaky_softplus")[0]
     (bound,) = named(figures.loss_against_step(point, "leaky_softplus").figure, "bound")
@@ -78,7 +78,7 @@ def test_an_output_without_a_guarantee_has_no_bound(draw):
     assert "f = −1.28" in said
 
 
-def test_a_divergent_run_is_named_with_its_last_step_and_the_stable_rate_and_leaves_the_axis():
+def test_divergent_run_is_named_and_excluded_from_the_axis():
     point = made_point()
     (sentence,) = [each for each in caption(point, "leaky_softplus") if "diverged" in each]
     assert "last finite step 2 (seed 0)" in sentence
@@ -115,7 +115,7 @@ def test_tables_hold_every_run_and_step():
     assert "from 1 to 0.8, at least 0.8" in figures.pl_against_step(point, "leaky_softplus").takeaway
 
 
-def test_the_gallery_shows_losses_below_the_bound_while_the_kernel_moves_at_every_width():
+def test_gallery_losses_are_below_the_bound_at_every_width():
     result = gallery_result("liu-section5")
     for point in result.points:
         for run in point.of("leaky_softplus", result.spec.rates[0]):
@@ -140,7 +140,7 @@ def test_the_gallery_has_catapults_and_divergences():
 
 
 @pytest.mark.usefixtures("jobs", "through_the_menu")
-def test_the_page_opens_with_its_four_figures_and_says_what_is_guaranteed():
+def test_page_opens_with_four_figures_and_the_guarantee():
     app = open_page("optimization")
     assert len(app.get("plotly_chart")) == 4
     assert "slope at least ρ = 0.2 everywhere" in words(app)

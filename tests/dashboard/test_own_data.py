@@ -82,7 +82,7 @@ def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected
         (pets(**{"pets/ape/1.png": b"no image"}), "file: pets/ape/1.png, which cannot be read as an image"),
     ],
 )
-def test_a_refusal_is_one_sentence_on_the_page_and_nothing_can_be_run(data, sentence):
+def test_refusal_is_one_sentence_and_prevents_running(data, sentence):
     app = brought(data, "[bad](http://x) $f$.csv")
     (shown,) = [error.value.replace("\\", "") for error in app.error]
     assert shown.startswith(sentence)
@@ -100,7 +100,7 @@ def test_the_sentence_goes_when_the_choice_is_mended():
     assert sizes(app) == ["2", "2", "4"]
 
 
-def test_one_press_keeps_the_data_and_runs_the_kernel_change_on_them(jobs, data_directory):
+def test_one_press_keeps_the_data_and_runs_kernel_change(jobs, data_directory):
     app = pressed(brought(flowers(), "flowers.csv"), "run")
     (spec,) = jobs.submitted
     assert isinstance(spec, KernelChangeSpec)
@@ -127,7 +127,7 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
 
 
 @pytest.mark.parametrize(("total", "trained", "test_points"), [(40, 32, 8), (3, 2, 1), (1000, 980, 20)])
-def test_numbers_that_are_all_trained_on_leave_some_to_be_test_points(total, trained, test_points):
+def test_training_on_all_numbers_leaves_test_points(total, trained, test_points):
     table = parse_upload(flowers(num_rows=total))
     data = clean_upload(table, Choices(("sepal", "petal"), "size", "regression"))
     dataset = DatasetSpec(name="upload", digest=keep_upload(data), num_samples=total)
@@ -179,7 +179,7 @@ def test_the_threshold_is_chosen_from_the_data():
     assert threshold(houses()) == 0.01
 
 
-def test_kept_data_are_offered_on_other_pages_of_this_session_only():
+def test_kept_data_are_offered_in_this_session_only():
     app = pressed(brought(flowers(), "flowers.csv"), "keep")
     app.switch_page("pages/kernel_change.py")
     open_panels(app, "kernel_change")
@@ -193,7 +193,7 @@ def test_kept_data_are_offered_on_other_pages_of_this_session_only():
     assert "upload the file again" in words(other)
 
 
-def test_data_that_are_not_here_are_named_beside_the_field_of_a_shared_link():
+def test_missing_data_of_a_shared_link_are_named():
     app = open_page("kernel_change", dataset__name="upload", dataset__digest="0" * 64)
     (sentence,) = form_sentences(app)
     assert sentence.startswith("Your data: 0000")
@@ -201,7 +201,7 @@ def test_data_that_are_not_here_are_named_beside_the_field_of_a_shared_link():
     assert app.button(key="kernel_change.run").disabled
 
 
-def test_a_shared_link_to_data_that_are_here_opens_for_whoever_has_it():
+def test_shared_link_opens_stored_data_in_any_session():
     candidate = parse_upload(flowers())
     digest = keep_upload(clean_upload(candidate, suggested_choices(candidate)))
     app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="1")

@@ -108,7 +108,7 @@ def _losses(result) -> list[float]:
     return found
 
 
-def test_without_classes_the_linear_output_is_trained_with_the_square_loss():
+def test_data_without_classes_use_linear_output_and_square_loss():
     groups = training_groups(("linear", "swish"), classes=False)
     assert [(group.trained_output, Loss(group.loss_output).kind) for group in groups] == [
         ("linear", "square"),
@@ -127,7 +127,7 @@ def test_without_classes_the_linear_output_is_trained_with_the_square_loss():
     assert first.loss[0] == pytest.approx(0.5 * np.mean((f - data.y) ** 2), rel=1e-5)
 
 
-def test_an_address_with_a_softmax_and_numbers_keeps_its_data_and_says_what_took_its_place():
+def test_softmax_address_with_numbers_keeps_its_data():
     upload = numbers()
     given = {"dataset.name": "upload", "dataset.digest": upload, "dataset.num_samples": "12", "seed": "3"}
     for outputs in ({}, {"outputs": "softmax"}, {"outputs": "softmax,tanh"}):
@@ -137,7 +137,7 @@ def test_an_address_with_a_softmax_and_numbers_keeps_its_data_and_says_what_took
         assert [problem.field for problem in problems] == ["outputs"]
 
 
-def test_an_address_whose_data_are_fewer_than_the_preset_trains_on_keeps_them():
+def test_address_with_few_data_keeps_them():
     upload = suggested(pets())
     given = {"dataset.name": "upload", "dataset.digest": upload}
     spec, problems = spec_from_texts(given, KernelChangeSpec())

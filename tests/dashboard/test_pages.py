@@ -47,7 +47,7 @@ def test_every_page_opens_without_a_gallery(entry):
 
 
 @pytest.mark.parametrize(("page", "other"), [("kernel_change", "zhu-fig2"), ("dag", "liu-fig1-left")])
-def test_a_run_of_another_page_in_the_address_is_named_and_not_followed(jobs, page, other):
+def test_run_of_another_page_is_named_and_not_followed(jobs, page, other):
     job_id = jobs.add(PRESETS[other].spec, status="completed")
     app = opened(page, job=job_id)
     assert f"job: {job_id} cannot be used" in words(app)
@@ -59,7 +59,7 @@ def test_every_page_is_in_the_menu():
     assert scripts - {f"pages/{EMBEDDED}.py"} == {entry.path for entry in PAGES}
 
 
-def test_first_visit_shows_the_precomputed_figure_with_its_origin_and_learning_rates(gallery):
+def test_first_visit_shows_the_precomputed_figure_and_origin(gallery):
     gallery("liu-fig1-left", make_result(make_points()))
     app = opened()
     assert len(app.get("plotly_chart")) == 2
@@ -101,7 +101,7 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("texts", [{"widths": "0", **NONSENSE}, {"widths": "1e9"}, {"widths": "abc"}])
-def test_nonsense_in_the_url_falls_back_to_the_default_and_is_named_beside_its_field(texts):
+def test_invalid_url_value_uses_the_default_and_is_named(texts):
     app = opened(**{name.replace(".", "__"): text for name, text in texts.items()})
     said = form_sentences(app)
     assert len(said) == len(texts)
@@ -154,7 +154,7 @@ def test_a_sentence_about_the_url_goes_when_its_field_changes():
         ("multiselect", "outputs", [], "Outputs φ: [] cannot be used; use "),
     ],
 )
-def test_value_that_is_not_allowed_is_explained_beside_its_field_and_run_waits(kind, name, value, part):
+def test_disallowed_value_is_explained_and_run_waits(kind, name, value, part):
     app = opened()
     getattr(app, kind)(key=PREFIX + name).set_value(value)
     checked(app.run())
@@ -163,7 +163,7 @@ def test_value_that_is_not_allowed_is_explained_beside_its_field_and_run_waits(k
     assert app.button(key=PREFIX + "run").disabled
 
 
-def test_sweep_too_large_for_memory_is_refused_beside_the_widths_with_the_largest_that_fits():
+def test_oversized_sweep_is_refused_with_the_largest_that_fits():
     app = opened(widths="10000000", dataset__num_samples="1000")
     (sentence,) = form_sentences(app)
     assert sentence.startswith("Widths m: 10000000 cannot be used; use at most ")
@@ -203,7 +203,7 @@ def test_every_setting_of_the_chosen_kinds_has_a_widget(kind):
     assert sorted(widget.key for widget in widgets) == sorted([PREFIX + name for name in values_of(spec)] + others)
 
 
-def test_kind_that_the_depth_does_not_fit_is_explained_beside_the_depth():
+def test_architecture_unsuited_to_the_depth_is_explained():
     app = opened()
     app.selectbox(key=PREFIX + "architecture.kind").set_value("bottleneck")
     (sentence,) = form_sentences(checked(app.run()))
@@ -278,7 +278,7 @@ def test_stop_stops_the_job_and_keeps_its_points(jobs):
     assert len(app.get("plotly_chart")) == 2
 
 
-def test_stop_of_a_job_that_others_follow_only_ends_the_following(jobs):
+def test_stop_of_a_shared_job_only_unfollows(jobs):
     jobs.others = True
     app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
     app.button(key=PREFIX + "stop").click()
@@ -317,7 +317,7 @@ def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
     assert f"Excluded from the means: {said}" in words(app)
 
 
-def test_width_of_the_training_figure_is_the_largest_until_someone_chooses(jobs):
+def test_training_figure_starts_at_the_largest_width(jobs):
     spec = KernelChangeSpec(widths=(30, 100, 1000))
     job_id = jobs.add(spec, points=make_points((30, 100)))
     app = opened(job=job_id)
@@ -355,5 +355,5 @@ def test_presets_and_their_paper_sizes_come_from_the_url(name):
 
 
 @pytest.mark.parametrize("name", [ON_NO_PAGE, "zhu-fig2"])
-def test_presets_of_other_pages_are_refused_with_those_of_this_one(name):
+def test_presets_of_other_pages_are_refused(name):
     assert "cannot be used; use one of liu-fig1-left" in words(opened(preset=name))

@@ -50,7 +50,7 @@ def test_a_refusal_comes_over_as_it_is(reader):
         reader.ask("parse", arrays(x=np.array([{}], object)), LIMITS)
 
 
-def test_a_file_that_takes_too_long_is_given_up_and_the_next_one_is_read():
+def test_slow_file_is_abandoned_and_the_next_one_is_read():
     slow = Reader(max_s=0.001)  # less than a process takes to start
     with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
         slow.ask("parse", flowers(), LIMITS)
@@ -164,7 +164,7 @@ def _refused(uploads: ReadUploads, version: str, data: bytes) -> None:
         uploads.candidate(version, lambda: data, LIMITS)
 
 
-def test_equal_files_are_read_once_and_the_longest_unused_makes_room():
+def test_equal_files_are_read_once_and_cached_by_last_use():
     class Counting(Reader):
         def _answer(self, question):
             asked.append(question[1])
@@ -194,7 +194,7 @@ def test_many_ask_at_once_and_each_gets_its_own_answer(reader):
 
 
 @pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
-def test_a_small_file_that_becomes_much_is_refused_by_what_it_becomes(limits, monkeypatch):
+def test_small_file_that_expands_is_refused_by_its_size(limits, monkeypatch):
     from linearity_lab.components.own_data import upload_limits
 
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", limits.name)

@@ -117,7 +117,7 @@ def write(app: AppTest, run: str, part: str, text: str) -> AppTest:
     return checked(app.run())
 
 
-def test_a_name_a_note_and_a_star_stay_with_the_run_are_found_and_go_with_it(store):
+def test_name_note_and_star_follow_the_run(store):
     run, other = saved(store, num_seeds=4), saved(store)
     app = open_page("results")
     write(app, run, "name", "the *bold* one")
@@ -140,7 +140,7 @@ def test_a_name_a_note_and_a_star_stay_with_the_run_are_found_and_go_with_it(sto
     assert store.marks() == {}
 
 
-def test_too_long_a_name_is_refused_and_on_a_shared_server_names_are_of_one_session(store, monkeypatch):
+def test_long_name_is_refused_and_shared_names_are_per_session(store, monkeypatch):
     with pytest.raises(InvalidInput, match="at most 80 printable letters"):
         Mark(name="a" * 81)
     with pytest.raises(InvalidInput, match="at most 500 printable letters"):
@@ -153,7 +153,7 @@ def test_too_long_a_name_is_refused_and_on_a_shared_server_names_are_of_one_sess
     assert open_page("results").checkbox[0].label != "**mine**"
 
 
-def test_two_runs_are_compared_in_a_figure_that_says_in_what_they_differ(store):
+def test_compared_runs_state_their_differences(store):
     runs = [saved(store, num_seeds=seeds) for seeds in (3, 7)]
     app = tick(open_page("results"), *runs)
     (chart,) = app.get("plotly_chart")
@@ -219,7 +219,7 @@ def test_a_file_is_imported_and_one_that_is_none_is_a_sentence(store, tmp_path):
     assert refused.problems[0].startswith("file: ")
 
 
-def test_on_a_shared_server_nobody_imports_or_deletes_what_all_see(store, monkeypatch):
+def test_shared_server_refuses_imports_and_deletions(store, monkeypatch):
     monkeypatch.setattr(run_list, "profile", lambda: PROFILES["hosted"])
     run = saved(store)
     app = tick(open_page("results"), run)
@@ -230,7 +230,7 @@ def test_on_a_shared_server_nobody_imports_or_deletes_what_all_see(store, monkey
     assert store.runs().total == 1
 
 
-def test_a_private_run_is_listed_only_for_a_session_that_knows_it(store, monkeypatch):
+def test_private_run_is_listed_for_its_session_only(store, monkeypatch):
     monkeypatch.setattr(ExperimentSpec, "is_private", property(lambda self: getattr(self, "num_seeds", 0) == 9))
     private = saved(store, num_seeds=9)
     saved(store)

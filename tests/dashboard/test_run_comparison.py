@@ -79,7 +79,7 @@ def test_runs_are_told_apart_without_color():
         assert len({looks(trace) for trace in lines}) == 4
 
 
-def test_different_networks_have_their_own_looks_and_two_of_one_kind_differ_in_dash_and_symbol():
+def test_networks_have_own_looks_and_equals_differ_in_dash():
     result = make_result(make_points())
     kinds = ("fully-connected", "resnet", "fully-connected")
     runs = [
@@ -109,7 +109,7 @@ def test_labels_name_what_differs_and_nothing_else():
     assert differing([base, base]) == {}
 
 
-def test_a_run_is_named_by_what_differs_from_the_default_settings():
+def test_run_is_named_by_its_changed_settings():
     for name, preset in PRESETS.items():
         assert name_of(preset.spec) in PRESETS, name
         default = type(preset.spec)()

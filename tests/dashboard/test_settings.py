@@ -62,7 +62,7 @@ TEXTS = st.one_of(
 
 
 @given(st.dictionaries(st.one_of(st.sampled_from(sorted(SETTINGS)), st.text(max_size=12)), TEXTS, max_size=6), BASES)
-def test_any_text_gives_a_spec_and_says_so_when_something_of_it_was_not_used(texts, base):
+def test_any_text_gives_a_spec_and_reports_unused_parts(texts, base):
     spec, problems = spec_from_texts(texts, base)
     assert parse_spec(spec.model_dump(mode="json")) == spec
     assert {problem.field for problem in problems} >= set(texts) - set(SETTINGS)
@@ -135,7 +135,7 @@ def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
     assert [problem.field for problem in problems] == ["architecture.depth", "architecture.kind"]  # why, and what went
 
 
-def test_every_setting_that_people_change_has_a_title_and_one_line_of_help():
+def test_every_setting_has_a_title_and_one_line_of_help():
     constants = {"experiment", "schema_version"}
     assert not constants & set(SETTINGS)
     for setting in SETTINGS.values():

@@ -37,7 +37,7 @@ def in_panel(app) -> set[str]:
     return {widget.key for widgets in kinds for widget in widgets} - {PREFIX + "search"}
 
 
-def test_every_page_of_an_experiment_names_three_to_five_controls_that_it_has_and_at_its_preset_no_chip():
+def test_every_page_has_three_to_five_controls_and_no_chip():
     for entry in PAGES:
         if entry.name not in EXPERIMENTS:
             continue
@@ -76,7 +76,7 @@ def test_a_chip_puts_back_what_cannot_be_used():
     assert not app.button(key=PREFIX + "run").disabled
 
 
-def test_many_changes_are_told_by_their_number_and_put_back_together():
+def test_many_changes_are_counted_and_reset_together():
     changes = {"num_seeds": "3", "seed": "7", "architecture__depth": "2", "dataset__noise": "0.5", "dataset__seed": "3",
                "outputs": "linear", "training__max_steps": "50"}  # fmt: skip
     app = open_page("kernel_change", **changes)
@@ -86,7 +86,7 @@ def test_many_changes_are_told_by_their_number_and_put_back_together():
     assert len(chips(checked(app.run()))) == 4
 
 
-def test_the_panel_has_every_setting_that_the_row_has_not_and_the_search_finds_titles_and_helps():
+def test_panel_has_all_other_settings_and_is_searchable():
     app = open_page("kernel_change")
     shown = in_panel(app)
     assert len(shown) > 20
@@ -101,7 +101,7 @@ def test_the_panel_has_every_setting_that_the_row_has_not_and_the_search_finds_t
     assert query(app) == {}
 
 
-def test_the_panel_is_drawn_once_it_is_open_and_what_it_holds_stays_when_it_is_closed():
+def test_panel_is_drawn_when_open_and_keeps_its_values():
     app = open_page("kernel_change", opened=False)
     assert in_panel(app) == set()
     app.session_state[f"{PREFIX}{OPENED}"] = True
@@ -119,7 +119,7 @@ def slider_of(app):
     return next(each for each in app.select_slider if each.key.startswith(PREFIX + "widths.range"))
 
 
-def test_the_slider_takes_widths_away_and_adds_usual_ones_beyond_those_that_are_given():
+def test_slider_removes_widths_and_adds_usual_ones():
     app = open_page("kernel_change", widths="50,300,2000")
     slider = slider_of(app)
     assert slider.value == (50, 2000)
@@ -134,7 +134,7 @@ def test_the_slider_takes_widths_away_and_adds_usual_ones_beyond_those_that_are_
     assert slider_of(checked(app.run())).value == (7, 9)
 
 
-def test_a_slider_that_a_browser_has_not_yet_drawn_anew_takes_nothing_back():
+def test_undrawn_slider_reverts_nothing():
     app = open_page("kernel_change")
     before = slider_of(app)._widget_state
     app.text_input(key=PREFIX + "widths").set_value("2,3,30000")

@@ -80,7 +80,7 @@ def assert_shows(app: AppTest, spec: Spec) -> None:
 
 
 @pytest.mark.parametrize("page", PRESET_OF)
-def test_an_address_with_a_job_shows_it_in_another_browser_and_after_a_restart(page, server):
+def test_job_address_works_in_another_browser_and_after_restart(page, server):
     spec: Any = changed_copy(server(), PRESET_OF[page])
     first = open_page(page, job=spec_digest(spec)[:16])
     assert_shows(first, spec)
@@ -108,7 +108,7 @@ def test_an_address_without_a_job_gives_the_settings(page, server):
     assert address(again) == copied
 
 
-def test_an_address_of_a_deleted_run_keeps_the_settings_and_says_so(server):
+def test_address_of_a_deleted_run_keeps_its_settings(server):
     store = server()
     spec = changed_copy(store, PRESET_OF["kernel_change"])
     copied = address(open_page("kernel_change", job=spec_digest(spec)[:16]))

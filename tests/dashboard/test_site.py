@@ -56,7 +56,7 @@ def test_a_figure_of_the_site_is_that_of_the_app():
 
 
 @pytest.mark.slow
-def test_every_figure_of_the_site_is_what_the_app_draws_and_one_preset_of_each_page_is_what_it_shows():
+def test_site_figures_equal_those_of_the_app():
     shown: dict[str, list[dict]] = {}
     for figure in gallery_figures():
         of_site = written(figure)
@@ -70,7 +70,7 @@ def test_every_figure_of_the_site_is_what_the_app_draws_and_one_preset_of_each_p
         assert len(in_app) - len(shown[preset]) in (0, 1, 2), f"{preset}: networks are drawn, too"
 
 
-def test_a_step_keeps_its_answer_until_it_is_asked_and_then_shows_what_the_app_shows():
+def test_site_step_hides_its_answer_and_then_equals_the_app():
     for step in STEPS[1:3]:
         results = {name: gallery_result(name) for name in step.gallery}
         data = read(lecture_figure(step, "").script(), f"lecture.{step.name}")

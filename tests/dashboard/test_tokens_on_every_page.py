@@ -63,7 +63,7 @@ def test_a_page_runs_and_draws_networks_of_tokens(page, jobs, gallery, through_t
     assert [error.value for error in app.error] == []
 
 
-def test_data_that_a_kind_does_not_take_are_refused_in_one_sentence_that_says_which():
+def test_unsupported_data_are_refused_by_architecture():
     assert len(PAGES) >= 7
     shapes = {"vectors": (10,), "images": (8, 8, 3), "tokens": (16, 12)}
     taken = {"attention": ["tokens"], "transformer": ["tokens"], "convnet": ["images"], "fully-connected": [*shapes]}

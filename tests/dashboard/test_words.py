@@ -40,7 +40,7 @@ def page(tmp_path: Path, text: str, name: str = "words.md") -> Path:
     return tmp_path
 
 
-def test_a_new_folder_brings_its_words_and_nothing_else_is_edited(tmp_path, monkeypatch):
+def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
     monkeypatch.setattr("linearity_lab.view_modules.VIEWS", tmp_path)
     (tmp_path / "toy").mkdir()
     page(tmp_path / "toy", PAGE)
@@ -68,7 +68,7 @@ def test_a_new_folder_brings_its_words_and_nothing_else_is_edited(tmp_path, monk
         ("# Chart: change, other", "# What this page shows", r"has the heading “What this page shows” twice\."),
     ],
 )
-def test_words_that_are_missing_or_unknown_are_told_with_their_place(tmp_path, written, instead, sentence):
+def test_missing_or_unknown_words_are_reported_with_their_place(tmp_path, written, instead, sentence):
     assert written in PAGE
     with pytest.raises(WordsError, match=sentence) as told:
         charts_in(page(tmp_path, PAGE.replace(written, instead)))
@@ -96,7 +96,7 @@ def test_an_entry_of_the_glossary_that_lacks_something_is_told(tmp_path, text, s
         glossary(page(tmp_path, text) / "words.md")
 
 
-def test_every_markdown_file_of_every_page_is_read_without_complaint():
+def test_every_markdown_file_of_every_page_is_valid():
     folders = {path.relative_to(VIEWS).parts[0] for path in VIEWS.rglob("*.md")}
     assert folders >= {"kernel_change", "lecture", "overview"}
     for folder in folders:
@@ -107,7 +107,7 @@ def test_every_markdown_file_of_every_page_is_read_without_complaint():
     assert set(read(GLOSSARY_FILE).sections) == set(glossary())
 
 
-def test_the_reason_of_an_answer_has_a_place_for_every_number_and_no_other():
+def test_reason_of_an_answer_has_exactly_its_numbers():
     asked = Question("?", ("a", "b"), 0, "It falls to {{after}}.", lambda _: {"after": "0.1"})
     assert asked.why({}) == "It falls to 0.1."
     for numbers in ({}, {"after": "0.1", "before": "1"}):
