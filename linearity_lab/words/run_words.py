@@ -1,6 +1,7 @@
 """A stored run in a few words: of which figure it is a variation, and in what runs differ; free of Streamlit."""
 
 import functools
+import hashlib
 from collections.abc import Callable, Sequence
 
 from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
@@ -36,7 +37,8 @@ def name_of(spec: Spec) -> str:
     same = [name for name, preset in PRESETS.items() if preset.spec == spec]
     kind: Callable[[], Spec] = type(spec)
     default, titles = kind(), _titles(spec)
-    shown = {name: _said(value) for name, value in changed_values(spec, default).items() if name != spec.swept_field}
+    changed = sorted(changed_values(spec, default).items(), key=lambda item: not isinstance(item[1], Graph))
+    shown = {name: _said(value) for name, value in changed if name != spec.swept_field}
     return (
         next(iter(same), "") or _joined([f"{titles[name]} {_short(text)}" for name, text in shown.items()]) or DEFAULT
     )
@@ -75,10 +77,11 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def _said(value: object) -> str:
-    """A value as text; a graph by its name in the gallery."""
+    """A value as text; a graph by its name in the gallery, or as your own with four letters of its digest."""
     if not isinstance(value, Graph):
         return text_of(value)
-    return next((GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == value), str(value))
+    own = f"your own graph {hashlib.sha256(str(value).encode()).hexdigest()[:4]}"
+    return next((GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == value), own)
 
 
 def _short(text: str) -> str:

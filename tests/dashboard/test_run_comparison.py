@@ -11,7 +11,7 @@ import pytest
 from linearity_lab.charts.comparison import comparison_of
 from linearity_lab.charts.style import network_style
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.results.run_comparison import lines_of, measures_of, overlay
+from linearity_lab.views.results.run_comparison import every_line, lines_of, measures_of, overlay
 from linearity_lab.words.run_words import DEFAULT, differing, labels, name_of, variation
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
@@ -91,6 +91,29 @@ def test_networks_have_own_looks_and_equals_differ_in_dash():
     looks = [network_style(kind) for kind in kinds]
     assert [line.line.color for line in lines] == [look.color for look in looks]
     assert len({(line.line.dash, line.marker.symbol) for line in lines}) == 3
+
+
+def test_runs_without_a_common_output_are_all_drawn_by_name():
+    linear, swish = (make_result(make_points(exponents={output: -0.5})) for output in ("linear", "swish"))
+    runs = [("A: Outputs φ linear", linear), ("B: Outputs φ swish", swish)]
+    axis = comparison_of(linear.spec).axes[0]
+    chart = overlay(runs, axis, "sup_kernel_change", None)
+    lines = [trace for trace in chart.figure.data if trace.mode == "lines+markers"]
+    assert len(lines) == 2
+    assert {"A: Outputs φ linear", "B: Outputs φ swish"} <= {row["run"] for row in chart.rows}
+    both = make_result(make_points(exponents={"linear": -0.5, "swish": 0.0}))
+    titles = [title for title, *_ in every_line([("A", both), ("B", swish)], comparison_of(both.spec), axis)]
+    assert len(titles) == 3
+    assert titles[0].startswith("A, linear")
+    assert titles[-1] == "B"
+
+
+def test_a_graph_of_your_own_says_so():
+    base: Any = PRESETS["zhu-fig2"].spec
+    edges = [{"source": one, "target": other} for one, other in (("input", "a"), ("a", "output"))]
+    own = name_of(with_settings(base, {"graph": {"groups": [{"name": "a"}], "edges": edges}}))
+    assert "your own graph" in own
+    assert "edges" not in own
 
 
 def with_kind(spec, kind):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -58,12 +59,15 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
     how = comparison_of(results[0].spec)
     axes = list(how.axes)
+    common = [line for line in lines_of(runs, how) if all(line in lines_of([run], how) for run in runs)]
+    several: list[Any] = [None] if len(lines_of(runs, how)) > 1 else []
+    lines = [*common, *several] if common else several  # one line that only some runs have would hide the others
     with st.container(horizontal=True, vertical_alignment="center"):
         measure, line, *others = choose(
             page,
             f"{title_of(results[0].spec.experiment)} compared",
             Choice("measure", "Measure", measures_of(runs, how), how.measures.__getitem__, 260),
-            Choice("line", "Line", lines_of(runs, how), how.line_words, 260),
+            Choice("line", "Line", lines, lambda line: "all lines" if line is None else how.line_words(line), 260),
             *([Choice("axis", "Against", axes, lambda each: each.title, 180)] if len(axes) > 1 else []),
         )
     with shown_charts(result.spec for _, result in runs):

@@ -7,6 +7,7 @@ from typing import Any
 import streamlit as st
 
 from linearity_lab.charts.vector import letters
+from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.faults import told
 from linearity_lab.view_modules import has_view, view_module
 from linearity_lab.views.navigation import PAGES
@@ -45,7 +46,8 @@ def run_card(run: StoredRun, mark: Mark, box: dict[str, Any]) -> None:
         st.caption(plain(f"{title_of(run.experiment)} · {run.swept}"))
         if mark.note:
             st.markdown(plain(mark.note))
-        st.caption(plain(details(run)))
+        job = shared_jobs().snapshot(run.digest[:MIN_PREFIX]) if run.status == "started" else None
+        st.caption(plain(details(run, is_active=job is not None and job.active)))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if run.spec is not None and run.experiment in _ENTRIES:
                 query = {"job": run.digest[:MIN_PREFIX]}

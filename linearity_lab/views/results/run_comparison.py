@@ -14,6 +14,7 @@ from linearity_lab.charts.training import Curve, Row, along_training
 from ntk_core.runs import ResultValue
 
 Runs = Sequence[tuple[str, ResultValue]]
+MOST_LINES = 8
 
 
 def lines_of(runs: Runs, how: Comparison) -> list[tuple[Any, ...]]:
@@ -31,15 +32,29 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
     return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
 
 
-def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...]) -> Chart:
-    """One measure of each run: means over the converged seeds, or one curve per seed along training."""
+def every_line(runs: Runs, how: Comparison, axis: Axis) -> list[tuple[str, ResultValue, tuple[Any, ...]]]:
+    """(title, result, line) of each line of each run, at most ``MOST_LINES``; runs of one line keep their labels."""
+    found = []
+    for label, result in runs:
+        own = [line for line in lines_of([(label, result)], how) if _rows_on(result, how, axis, line)]
+        found += [(f"{label}, {how.line_words(line)}" if len(own) > 1 else label, result, line) for line in own]
+    return found[:MOST_LINES]
+
+
+def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...] | None) -> Chart:
+    """One measure of each run: means over the converged seeds, or one curve per seed along training.
+
+    Without a ``line`` those of every run, each with its name.
+    """
     how = comparison_of(runs[0][1].spec)
+    drawn = every_line(runs, how, axis) if line is None else [(label, result, line) for label, result in runs]
+    styles = _styles([(label, result) for label, result, _ in drawn], dict(zip(how.lines, line or (), strict=False)))
     found = [
         (
             style,
-            [row for row in _rows_on(result, how, axis, line) if _is_number(row.get(measure))],
+            [row for row in _rows_on(result, how, axis, own) if _is_number(row.get(measure))],
         )
-        for style, (_, result) in zip(_styles(runs, dict(zip(how.lines, line, strict=True))), runs, strict=True)
+        for style, (_, result, own) in zip(styles, drawn, strict=True)
     ]
     title = how.measures[measure]
     values = [row[measure] for _, rows in found for row in rows]

@@ -32,13 +32,16 @@ def shared_store() -> Store:
     return Store()
 
 
-def details(run: StoredRun) -> str:
-    """A run in words: how far it came, how old and large it is, its digest."""
+def details(run: StoredRun, *, is_active: bool = False) -> str:
+    """A run in words: how far it came, how old and large it is, its digest; ``is_active`` while it is computed."""
     if run.spec is None:
         return f"{STATUS_WORDS[run.status]}; its settings cannot be read · {run.digest[:8]}"
     points = len(run.spec.point_keys())
+    status = STATUS_WORDS[run.status]
+    if run.status == "started":
+        status = "running" if is_active else "interrupted"
     parts = [
-        STATUS_WORDS[run.status] + ("" if run.num_points >= points else f", {run.num_points} of {points} points"),
+        status + ("" if run.num_points >= points else f", {run.num_points} of {points} points"),
         f"{duration(max(0.0, time.time() - run.used))} ago",
         _size(run.num_bytes),
         run.digest[:8],
