@@ -22,9 +22,13 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
 
     f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
 
-    ``net`` is a network of this package or any callable ``apply(params, x)`` with outputs (n, C), (n,), which become
-    (n, 1), or (n, T, C), which keep their shape. Parameters that are no
-    floating-point numbers (masks) stay at their values at w₀.
+    Args:
+        net: a network of this package, or any callable ``apply(params, x)`` with outputs (n, C), (n, T, C), or (n,),
+            which become (n, 1).
+        params: w₀. Leaves that are not floating-point numbers (masks) keep these values.
+
+    Returns:
+        A function of (params, x) with the outputs of the linear model.
 
     >>> w0, w = jax.numpy.array(3.0), jax.numpy.array(4.0)
     >>> linearize(lambda w, x: w**2 * x, w0)(w, jax.numpy.ones((1, 1))).item()  # 9 + 2·3·(4 − 3)
@@ -51,10 +55,15 @@ def quadratic_model(net: Network | Apply, params: Any) -> Linearized:
 
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
 
-    ``net`` is as for :func:`linearize`, w₀ = ``params``; δ is nested
-    twice in directional derivatives, so no Hessian is formed, and its memory is a few times the weights. Parameters
-    that are no floating-point numbers (masks) stay at their values at w₀. With piecewise linear activations the
-    second derivative is that almost everywhere.
+    Nested directional derivatives along δ replace the Hessian, so memory is a few times the weights. Piecewise linear
+    activations have their second derivative almost everywhere.
+
+    Args:
+        net: a network or callable, as for :func:`linearize`.
+        params: w₀. Leaves that are not floating-point numbers (masks) keep these values.
+
+    Returns:
+        A function of (params, x) with the outputs of the quadratic model.
 
     >>> w0, w = jax.numpy.array(3.0), jax.numpy.array(4.0)
     >>> quadratic_model(lambda w, x: w**2 * x, w0)(w, jax.numpy.ones((1, 1))).item()  # w² is its own quadratic model

@@ -13,6 +13,13 @@ def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> 
 
     All (n, n', C, C) entries count: averaging over the outputs first would hide change between classes.
 
+    Args:
+        k: kernel after the change.
+        k0: reference kernel of the same shape.
+
+    Returns:
+        A scalar array.
+
     >>> kernel_change(3 * jnp.ones((2, 2, 1, 1)), jnp.ones((2, 2, 1, 1))).item()
     2.0
 

@@ -114,6 +114,9 @@ def empirical_ntk(
             rows are taken in blocks, at least one at a time. Blocks inside a contraction need some 100 MiB on top.
         trace_outputs: return the mean over the outputs, (1/C) Σ_a K[i, j, a, a], of shape (n1, n2).
 
+    Returns:
+        The kernel, or with ``per_layer`` a dictionary of its parts.
+
     Raises:
         InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
             without layers, a memory limit that is not above 0, or a callable in which rows of x interact, with the

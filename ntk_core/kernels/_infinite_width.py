@@ -90,8 +90,16 @@ def infinite_width_ntk(
     1e-8 while pre-activations have variances of order one. For an activation given as a function the error is measured
     (``kernels.quadrature_error``), and one above 1e-3 is refused.
 
-    For :class:`Attention` what grows is the number of heads, at the head dimension that it has, and the kernel is a
-    mean over 16,384 sampled heads, to about 1%; ``infinite_heads_ntk`` gives its standard error.
+    For :class:`Attention` the number of heads grows at a fixed head dimension. The kernel is a mean over 16,384 sampled
+    heads, to about 1%; ``infinite_heads_ntk`` returns its standard error.
+
+    Args:
+        net: a network; its width is irrelevant.
+        x1: inputs (n1, *input_shape).
+        x2: inputs (n2, *input_shape), by default ``x1``.
+
+    Returns:
+        The kernel of one output, shape (n1, n2).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(depth=1, activation="relu", use_bias=False)
@@ -114,7 +122,15 @@ def infinite_width_nngp(
 
     lim_{m→∞} E[f(x1; w0) f(x2; w0)] of one output, shape (n1, n2): the kernel of the Gaussian process (NNGP) of initial
     outputs. Different outputs are independent. Architectures and accuracy are those of :func:`infinite_width_ntk`;
-    which layers are trained does not matter.
+    frozen layers count too.
+
+    Args:
+        net: a network; its width is irrelevant.
+        x1: inputs (n1, *input_shape).
+        x2: inputs (n2, *input_shape), by default ``x1``.
+
+    Returns:
+        The covariance of one output, shape (n1, n2).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(depth=1, activation="relu", use_bias=False)

@@ -16,13 +16,13 @@ JITTER = 1e-6
 
 
 class KernelRegression(NamedTuple):
-    """What :func:`kernel_regression` found.
+    """Result of :func:`kernel_regression`.
 
     Attributes:
         outputs: predictions, (others, columns); NaN where a kernel or target is not finite.
-        jitter: what was added to the diagonal on top of the ridge, in units of its mean.
-        condition: condition number in the 1-norm of the matrix that was inverted, as LAPACK estimates it.
-        variance: of the prediction, one for each row of ``cross``; None without a prior.
+        jitter: number added to the diagonal besides the ridge, in units of the mean diagonal.
+        condition: condition number of the inverted matrix in the 1-norm, as estimated by LAPACK.
+        variance: predictive variance for each row of ``cross``; None without a prior.
     """
 
     outputs: Float[np.ndarray, "others columns"]
@@ -42,14 +42,20 @@ def kernel_regression(
 
     K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y in float64, by Cholesky; k̄ = tr K / rows.
 
-    λ = ``ridge`` and the jitter ε = 1e-6 are in units of k̄, so that a kernel and a multiple of it predict alike. Where
-    the factor does not exist, ε is taken ten times as large until it does. Several outputs are rows (i, a) of K, or
-    columns of y where their kernels are equal and vanish between them; targets (rows,) count as one column. A kernel of
-    0 predicts 0. Kernels of shape (n, n, C, C) with targets (n, C) are taken with outputs as rows, and predict
-    (others, C).
+    λ = ``ridge`` and the jitter ε = 1e-6 are in units of k̄, so a kernel and its multiples predict alike. ε increases
+    tenfold until the Cholesky factor exists. Several outputs are rows (i, a) of K, or columns of y if they share one
+    kernel and are independent. A kernel of 0 predicts 0.
 
-    With a ``prior``, the diagonal K(x, x), the variance is that of the Gaussian process with this kernel and noise
-    (λ + ε) k̄: K(x, x) − K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ K(X, x), never below 0.
+    Args:
+        kernel: K(X, X), of shape (rows, rows) or (n, n, C, C).
+        targets: y, of shape (rows, columns), (rows,) for one column, or (n, C).
+        cross: K(x, X), of shape (others, rows) or (others, n, C, C).
+        ridge: λ.
+        prior: diagonal K(x, x), for the variance of the Gaussian process with this kernel and noise (λ + ε) k̄:
+            K(x, x) − K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ K(X, x), never below 0.
+
+    Returns:
+        Predictions with jitter, condition number and variance; (others, C) for a kernel (n, n, C, C).
 
     >>> one, two = np.ones((1, 1)), np.full((1, 1), 2.0)
     >>> kernel_regression(two, one, one, ridge=1.0).outputs.item()  # 1 / (2 + 1 · 2)

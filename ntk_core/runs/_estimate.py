@@ -35,10 +35,19 @@ def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = Fa
 
     Wall time is Σ over points and counts (operations, bytes, calls, programs) of count × time of one on this machine.
 
+    >>> estimate("liu-fig1-left").num_points > 1
+    True
+
     Args:
         spec: a spec, or the name of a preset.
         finished: keys of points that are already computed and take no time.
-        most: with all steps and products that the settings allow, not as many as are typical.
+        most: count the maximum number of steps and products, not the typical number.
+
+    Returns:
+        The number of points, seconds and peak bytes.
+
+    Raises:
+        InvalidInput: for a name that is not a preset.
 
     Source: our choice, docs/decisions/0010-jobs-and-budgets.md.
     """
