@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -16,7 +15,7 @@ from ntk_core.kernels import empirical_ntk, kernel_change_between, kernel_regres
 from ntk_core.linearity import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
 from ntk_core.own_models._contract import Apply
-from ntk_core.traced import accepted, accepted_targets, compiling, leaf_name, like_params, name_of
+from ntk_core.traced import accepted, accepted_targets, axes_of, compiling, leaf_name, like_params, name_of, quickly
 
 Function = Callable[[list[Array], Array], Array]
 MOST_ROWS = 2048  # (input, output) pairs up to which kernels are exact
@@ -67,12 +66,14 @@ def linearity_report(
     like_params(params1, params0, "params1")
     _check_moved(params0, params1)
     inputs = jnp.asarray(rows)
-    targets = None if y is None else np.asarray(accepted_targets(y, len(inputs), num_outputs), np.float64)
+    targets = (
+        None if y is None else np.asarray(accepted_targets(y, len(inputs), num_outputs, axes=axes_of(net)), np.float64)
+    )
     names, *weights, function = _differentiated(net, params0, params1)
     w0, w1 = ([jnp.asarray(leaf) for leaf in each] for each in weights)  # NumPy's may be wider than JAX's types
     with compiling(f"the linearity of {name_of(net)}"):
-        found = _derivatives(function, w0, w1, inputs)
-        traces = np.asarray(_traces(function, num_outputs, w0, inputs, jax.random.key(seed)), np.float64)
+        found = quickly(_derivatives)(function, w0, w1, inputs)
+        traces = np.asarray(quickly(_traces)(function, w0, inputs, jax.random.key(seed)), np.float64)
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
     if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
         raise InvalidInput("x", "inputs with outputs that are not finite", "inputs that both checkpoints can take")
@@ -144,7 +145,6 @@ class _Derivatives(NamedTuple):
     sizes: list[tuple[Array, Array]]
 
 
-@partial(jax.jit, static_argnums=0)
 def _derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array) -> _Derivatives:
     with jax.default_matmul_precision("highest"):
         delta = [after - before for before, after in zip(w0, w1, strict=True)]
@@ -161,16 +161,15 @@ def _derivatives(function: Function, w0: list[Array], w1: list[Array], x: Array)
         return _Derivatives((f0, f1, linear, curvature, later), parts, sizes)
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _traces(function: Function, num_outputs: int, w0: list[Array], x: Array, key: Array) -> Float[Array, " leaves"]:
+def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[Array, " leaves"]:
     """tr K_l of each leaf: ‖∂f_c(x_i)/∂w_l‖² over all inputs and outputs, or random signs of the outputs."""
 
     def row(given: tuple[Array, Array]) -> Array:
         one, key = given
         outputs, pull = jax.vjp(lambda w: function(w, one[None])[0], w0)
-        seeds = jnp.eye(num_outputs)
-        if num_outputs > MOST_SEEDS:
-            seeds = jax.random.rademacher(key, (MOST_SEEDS, num_outputs), outputs.dtype) / math.sqrt(MOST_SEEDS)
+        seeds = jnp.eye(outputs.size)
+        if outputs.size > MOST_SEEDS:
+            seeds = jax.random.rademacher(key, (MOST_SEEDS, outputs.size), outputs.dtype) / math.sqrt(MOST_SEEDS)
         squares = jax.lax.map(
             lambda seed: jnp.stack([jnp.sum(leaf**2) for leaf in pull(seed.astype(outputs.dtype))[0]]), seeds
         )

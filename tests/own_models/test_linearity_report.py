@@ -193,3 +193,16 @@ def test_kernels_of_token_ids_are_compared():
     found = linearity_report(apply, before, jax.tree.map(lambda w: 1.1 * w, before), ids)
     kernels = [ntk_core.empirical_ntk(apply, jax.tree.map(lambda w, f=f: f * w, before), ids) for f in (1.0, 1.1)]
     assert found.kernel_change == pytest.approx(float(ntk_core.kernel_change(kernels[1], kernels[0])), rel=1e-4)
+
+
+def test_outputs_per_token_count_as_outputs(x64):
+    def tokens(params, x):
+        return jnp.stack([two_layers(params, x), two_layers(params, 2 * x)], axis=1)
+
+    def flat(params, x):
+        return tokens(params, x).reshape(len(x), -1)
+
+    y = np.stack([Y, -Y], axis=1)
+    found, expected = (linearity_report(f, W0, W1, X, y.reshape(s)) for f, s in ((tokens, (5, 2, 2)), (flat, (5, 4))))
+    assert found.output_error == pytest.approx(expected.output_error, rel=1e-10)
+    assert (found.loss, found.regression_loss) == pytest.approx((expected.loss, expected.regression_loss), rel=1e-6)

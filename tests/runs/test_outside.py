@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ntk_core.environment import OUTSIDE
+from ntk_core.experiments import KEPT
 from ntk_core.runs import EXPERIMENTS, KINDS, packages_outside
 
 NOT_NAMED_SO = """
@@ -49,4 +50,4 @@ def test_refused_experiments_are_left_out_by_name(distribution, name, code, reas
     with pytest.warns(UserWarning, match=f"{name} of lab_{name}_outside is left out: .*{reason}"):
         assert packages_outside() == {}
     assert dict(EXPERIMENTS) == before
-    assert len(KINDS) == len(before) + 1
+    assert len(KINDS) == len(before) + len(KEPT)
