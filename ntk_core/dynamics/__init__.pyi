@@ -22,6 +22,7 @@ from ._models import KernelModel as KernelModel
 from ._models import NetworkModel as NetworkModel
 from ._models import Origin as Origin
 from ._models import QuadraticModel as QuadraticModel
+from ._models import TangentModel as TangentModel
 from ._one_sample import one_sample_catapult as one_sample_catapult
 from ._optimizers import Optimizer as Optimizer
 from ._rates import auto_learning_rate as auto_learning_rate
