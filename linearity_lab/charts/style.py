@@ -53,7 +53,12 @@ _SYMBOLS = (
 _MORE_SYMBOLS = ("triangle-left", "triangle-right", "diamond-wide", "diamond-tall", "hexagram", "star-square")
 
 # Marks of runs that did not converge; for other excluded runs the symbol is open.
-OUTCOME_SYMBOLS = {"stuck": "line-ew-open", "diverged": "x-thin-open", "dead": "cross-thin-open"}
+OUTCOME_SYMBOLS = {
+    "stuck": "line-ew-open",
+    "diverged": "x-thin-open",
+    "dead": "cross-thin-open",
+    "beyond": "arrow-up-open",
+}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ EXPERIMENTS = (
     "dag",
     "early_time",
     "learning_rate",
+    "horizon",
     "generalization",
 )
 KEPT = ("own_model", "linearity_report")  # kept, shown and exported like them; computed from the command line alone

@@ -29,6 +29,8 @@ from .generalization.spec import GeneralizationSpec as GeneralizationSpec
 from .hessian.network import ComparedNetwork as ComparedNetwork
 from .hessian.result import HessianResult as HessianResult
 from .hessian.spec import HessianSpec as HessianSpec
+from .horizon.result import HorizonResult as HorizonResult
+from .horizon.spec import HorizonSpec as HorizonSpec
 from .kernel_change.result import KernelChangeResult as KernelChangeResult
 from .kernel_change.spec import KernelChangeSpec as KernelChangeSpec
 from .lazy.result import LazyResult as LazyResult

@@ -12,6 +12,7 @@ from ntk_core.experiments._preset_names import (
     EarlyTimePreset,
     GeneralizationPreset,
     HessianPreset,
+    HorizonPreset,
     KernelChangePreset,
     LazyPreset,
     LearningRatePreset,
@@ -31,6 +32,8 @@ from ntk_core.experiments.generalization.result import GeneralizationResult
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.experiments.hessian.result import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.horizon.result import HorizonResult
+from ntk_core.experiments.horizon.spec import HorizonSpec
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.lazy.result import LazyResult
@@ -65,6 +68,8 @@ def preset(name: DAGPreset) -> Preset[DAGSpec]: ...
 def preset(name: EarlyTimePreset) -> Preset[EarlyTimeSpec]: ...
 @overload
 def preset(name: LearningRatePreset) -> Preset[LearningRateSpec]: ...
+@overload
+def preset(name: HorizonPreset) -> Preset[HorizonSpec]: ...
 @overload
 def preset(name: GeneralizationPreset) -> Preset[GeneralizationSpec]: ...
 @overload
@@ -135,6 +140,15 @@ def compute(
     points: Points | None = None,
     **settings: Any,
 ) -> LearningRateResult: ...
+
+
+@overload
+def compute(
+    spec: HorizonSpec | Preset[HorizonSpec] | HorizonPreset,
+    *,
+    points: Points | None = None,
+    **settings: Any,
+) -> HorizonResult: ...
 @overload
 def compute(
     spec: GeneralizationSpec | Preset[GeneralizationSpec] | GeneralizationPreset,

@@ -80,6 +80,12 @@ LearningRatePreset = Literal[
     "catapult-run",
     "catapult-one-sample",
 ]
+HorizonPreset = Literal[
+    "horizon",
+    "horizon-cross-entropy",
+    "horizon-rate",
+    "horizon-weight-decay",
+]
 GeneralizationPreset = Literal[
     "price-of-linearity",
     "no-price-on-digits",

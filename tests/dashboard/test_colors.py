@@ -115,9 +115,8 @@ def test_every_fitted_interval_is_explained_below_its_chart(pages):
             )
             for each in traces
         )
-        said = [
-            words for words in captions if words.startswith("95% confidence intervals over random initializations (one")
-        ]
+        over = tuple(f"95% confidence intervals over random initializations {each}" for each in ("(one", "and data"))
+        said = [words for words in captions if words.startswith(over)]
         assert len(said) == with_interval, name
         assert all(re.search(r"(\d+ )?converged runs", words) for words in said)
         counted += len(said)

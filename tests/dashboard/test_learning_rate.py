@@ -130,7 +130,7 @@ def test_a_cell_can_be_clicked_on_wherever_it_is(app):
 
 
 def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
-    assert len(app.get("plotly_chart")) == 3
+    assert len(app.get("plotly_chart")) == 4
     app.selectbox(key="learning_rate.width").set_value(800)
     app.selectbox(key="learning_rate.rate").set_value(2.5)
     checked(app.run())
@@ -140,14 +140,14 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     assert (asked.widths, asked.rates, asked.num_seeds, asked.keep_paths) == ((800,), (2.5,), 1, True)
     assert asked.dataset == MAP.spec.dataset
     assert "0 of 1 width" in bars(app)[0]
-    assert len(app.get("plotly_chart")) == 3
+    assert len(app.get("plotly_chart")) == 4
     (point,) = RUN.points
     grown = point.model_copy(update={"runs": point.of("network", 3.0)})
     spec = with_settings(RUN.spec, {"rates": [3.0]})
     job = spec_digest(asked)[:16]
     jobs.snapshots[job] = replace(jobs.snapshots[job], spec=spec, growing=(grown,), grown=2)
     checked(app.run())
-    assert len(app.get("plotly_chart")) == 4
+    assert len(app.get("plotly_chart")) == 5
     assert "The run continues." in words(app)
     assert not app.query_params, "the page's own settings are as they were"
 

@@ -103,6 +103,15 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"dataset.name": "sine", "output": "softmax"}, "output", "without classes"),
         ({"rates": []}, "rates", ""),
     ],
+    "horizon": [
+        ({"dataset.name": "sine"}, "regimes", "other regimes, for data without classes"),
+        ({"rates": [2.0]}, "rates", ""),
+        ({"rates": [4.0]}, "rates", ""),
+        ({"decay": 0.02}, "decay", ""),
+        ({"kernel_threshold": 0}, "kernel_threshold", "above 0"),
+        ({"num_test": 0}, "num_test", ""),
+        ({"dataset.num_samples": 401}, "dataset.num_samples", "at most 400"),
+    ],
     "generalization": [
         ({"samples": [6000]}, "samples", ""),
         ({"dataset.num_samples": 5001}, "dataset.num_samples", ""),

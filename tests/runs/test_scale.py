@@ -39,6 +39,7 @@ OWN_KEPT: dict[str, dict[str, object]] = {
     "depth_width": {"depths": (2,), "trained_width": 10_000_000, "hessian_depth": 0},
     "early_time": {"values": (4,), "network.depth": 2, "dataset.num_test": 10},
     "generalization": {"samples": (4,), "num_test": 1, "dataset.name": "gaussian-mixture"},
+    "horizon": {"max_steps": 2, "num_test": 1},
     "learning_rate": {"max_steps": 2},
 }
 OWN_GROWING: dict[str, dict[str, tuple[str, object]]] = {
@@ -46,6 +47,7 @@ OWN_GROWING: dict[str, dict[str, tuple[str, object]]] = {
     "early_time": {"m": ("values", (500_000,)), "L": ("network.depth", 4), "T": ("training.max_steps", 500_000)},
     "generalization": {"n": ("samples", (200,))},
     "hessian": {"n": ("dataset.num_samples", 900)},
+    "horizon": {"T": ("max_steps", 400_000)},
     "learning_rate": {"n": ("dataset.num_samples", 200), "T": ("max_steps", 50_000)},
     "optimization": {"n": ("dataset.num_samples", 150)},
 }

@@ -10,13 +10,17 @@ from linearity_lab.components.chart import Choice, Panel, choose, panels, width_
 from linearity_lab.components.drawn_once import drawn_once
 from linearity_lab.components.experiment_page import experiment_page
 from linearity_lab.components.forms import Group
+from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.run_panel import Shown
+from linearity_lab.views.horizon.figures import departure_steps
 from linearity_lab.views.learning_rate import figures
 from linearity_lab.views.learning_rate.cell import PAGE, choose_clicked, follow_cell, show_cell
 from ntk_core.experiments.learning_rate.result import RatePoint
+from ntk_core.runs import PRESETS
 
 TITLE = "Where does linearity end?"
 CONTROLS = ("models", "architecture.activation", "dataset.num_samples")
+GALLERY_MAP, DEPARTURES = "catapult-map", "horizon-rate"  # presets: the map, and the departure steps beside it
 TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sample", "along_run": "One run"}
 GROUPS = (
     Group("Learning rates", ("rates", "models")),
@@ -54,6 +58,9 @@ def draw(shown: Shown) -> list[Panel]:
         show_cell()
 
     first, *others = panels(drawn_once(PAGE, shown.identity, partial(charts, shown), width, rate), TABS)
+    is_ours = spec == PRESETS[GALLERY_MAP].spec  # beside other results another one would mislead
+    if is_ours and (steps := gallery_result(DEPARTURES)) is not None:
+        others += panels([drawn_once(DEPARTURES, "", lambda: departure_steps(steps.points, steps.spec.widths))])
     below = None if spec.keep_paths else follow
     return [replace(first, on_select=partial(choose_clicked, spec), below=below), *others]
 

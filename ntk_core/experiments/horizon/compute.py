@@ -70,10 +70,10 @@ class _Pair:
         self.spec, self.net, self.regime, self.rate = spec, net, regime, rate
         self.step, self.is_log = 0, regime == "cross-entropy"
         self.columns: dict[str, list[float]] = {name: [] for name in RECORDED}
-        wide = jax.tree.map(
-            lambda w: np.asarray(w, np.float64 if jnp.issubdtype(w.dtype, jnp.floating) else None), params
+        trained, self.fixed = jax.tree.map(
+            lambda w: np.asarray(w, np.float64 if jnp.issubdtype(w.dtype, jnp.floating) else None),
+            net.partition(params),
         )
-        trained, self.fixed = net.partition(wide)
         self.origin, self.weights = trained, (trained, trained)
         y = 2 * data.y - 1 if self.is_log and data.num_outputs > 1 else data.y
         x, x_test, targets = (np.asarray(each, np.float64) for each in (data.x, data.x_test, y))
@@ -114,7 +114,8 @@ class _Pair:
         if not (np.isfinite(seen.kernel).all() and np.isfinite(outputs).all() and math.isfinite(loss)):
             self.outcome = "diverged"
             return
-        if self.is_log:
+        is_dead = not seen.kernel.any()  # nothing moves any further
+        if self.is_log and not is_dead:
             self.rates = (self._rate(seen.kernel), self.rates[1])
         linear = self._linear_at(loss, seen) if self.is_log else seen.test[1]
         size = float(np.linalg.norm(linear))
@@ -126,7 +127,7 @@ class _Pair:
         }
         for name, value in found.items():
             self.columns[name].append(value)
-        self.outcome = self._end()
+        self.outcome = "over-budget" if is_dead else self._end()
 
     def _linear_at(self, loss: float, seen: _Seen) -> np.ndarray:
         """The linear model's f − f₀ at the test points when its log L was this, between two of its records."""

@@ -149,6 +149,12 @@ class HorizonResult(ResultValue):
     points: tuple[HorizonPoint, ...]
 
 
+def rate_law(points: Iterable[HorizonPoint], rate: float, of: str) -> PowerLaw | None:
+    """The law whose exponent is the slope of the departure step in ln m: the power law of e^t."""
+    runs = [(float(point.width), run) for point in points for run in point.of("large-rate", rate)]
+    return fit_runs(runs, lambda run: math.exp(getattr(run, of).horizon), lambda run: True)
+
+
 def horizon_law(points: Iterable[HorizonPoint], regime: str, rate: float, of: str) -> PowerLaw | None:
     """The power law in m of one horizon, over the runs that departed."""
     runs = [(float(point.width), run) for point in points for run in point.of(regime, rate)]

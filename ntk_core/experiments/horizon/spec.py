@@ -7,9 +7,8 @@ from pydantic import Field, model_validator
 from ntk_core.data import DatasetShapes
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import Counted, Counts, TrainedSweep, typical_steps
+from ntk_core.runs import TrainedSweep
 from ntk_core.settings.part import Ascending, Once, Width
 
 RegimeName = Literal["cross-entropy", "large-rate", "weight-decay", "square"]
@@ -38,7 +37,7 @@ class HorizonSpec(TrainedSweep):
     experiment: Literal["horizon"] = "horizon"
     dataset: DatasetSpec = DatasetSpec(num_samples=20, num_classes=2, noise=1.0, standardize="unit-norm")
     architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", use_bias=False)
-    widths: tuple[Width, ...] = TrainedSweep.field("widths", (16, 64, 256, 1024))
+    widths: tuple[Width, ...] = TrainedSweep.field("widths", (64, 160, 400, 1000))
     num_seeds: int = TrainedSweep.field("num_seeds", 3)
     regimes: Annotated[tuple[RegimeName, ...], Once] = Field(
         default=("large-rate", "weight-decay", "square", "cross-entropy"), min_length=1, max_length=4, title="Regimes"
@@ -46,17 +45,17 @@ class HorizonSpec(TrainedSweep):
     """Cross-entropy to tiny losses, a rate above the stable one, weight decay, or the square loss at a stable rate."""
     scale: float = Field(default=1.414, ge=1e-3, le=1e4, title="Scale α")
     """Factor α in front of f: about √2 keeps activations of a ReLU layer at their size."""
-    kernel_threshold: float = Field(default=0.1, gt=0, le=10, title="Threshold of ΔK")
+    kernel_threshold: float = Field(default=0.3, gt=0, le=10, title="Threshold of ΔK")
     """The kernel departs where ΔK first exceeds this."""
     output_threshold: float = Field(default=0.3, gt=0, le=10, title="Threshold of the outputs")
     """The outputs depart where ‖f − f_lin‖ / ‖f_lin‖ first exceeds this, on held-out points."""
     rates: Annotated[tuple[Annotated[float, Field(gt=2, lt=4)], ...], Ascending] = Field(
-        default=(2.5,), min_length=1, max_length=4, title="Large rates c = ηλ/n"
+        default=(2.5,), min_length=1, max_length=4, title="Learning rates c = η/η₀"
     )
-    """Rates above the stable one, 2, for the square loss; targets are raised by 1 to overlap the top eigenvector."""
+    """Rates η in units of η₀ = n/λ_max(K(w₀)), c = η/η₀, above the stable one, 2; targets are raised by 1."""
     decay: float = Field(default=1e-3, gt=0, le=0.01, title="Weight decay ημ")
-    """Share of every trained weight that a step of training with weight decay removes."""
-    max_log_loss: float = Field(default=16.0, gt=0, le=100, title="Largest log(1/L)")
+    """Share ημ of every trained weight that a step of training with weight decay removes."""
+    max_log_loss: float = Field(default=20.0, gt=0, le=100, title="Largest log(1/L)")
     """Training with cross-entropy stops at this log(1/L)."""
     loss_threshold: float = Field(default=1e-4, gt=0, le=10, title="Loss threshold")
     """Training with the square loss stops when its mean falls below it."""
@@ -100,24 +99,3 @@ class HorizonSpec(TrainedSweep):
         """Steps after which a run stops in any case."""
         most = {"large-rate": RATE_STEPS, "weight-decay": round(DECAY_END / self.decay)}
         return min(self.max_steps, most.get(regime, self.max_steps))
-
-
-def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width and regime, all rates and seeds: a step, a kernel and the outputs at each record."""
-    width, regime = spec.value_of(key)
-    network = Counted.of(spec, spec.architecture, width, num_copies(spec.architecture))
-    steps = typical_steps(spec.most_steps(regime), most, {"large-rate": 20, "cross-entropy": 1500}.get(regime, 2000))
-    looks = steps / stretch(regime, steps // 8)
-    with_test = 1 + network.num_test / network.num_samples
-    return (
-        Counts(
-            network,
-            {"training": 2},
-            times=len(spec.rates_of(regime)) * spec.num_seeds,
-            steps=6 * steps + looks * with_test,  # in float64, and those of the linear model
-            kernels=2 * looks,
-            copies=10,
-            views=3,
-            matrices=20 * with_test,
-        ),
-    )
