@@ -95,6 +95,11 @@ class HorizonRun(Value):
         return self.kernel.outcome == self.outputs.outcome == "never"
 
     @property
+    def last_loss(self) -> float:
+        """L at the end; 0 below the least float."""
+        return math.exp(self.log_loss)
+
+    @property
     def last_difference(self) -> float:
         """‖f − f_lin‖ / ‖f_lin‖ at the end."""
         return self.difference[-1] if self.difference else math.nan
@@ -126,7 +131,7 @@ COLUMNS = (
     columns.WIDTH,
     columns.NUM_PARAMS,
     Column("regime", "regime", format=REGIME_TITLES.__getitem__, role="line"),
-    Column("rate", "c", format=lambda rate: f"{rate:g}" if rate else "normalized", role="line"),
+    Column("rate", "c", format=lambda rate: f"c = {rate:g}" if rate else "normalized steps", role="line"),
     columns.SEED,
     Column("clock", "clock", lambda _, run: CLOCKS[run.regime], role="label"),
     *_departure_columns("kernel", "horizon of the kernel"),
