@@ -1,5 +1,7 @@
 """The wheel as people install it: the library alone, the dashboard, and by uvx, each in an empty folder.
 
+The Python of the documents runs there too, and the tutorial's experiment is installed beside the wheel.
+
 python .ci/wheel.py [FOLDER]      builds into FOLDER, dist/ by default; one line per claim that was tried
 exit code 1: a claim does not hold, and which
 """
@@ -19,10 +21,15 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.tutorials import write_files  # noqa: E402
+
 UV = str(Path(sys.executable).with_name("uv"))
 PATIENCE_S = 120.0
 OF_THE_APP = {"streamlit", "plotly", "segno"}
@@ -76,6 +83,23 @@ import ntk_core
 result = ntk_core.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 20})
 print(tuple(point.width for point in result.points), result.status)
 """
+TOY = """
+from streamlit.testing.v1 import AppTest
+from linearity_lab.view_modules import page_script
+from ntk_core.environment import TOP
+app = AppTest.from_file(TOP / "app.py", default_timeout=90).run()
+app.switch_page(page_script("toy")).run()
+assert not app.exception, app.exception
+print(app.title[0].value)
+"""
+# Documents whose Python needs the library alone; docs/api is run by make docs, the cluster's need dask.
+DOCUMENTS = (
+    *("README.md", "docs/start.md", "docs/tour.md", "docs/notebooks.md", "docs/scale.md", "docs/jobs-and-results.md"),
+    *(f"docs/tutorials/{name}.md" for name in ("first-figure", "own-model", "own-architecture")),
+)
+WITH_FILES = ("docs/own-data-and-models.md",)  # CSV files need the extra cli
+METADATA = ("Author: ", "Classifier: ", "Keywords: ", "License-Expression: MIT", "License-File: LICENSE",
+            "License-File: ntk_core/data/files/README.md")  # fmt: skip
 # Names of modules that somebody's folder may hold.
 IN_THE_WAY = ("numpy.py", "dashboard.py", "app.py")
 _BEGAN = time.monotonic()
@@ -118,6 +142,46 @@ def belonging() -> set[str]:
         kept = [path for path in files if not any(part[0] == "." or part == "__pycache__" for part in path.parts)]
         found |= {f"{top}{path.as_posix()}" for path in kept}
     return found
+
+
+def metadata_of(wheel: Path) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return archive.read(name).decode()
+
+
+def seconds(command: list[str], folder: Path, environment: dict[str, str]) -> float:
+    """Return the median time of a command over five runs after a first one."""
+    times = []
+    for _ in range(6):
+        begun = time.monotonic()
+        done(command, folder, environment)
+        times.append(time.monotonic() - begun)
+    return median(times[1:])
+
+
+def try_documents(names: Iterable[str], python: Path, empty: Path, environment: dict[str, str]) -> None:
+    """Run the Python of documents, each from top to bottom in a folder of its own."""
+    for name in names:
+        text = (ROOT / name).read_text(encoding="utf-8")
+        program = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE))
+        (folder := empty / name.replace("/", "-")).mkdir(parents=True)
+        places = {"XDG_DATA_HOME": str(folder / "data"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+        done([str(python), "-c", program], folder, environment | places)
+        claim(f"the Python of {name} runs in an empty folder", program)
+
+
+def try_the_tutorial(python: Path, empty: Path, environment: dict[str, str]) -> None:
+    """The experiment of docs/tutorials/own-experiment.md, a distribution beside the wheel."""
+    source, lab = empty / "toy", str(python.with_name("linearity-lab"))
+    write_files("own-experiment.md", source)
+    done([UV, "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source)], ROOT, dict(os.environ))
+    (toy,) = (source / "dist").glob("*.whl")
+    done([UV, "pip", "install", "--quiet", "--no-deps", "--python", str(python), str(toy)], ROOT, dict(os.environ))
+    said = done([lab, "run", "toy-first", "--no-json"], empty, environment)
+    claim("an experiment of another distribution runs from the command line", "mean of f²" in said, said)
+    said = done([str(python), "-P", "-c", TOY], empty, environment)
+    claim("and has its page in the dashboard", "How large are outputs before training?" in said, said)
 
 
 def free_port() -> int:
@@ -175,6 +239,8 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
     count, _, missing = done([str(python), "-W", "ignore", "-c", IMPORT_ALL], empty, environment).strip().partition(" ")
     found = set(missing.split(","))
     claim(f"all {count} modules load, but for the command line, a store and a cluster", found <= OPTIONAL, missing)
+    bare, whole = (seconds([str(python), "-c", f"import {name}"], empty, environment) for name in ("sys", "ntk_core"))
+    claim(f"import ntk_core takes {1000 * (whole - bare):.0f} ms, beyond the {1000 * bare:.0f} ms of Python", True)
     said = done([str(python), "-c", COMPUTE], empty, environment)
     claim("compute runs a preset", said.split() == ["(4,", "8)", "completed"], said)
     said = done([lab, "run", "liu-fig1-left"], empty, environment, code=1)
@@ -256,14 +322,21 @@ def main() -> int:
         size = f"{wheel.stat().st_size / 1e6:.1f} MB"
         claim(f"{wheel.name} ({size}) holds every file of code, words, styles, data and gallery", inside == belonging(),
               sorted(inside ^ belonging())[:20])  # fmt: skip
+        missing = [each for each in METADATA if f"\n{each}" not in metadata_of(wheel)]
+        claim(
+            "its metadata name authors, keywords, classifiers and the licenses of code and data", not missing, missing
+        )
         install = [UV, "pip", "install", "--quiet", "--python", str(python)]
         done([UV, "venv", "--quiet", "--python", sys.executable, str(python.parents[1])], ROOT, dict(os.environ))
         done([*install, str(wheel)], empty, dict(os.environ))
         try_the_library(wheel, python, empty / "library", environment)
+        try_documents(DOCUMENTS, python, empty / "documents", environment)
         done([*install, f"{wheel}[cli]"], empty, dict(os.environ))
         try_the_command_line(python, empty / "library", environment)
+        try_documents(WITH_FILES, python, empty / "documents", environment)
         done([*install, f"{wheel}[app]"], empty, dict(os.environ))
         try_the_dashboard(python, empty / "dashboard", environment)
+        try_the_tutorial(python, empty / "library", environment)
         uvx = [UV, "tool", "run", "--python", sys.executable, "--from", f"{wheel}[app]", "linearity-lab"]
         with serving(uvx, empty / "dashboard", {**os.environ, **environment, "HOME": os.environ["HOME"]}):
             claim("uvx --from 'WHEEL[app]' linearity-lab app answers", True)

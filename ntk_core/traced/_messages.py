@@ -80,6 +80,8 @@ def compiling(what: str) -> Iterator[None]:
 
 def name_of(net: object) -> str:
     """A function or network in a sentence."""
+    while not hasattr(net, "__name__") and hasattr(net, "function"):  # wrapped at the entrance
+        net = net.function
     return str(getattr(net, "__name__", type(net).__name__))
 
 
