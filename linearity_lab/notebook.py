@@ -1,4 +1,4 @@
-"""What a notebook shows of a result besides its numbers: the first figure of its page, without Streamlit.
+"""Figures of results in notebooks: the first figure of the page, without Streamlit.
 
 ``ntk_core`` finds it as an entry point (``pyproject.toml``), since the core knows no figure.
 """
@@ -12,7 +12,7 @@ from ntk_core.runs import ResultValue, SeededSpec
 
 
 def first_chart(result: ResultValue) -> Chart:
-    """The figure that says most of a result, as ``elsewhere.py`` in the view of its experiment states it."""
+    """Return the main figure of a result, as defined in ``elsewhere.py`` of its view."""
     chart: Chart = view_module(result.spec.experiment, "elsewhere").first_chart(result)
     return chart
 

@@ -41,7 +41,7 @@ def how_to_install(extra: str) -> str:
 
 
 def check_installed(extra: str, purpose: str, *modules: str) -> None:
-    """Refuse to go on without the packages of an extra.
+    """Require the packages of an extra.
 
     Raises:
         ModuleNotFoundError: in one sentence with the command that installs them.

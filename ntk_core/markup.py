@@ -51,7 +51,7 @@ def is_kernel() -> bool:
 
 def notebook_place() -> Callable[[str], None] | None:
     """What shows HTML in place of what it showed before, in the notebook that runs this; None outside of one."""
-    marimo = sys.modules.get("marimo")  # whoever runs in a notebook has loaded its program already
+    marimo = sys.modules.get("marimo")  # notebooks have already loaded this module
     if marimo is not None and marimo.running_in_notebook():
         return lambda text: marimo.output.replace(marimo.Html(text))
     if not is_kernel():

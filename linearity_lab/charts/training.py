@@ -96,7 +96,7 @@ def along_training(
     In a figure of one row, the curves that reach its right end are named there, all others in the legend.
 
     Args:
-        last: end of the horizontal axis, where some curves go on.
+        last: end of the horizontal axis, where some curves continue.
         first: groups that are drawn at first sight, by default as many as may be; the others wait for a click.
     """
     groups = list(dict.fromkeys(curve.in_legend_as for curve in curves if len(curve.x)))

@@ -14,10 +14,10 @@ def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: obj
 
     Args:
         name: unique name of the drawing.
-        identity: of the points that are drawn (:attr:`~linearity_lab.components.run_panel.Shown.identity`), or of
-            whatever else ``draw`` looks at; it and ``chosen`` are told apart by their ``repr``.
+        identity: identity of the points (:attr:`~linearity_lab.components.run_panel.Shown.identity`), or of
+            other inputs of ``draw``; the ``repr`` of it and ``chosen`` is the key.
 
-    What comes back is shared: nobody may change it.
+    The result is shared and must not be modified.
     """
     return cast(T, _kept(name, repr((identity, chosen)), lambda: draw(*chosen)))
 

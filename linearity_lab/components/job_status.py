@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 API = "/api/jobs"
 HEADER = "x-lab-session"  # requests of other sites cannot set it
 EVERY_S, WAITING_S = 0.3, 1.5  # between two requests of a browser, while a job runs and while all of its jobs wait
-CROWD = 8  # so many browsers may ask so often; more of them ask less often each
+CROWD = 8  # browsers that may poll at the full rate; with more, each polls less often
 MAX_LISTED = 8
 _FILES = Path(__file__).parent
 _mount = st.components.v2.component(

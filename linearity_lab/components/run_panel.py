@@ -128,7 +128,7 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
         if notice:
             st.error("Fix these settings to run: " + plain(" ".join(notice)))
     elif (_is_asked_for(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
-        # A URL that was not yet taken as shown would be read anew, without the job.
+        # Otherwise the pending URL would be parsed again, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
 
@@ -238,7 +238,7 @@ def _panel(
     live: bool,
 ) -> None:
     """Show progress, then figures; before the first point, the previous figures."""
-    notice = st.container()  # has a place when it is empty, so that no figure moves, and is drawn anew, for a sentence
+    notice = st.container()  # reserves its place while empty, so that figures do not move
     above = st.container(
         key=f"{page}.above", horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"
     )

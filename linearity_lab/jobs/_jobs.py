@@ -126,7 +126,7 @@ class Jobs:
             return True
 
     def ask_presence(self, is_connected: Callable[[str], bool]) -> None:
-        """Set the function that tells whether the browser of a session is there."""
+        """Set the function that checks whether the browser of a session is connected."""
         self._is_connected = is_connected
 
     def warm_up(self) -> None:
@@ -378,7 +378,7 @@ class Jobs:
 
 @contextlib.contextmanager
 def _only_logged() -> Iterator[None]:
-    """Log trouble with the store; jobs go on."""
+    """Log errors of the store; jobs continue."""
     try:
         yield
     except InvalidInput as error:

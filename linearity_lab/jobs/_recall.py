@@ -9,7 +9,7 @@ from ntk_core.runs.events import Ended
 from ntk_core.runs.store import MIN_PREFIX, Store
 
 STOPPED = "stopped by the server; run it again to continue from its finished points"
-# What estimates are learned from: so many runs, none of them larger than this, since all of it is read at the start.
+# Number and size of runs that estimates are learned from; all are read at the start.
 NUM_LEARNED, MAX_LEARNED_BYTES = 30, 1_000_000
 _LOG = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def learn_from(store: Store) -> None:
     """Let estimates know how long the runs took that were finished here last."""
     try:
         for run in store.runs(status="completed", limit=NUM_LEARNED).runs:
-            has_work = run.experiment in EXPERIMENTS  # a model of one's own has none that is known
+            has_work = run.experiment in EXPERIMENTS  # the cost of custom models is unknown
             if run.spec is not None and has_work and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
                 work = work_of_points(run.spec)
                 learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)

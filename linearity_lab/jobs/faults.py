@@ -1,4 +1,4 @@
-"""What visitors are told when it is the server that fails; its operator finds the cause in the log."""
+"""Messages for visitors when the server fails; the log has the cause."""
 
 import re
 
@@ -24,6 +24,6 @@ def told(error: InvalidInput) -> str:
 
     try:
         neutral = error.field == VARIABLE and profile().is_shared
-    except InvalidInput:  # of which lifespan has told
+    except InvalidInput:  # reported by lifespan
         neutral = True
     return NEUTRAL if neutral else str(error)

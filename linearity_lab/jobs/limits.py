@@ -105,7 +105,7 @@ def limit_words(setting: Setting, limits: Profile | None = None) -> str:
 
 
 def _most(setting: Setting, limits: Profile) -> int | None:
-    """The largest value that the profile allows; None where it says nothing."""
+    """Return the largest value that the profile allows; None without a limit."""
     return limits.max_width if setting.counts_neurons else limits.max_seeds if setting.name == "num_seeds" else None
 
 

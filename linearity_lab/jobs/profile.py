@@ -23,7 +23,7 @@ class Profile:
     """Limits of one server, the same for everybody who uses it.
 
     Attributes:
-        name: ``local`` for whoever started it, ``classroom`` for people who know each other, ``hosted`` for anybody.
+        name: ``local`` for the user who started it, ``classroom`` for a known group, ``hosted`` for anyone.
         max_width: neurons of the widest layer.
         max_seeds: initializations of each point.
         max_seconds: estimated time of one run with all steps that its settings allow, in seconds.

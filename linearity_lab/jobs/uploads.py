@@ -27,7 +27,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def serve(questions: Connection, max_bytes: int) -> None:
-    """Answer questions about files within so many bytes of memory, until the server ends."""
+    """Answer questions about files within this memory limit, until the server ends."""
     import pandas as pd  # noqa: F401  # before memory is limited
     import PIL.Image  # noqa: F401
 

@@ -56,7 +56,7 @@ def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
         out: gets ``pid resident_bytes`` first.
         max_bytes: memory that the job may take.
     """
-    with out, contextlib.suppress(OSError):  # nobody listens: the job was stopped before it began
+    with out, contextlib.suppress(OSError):  # no listener: the job was stopped before it started
         out.send_bytes(f"{os.getpid()} {_resident_bytes()}".encode())
         limit_memory(max_bytes + BURST_BYTES)
         try:

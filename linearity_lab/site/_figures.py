@@ -93,7 +93,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
 
 
 def without_clicks(text: str) -> str:
-    """What is said of a figure without what a click on it does in the app, where figures are linked."""
+    """Return the words of a figure without the effect of clicks, which only the app has."""
     return _CLICKS.sub("", text)
 
 

@@ -96,7 +96,7 @@ def _claim(figure: Figure) -> str:
 
 
 def _explained(words: FigureWords, heading: str, *, several: bool) -> str:
-    """What the app says beside a figure."""
+    """Return the app's words beside a figure."""
     terms = " ".join(
         f'<a href="../glossary.html#{name}">{html.escape(glossary()[name].title)}</a>' for name in words.terms
     )

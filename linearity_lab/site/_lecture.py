@@ -109,7 +109,7 @@ def _step(step: Step) -> str:
 
 
 def _answers(step: Step) -> dict[str, Any]:
-    """What the page says once a choice has been made, by choice, ``None`` where the answer was asked for."""
+    """Return the response to each choice, with ``None`` for a request for the answer."""
     results, question = _results(step), step.question
     words = figure_words(f"lecture.{step.name}")
     terms = "".join(f'<a href="glossary.html#{name}">{html.escape(glossary()[name].title)}</a>' for name in words.terms)

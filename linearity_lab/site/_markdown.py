@@ -67,7 +67,7 @@ def _relinked(children: list[Token], link: Callable[[str], str | None]) -> list[
 
 
 def _name_cells(tokens: list[Token]) -> None:
-    """Let every cell of a table say in which column it is, for phones, where each row is a card."""
+    """Label every cell of a table with its column, for phones, where each row is a card."""
     columns: list[str] = []
     for at, token in enumerate(tokens):
         if token.type == "thead_open":

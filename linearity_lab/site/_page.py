@@ -16,7 +16,7 @@ MENU = {
     "truth.html": "Claims",
 }
 ICON = (Path(__file__).parents[1] / "icon.svg").read_text(encoding="utf-8")
-# Before anything is drawn: the theme that was chosen here, and whether the page stands inside another one.
+# Before anything is drawn: the chosen theme, and whether the page is embedded.
 _FIRST = """\
 const root = document.documentElement;
 try { root.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* a browser that keeps nothing */ }
@@ -82,7 +82,7 @@ def page_html(
 
 
 def told(name: str, data: object) -> str:
-    """Data for the scripts of the page that it stands in."""
+    """Embed data for the scripts of the page."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{text}</script>'
 

@@ -66,7 +66,7 @@ def truth_page() -> str:
 
 
 def _place(target: str) -> str | None:
-    """Where the site says what a file of the project says."""
+    """Return the page of the site with the contents of a project file."""
     path = PurePosixPath(target)
     if path.stem in {step.name for step in STEPS}:
         return f"index.html#{path.stem}"

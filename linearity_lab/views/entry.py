@@ -15,8 +15,8 @@ class Page:
 
     Attributes:
         question: what the page answers, where the overview leads to it; empty for the overview itself.
-        place: pages stand in their group in this order; the first one of all is shown at the root.
-        group: where it stands in the menu.
+        place: position in its group; the first page of all is shown at the root.
+        group: group in the menu.
         letters: its picture on the overview, where it is not drawn; else its title.
         name: its script in ``pages/``, its folder in ``linearity_lab/views/``, its path in the URL and the prefix of
             its widgets' keys; the menu gives it.

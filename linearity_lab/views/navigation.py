@@ -50,7 +50,7 @@ def menu() -> st.Page:
     }
 
     def leading_to(page: st.Page, name: str) -> st.Page:
-        """A page of this name that nobody sees: whoever opens it is led on, with the settings of the URL."""
+        """Return a hidden page of this name that redirects, with the settings of the URL."""
 
         def lead() -> None:
             st.switch_page(page, query_params=st.query_params.to_dict())

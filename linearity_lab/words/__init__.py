@@ -1,1 +1,1 @@
-"""What is said: the Markdown of pages and glossary, read by name, and sentences; free of Streamlit."""
+"""Words: the Markdown of pages and glossary, by name, and sentences; free of Streamlit."""

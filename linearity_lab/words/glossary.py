@@ -1,4 +1,4 @@
-"""The words of the field: symbol, one sentence, formula, where each is seen, and who says so; from glossary.md."""
+"""The glossary: symbol, sentence, formula, pages and source of each term, from glossary.md."""
 
 import functools
 import re
@@ -35,7 +35,7 @@ class Entry:
     other_names: str
 
     def matches(self, text: str) -> bool:
-        """Whether every word of ``text`` occurs in what is said here."""
+        """Whether every word of ``text`` occurs in this entry."""
         searched = f"{self.name} {self.title} {self.symbol} {self.sentence} {self.source} {self.other_names}".lower()
         return all(word in searched for word in text.lower().split())
 
@@ -45,7 +45,7 @@ def glossary(path: Path = GLOSSARY_FILE) -> Mapping[str, Entry]:
     """Name → entry of every word, by title; the file is read at the first call.
 
     Raises:
-        WordsError: an entry lacks something, or has a field that nobody shows.
+        WordsError: an entry lacks something, or has an unknown field.
     """
     entries = [_entry(name, section) for name, section in read(path).sections.items()]
     return {entry.name: entry for entry in sorted(entries, key=lambda entry: _letters(entry.title))}

@@ -18,13 +18,13 @@ class WordsError(LookupError):
 
 @dataclass(frozen=True)
 class Section:
-    """A file, or what stands below one of its headings.
+    """A file, or the part below one of its headings.
 
     Attributes:
         place: the file and the headings that lead here, for errors.
         fields: name → value.
         text: the prose up to the next heading.
-        sections: heading, one level down → what stands below it.
+        sections: heading, one level down → the part below it.
     """
 
     place: str

@@ -1,4 +1,4 @@
-"""What a page says about itself and its charts, read from the Markdown in its folder when it is first asked for.
+"""The words of a page and its charts, read on first use from the Markdown in its folder.
 
 ``linearity_lab/views/PAGE/words.md`` holds the words of the page, and of each chart below a heading ``Chart: NAME``.
 Any other Markdown file in the folder holds the words of the one chart named like it (steps of the lecture).
@@ -23,10 +23,10 @@ PREDICT = "Predict first or show the answer. Then this text explains what to loo
 
 @dataclass(frozen=True)
 class FigureWords:
-    """What stands below one figure.
+    """The words below one figure.
 
     Attributes:
-        formula: what it measures, Markdown with LaTeX; empty where the page says it beside the figure.
+        formula: what it measures, Markdown with LaTeX; empty if it is beside the figure.
         see: what to look for.
         finite_width: why a network of finite width differs from the limit.
         terms: names of entries of the glossary.
@@ -52,7 +52,7 @@ def figure_words(key: str) -> FigureWords:
 
 
 def says(page: str, heading: str) -> str:
-    """What the page says below a heading, as a paragraph that begins with the heading."""
+    """Return the page's text below a heading, as a paragraph that starts with the heading."""
     return f"**{heading}{'' if heading.endswith('?') else '.'}** {prose(page, heading)}"
 
 
@@ -75,7 +75,7 @@ def try_links(page: str) -> tuple[Link, ...]:
 
 
 def prose(page: str, heading: str) -> str:
-    """What the page says below a heading, as it is."""
+    """Return the page's text below a heading, unchanged."""
     return _page(view_folder(page)).prose(heading)
 
 

@@ -101,7 +101,7 @@ class Points(DatasetInfo):
 class FewDirections(DatasetInfo):
     """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1, at x ~ N(0, I_d) or uniform on {±1}^d.
 
-    Directions are coordinate axes where the inputs are Gaussian: nothing is lost, as no network here knows them.
+    Directions are coordinate axes where the inputs are Gaussian: no loss, as networks do not know the axes.
     """
 
     on_bits = False

@@ -49,7 +49,7 @@ def dataset_options(name: str, **options: Any) -> dict[str, Any]:
 
     Raises:
         InvalidInput: unknown name or option, a value outside its bounds, or options that contradict each other.
-        MissingUpload: data of somebody's own that are not, or no longer, kept here.
+        MissingUpload: uploaded data that are not, or no longer, stored here.
         TooLarge: synthetic data that would not fit into 512 MiB.
     """
     info = dataset_info(name)

@@ -131,7 +131,7 @@ def record_steps(max_steps: int, num_records: int) -> list[int]:
 
 
 class Descent:
-    """A model in training: where it is, and what its losses were when somebody looked.
+    """A model in training: its weights and its recorded losses.
 
     Args:
         trained: w₀, handed over.
@@ -210,7 +210,7 @@ class Descent:
         return next((index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None)
 
     def outcomes(self) -> list[Outcome]:
-        """How it ended for each seed, by the losses whenever somebody looked."""
+        """Return the outcome for each seed, from the recorded losses."""
         steps, losses = (np.transpose(each).tolist() for each in zip(*self._noted, strict=True))
         dead = np.broadcast_to(self._dead, len(losses))
         return [

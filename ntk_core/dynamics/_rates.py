@@ -44,7 +44,7 @@ def largest_eigenvalue(kernel: Float[Array | np.ndarray, "n n C C"]) -> float:
     start = np.random.default_rng(0).standard_normal(len(matrix))
     try:
         return float(eigsh(matrix, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
-    except ArpackError:  # the kernel is 0, or so small that the start is lost
+    except ArpackError:  # the kernel is 0, or too small to resolve
         return float(np.linalg.eigvalsh(matrix)[-1])
 
 

@@ -35,7 +35,7 @@ def leading(
     Args:
         product: v ↦ (P v, A P v) for a symmetric A of size d that maps the range of the projection P into itself.
         start: a random vector, (d,).
-        max_matvecs: at most so many products.
+        max_matvecs: maximum number of products.
         tolerance: of the residual, relative to |θ|.
     """
     limits = np.finfo(start.dtype)

@@ -75,7 +75,7 @@ def kernel_change_between(
 ) -> KernelComparison:
     """Compare the kernels of two parameters for many inputs.
 
-    ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F for so many inputs that no kernel can be held, (n C)² entries.
+    ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F for numbers of inputs whose kernels, (n C)² entries, do not fit into memory.
 
     Exact, from block pairs of both kernels on and above the diagonal; or, with ``probes``, estimated from products with
     random signs v, E ‖K v‖² = ‖K‖_F². What a sketch of both kernels spans is summed exactly, so that the random part
@@ -225,7 +225,7 @@ def _summed(
             yield len(finished.sums), len(pairs)
     except BaseException:
         for each in found if isinstance(found, list) else []:
-            each.cancel()  # futures of a cluster, which would go on for nobody
+            each.cancel()  # futures of a cluster, which would continue without a client
         raise
     finished.end()
     return np.sum([finished.sums[pair] for pair in pairs], axis=0), len(pairs)
@@ -257,7 +257,7 @@ def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
     seen = None if y is None else tuple(block_of(y, index, size).astype(dtype) for index in pair)
     found = []
     for params in later:
-        # One after the other: what makes the first is gone before the second is begun.
+        # One after the other: memory of the first is released before the second starts.
         afters = jax.block_until_ready(_kernels(problem.net, params, rows, others, problem.outputs))
         for before, after in zip(befores, afters, strict=True):
             by_row = np.asarray(_row_sums(before, after, jnp.asarray(counts[1], dtype), seen), np.float64)
@@ -347,7 +347,7 @@ class _Finished:
                 file.write(json.dumps([*pair, sums]) + "\n")
 
     def end(self) -> None:
-        """All pairs are done: a file in a directory is of no use any more."""
+        """Remove the file in a directory after all pairs are done."""
         if self._path is not None and self._trouble:
             with contextlib.suppress(OSError):
                 self._path.unlink(missing_ok=True)

@@ -250,7 +250,7 @@ def through_output(output: str, kernel: Kernel, f1: Float[Array, "n1 C"], f2: Fl
         return jnp.einsum("iac,ijcd,jbd->ijab", output_jacobian(output, f1), kernel, output_jacobian(output, f2))
 
 
-@lru_cache(maxsize=256)  # traced anew it would cost more than a small kernel
+@lru_cache(maxsize=256)  # tracing it again would cost more than a small kernel
 def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int:
     """Estimated bytes that a row of inputs takes while its layer views are made and contracted, from shapes alone.
 

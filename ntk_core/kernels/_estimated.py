@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from ntk_core.kernels._products import Flat
 
-SKETCHED = 4  # one vector of the sketch for so many probes; our choice
+SKETCHED = 4  # probes per vector of the sketch; our choice
 MIN_PROBES = 4
 Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
 Share = tuple[int, int]  # pairs or products that are done, and all of them

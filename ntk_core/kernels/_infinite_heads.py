@@ -39,7 +39,7 @@ def infinite_heads_ntk(
     γ ~ N(0, I), is sampled: 256 heads a batch, in float64.
 
     Args:
-        num_batches: of heads; the standard error falls like its root.
+        num_batches: of heads; the standard error decreases as its inverse root.
         seed: of the heads; the same heads for all inputs.
 
     Source: Hron, Bahri, Sohl-Dickstein & Novak 2020 (limits of many heads); the formulas for fixed d are derived here.

@@ -1,4 +1,4 @@
-"""A tangent kernel as what it does to vectors, for so many inputs that nobody can hold it."""
+"""Products of tangent kernels with vectors, for kernels that do not fit into memory."""
 
 import math
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from ntk_core.networks.architectures import Network, merge
 from ntk_core.traced import accepted, accepted_targets, checked, like_rows
 
 LARGE_MEMORY = 2**30  # bytes for everything between parameters and products, by default
-CALLABLE_ROWS = 128  # of a callable, whose activations nobody knows; our choice
+CALLABLE_ROWS = 128  # for callables, whose activations are unknown; our choice
 Flat = Float[np.ndarray, " rows"]
 
 
@@ -138,10 +138,10 @@ class KernelOperator:
 
         λ_max converges in some ten products. λ_min hides among many small eigenvalues: what is found is an upper bound,
         with its residual, that falls with every product and is λ_min only after up to n C of them. Where n C exceeds
-        the number of weights, λ_min is 0. In single precision nothing below some 1e-6 λ_max is told from 0.
+        the number of weights, λ_min is 0. Single precision does not distinguish values below some 1e-6 λ_max from 0.
 
         Args:
-            max_products: at most so many, and so many vectors of length n C.
+            max_products: maximum number of products, and of vectors of length n C in memory.
             tolerance: stop where both residuals are at most this share of their Ritz values.
             seed: of the random start.
 

@@ -98,7 +98,7 @@ def _written_out(architecture: ArchitectureSpec) -> Composition:
 def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
 ) -> list[LayerSize]:
-    """The layers of the network of this architecture and width, in order; convolutions in so many ``dimensions``."""
+    """The layers of the network of this architecture and width, in order; convolutions in ``dimensions`` dimensions."""
     return step_sizes(_written_out(architecture).steps, width, input_shape, num_outputs, dimensions)
 
 

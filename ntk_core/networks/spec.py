@@ -211,7 +211,7 @@ class ArchitectureSpec(SpecPart):
 
         Raises:
             InvalidInput: for a convolution on anything but images, a filter larger than its image, or a
-                pooling that does not divide its sides, or layers of one's own that do not fit together.
+                pooling that does not divide its sides, or custom layers that do not fit together.
         """
         try:
             for width in widths if self.uses("composition") else widths[:1]:

@@ -1,4 +1,4 @@
-"""Any model ``apply(params, x)`` of one's own against width; importing this starts JAX."""
+"""Custom models ``apply(params, x)`` against width; importing this starts JAX."""
 
 from ntk_core.own_models._checkpoints import read_checkpoint, with_checkpoints
 from ntk_core.own_models._contract import CONTRACT, Apply, OwnModel, checked_model

@@ -1,4 +1,4 @@
-"""What a model of one's own has to be: ``model(width, key)`` gives ``(apply, params)``, with ``apply(params, x)``."""
+"""Requirements on custom models: ``model(width, key)`` gives ``(apply, params)``, with ``apply(params, x)``."""
 
 import sys
 from collections.abc import Callable

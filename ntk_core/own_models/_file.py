@@ -1,4 +1,4 @@
-"""A model in a file of one's own, read and run on one's own machine because one asked for it; never from a page."""
+"""Load a custom model from a local file at the user's request; never from a page."""
 
 import importlib.util
 import sys
@@ -17,7 +17,7 @@ _SHORTEST = 160
 
 
 class OwnModelError(InvalidInput):
-    """Code of one's own that failed: where, what kind of error, what it says."""
+    """Failure of custom code: location, type and message."""
 
     def __init__(self, words: str):
         super().__init__("model", words, CONTRACT)
@@ -31,7 +31,7 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
     """(the function, the file, the name) of ``FILE.py:NAME``; ``model`` is the name where none is given.
 
     The name may also be that of one model, (apply, params) or a ``torch.nn.Module``: it is the same at every width.
-    The file is run as Python code, with all rights of whoever calls this: only the command line and notebooks do.
+    The file is run as Python code, with all rights of the caller: only the command line and notebooks call this.
 
     Raises:
         InvalidInput: no such file or name, or an error while the file is read, with its message and line.

@@ -1,4 +1,4 @@
-"""The sweep of a model of one's own as notebooks show it."""
+"""Notebook display of the sweep of a custom model."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""Kernel change and Hessian norm of any model against its width: the figures of the papers for models of one's own."""
+"""Kernel change and Hessian norm of custom models against width: the figures of the papers."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -108,7 +108,7 @@ def sweep_widths(
 ) -> OwnSweep:
     """Train your own model at several widths.
 
-    Train a model of one's own at several widths; ΔK along training and ‖H(w₀)‖, with exponents and intervals.
+    Measure ΔK during training and ‖H(w₀)‖, with exponents and intervals.
 
     ``model(width, key)`` returns ``(apply, params)``: any JAX function ``apply(params, x) -> (n, C)`` or ``(n,)`` and
     any tree of arrays. Gradient descent on (1/2n) Σ ‖f − y‖², or cross-entropy on softmax(f), until

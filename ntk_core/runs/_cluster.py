@@ -47,7 +47,7 @@ from ntk_core.runs.events import (
 )
 
 CONNECT_S = 10.0
-ANSWER_S = 30.0  # a scheduler that says nothing for this long is lost
+ANSWER_S = 30.0  # timeout for a silent scheduler
 CENSUS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.02  # for Stop
 CLOSE_S = 2.0

@@ -237,6 +237,6 @@ def peak_bytes(counts: Sequence[Counts]) -> float:
 
 
 def compiling_bytes(seconds: float, counts: Sequence[Counts]) -> float:
-    """Bytes that compiling takes: so many seconds of it for all points, and the second derivatives of this one."""
+    """Bytes that compiling takes, from its seconds for all points and the second derivatives of this one."""
     derives = any(each.programs.get(kind) for each in counts for kind in DERIVATIVES)
     return COMPILING_BYTES + SECOND_BYTES * min(seconds, MAX_COMPILING_S) + DERIVATIVE_BYTES * derives

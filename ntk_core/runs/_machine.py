@@ -10,7 +10,7 @@ import numpy as np
 from ntk_core.runs._costs import SHIPPED, Machine, Work
 
 MAX_KEPT = 400  # finished points, those of last
-PRIOR = 1.0  # what is shipped counts for each constant as much as so many points
+PRIOR = 1.0  # weight of the shipped constants, in points
 SMALLEST_S = 0.2  # shorter points say more about the clock than about the machine
 _ROUNDS = 12
 _FAR = 0.7  # a point that took twice as long as foreseen, or half as long, weighs less from here on
@@ -20,7 +20,7 @@ _here = SHIPPED
 
 
 def machine() -> Machine:
-    """What is known of this machine: what was shipped, until :func:`learn` was told of finished points."""
+    """Speeds of this machine: the shipped ones until :func:`learn` receives finished points."""
     return _here
 
 

@@ -137,7 +137,7 @@ class _Progress:
     """What has come of a run so far, and the events that tell it.
 
     Attributes:
-        done: finished points by key; each is kept durably before it is told of.
+        done: finished points by key; each is stored durably before it is reported.
         taken_over_s: wall time of those that an earlier run computed.
         origin: provenance of the last point computed by this run.
         reason: why the run fails, in one sentence; empty while it does not.

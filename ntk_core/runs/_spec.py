@@ -41,7 +41,7 @@ class ExperimentSpec(SpecPart):
 
     @property
     def is_private(self) -> bool:
-        """Whether it uses data that someone brought; such runs are shown to nobody else."""
+        """Whether it uses uploaded data; such runs are shown to their owner only."""
         return any(getattr(getattr(self, name), "name", None) == UPLOAD for name in type(self).model_fields)
 
     def point_keys(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class ExperimentSpec(SpecPart):
         return int(key.partition("=")[2])
 
     def command(self) -> tuple[str, ...]:
-        """The command that computes it, where it is no ``run``: of a model of one's own; else nothing."""
+        """The command that computes it if it is not ``run``, for custom models; else empty."""
         return ()
 
     def _repr_html_(self) -> str:

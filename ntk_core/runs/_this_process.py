@@ -40,10 +40,10 @@ class ThisProcess:
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """As :meth:`ntk_core.runs._sites.Site.reports`."""
-        data = self._data  # without them no point is begun
+        data = self._data  # without them no point starts
         try:
             if accelerator_bytes() and not self._is_given:
-                check_size(self._spec, scheduler="")  # before JAX had started, nobody knew of them
+                check_size(self._spec, scheduler="")  # unknown before JAX has started
             parts = {key: 1 if self._is_given else devices_for(self._spec, key) for key in keys}
         except InvalidInput as error:
             raise SiteFailure(str(error)) from None

@@ -38,7 +38,7 @@ class PointStarted(Value):
 
 
 class PointProgress(Value):
-    """A point goes on.
+    """Progress of a point.
 
     Attributes:
         fraction: share of the whole run that is done, from 0 to 1.
@@ -67,7 +67,7 @@ class PointFinished(Value):
 
 
 class PointFailed(Value):
-    """A point could not be computed; the run goes on with the next one."""
+    """A point failed; the run continues with the next one."""
 
     kind: Literal["point_failed"] = "point_failed"
     key: str

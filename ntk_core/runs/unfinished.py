@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ntk_core.environment import data_directory, private_directory
 
-KEPT_S = 14 * 24 * 3600.0  # after that nobody goes on with it; our choice
+KEPT_S = 14 * 24 * 3600.0  # abandoned after this time; our choice
 _LOG = logging.getLogger(__name__)
 _is_kept = False
 

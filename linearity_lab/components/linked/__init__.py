@@ -1,6 +1,6 @@
 """One cursor through all figures of a page: a component of our own that listens to them in the browser.
 
-Streamlit's own selections would draw a figure anew, and lose its zoom, to show what was clicked in it.
+Streamlit's own selections would redraw a figure after each click and lose its zoom.
 """
 
 from collections.abc import Callable

@@ -18,7 +18,7 @@ _mount_home = st.components.v2.component(HOME_NAME, css=source.style(), js=sourc
 
 
 def given(settings: LiveSettings, *, small: bool = False, **more: Any) -> dict[str, Any]:
-    """What the component is told: settings, words and colors."""
+    """Return the data of the component: settings, words and colors."""
     form = "small" if small else "page"
     return {
         "form": form,

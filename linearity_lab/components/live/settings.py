@@ -68,7 +68,7 @@ class LiveSettings:
     points: Points | None = None
 
     def query(self) -> dict[str, str]:
-        """What a URL has to say beside the defaults."""
+        """Return the URL parameters that differ from the defaults."""
         default = LiveSettings()
         found = {
             each.name: _text(getattr(self, each.name))
@@ -128,7 +128,7 @@ def from_browser(given: Mapping[str, Any]) -> LiveSettings:
 
 
 def made(found: Mapping[str, Any]) -> LiveSettings:
-    """Settings from what readers have found; points of one's own are a target."""
+    """Build settings from parsed values; custom points are a target."""
     return LiveSettings(**{**found, "target": OWN} if "points" in found else found)
 
 

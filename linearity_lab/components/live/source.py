@@ -69,7 +69,7 @@ def style() -> str:
 
 @cache
 def words() -> Mapping[str, Any]:
-    """All that the component says.
+    """Return all words of the component.
 
     Raises:
         WordsError: some are missing.

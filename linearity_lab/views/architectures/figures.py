@@ -100,7 +100,7 @@ def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]
 def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
     """K before and after training, and of infinite width where it is known, each divided by its mean diagonal entry.
 
-    Training changes the size of a kernel and its shape: the size is told as a number, the shape by one color scale.
+    Training changes the size of a kernel and its shape: a number states the size, one color scale shows the shape.
     """
     kernels = {"before": snapshot.initial, "after": snapshot.final}
     if snapshot.infinite is not None:
@@ -240,7 +240,7 @@ def _spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
 
 
 def _spectra_words(snapshots: Snapshots) -> str:
-    """What the spectra say, for those who do not see them."""
+    """Describe the spectra for screen readers."""
     sentences = [
         f"Network {letter}: largest {number(kept.initial_eigenvalues[0], 3)} before and "
         f"{number(kept.final_eigenvalues[0], 3)} after, smallest {number(kept.initial_eigenvalues[-1])} and "

@@ -63,7 +63,7 @@ def drawing(
         texts = [_MARKS[kind] for _, kind in ends]
         marks = {"mode": "text", "text": texts, "textfont": {"size": 14}}
         figure.add_scatter(x=[_end(*end) + 0.2 for end in ends], y=tops, hoverinfo="skip", **marks)
-    # All at once: plotly checks every shape anew with each one that is added.
+    # In one call: Plotly checks all shapes again whenever one is added.
     figure.update_layout(showlegend=False, shapes=shapes, annotations=arrows)
     figure.update_xaxes(visible=False, range=[-0.55, len(heights) - 0.45], fixedrange=True)
     figure.update_yaxes(visible=False, range=[-1.45, 1.75 if skips else 1.15], fixedrange=True)

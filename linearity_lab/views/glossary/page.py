@@ -1,6 +1,6 @@
 """The glossary as a page shows it: the word that the URL names first, then those that are searched for.
 
-One line per word, which opens in place; the word opened last stands in the URL.
+One line per word, which opens in place; the URL contains the last opened word.
 """
 
 import streamlit as st
@@ -44,7 +44,7 @@ def show() -> None:
     st.caption(f"{len(found)} {'other ' * bool(first)}{'word' if len(found) == 1 else 'words'}")
     columns = [column.container(gap="xsmall") for column in st.columns(2, gap="large")]
     for index, entry in enumerate(found):
-        with columns[2 * index // len(found)]:  # on a phone the second column stands below the first
+        with columns[2 * index // len(found)]:  # on phones the second column is below the first
             _entry(entry)
 
 
@@ -68,7 +68,7 @@ def _read(address: dict[str, str]) -> None:
 
 
 def _entry(entry: Entry) -> None:
-    """One word with its symbol; opened, also its sentence and formula, where it is seen, and who says so."""
+    """One word with its symbol; opened, also its sentence and formula, where it is seen, and its source."""
     symbol = f" &nbsp; ${entry.symbol}$" if entry.symbol and len(entry.title) > 1 else ""
     line = st.expander(f"**{plain(entry.title)}**{symbol}", key=_opened(entry), on_change=_toggled, args=(entry,))
     if not line.open:

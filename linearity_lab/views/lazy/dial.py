@@ -77,7 +77,7 @@ def law(points: Sequence[LazyPoint], output: str, start: str, measure: Measure, 
 def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float | None = None) -> Chart:
     """The exponents in m of kernel change, curvature and feature change against ρ, beside what is expected.
 
-    A vertical line stands at the ρ that is ``shown``, whose exponents the caption names.
+    A vertical line marks the ``shown`` ρ, whose exponents the caption names.
     """
     figure = go.Figure()
     table: list[dict[str, Any]] = []

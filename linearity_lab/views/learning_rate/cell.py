@@ -28,7 +28,7 @@ def clicked() -> tuple[int, float] | None:
 
 
 def choose_clicked(spec: LearningRateSpec) -> None:
-    """Let the choosers say which cell was clicked on, and follow its run if it is not there; for callbacks."""
+    """Select the clicked cell, and follow its run if it is missing; for callbacks."""
     if (cell := clicked()) is not None:
         for name, value in zip(("width", "rate"), cell, strict=True):
             st.session_state.update({f"{PAGE}.{name}": value, f"{PAGE}.{name}.chosen": value})

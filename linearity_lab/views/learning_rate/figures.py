@@ -26,7 +26,7 @@ PANEL_TITLES = {
     "network": "network",
 }  # three beside each other on a phone
 UNSEEN = "rgba(0, 0, 0, 0)"
-# From calm to thrown to lost; the letter in a cell says the same without the color.
+# From stable to catapulted to diverged; the letter in a cell repeats the color.
 OUTCOME_LOOKS = {
     "monotone": ("#CFE3F1", "–"),
     "catapult": ("#E69F00", "↷"),
@@ -114,7 +114,7 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
     ]
     caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
     caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
-    # The toolbar stands above the titles of the panels; wherever a cell is clicked on, its marker is the nearest.
+    # The toolbar is above the panel titles; the nearest marker to any click is that of its cell.
     figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
     return Chart(figure, "; ".join(summary) + ".", table_rows(COLUMNS, points), [" ".join(caption)], "map")
 
@@ -159,7 +159,7 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
     """Loss, curvature, distance and kernel change of the models along the run of the first seed, step by step.
 
     Args:
-        ended: whether the runs are whole; of those that go on nobody knows the outcome.
+        ended: whether the runs are complete; unfinished runs have no outcome yet.
     """
     curves, rows = [], []
     for run in point.of_rate(rate):
@@ -179,7 +179,7 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         ]
     shown = [run for run in point.of_rate(rate) if run.path is not None]
     highest = 1e6 * max(run.first_loss for run in shown)
-    # A model that diverges leaves the figure; the others say how far the axis has to reach.
+    # Diverging models leave the figure; the others set its range.
     farthest = max((finite_sup(r.path.distance) for r in shown if r.path and r.outcome != "diverged"), default=math.inf)
     parts = (
         Row("loss L", ceiling=highest),

@@ -1,4 +1,4 @@
-"""The speaker's second window: what to say, ask and expect at the step that the first window shows."""
+"""The speaker's second window: notes on the step in the first window."""
 
 import streamlit as st
 

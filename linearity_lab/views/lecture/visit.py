@@ -1,4 +1,4 @@
-"""What the lecture remembers of one visit: where it is, what was predicted, and the order in which choices stand."""
+"""State of one visit to the lecture: step, predictions, and order of choices."""
 
 import random
 import secrets
@@ -55,13 +55,13 @@ class Visit:
 
     @property
     def next_shows(self) -> str:
-        """What the way on leads over first: ``bars``, ``answer``, or empty where it goes on."""
+        """Return what Next shows first: ``bars``, ``answer``, or empty for the next step."""
         if self.known or not (self.presenting or self.room):
             return ""
         return "bars" if self.room and self.step.name not in self.bars else "answer"
 
     def order(self, step: Step) -> list[int]:
-        """The choices as they stand in this visit: every order is equally likely, and stays."""
+        """Return the choices in this visit's order, which is random and fixed."""
         places = range(len(step.question.choices))
         return random.Random(f"{self.seed} {step.name}").sample(places, len(places))
 
@@ -95,7 +95,7 @@ class Visit:
         }
 
     def read(self, address: Mapping[str, str]) -> None:
-        """Take step, size and option over from a URL; what cannot be used is told in one sentence each."""
+        """Read step, size and option from a URL; return one sentence for each invalid part."""
         readers: dict[str, Callable[[str], Any]] = {"step": step_index, "present": _is_large, "show": str}
         found, notes = session.read_address(address, readers)
         self.index, self.presenting = found.get("step", 0), found.get("present", False)

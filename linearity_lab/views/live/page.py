@@ -45,7 +45,7 @@ def _read(address: dict[str, str]) -> None:
 
 
 def _followed(reported: dict[str, object] | None, settings: LiveSettings) -> LiveSettings:
-    """What the browser reports anew; what it reported before a new URL was opened counts no more."""
+    """Return new reports of the browser; a newly opened URL discards earlier ones."""
     if reported is None or reported == st.session_state.get(REPORTED):
         return settings
     st.session_state[REPORTED] = reported

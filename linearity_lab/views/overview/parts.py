@@ -23,7 +23,7 @@ def question(page: str) -> None:
 
 
 def doors(page: str) -> None:
-    """Three ways to go on."""
+    """Show three links to continue."""
     entries = {entry.name: entry for entry in PAGES}
     for column, (name, (purpose, query)) in zip(st.columns(len(DOORS)), DOORS.items(), strict=True):
         entry = entries[name]

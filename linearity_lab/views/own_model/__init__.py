@@ -1,1 +1,1 @@
-"""Models of one's own: no page, since none may run one; what *Results* shows of a run that the command line kept."""
+"""Custom models: no page, since pages never run them; *Results* shows runs of the command line."""

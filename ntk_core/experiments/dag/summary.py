@@ -42,7 +42,7 @@ def title_of(graph: str) -> str:
 
 def _verdicts(spec: DAGSpec) -> list[str]:
     shapes = spec.dataset.known_shapes()
-    if shapes is None:  # somebody's own data, which are not kept here
+    if shapes is None:  # uploaded data that are not stored here
         return []
     lines = []
     for name, graph in spec.graphs().items():

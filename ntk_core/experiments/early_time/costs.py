@@ -9,7 +9,7 @@ from ntk_core.runs import BYTES, Counts, Work
 LOOKED_AT = 5000  # training inputs on which the loss is measured
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
-# Kernels of infinite width take this much a pair of inputs and position, and are made in blocks of so many pairs.
+# Kernels of infinite width take this much a pair of inputs and position, and are computed in blocks of this many pairs.
 _LIMIT_BYTES, _LIMIT_PAIRS = 260.0, 2.0**24
 _KERNEL_BYTES = 4 * 2**30  # kernels of a network are made in blocks below this
 

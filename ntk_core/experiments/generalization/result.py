@@ -1,4 +1,4 @@
-"""Results of ``generalization``: what network and kernels predict where nobody trained, and how the kernel turned."""
+"""Results of ``generalization``: predictions of network and kernels on test points, and rotation of the kernel."""
 
 import math
 from dataclasses import replace

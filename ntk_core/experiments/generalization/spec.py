@@ -1,4 +1,4 @@
-"""A network beside its kernels on points that nobody trained on, against width, richness and training points."""
+"""A network and its kernels on test points, against width, richness and training points."""
 
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -76,7 +76,7 @@ class GeneralizationSpec(SweepSpec):
         return self.samples or (self.dataset.num_points,)
 
     def of_samples(self, count: int) -> Self:
-        """The same with so many training points alone."""
+        """Return the spec with this number of training points only."""
         if not self.dataset.uses("num_samples"):
             return self
         dataset = self.dataset.model_copy(update={"num_samples": count})

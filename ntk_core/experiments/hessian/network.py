@@ -156,7 +156,7 @@ def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
 
 
 def titles(networks: Mapping[str, ComparedNetwork]) -> dict[str, str]:
-    """Name → title; networks of one title are told apart by the settings in which they differ."""
+    """Name → title; equal titles are extended by the settings that differ."""
     found = {}
     for name, network in networks.items():
         alike = [other for other in networks.values() if other.title == network.title]

@@ -36,7 +36,7 @@ def compute(
     """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
 
     While trainings are left, the point of those that have ended is yielded third: at once for the first point of a
-    sweep, which somebody waits for, and once a second at most, since drawing takes what training needs.
+    sweep, and at most once a second, since drawing takes what training needs.
 
     ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
     ``name`` says of which network the messages are, where there are several.

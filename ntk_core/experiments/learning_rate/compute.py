@@ -30,7 +30,7 @@ from ntk_core.runs import Growth, Progress
 
 Kernels = np.ndarray  # (runs, nC, nC)
 Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
-GROWN_STEPS = 5  # paths that are kept are told so often while they grow; our choice
+GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
 
 def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, RatePoint]:
@@ -131,7 +131,7 @@ class _Chunk:
             self.looks.append(self._look())
 
     def runs(self) -> list[RateRun]:
-        """What was recorded of each; of those that go on, as far as they are."""
+        """Return the records of each model, partial for unfinished ones."""
         ends = self.looks[-1] if self.looks else self._look()
         return [self._run(number, *pair, ends) for number, pair in enumerate(self.pairs)]
 

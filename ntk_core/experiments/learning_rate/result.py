@@ -150,7 +150,7 @@ def _counted(runs: Sequence[RateRun]) -> str:
 
 
 def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw | None:
-    """The power law in m of the largest loss over its start, over the runs that were thrown and came down."""
+    """The power law in m of the largest loss over its start, over the runs that catapulted and recovered."""
     runs = [(float(point.width), run) for point in points for run in point.of(model, rate)]
     if not any(run.outcome == "catapult" for _, run in runs):
         return None

@@ -1,4 +1,4 @@
-"""A model of one's own against its width: computed by the command ``own`` alone, kept and shown like any run."""
+"""A custom model against its width: computed by the command ``own`` only, stored and shown like any run."""
 
 from ntk_core.experiments.own_model.result import OwnModelPoint, OwnModelResult
 from ntk_core.experiments.own_model.spec import OwnModelSpec, counts

@@ -1,4 +1,4 @@
-"""The runs of a model that somebody has loaded from a file of one's own; importing this starts JAX."""
+"""Runs of a model loaded from a user's file; importing this starts JAX."""
 
 from collections.abc import Generator
 from pathlib import Path

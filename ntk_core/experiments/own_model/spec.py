@@ -1,4 +1,4 @@
-"""A model of one's own against its width: which file it was, and with what it was run; never the code."""
+"""A custom model against its width: identity of its file and settings; never the code."""
 
 from typing import ClassVar, Literal, NoReturn
 

@@ -131,7 +131,7 @@ class Convolution(Layer):
     def _patch_products(self, a1: Array, a2: Array) -> Array:
         """features(a1)·features(a2) for all pairs of positions, (n1, P, n2, P), as sums of shifted products of pixels.
 
-        Patches overlap: the kernel_size^dimensions-fold repetition of every pixel product is added, not computed anew.
+        Patches overlap: the kernel_size^dimensions-fold repetition of every pixel product is added, not recomputed.
         """
         sizes, d = a1.shape[1:-1], self.dimensions
         pixels = self.pad(self.pad(jnp.tensordot(a1, a2, (-1, -1)), range(1, d + 1)), range(d + 2, 2 * d + 2))

@@ -18,7 +18,7 @@ Parts = tuple[tuple[int | None, float], ...]
 class MaskedDense(Layer):
     """z_v = in(v)^(-1/2) Σ_{u→v} W_uv a_u + b_v, over the edges that are left; in(v) is their actual number.
 
-    Each edge is removed with its drop probability when parameters are drawn, and never comes back: the mask and the
+    Each edge is removed with its drop probability when parameters are drawn, and stays removed: the mask and the
     in-degrees are stored beside the weights as ``params["mask"]`` (uint8) and ``params["in_degree"]`` (int32), and
     training does not move them. Weights of removed edges are 0 and get no gradient, so that they stay 0 and the layer
     costs what a dense one does. A neuron whose edges would all be removed keeps one of them, drawn uniformly, since an

@@ -1,4 +1,4 @@
-"""The registered layers that a network of one's own is put together from; names and numbers, never code."""
+"""The registered layers of custom networks: names and numbers, never code."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BlockWidth = Annotated[int | str, BeforeValidator(_width)]
 
 
 def multiple(width: int | str, times: float) -> int | str:
-    """So many times a width that is a number or in m."""
+    """A multiple of a width that is a number or in m."""
     if isinstance(width, str):
         factor = float(width.removesuffix("m") or 1) * times
         return "m" if factor == 1 else f"{int(factor) if factor.is_integer() else factor!r}m"
@@ -88,7 +88,7 @@ class DenseBlock(_Weights):
 
 
 class ConvolutionBlock(_Weights):
-    """A convolution of images (height, width, channels); ``stride`` keeps every so many positions."""
+    """A convolution of images (height, width, channels); ``stride`` is the distance of kept positions."""
 
     kind: Literal["convolution"] = "convolution"
     kernel_size: int = Field(default=3, ge=1, le=32)

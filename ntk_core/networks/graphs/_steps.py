@@ -168,7 +168,7 @@ class Layout:
 
 
 def lay_out(steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions: int = 2) -> Layout:
-    """The steps at width m for inputs of this shape; convolutions see positions in so many ``dimensions``.
+    """The steps at width m for inputs of this shape; convolutions have positions in ``dimensions`` dimensions.
 
     Raises:
         InvalidInput: by the place of the layer (``layers.3.layers``), what reaches it and what it takes.

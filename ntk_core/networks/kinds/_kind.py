@@ -1,4 +1,4 @@
-"""What a kind of network states about itself, free of JAX."""
+"""Description of an architecture, free of JAX."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _nothing(architecture: ArchitectureSpec) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Term):
-    """A kind of network, from which forms, counting, drawing, refusals, limits and computing are read.
+    """An architecture: the source of forms, counts, drawings, refusals, limits and computation.
 
     Attributes:
         write_out: the network as a composition of registered layers, from its settings and its numbered hidden layers.

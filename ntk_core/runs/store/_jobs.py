@@ -30,7 +30,7 @@ class UnfinishedJob:
         submitted_s: when, in seconds since 1970.
         spent_s: how long it has run.
         allowed_s: how long it may run; None without a limit.
-        ending: somebody has asked on the command line to end it.
+        ending: whether the command line has requested its end.
     """
 
     spec: Spec

@@ -234,7 +234,7 @@ class Store(Database):
         self.do(lambda connection: connection.execute(asked))
 
     def jobs_to_end(self) -> frozenset[str]:
-        """Digests of the jobs that somebody has asked to end."""
+        """Digests of jobs with a requested end."""
         query = sa.select(JOBS.c.digest).where(JOBS.c.ending)
         return frozenset(self.do(lambda connection: connection.scalars(query).all()))
 

@@ -12,7 +12,7 @@ from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 
 _WRITTEN = {step.name: step for step in (*LINEAR, *LIMITS, *EDGES, *BEYOND)}
-# Title of a part of the story → the names of its steps, in the order in which they are told.
+# Title of a part of the story → the names of its steps, in order.
 PARTS: dict[str, tuple[str, ...]] = {
     title: part.listed("steps")
     for title, part in read(Path(__file__).parents[1] / "words.md").sections["Story"].sections.items()

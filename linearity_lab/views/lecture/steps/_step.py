@@ -52,7 +52,7 @@ class Question:
         return _NUMBER.sub(lambda found: numbers[found[1]], self.reason)
 
     def verdict(self, chosen: int | None, was_drawn: bool = False) -> str:
-        """What is said to whoever chose so; None asked for the answer."""
+        """Return the response to a choice; None stands for a request for the answer."""
         right = self.choices[self.answer]
         if chosen is None:
             return f"**{right}.**"
@@ -83,16 +83,16 @@ class Step:
     Attributes:
         name: in the URL, of its Markdown, and of its chart.
         title: the claim, once the answer is known.
-        asks: what stands above the step before that.
-        formula: LaTeX, in pieces that stand beside each other where there is room.
+        asks: title of the step before the answer.
+        formula: LaTeX, in pieces shown side by side if they fit.
         words: two or three sentences, Markdown.
         source: paper and section.
         gallery: presets whose results the figure is drawn from.
         page, preset, invitation: where a person can run it, with which preset, and the words of the link.
-        before: what the veiled figure shows, for those who do not see it; empty where the figure says it.
-        notes: what a speaker says, asks and expects; Markdown.
+        before: description of the veiled figure for screen readers; empty if the figure has one.
+        notes: speaker notes in Markdown.
         tab: the figure of ``page`` that the invitation is about, where it is not the first one.
-        exponents: where the answer can be drawn: the power that each choice stands for, NaN for none.
+        exponents: exponent of each choice if the answer can be drawn, or NaN.
         drawn: what is drawn there, in words.
         whole: (results, chosen option) → the figure.
         veil: (results, figure) → what of it gives no answer away.
@@ -148,7 +148,7 @@ def alone(title: str) -> Veil:
 def step(
     name: str, whole: Draw, numbers: Numbers, veil: Veil = smallest_alone, measured: Measured | None = None
 ) -> Step:
-    """The step whose words stand in ``NAME.md`` beside this file; those of its figure are read with the figure.
+    """Build the step from ``NAME.md`` beside this file; the words of its figure are read with the figure.
 
     Raises:
         WordsError: some are missing, or it is not one choice that is marked as right, or one option as the first.
