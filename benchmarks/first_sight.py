@@ -70,7 +70,8 @@ MEASURE = """guide => {
       .map(each => getComputedStyle(each)[each.tagName === 'text' ? 'fill' : 'color']),
     ground: getComputedStyle(document.querySelector('[data-testid="stApp"]')).backgroundColor,
     figure: figure ? top(figure) + main.scrollTop : null,
-    bottom: figure ? Math.round(figure.getBoundingClientRect().bottom) + main.scrollTop : null,
+    bottom: figure ? Math.round(Math.max(...[figure, plots.find(seen)].filter(Boolean)
+      .map(each => each.getBoundingClientRect().bottom))) + main.scrollTop : null,
     shift: Math.round(1000 * (window.layoutShift ?? 0)) / 1000,
     before_tabs: tabs ? top(tabs) + main.scrollTop : main.scrollHeight,
     height: main.scrollHeight,

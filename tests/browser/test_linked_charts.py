@@ -151,5 +151,11 @@ def test_zoom_survives_clicks_until_a_double_click(open_page):
     wait_until(page, f"{ranges(BESIDE)} === '{along}'")
     assert page.evaluate(ranges(SWEPT)) == seen
 
+    page.evaluate(f"Plotly.restyle({BESIDE}, {{ visible: 'legendonly' }}, [0]); {BESIDE}.marked = true")
+    choose_width(page, "1,000")
+    wait_until(page, f"({SAID}).includes('at width 1,000.') && !{BESIDE}.marked")
+    wait_until(page, f"{BESIDE}._fullData?.[0].visible === 'legendonly'")
+    assert page.evaluate(f"{BESIDE}._fullData[1].visible") is True
+
     page.locator(".js-plotly-plot").first.locator(".nsewdrag").dblclick()
     wait_until(page, f"{ranges(SWEPT)} === '{home}'")

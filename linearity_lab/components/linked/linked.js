@@ -9,6 +9,7 @@ class Linked {
     this.pointed = null; // the axis and the value under the pointer, or of the frame that plays
     this.heard = new WeakSet();
     this.kept = new WeakSet();
+    this.legends = new Map(); // curves of a figure → which of them are visible
     this.zooms = new Map(); // figure → the ranges of its axes that are not those that it came with
     this.changes = new MutationObserver(() => this.soon());
     this.changes.observe(document.body, { childList: true, subtree: true });
@@ -81,6 +82,12 @@ class Linked {
       const moved = ranges().filter((range, index) => String(range) !== home[index]);
       if (moved.length) this.zooms.set(name, Object.fromEntries(moved));
       else this.zooms.delete(name);
+    });
+    // The same for what a click in the legend hid or showed; the URL may be written after that click.
+    const curves = [key, ...plot.data.map(({ legendgroup, name: title }) => legendgroup ?? title)].join();
+    if (this.legends.has(curves)) window.Plotly.restyle(plot, { visible: this.legends.get(curves) });
+    plot.on("plotly_restyle", ([changed]) => {
+      if ("visible" in changed) this.legends.set(curves, plot._fullData.map(({ visible }) => visible));
     });
   }
 
