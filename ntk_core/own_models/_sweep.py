@@ -29,7 +29,7 @@ from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.networks.build import initial_key
 from ntk_core.own_models._contract import Apply, OwnModel, checked_model
 from ntk_core.own_models._shown import sweep_html
-from ntk_core.traced import accepted_targets, checked_array
+from ntk_core.traced import accepted_targets, checked_array, same_program
 
 LossKind = Literal["square", "cross-entropy"]
 TOLERANCE, MAX_MATVECS = 1e-3, 128
@@ -169,7 +169,7 @@ def runs_at(
     program: _Program | None = None
     for seed in seeds:
         apply, params = checked_model(model, width, initial_key(seed, width), inputs, targets.shape[1])
-        if program is None or not program.serves(apply, params, inputs):
+        if program is None or not program.serves(apply, params):
             program = _Program(apply, params, Loss("linear", loss), inputs, targets)
         norm = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
         trained = program.train(params, records=record_steps(max_steps, num_records), **training)
@@ -187,11 +187,10 @@ class _Program:
         self.model = CallableModel(lambda leaves, rows: apply(self.restore(leaves), rows), loss)
         self.loss_of = jax.jit(lambda leaves: loss.of_model(apply(self.restore(leaves), x), y))
 
-    def serves(self, apply: Apply, params: Any, x: Array) -> bool:
-        """Whether another function of the same width, with all its numbers in ``params``, gives the same outputs."""
-        if self._has_others or jax.tree.structure(params) != self._structure:
-            return False
-        return apply is self.apply or bool(jnp.array_equal(apply(params, x), self.apply(params, x)))
+    def serves(self, apply: Apply, params: Any) -> bool:
+        """Whether another function of the same width, with all its numbers in ``params``, has the same program."""
+        same_numbers = not self._has_others and jax.tree.structure(params) == self._structure
+        return same_numbers and same_program(apply, self.apply)
 
     def train(
         self, params: Any, learning_rate: float | str, loss_threshold: float, records: list[int]

@@ -27,5 +27,5 @@ from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._positions import features_at, positions_of
 from ntk_core.traced._program import Program, TracedViews, kernels_of, views_of, whole_kernels
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
-from ntk_core.traced._trace import Frozen, freeze, traced
+from ntk_core.traced._trace import Frozen, freeze, same_program, traced
 from ntk_core.traced._uses import Use

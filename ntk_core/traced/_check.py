@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
@@ -21,6 +21,7 @@ from ntk_core.traced._trace import Batch, traced_batch
 
 EXPLAINED = 30  # a difference by so many times what one rounding does is that of the program's precision
 ROWS_SEARCHED = 64  # for two that differ
+STRETCH = 2**14
 
 
 class TracingDisagrees(RuntimeError):
@@ -198,14 +199,10 @@ def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel
 
     def products(leaves: list[Any]) -> Any:
         """By plain gradients: of each entry, and of each row with itself."""
-        one, two = (
-            [np.asarray(leaf).astype(np.float64).ravel() for leaf in quickly(_gradient)(program, leaves, row, seed)]
-            for row, seed in zip((left[i], right[j]), seeds, strict=True)
-        )
-        gram = {
-            at: sum(map(np.dot, *pair))
-            for at, pair in {(0, 0): (one, one), (0, 1): (one, two), (1, 1): (two, two)}.items()
-        }
+        pair = [
+            quickly(_gradient)(program, leaves, row, seed) for row, seed in zip((left[i], right[j]), seeds, strict=True)
+        ]
+        gram = {(a, b): _inner(pair[a], pair[b]) for a, b in ((0, 0), (0, 1), (1, 1))}
         return np.array([gram[entry] for entry in entries]), max(gram[0, 0], gram[1, 1])
 
     block = np.asarray(sum(map(np.asarray, jax.tree.leaves(kernel))))
@@ -223,6 +220,16 @@ def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel
             f"{difference:.1e}; ntk_core.kernels.generic_ntk computes it without them. Please report the model."
         )
     return Check(1 if i == j and x2 is None else 2, difference, tolerance)
+
+
+def _inner(one: Sequence[Array], two: Sequence[Array]) -> float:
+    """⟨one, two⟩ in float64, in stretches that stay in a core's cache."""
+    total = 0.0
+    for pair in zip(one, two, strict=True):
+        a, b = (np.asarray(leaf).ravel() for leaf in pair)
+        for at in range(0, a.size, STRETCH):
+            total += np.einsum("k,k", *(each[at : at + STRETCH].astype(np.float64) for each in (a, b)))
+    return total
 
 
 def rounded_otherwise(program: Program, params: Any) -> Any:

@@ -16,7 +16,8 @@ from ntk_core.traced._uses import Use
 
 def features_at(use: Use, a: Array) -> Array:
     """What the parameter multiplies, (blocks, positions, fan_in), for one step of all scans around."""
-    return use.view.scale * _ARRANGED[use.kind](use, a)
+    features = _ARRANGED[use.kind](use, a)
+    return features if use.view.scale == 1 else use.view.scale * features
 
 
 def _product_features(use: Use, a: Array) -> Array:

@@ -122,8 +122,8 @@ class Program:
 
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
-    def row_views(self, leaves: Sequence[Any], row: Array, seeds: Array) -> tuple[Array, Any, Any, Any]:
-        """Outputs, inputs, cotangents and Jacobians of one row, for each seed (c, C) of a backward pass."""
+    def row_views(self, leaves: Sequence[Any], row: Array, seed: Array) -> tuple[Array, Any, Any, Any]:
+        """Outputs, inputs, cotangents and Jacobians of one row, for the seed (C,) of a backward pass."""
         taps = {name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype) for name, use in self.uses.items()}
         others = {at: leaves[at] for at in self.others}
 
@@ -132,15 +132,15 @@ class Program:
             return self.run(values, row, lambda use, a, z, tap: z + tap, taps, lambda use, level: True)
 
         outputs, pull, seen = jax.vjp(tapped, taps, others, has_aux=True)
-        cotangents, jacobians = jax.vmap(pull)(seeds.astype(outputs.dtype))
-        flat = {self.names[at]: each.reshape(len(seeds), -1) for at, each in jacobians.items()}
-        return outputs, seen, cotangents, flat
+        cotangents, jacobians = pull(seed.astype(outputs.dtype))
+        return outputs, seen, cotangents, {self.names[at]: each.ravel() for at, each in jacobians.items()}
 
     def views(self, leaves: Sequence[Any], x: Shaped[Array, "n ..."]) -> TracedViews:
         """One forward pass, and one backward pass for each output."""
         with jax.default_matmul_precision("highest"):
-            rows = jax.vmap(self.row_views, (None, 0, None), (0, 0, 1, 0))
-            return TracedViews(*rows(list(leaves), x, jnp.eye(self.num_outputs)))
+            rows = jax.vmap(self.row_views, (None, 0, None))
+            each_output = jax.vmap(rows, (None, None, 0), (None, None, 0, 1))  # outside: (C, n, ...) without transposes
+            return TracedViews(*each_output(list(leaves), x, jnp.eye(self.num_outputs)))
 
     def kernels(self, views1: TracedViews, views2: TracedViews) -> dict[str, Float[Array, "n1 n2 C C"]]:
         """The part of each layer and of each other parameter; one object twice for a batch with itself."""

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.extend.core import ClosedJaxpr
+from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, subjaxprs
 
 from ntk_core.errors import InvalidInput
 from ntk_core.traced._overwrites import overwrites, reverses
@@ -104,7 +104,7 @@ def traced_batch(apply: Apply, params: Any, x: Array) -> Batch | None:
     )
     shape = (max(2, len(x)), *x.shape[1:])
     key = structure, avals, moving, shape, x.dtype, jnp.result_type(float).name
-    frozen, kinds = _unwrapped(apply)
+    frozen, kinds = _unwrapped(apply, Frozen)
     if frozen is not None and (kinds, *key) in frozen.batches:
         return frozen.batches[kinds, *key]
     if any(jnp.issubdtype(aval.dtype, jnp.complexfloating) for aval in avals):
@@ -129,12 +129,18 @@ def traced_batch(apply: Apply, params: Any, x: Array) -> Batch | None:
     return batch
 
 
-def _unwrapped(apply: Any) -> tuple[Frozen | None, tuple[type, ...]]:
-    """(the frozen function inside, the kinds of what is around it)."""
+def _unwrapped(apply: Any, kind: type) -> tuple[Any, tuple[type, ...]]:
+    """(what of this kind is inside, the kinds of what is around it)."""
     kinds: tuple[type, ...] = ()
-    while apply is not None and not isinstance(apply, Frozen):
+    while apply is not None and not isinstance(apply, kind):
         kinds, apply = (*kinds, type(apply)), getattr(apply, "function", None)
     return apply, kinds
+
+
+def same_program(one: Apply, two: Apply) -> bool:
+    """Whether two accepted functions computed the same when they were accepted, whatever objects they are."""
+    (left, kinds), (right, others) = (_unwrapped(each, Seen) for each in (one, two))
+    return kinds == others and None not in (left, right) and left.computes(right)
 
 
 def _program(apply: Apply, key: tuple[Any, ...]) -> Program | None:
@@ -166,6 +172,7 @@ def trace(
     with jax.default_matmul_precision("highest"):
         made = jax.make_jaxpr(function, return_shape=True)
         closed, outputs = made(list(avals), jax.ShapeDtypeStruct(shape, dtype))
+    _copy_literals(closed.jaxpr)
     return ClosedJaxpr(closed.jaxpr, [_copied(const) for const in closed.consts]), outputs
 
 
@@ -183,7 +190,11 @@ class Seen:
     rules: ClosedJaxpr | None
 
     def __call__(self, params: Any, x: Array) -> Array:
-        return self.function(params, x)
+        leaves, structure = jax.tree.flatten(params)
+        avals, closed = [jax.typeof(leaf) for leaf in leaves], self.closed
+        if not self.is_for(avals, x.shape, x.dtype):
+            closed, _ = trace(self.function, structure, avals, x.shape, x.dtype)
+        return jnp.asarray(jax.core.eval_jaxpr(closed.jaxpr, closed.consts, *leaves, x)[0])
 
     def __hash__(self) -> int:
         try:
@@ -196,10 +207,14 @@ class Seen:
             return True
         if not isinstance(other, Seen) or not (self.function is other.function or self.function == other.function):
             return False
-        if not same(self.closed, other.closed, (self.rules, other.rules)):
+        if not self.computes(other):
             return False
         self.closed, self.rules = other.closed, other.rules  # the next comparison is one of objects
         return True
+
+    def computes(self, other: Seen) -> bool:
+        """Whether the programs are the same."""
+        return same(self.closed, other.closed, (self.rules, other.rules))
 
     def is_for(self, avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> bool:
         """Whether the program is for parameters and rows of these shapes."""
@@ -208,8 +223,17 @@ class Seen:
 
 
 def _copied(const: Any) -> Any:
-    """A constant that nobody can change: NumPy's arrays are kept by JAX as they are."""
+    """A constant that cannot change. JAX keeps NumPy arrays as they are, or a copy for as long as that is in use."""
     return const if isinstance(const, jax.Array | jax.core.Tracer) else np.array(const)
+
+
+def _copy_literals(jaxpr: Jaxpr) -> None:
+    for eqn in jaxpr.eqns:
+        for atom in eqn.invars:
+            if isinstance(atom, Literal) and isinstance(atom.val, np.ndarray):
+                atom.val = np.array(atom.val)
+    for inner in subjaxprs(jaxpr):
+        _copy_literals(inner)
 
 
 def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:

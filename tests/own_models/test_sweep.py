@@ -88,6 +88,66 @@ def test_functions_that_differ_by_seed_are_kept_apart():
     assert both[1] == second
 
 
+factor = 1.0
+
+
+class Scaled:
+    scale = 1.0
+
+    def __call__(self, p, x):
+        return self.scale * jnp.tanh(x @ p[0]) @ p[1][:, None]
+
+
+def changing(where):
+    """A model with one function for all seeds; each call changes what the function reads."""
+    scale, shared = np.ones(()), Scaled()
+    functions = {
+        "closure": lambda p, x: scale * jnp.tanh(x @ p[0]) @ p[1][:, None],
+        "global": lambda p, x: factor * jnp.tanh(x @ p[0]) @ p[1][:, None],
+        "attribute": shared,
+    }
+
+    def model(width, key):
+        drawn = jax.random.uniform(key, minval=1.0, maxval=2.0).item()
+        scale[()] = globals()["factor"] = shared.scale = drawn
+        return functions[where], (jnp.ones((3, width)), jnp.ones(width))
+
+    return model
+
+
+def constant(width, key):
+    """The same functions, each with its number inside."""
+    drawn = jax.random.uniform(key, minval=1.0, maxval=2.0).item()
+    return (lambda p, x: drawn * jnp.tanh(x @ p[0]) @ p[1][:, None]), (jnp.ones((3, width)), jnp.ones(width))
+
+
+@pytest.mark.parametrize("where", ["closure", "global", "attribute"])
+def test_function_changed_between_seeds_is_measured(where, x64, monkeypatch):
+    monkeypatch.setitem(globals(), "factor", 1.0)
+    settings = {"num_seeds": 2, "num_records": 2, "max_steps": 2, "num_inputs": 1, "learning_rate": 1e-3}
+    changed, expected = (sweep_widths(each, [4], X, Y, **settings).runs for each in (changing(where), constant))
+    assert expected[0].loss[0] != pytest.approx(expected[1].loss[0], rel=1e-3)
+    for one, other in zip(changed, expected, strict=True):
+        found, wanted = ([*run.loss, *run.change, run.hessian_norm, run.velocity] for run in (one, other))
+        assert found == pytest.approx(wanted, rel=1e-6, abs=1e-12)
+
+
+def test_model_is_checked_at_each_call():
+    columns = [1]
+
+    def apply(p, x):
+        return jnp.tanh(x @ p)[:, : columns[0]]
+
+    def model(width, key):
+        columns[0] = 1 if width == 4 else 2
+        return apply, jnp.ones((3, width))
+
+    settings = {"num_seeds": 1, "num_records": 2, "max_steps": 1, "num_inputs": 0, "learning_rate": 1e-3}
+    assert len(sweep_widths(model, [4], X, Y, **settings).runs) == 1
+    with pytest.raises(InvalidInput, match="2 outputs"):
+        sweep_widths(model, [4, 5], X, Y, **settings)
+
+
 def test_cross_entropy_takes_one_hot_and_divergence_is_outcome():
     labels = np.eye(2)[np.arange(8) % 2]
 

@@ -7,6 +7,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from ntk_core import kernel_change_between, linearize, quadratic_model, train
 from ntk_core.hessians import hessian_norm
@@ -81,6 +82,30 @@ def test_arrays_changed_in_place_are_measured(x64):
     mask[1] = 0
     expected = generic_ntk(lambda p, x: apply(p, x), PARAMS, X)
     np.testing.assert_allclose(empirical_ntk(apply, PARAMS, X), expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_constants_changed_in_place_are_measured(dtype, shape):
+    """JAX reuses its copy of a float64 array while one of its programs keeps it."""
+    params, x = (jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), each) for each in (PARAMS, X))
+    mask = np.ones(shape, dtype)
+    apply = masked(mask)
+
+    def seen(apply):
+        kernel, norm = empirical_ntk(apply, params, x), hessian_norm(apply, params, x[0], tolerance=1e-4).value
+        return [
+            np.asarray(kernel),
+            np.asarray(norm),
+            np.asarray(linearize(apply, params)(params, x)),
+            trained(apply)[0],
+        ]
+
+    before = seen(apply)
+    mask[...] = 0.3
+    for old, new, expected in zip(before, seen(apply), seen(masked(mask.copy())), strict=True):
+        np.testing.assert_allclose(new, expected, rtol=1e-4, atol=1e-6)
+        assert np.abs(new - old).max() > 1e-4
 
 
 def test_changed_derivatives_are_measured(x64):
