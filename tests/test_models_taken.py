@@ -29,6 +29,10 @@ def swept(net: Any, params: Any, x: Any) -> Any:
     return run.change, run.hessian_norm
 
 
+def moved(params: Any) -> Any:
+    return jax.tree.map(lambda leaf: 1.1 * leaf if hasattr(leaf, "dtype") else leaf, params)
+
+
 # How each function is called with any model; `one`: it takes one input without a batch axis.
 ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "KernelOperator": lambda net, w, x: ntk_core.KernelOperator(net, w, x).product(Y),
@@ -39,6 +43,7 @@ ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "kernel_velocity": lambda net, w, x: ntk_core.dynamics.kernel_velocity(net, w, x, Y),
     "layers_of": lambda net, w, x: ntk_core.layers_of(net, w, x).multiplications,
     "least_distance": lambda net, w, x: ntk_core.kernels.least_distance(net, w, w, x),
+    "linearity_report": lambda net, w, x: ntk_core.linearity_report(net, w, moved(w), x, Y[: len(x)]).kernel_change,
     "linearize": lambda net, w, x: ntk_core.linearize(net, w)(w, x),
     "loss_hessian_product": lambda net, w, x: ntk_core.dynamics.loss_hessian_product(net, w, x, Y[: len(x)], w),
     "quadratic_model": lambda net, w, x: ntk_core.quadratic_model(net, w)(w, x),
@@ -125,7 +130,7 @@ def test_outputs_of_shape_n_count_as_n_by_1(name):
 WRONG: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
     "a loss": ("in place of a loss", lambda w, x: jnp.mean(NET.apply(w, x) ** 2)),
     "a mean over the batch": ("one row for each", lambda w, x: jnp.stack([NET.apply(w, x).mean(0)] * 2)),
-    "a third axis": (r"outputs \(n, C\)", lambda w, x: NET.apply(w, x)[:, None]),
+    "a fourth axis": (r"outputs \(n, C\)", lambda w, x: NET.apply(w, x)[:, None, None]),
     "two arrays": ("a tuple of 2", lambda w, x: (NET.apply(w, x), x)),
     "nothing": ("NoneType", lambda w, x: None),
     "integers": ("type int32", lambda w, x: jnp.round(NET.apply(w, x)).astype(int)),
