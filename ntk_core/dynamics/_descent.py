@@ -188,7 +188,7 @@ class Descent:
 
     def note(self, losses: Array) -> None:
         """The losses at w_t, a scalar, or (S,) together."""
-        # The loop goes on from these: where the step just taken rose above the threshold again, it is not the end.
+        # The loop continues from these: where the step just taken rose above the threshold again, it is not the end.
         self.state = self.state._replace(loss=losses)
         noted = np.where(self._lost, np.nan, np.asarray(losses, np.float64).reshape(-1))
         self._noted.append((self.steps, noted))
@@ -222,10 +222,10 @@ class Descent:
 def stretches(descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]) -> Iterator[int]:
     """Trains all side by side, and yields the step reached, several times a second; stop by leaving the loop.
 
-    ``record`` looks at the models and notes their losses: before this is begun, and here at every step of ``records``
+    ``record`` looks at the models and notes their losses: before the loop starts, and here at every step of ``records``
     and at the crossing, until all are done. The crossing is the step at which the loss of the first model has come down
     to its threshold: the others take the same steps, and all are looked at there. Seeds together stop each at its own.
-    Where the loss rises again with the next step, the first model goes on to the next of ``records``.
+    Where the loss rises again with the next step, the first model continues to the next of ``records``.
     """
     step, pace = 0, 1
     first, *others = descents

@@ -44,7 +44,7 @@ class KernelTraining:
         observed: output nonlinearities φ whose kernels are followed.
         learning_rate, loss_threshold, max_steps, num_records: as in ``ntk_core.dynamics.spec.TrainingSpec``.
         watch: called at w₀ and at every record with w_t and the kernels of the observed outputs, of all seeds.
-        streamed_bytes: hold no kernel, but the weights of every record, of one seed, from which :meth:`streamed` makes
+        streamed_bytes: store no kernel but the weights of every record, of one seed, from which :meth:`streamed` makes
             ΔK within so many bytes; None to hold the kernels.
 
     Attributes:

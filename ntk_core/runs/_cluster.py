@@ -208,7 +208,7 @@ def conditions() -> dict[str, str]:
 def compute_point(request: str) -> str:
     """The event that answers a :class:`Request`, both in JSON; runs in a thread of a dask worker.
 
-    ``PointFinished`` or ``PointFailed``; ``Ended`` where every point of the run is refused, or nobody waits for it.
+    ``PointFinished`` or ``PointFailed``; ``Ended`` where every point of the run is refused, or no client waits for it.
     """
     asked = Request.model_validate_json(request)
     reply: Event

@@ -128,7 +128,7 @@ def _site_for(spec: Spec, address: str | None, computation: Computation | None) 
         return ThisProcess(spec, computation)
     if importlib.util.find_spec("distributed") is None:
         raise SiteFailure(f"Computing on a cluster needs dask.distributed: {how_to_install('cluster')}")
-    from ntk_core.runs._cluster import Cluster  # the only way to it: dask starts for nobody else
+    from ntk_core.runs._cluster import Cluster  # dask starts for this caller only
 
     return Cluster(spec, address)
 

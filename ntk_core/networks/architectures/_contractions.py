@@ -103,7 +103,7 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
     """Σ_k δ^c_ik δ^d_jk, (C, n1, C, n2), of the same parameters on both sides.
 
     Factored cotangents meet as Σ_k (w_ck w_dk) s_ik s_jk, which is symmetric in c and d: C (C + 1) / 2 products of
-    slopes. The halving of ``gram`` does no worse where that is not below ¾ C², and serves where so many products of
+    slopes. The halving of ``gram`` does no worse where that is not below ¾ C², and serves where that many products of
     weights would take more memory than the slopes.
     """
     if not isinstance(d1, FactoredCotangents) or not isinstance(d2, FactoredCotangents):
