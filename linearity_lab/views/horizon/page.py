@@ -38,8 +38,10 @@ def draw(shown: Shown) -> list[Panel]:
     chosen = choose(
         PAGE,
         Choice("departure", "Departure of", DEPARTURES, "{} leaves".format, begins=int(above_stable)),
-        width_choice(list({point.width: point for point in shown.points}.values())),
-        more=[Choice("regime", "Run", present, REGIME_TITLES.__getitem__, 220)],
+        more=[
+            width_choice(list({point.width: point for point in shown.points}.values())),
+            Choice("regime", "Run", present, REGIME_TITLES.__getitem__, 220),
+        ],
     )
     return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
 
