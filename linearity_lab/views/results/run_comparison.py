@@ -105,7 +105,7 @@ def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, 
 def _dot(row: Values, column: str, measure: str) -> Dot:
     why = "" if _counts(row) else "did not converge"
     outcome = row.get("outcome") if why and row.get("outcome") != "converged" else ""
-    return Dot(row[column], row[measure], row["seed"], why, outcome=outcome or "")
+    return Dot(row[column], row[measure], row.get("seed", 0), why, outcome=outcome or "")
 
 
 def _counts(row: Values) -> bool:
