@@ -142,7 +142,10 @@ def test_program_states_what_it_needs():
     names = {Requirement(each).name.replace("-", "_") for each in stated["dependencies"]}
     imported = {name for path in (ROOT / "ntk_core").rglob("*.py") for name in imports(path)} - {"ntk_core"}
     foreign = {{"PIL": "pillow"}.get(name, name) for name in imported - sys.stdlib_module_names}
-    extras = {"cyclopts", "distributed", "filelock", "pandas", "pillow", "psutil", "sqlalchemy", "torch", "torchax"}
+    extras = {
+        *("cyclopts", "distributed", "filelock", "pandas", "pillow", "psutil", "safetensors"),
+        *("sqlalchemy", "torch", "torchax"),
+    }
     assert foreign - extras == names
 
 
