@@ -20,6 +20,7 @@ from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.lecture.steps._beyond import gap_before
 from linearity_lab.views.lecture.steps._edges import LARGE, NARROW, RUNS, SMALL, WIDE
 from ntk_core.experiments.generalization.summary import values
+from ntk_core.experiments.horizon.result import rate_law
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean
 
@@ -165,6 +166,16 @@ def learning_rate():
         assert min(low) > 1.5 if point.width >= 1600 else mean(low).value < 4, "only in wide networks"
 
 
+def horizon():
+    entropy = [(p.width, run.kernel.horizon) for p in points("horizon-cross-entropy") for run in p.runs]
+    assert 0.42 < slope(entropy) < 0.58, "grows as √m"
+    for rate in (2.5, 3.0):
+        law = rate_law([p for p in points("horizon-rate") if p.width >= 256], rate, "outputs")
+        assert law.exponent == pytest.approx(1 / (2 * math.log(rate - 1)), rel=0.25), "a few steps"
+    decay = [(p.width, run.kernel.horizon) for p in points("horizon-weight-decay") if p.width > 256 for run in p.runs]
+    assert abs(slope(decay)) < 0.05, "weight decay nothing"
+
+
 def lazy_to_rich():
     shown, deep = gallery_result("richness-dial").points, gallery_result("richness-deep").points
     changes = [dial.law(shown, *RUNS, lazy.CHANGE, rho).exponent for rho in (0.0, 0.125, 0.25, 0.5)]
@@ -289,6 +300,7 @@ CLAIMS: dict[str, Callable[[], None]] = {
     "optimization-without-linearity": optimization_without_linearity,
     "not-lazy-training": not_lazy_training,
     "learning-rate": learning_rate,
+    "horizon": horizon,
     "lazy-to-rich": lazy_to_rich,
     "depth-against-width": depth_against_width,
     "attention": attention,

@@ -1,5 +1,6 @@
 """Where linearity ends, by the learning rate, the scale of the output, by depth, and in attention."""
 
+import math
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
@@ -7,11 +8,13 @@ from linearity_lab.charts.lines import Axis, Dot, Line, width_axis
 from linearity_lab.views.depth_width import figures as depth_width
 from linearity_lab.views.hessian import figures as hessian
 from linearity_lab.views.hessian.part_figures import layer_share, shares
+from linearity_lab.views.horizon import figures as horizon
 from linearity_lab.views.lazy import dial
 from linearity_lab.views.lazy import figures as lazy
 from linearity_lab.views.learning_rate import figures as learning_rate
 from linearity_lab.views.lecture.steps._linear import exponent
 from linearity_lab.views.lecture.steps._step import Results, step
+from ntk_core.experiments.horizon.result import rate_law
 from ntk_core.experiments.learning_rate.result import peak_law
 from ntk_core.fits import PowerLaw
 from ntk_core.numbers import number, percent, width_label
@@ -129,8 +132,37 @@ def _attention_line(results: Results) -> tuple[Line, Axis, str]:
     return hessian.norm_lines(points)[USUAL], hessian.axis_of(points), hessian.VIEWS["‖H‖"].title
 
 
+def _horizons(results: Results, regime: Any) -> Chart:
+    result = results[f"horizon-{regime}"]
+    if regime == "rate":
+        return horizon.departure_steps(result.points, result.spec.widths)
+    return horizon.against_width(result.points, result.spec, "kernel")
+
+
+def _horizon_line(results: Results) -> tuple[Line, Axis, str]:
+    points = results["horizon-cross-entropy"].points
+    return horizon.line(points, "cross-entropy", 0.0, "kernel"), width_axis(), "horizon / at the least width"
+
+
+def _why_horizons(results: Results) -> dict[str, str]:
+    line = horizon.line(results["horizon-cross-entropy"].points, "cross-entropy", 0.0, "kernel", relative=False)
+    (narrow, first), *_, (wide, last) = line.means
+    slope = rate_law(results["horizon-rate"].points, 2.5, "outputs")
+    decay = horizon.line(results["horizon-weight-decay"].points, "weight-decay", 0.5, "kernel", relative=False)
+    return {
+        "narrow": width_label(narrow),
+        "wide": width_label(wide),
+        "first": number(first.value),
+        "last": number(last.value),
+        "law": exponent(line.law),
+        "slope": number(slope.exponent if slope else math.nan),
+        "decay": number(decay.means[-1][1].value),
+    }
+
+
 EDGES = (
     step("learning-rate", _peaks, _why_peaks, measured=_peak_line),
+    step("horizon", _horizons, _why_horizons, measured=_horizon_line),
     step("lazy-to-rich", _dial, _why_dial),
     step("depth-against-width", _depth, _why_depth),
     step("attention", _attention, _why_attention, measured=_attention_line),
