@@ -20,9 +20,13 @@ class ExperimentSpec(SpecPart):
     Each value of one setting, ``swept_field``, gives a point; its key is ``width=100``. What is named here is stored
     under its key, so a subclass with points of another kind overrides :meth:`point_keys` and keeps the keys unique.
 
+    Attributes:
+        float_type: floating-point type of the computation; empty for that of JAX.
+
     Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
 
+    float_type: ClassVar[str] = ""
     swept_field: ClassVar[str] = "widths"
     key_name: ClassVar[str] = "width"
     point_words: ClassVar[tuple[str, str]] = ("width", "widths")

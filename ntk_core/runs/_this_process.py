@@ -91,7 +91,7 @@ class ThisProcess:
             },
             platform=f"Python {platform.python_version()} on {platform.system()} {platform.machine()}",
             device=f"{device.platform}: {device.device_kind}",
-            dtype=str(jnp.result_type(float)),
+            dtype=self._spec.float_type or str(jnp.result_type(float)),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
             data_sha256=self._computation.fingerprint(self._data),
         )

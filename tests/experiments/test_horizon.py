@@ -146,6 +146,7 @@ def test_short_budgets_give_lower_bounds():
         (found,) = point.runs
         assert found.kernel.outcome == found.outputs.outcome == "beyond"
         assert found.kernel.at == found.clock[-1]
+    assert result.provenance.dtype == "float64"
 
 
 def test_dead_networks_are_named():

@@ -13,7 +13,7 @@ from ntk_core.experiments.horizon.result import DEPARTURES, REGIME_TITLES
 
 PAGE = "horizon"
 TITLE = "How long does it stay linear?"
-CONTROLS = ("regimes", "widths", "kernel_threshold")
+CONTROLS = ("regimes", "widths", "kernel_threshold", "output_threshold")
 GROUPS = (
     Group("Training", ("regimes", "kernel_threshold", "output_threshold", "rates", "decay", "max_log_loss",
                        "loss_threshold", "max_steps")),

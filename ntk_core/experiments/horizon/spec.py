@@ -30,6 +30,7 @@ class HorizonSpec(TrainedSweep):
     Source: docs/math/horizon.md; after Lewkowycz et al. 2020, Lewkowycz & Gur-Ari 2020, Lyu & Li 2020.
     """
 
+    float_type: ClassVar[str] = "float64"
     one_output: ClassVar[bool] = True
     max_kernel_rows: ClassVar[int | None] = 400
     point_words: ClassVar[tuple[str, str]] = ("pair of width and regime", "pairs of width and regime")
