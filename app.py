@@ -19,7 +19,6 @@ from ntk_core.errors import InvalidInput
 if __name__ == "__main__":
     # A file of our own: Streamlit fetches a named icon from another host.
     st.set_page_config(page_title="Linearity Lab", page_icon=str(ICON), layout="wide")
-    st.html(ICON.with_name("look.css"))
     try:
         profile()
         jobs = shared_jobs()

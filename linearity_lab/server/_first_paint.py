@@ -42,11 +42,16 @@ class FirstPaint:
 
 @functools.cache
 def painted_page() -> str:
-    """Streamlit's page with a title, first words, and a preload of the script that mounts components."""
+    """Streamlit's page with a title, first words, our style, and a preload of the script that mounts components.
+
+    The style comes with the page, since a later one moves what is shown already; in the body, where it follows
+    Streamlit's own.
+    """
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     scripts = (STATIC / "static" / "js").glob("BidiComponent.*.js")
     links = "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{path.name}">' for path in scripts)
     words = (FOLDER / "first_paint.html").read_text(encoding="utf-8")
     words = words.replace("ICON", (FOLDER / "icon.svg").read_text(encoding="utf-8"))
     page = page.replace(_TITLE, f"<title>Linearity Lab</title><script>{OWN_SCRIPT}</script>", 1)
-    return page.replace(_HEAD_END, links + _HEAD_END, 1).replace(_ROOT, _ROOT + words, 1)
+    style = f"<style>{(FOLDER / 'look.css').read_text(encoding='utf-8')}</style>"
+    return page.replace(_HEAD_END, links + _HEAD_END, 1).replace(_ROOT, style + _ROOT + words, 1)
