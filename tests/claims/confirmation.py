@@ -31,6 +31,8 @@ REWRITTEN = dict.fromkeys(
         "adam-goes-farther",
         "akin-to-the-teacher",
         "bottleneck-keeps-moving",
+        "cats-and-horses",
+        "cifar-worse-at-the-end",
         "digits-depart-sooner",
         "fashion",
         "page-departure",
