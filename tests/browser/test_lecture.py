@@ -53,8 +53,8 @@ def test_the_keyboard_alone_leads_through_the_whole_lecture(open_page):
         page.wait_for_selector(READY, timeout=TIMEOUT_MS)
         if index < len(STEPS) - 1:
             page.keyboard.press("ArrowRight")
-    expect(page.get_by_text("The story in four sentences")).to_be_visible(timeout=TIMEOUT_MS)
-    expect(page.get_by_text(re.compile(r"You predicted \d+ of 17 figures"))).to_be_visible()
+    expect(page.get_by_text("The story in short")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text(re.compile(rf"You predicted \d+ of {len(STEPS)} figures"))).to_be_visible()
 
 
 def test_presented_step_fits_on_one_screen(open_page):

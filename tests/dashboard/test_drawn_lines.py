@@ -32,8 +32,8 @@ def straight(step, power: float):
     return found
 
 
-def test_three_steps_are_drawn_and_the_nearest_answer_is_right():
-    assert [step.name for step in DRAWN] == ["deep-networks", "attention", "learning-rate"]
+def test_nearest_answer_of_a_drawn_step_is_right():
+    assert [step.name for step in DRAWN] == ["deep-networks", "attention", "learning-rate", "horizon"]
     for step in DRAWN:
         line, _, _ = step.measured(_results(step))
         assert step.nearest(line.law.exponent) == step.question.answer, step.name

@@ -108,9 +108,9 @@ def test_drawings_have_one_mark_a_point():
     root = ET.fromstring(
         thumbnail([Stroke([(0, 0), (1, 1), (2, 0)], "#000", dots=True), Stroke([(0, 1), (2, 1)], "#111")])
     )
-    assert len(list(root.iter("circle"))) == 3
-    assert len(list(root.iter("path"))) == 2  # the axes and the line
-    assert len(list(ET.fromstring(cells([[0, 1], [1, 0]])).iter("rect"))) == 4
+    assert len(list(root.iterfind(".//{*}circle"))) == 3
+    assert len(list(root.iterfind(".//{*}path"))) == 2  # the axes and the line
+    assert len(list(ET.fromstring(cells([[0, 1], [1, 0]])).iterfind(".//{*}rect"))) == 4
 
 
 def test_letters_in_place_of_a_picture_fit_into_it():
