@@ -9,12 +9,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +20,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from benchmarks.drills.proxied import proxied
-from benchmarks.drills.report import ROOT
+from benchmarks.drills.served_app import served_app
 from benchmarks.measure import Settings, spread
 from hosting.start_nginx import find_nginx
 from ntk_core import presets
@@ -221,6 +218,15 @@ def over_a_line(browser: Browser) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def headless() -> Iterator[Browser]:
+    """Chromium without a window."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
+        yield browser
+        browser.close()
+
+
 def chromium() -> str | None:
     return os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
 
@@ -237,18 +243,10 @@ def reason_to_skip(settings: Settings) -> str | None:
 def measure(settings: Settings) -> dict[str, Any]:
     """A server of its own, one browser, one wait after another."""
     with tempfile.TemporaryDirectory() as folder:
-        location = Path(folder) / "store"
-        server = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={PORT}", "--server.headless=true"],
-            cwd=ROOT,
-            env={**os.environ, "LINEARITY_LAB_STORE": str(location)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            start_s = seconds(_wait_until_healthy)
-            with sync_playwright() as playwright:
-                browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
+        location, began = Path(folder) / "store", time.perf_counter()
+        with served_app(port=PORT, LINEARITY_LAB_STORE=str(location)):
+            start_s = time.perf_counter() - began
+            with headless() as browser:
                 page = new_page(browser)
                 figures = [first_figure(page)]
                 time.sleep(WARM_UP_S)
@@ -264,10 +262,6 @@ def measure(settings: Settings) -> dict[str, Any]:
                 firsts = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
                 runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
                 line = over_a_line(browser)
-                browser.close()
-        finally:
-            server.terminate()
-            server.wait(timeout=20)
     return {
         "server_start_s": start_s,
         "first_visit_to_figure_s": figures[0],
@@ -279,13 +273,3 @@ def measure(settings: Settings) -> dict[str, Any]:
         "stop": spread([run["stop"] for run in runs]),
         "over_10_mbit_s": line,
     }
-
-
-def _wait_until_healthy() -> None:
-    for _ in range(300):
-        try:
-            with urllib.request.urlopen(URL + "/_stcore/health", timeout=1):
-                return
-        except OSError:
-            time.sleep(0.1)
-    sys.exit("the server did not start within 30 s")

@@ -5,29 +5,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 import tempfile
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from benchmarks import words
 from benchmarks.contrast import contrast
-from benchmarks.dashboard import FLAGS, READY, chromium
+from benchmarks.dashboard import READY, headless
+from benchmarks.drills.report import ROOT
+from benchmarks.drills.served_app import served_app
 from linearity_lab.charts.style import GUIDE_COLOR
 from linearity_lab.views.navigation import PAGES as ALL
 from ntk_core.runs import EXPERIMENTS
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/pages.md"
 PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)  # those that show a figure at once
 SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}
@@ -84,33 +77,6 @@ SHIFTS = """new PerformanceObserver(list => list.getEntries().filter(each => !ea
   .observe({ type: 'layout-shift', buffered: true })"""
 
 
-@contextmanager
-def served(root: Path) -> Iterator[str]:
-    """The address of a server of the checkout at ``root``."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with tempfile.TemporaryDirectory() as folder:
-        server = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}", "--server.headless=true"],
-            cwd=root,
-            env={**os.environ, "LINEARITY_LAB_STORE": f"{folder}/store", "PYTHONPATH": str(root)},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            for _ in range(600):
-                try:
-                    urllib.request.urlopen(f"http://127.0.0.1:{port}/_stcore/health", timeout=1)
-                    break
-                except OSError:
-                    time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-            server.wait(timeout=20)
-
-
 def looked_at(page: Page, name: str) -> dict[str, Any]:
     """What :data:`MEASURE` finds on the page of this name, which was asked for, once it stands still."""
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
@@ -129,12 +95,12 @@ def least_contrast(page: Page, found: dict[str, Any]) -> tuple[float, float]:
     rules = Axe().run(page, options={"runOnly": ["color-contrast"]}).response
     nodes = [node for kind in ("passes", "violations") for rule in rules[kind] for node in rule["nodes"]]
     ground = _hexadecimal(found["ground"])
-    words = [
+    found_words = [
         *(each["data"]["contrastRatio"] for node in nodes for each in node["any"] if each["data"].get("contrastRatio")),
         *(contrast(_hexadecimal(color), ground) for color in found["words"]),
     ]
     lines = [contrast(_over(ground, color, share), ground) for color, share in found["lines"]]
-    return min(words, default=float("inf")), min(lines, default=float("inf"))
+    return min(found_words, default=float("inf")), min(lines, default=float("inf"))
 
 
 def _over(ground: str, color: str, share: float) -> str:
@@ -171,7 +137,7 @@ def measured(browser: Browser, url: str) -> dict[str, dict[str, dict[str, Any]]]
     return found
 
 
-def table(found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
+def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     """One row per page."""
     columns = (
         ("controls", "desktop", "controls"), ("curves", "desktop", "curves"), ("figure at", "desktop", "figure"),
@@ -179,23 +145,24 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> list[str]:
         ("phone: figure at", "phone", "figure"), ("its bottom", "phone", "bottom"), ("layout shift", "phone", "shift"),
         ("before the tabs", "phone", "before_tabs"), ("height", "phone", "height"),
     )  # fmt: skip
-    titles = [*(title for title, *_ in columns), "contrast of words", "of lines"]
-    rows = [f"| page | {' | '.join(titles)} |", "|---|" + "---|" * len(titles)]
+    rows = []
     for page, screens in found.items():
         cells = ["–" if (value := screens[screen][name]) is None else f"{value:,}" for _, screen, name in columns]
-        cells += ["–" if least == float("inf") else f"{least:.1f}" for least in screens["desktop"]["least"]]
-        rows.append(f"| {page} | {' | '.join(cells)} |")
-    return rows
+        least = ["–" if least == float("inf") else f"{least:.1f}" for least in screens["desktop"]["least"]]
+        rows.append([page, *cells, *least])
+    return words.table(["page", *(title for title, *_ in columns), "contrast of words", "of lines"], rows)
 
 
 def main() -> None:
     """Measure every page, and write the table."""
-    with sync_playwright() as playwright, served(ROOT) as url:
-        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
-        found = measured(browser, url)
-        browser.close()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        served_app(LINEARITY_LAB_STORE=f"{folder}/store") as app,
+        headless() as browser,
+    ):
+        found = measured(browser, f"http://{app.address}")
     head, _, _ = PAGE.read_text(encoding="utf-8").rpartition("| page |")
-    PAGE.write_text(head + "\n".join(table(found)) + "\n", encoding="utf-8")
+    PAGE.write_text(f"{head}{table(found)}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

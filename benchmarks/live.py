@@ -11,10 +11,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from benchmarks import dashboard
-from benchmarks.dashboard import FLAGS, chromium
+from benchmarks.dashboard import headless
 from benchmarks.drills.served_app import served_app
 from benchmarks.measure import Settings, spread
 from linearity_lab.components.live import given, source
@@ -85,15 +85,13 @@ def measure(settings: Settings) -> dict[str, Any]:
         LiveSettings(width=width, layers=layers, bottleneck=narrow, target=OWN, points=POINTS)
         for width, layers, narrow in CASES
     ]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
+    with headless() as browser:
         follow(browser, cases[0], 0.5)
         rows = [follow(browser, case, seconds) for case in cases[: 2 if settings.quick else None]]
         with tempfile.TemporaryDirectory() as folder, served_app(LINEARITY_LAB_STORE=f"{folder}/store") as server:
             visits = [visit(browser, f"http://{server.address}") for _ in range(1 + (1 if settings.quick else VISITS))][
                 1:
             ]
-        browser.close()
     within = all(
         row["frames_per_s"] >= AIM_FRAMES and row["steps_per_frame"] >= AIM_STEPS
         for row in rows

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import Page, ViewportSize, sync_playwright
+from playwright.sync_api import Page, ViewportSize
 
-from benchmarks.dashboard import FLAGS, chromium
+from benchmarks.dashboard import headless
 from linearity_lab.components.live import SHOWN, TOUR, given, source
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -51,10 +51,9 @@ DRAWN = """async (each, due) => {
 def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> list[Frame]:
     """The frames of these passages, each from the slider's first move to the last step."""
     frames: list[Frame] = []
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with tempfile.TemporaryDirectory() as folder, headless() as browser:
         file = Path(folder) / "live.html"
         file.write_text(source.standalone_page(given(SHOWN), "Live"), encoding="utf-8")
-        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=list(FLAGS))
         size: ViewportSize = {"width": SIZE[0], "height": SIZE[1]}
         page = browser.new_context(viewport=size, color_scheme=theme).new_page()
         page.goto(file.as_uri())
@@ -70,7 +69,6 @@ def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> li
             for due in sorted({round(LAST_STEP ** (frame / FRAMES)) for frame in range(1, FRAMES + 1)}):
                 component.evaluate(DRAWN, due)
                 frames.append((_seen(page), FRAME_MS if due < LAST_STEP else LAST_MS))
-        browser.close()
     return frames
 
 

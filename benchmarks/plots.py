@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
+from pathlib import Path
+from typing import Any
 
+import jinja2
+
+TEMPLATE = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
+    Path(__file__).with_name("figure.svg.jinja").read_text(encoding="utf-8")
+)
 PANEL_W, PANEL_H = 420, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 50
 LEGEND_H, HEAD_H = 20, 30
@@ -55,29 +61,19 @@ class Panel:
 
 def figure(title: str, description: str, panels: Sequence[Panel], columns: int = 2) -> str:
     """An SVG with the panels in rows and one legend below the title; ``description`` is for those who do not see it."""
-    rows = math.ceil(len(panels) / columns)
     names = {line.name: line.style for panel in panels for line in panel.lines}
-    legend, legend_rows = _legend(names, columns * PANEL_W)
+    entries, legend_rows = _legend(names, columns * PANEL_W)
     head = HEAD_H + LEGEND_H * legend_rows
-    width, height = columns * PANEL_W, head + rows * PANEL_H
-    body = [
-        f'<g transform="translate({PANEL_W * (k % columns)},{head + PANEL_H * (k // columns)})">{_panel(panel)}</g>'
-        for k, panel in enumerate(panels)
-    ]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-            f'height="{height}" role="img" font-family="system-ui, Segoe UI, Helvetica, Arial, sans-serif" '
-            'font-size="12" fill="#222222">',
-            f"<title>{escape(title)}</title>",
-            f"<desc>{escape(description)}</desc>",
-            f'<rect width="{width}" height="{height}" fill="#FFFFFF"/>',
-            f'<text x="16" y="20" font-size="15" font-weight="600">{escape(title)}</text>',
-            legend,
-            *body,
-            "</svg>\n",
-        ]
-    )
+    places = [(PANEL_W * (k % columns), head + PANEL_H * (k // columns)) for k in range(len(panels))]
+    return TEMPLATE.render(
+        title=title,
+        description=description,
+        width=columns * PANEL_W,
+        height=head + math.ceil(len(panels) / columns) * PANEL_H,
+        legend=entries,
+        panels=[_drawn(panel, *place) for panel, place in zip(panels, places, strict=True)],
+        left=LEFT, right=PANEL_W - RIGHT, top=TOP, bottom=PANEL_H - BOTTOM, panel_height=PANEL_H,
+    )  # fmt: skip
 
 
 def ticks(low: float, high: float) -> list[float]:
@@ -95,10 +91,11 @@ def ticks(low: float, high: float) -> list[float]:
     return chosen or [low, high]
 
 
-def _panel(panel: Panel) -> str:
+def _drawn(panel: Panel, x_offset: int, y_offset: int) -> dict[str, Any]:
+    """A panel in coordinates of the picture, for the template."""
     marks = [mark for line in panel.lines for mark in line.marks]
     x_low, x_high = _limits([mark.x for mark in marks], 0.06, 0.06)
-    below = 0.08 if not panel.note else 0.08 + 0.09 * len(panel.note)  # a note stands below the lines
+    below = 0.08 + 0.09 * len(panel.note)  # a note stands below the lines
     y_low, y_high = _limits([value for mark in marks for value in (mark.low, mark.high)], below, 0.08)
     right, bottom = PANEL_W - RIGHT, PANEL_H - BOTTOM
 
@@ -108,62 +105,34 @@ def _panel(panel: Panel) -> str:
     def at_y(y: float) -> float:
         return bottom - (bottom - TOP) * math.log(y / y_low) / math.log(y_high / y_low)
 
-    parts = [f'<text x="{LEFT}" y="22" font-weight="600">{escape(panel.title)}</text>']
-    for value in _apart(sorted({mark.x for mark in marks}), at_x):
-        x = f"{at_x(value):.1f}"
-        parts.append(f'<path d="M{x} {TOP}V{bottom}" stroke="#E3E3E3"/>')
-        parts.append(f'<text x="{x}" y="{bottom + 17}" text-anchor="middle">{_count(value)}</text>')
-    for value in ticks(y_low, y_high):
-        y = at_y(value)
-        parts.append(f'<path d="M{LEFT} {y:.1f}H{right}" stroke="#E3E3E3"/>')
-        words = escape(amount(value, panel.unit))
-        parts.append(f'<text x="{LEFT - 7}" y="{y + 4:.1f}" text-anchor="end">{words}</text>')
-    parts.append(f'<path d="M{LEFT} {TOP}V{bottom}H{right}" stroke="#555555" fill="none"/>')
-    middle = (LEFT + right) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{PANEL_H - 12}" text-anchor="middle">{escape(panel.x_title)}</text>')
-    parts.append(f'<text x="{right}" y="22" text-anchor="end" fill="#555555">{escape(panel.y_title)}</text>')
-    parts += [_line(line, at_x, at_y) for line in panel.lines]
-    for k, words in enumerate(reversed(panel.note)):
-        y = bottom - 8 - 15 * k
-        style = 'text-anchor="end" font-size="11" stroke="#FFFFFF" stroke-width="3" paint-order="stroke"'
-        parts.append(f'<text x="{right - 6}" y="{y}" {style}>{escape(words)}</text>')
-    return "".join(parts)
-
-
-def _line(line: Line, at_x: Callable[[float], float], at_y: Callable[[float], float]) -> str:
-    color, dash, symbol = STYLES[line.style % len(STYLES)]
-    points = [(at_x(mark.x), at_y(mark.y)) for mark in line.marks]
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    bars = "".join(f"M{at_x(m.x):.1f} {at_y(m.low):.1f}V{at_y(m.high):.1f}" for m in line.marks if m.high > m.low)
-    drawn = f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="2" stroke-dasharray="{dash or "none"}"/>'
-    drawn += f'<path d="{bars}" stroke="{color}" stroke-width="1.5"/>' if bars else ""
-    return drawn + "".join(_symbol(symbol, x, y, color) for x, y in points)
-
-
-def _symbol(symbol: str, x: float, y: float, color: str) -> str:
-    outlines = {
-        "square": f"M{x - 4:.1f} {y - 4:.1f}h8v8h-8z",
-        "triangle": f"M{x:.1f} {y - 5:.1f}l5 9h-10z",
-        "diamond": f"M{x:.1f} {y - 5.5:.1f}l5.5 5.5l-5.5 5.5l-5.5 -5.5z",
+    return {
+        "panel": panel,
+        "offset": (x_offset, y_offset),
+        "x_ticks": [(at_x(x), _count(x)) for x in _apart(sorted({mark.x for mark in marks}), at_x)],
+        "y_ticks": [(at_y(y), amount(y, panel.unit)) for y in ticks(y_low, y_high)],
+        "lines": [
+            {
+                "style": STYLES[line.style % len(STYLES)],
+                "points": [(at_x(mark.x), at_y(mark.y)) for mark in line.marks],
+                "bars": [(at_x(m.x), at_y(m.low), at_y(m.high)) for m in line.marks if m.high > m.low],
+            }
+            for line in panel.lines
+        ],
     }
-    if symbol == "circle":
-        return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4.2" fill="{color}"/>'
-    return f'<path d="{outlines[symbol]}" fill="{color}"/>'
 
 
-def _legend(names: dict[str, int], width: int) -> tuple[str, int]:
+def _legend(names: dict[str, int], width: int) -> tuple[list[dict[str, Any]], int]:
     """One entry per name, in as many rows as they need."""
-    parts, x, row = [], 16, 0
+    entries: list[dict[str, Any]] = []
+    x, row = 16, 0
     for name, style in names.items():
         needed = 52 + 7 * len(name)
         if x > 16 and x + needed > width:
             x, row = 16, row + 1
-        color, dash, symbol = STYLES[style % len(STYLES)]
         y = HEAD_H + LEGEND_H * row + 6
-        line = f'<path d="M{x} {y}h28" stroke="{color}" stroke-width="2" stroke-dasharray="{dash or "none"}"/>'
-        parts.append(line + _symbol(symbol, x + 14, y, color) + f'<text x="{x + 35}" y="{y + 4}">{escape(name)}</text>')
+        entries.append({"name": name, "x": x, "y": y, "style": STYLES[style % len(STYLES)]})
         x += needed
-    return "".join(parts), row + 1
+    return entries, row + 1
 
 
 def _apart(values: Sequence[float], at_x: Callable[[float], float]) -> list[float]:

@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from benchmarks import dashboard
-from benchmarks.dashboard import FLAGS, ROOT, chromium
+from benchmarks.dashboard import headless
+from benchmarks.drills.report import ROOT
 from benchmarks.measure import Settings, spread
 
 AIM_BYTES, AIM_PAINT_S, AIM_BUILD_S = 15_000_000, 1, 120
@@ -46,10 +47,8 @@ def measure(settings: Settings) -> dict[str, Any]:
         began = time.perf_counter()
         subprocess.run([sys.executable, "-m", "ntk_core", "site", "--out", str(folder)], cwd=ROOT, check=True)
         build_s = time.perf_counter() - began
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
+        with headless() as browser:
             rows = [_page(browser, folder, title, settings) for title in PAGES]
-            browser.close()
         return {"build_s": round(build_s, 1), **_sizes(folder), "rows": rows}
 
 

@@ -7,27 +7,19 @@ store of its own. ``painted`` is the browser's own first contentful paint, the w
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
-from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser
 
 from benchmarks import dashboard
-from benchmarks.dashboard import FLAGS, READY, ROOT, TIMEOUT_MS, chromium
+from benchmarks.dashboard import READY, TIMEOUT_MS, headless
+from benchmarks.drills.served_app import served_app
 from benchmarks.measure import Settings, spread
 
-PORT = 8596
-URL = f"http://127.0.0.1:{PORT}"
 AIM_S = 2.0
 REPEATS = 5
-PATIENCE_S = 60.0
 # When the first heading of the page itself appeared; what the browser painted first, it tells by itself.
 WATCH = """() => {
   const look = () => {
@@ -47,43 +39,20 @@ def start(browser: Browser) -> dict[str, float]:
         page = browser.new_page(viewport={"width": 1440, "height": 900}, bypass_csp=True)
         page.add_init_script(f"({WATCH})()")
         began = time.time()
-        server = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={PORT}", "--server.headless=true"],
-            cwd=ROOT,
-            env={**os.environ, "LINEARITY_LAB_STORE": str(Path(folder) / "store")},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            _wait_until_it_listens(began + PATIENCE_S)
+        with served_app(LINEARITY_LAB_STORE=f"{folder}/store") as app:
             listening = time.time()
-            page.goto(URL, wait_until="commit")
+            page.goto(f"http://{app.address}", wait_until="commit")
             page.wait_for_function("() => window.titledAt !== undefined", timeout=TIMEOUT_MS)
             page.wait_for_selector(READY, timeout=TIMEOUT_MS)
             done = time.time()
             at = {"listening": listening, "painted": page.evaluate(PAINTED), "titled": page.evaluate("titledAt")}
-            return {name: when - began for name, when in {**at, "done": done}.items()}
-        finally:
             page.close()
-            server.terminate()
-            server.wait(timeout=30)
-
-
-def _wait_until_it_listens(deadline: float) -> None:
-    while time.time() < deadline:
-        try:
-            with urllib.request.urlopen(URL + "/_stcore/health", timeout=1):
-                return
-        except OSError:
-            time.sleep(0.01)
-    raise RuntimeError(f"the server did not listen within {PATIENCE_S:.0f} s")
+        return {name: when - began for name, when in {**at, "done": done}.items()}
 
 
 def measure(settings: Settings) -> dict[str, Any]:
     """Starts in turn, after one that is not counted: it fills the disk's memory and Python's."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
+    with headless() as browser:
         start(browser)
         starts = [start(browser) for _ in range(REPEATS)]
-        browser.close()
     return {"aim_s": AIM_S, **{name: spread([each[name] for each in starts]) for name in starts[0]}}

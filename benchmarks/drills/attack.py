@@ -20,7 +20,7 @@ from contextlib import AsyncExitStack
 import numpy as np
 from PIL import Image
 
-from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.sessions import IDLE_PAGES
 
 # Found by an attacker: little memory was estimated, gigabytes were taken.
@@ -82,9 +82,8 @@ class Attacker:
         return BrowserSession(f"ws://{self._address}", page, query, forwarded_for=client)
 
     async def run(self, client: str, page: str, query: str) -> None:
-        async with self.session(client, page, query) as session:
-            await session.act()
-            await session.act({f"{page}.run": CLICK})
+        async with self.session(client, page) as session:
+            await session.run(page, query)
             await asyncio.sleep(20)
 
     async def run_hungry(self, client: str) -> None:

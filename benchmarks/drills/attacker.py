@@ -8,24 +8,24 @@ stays bounded, and every job of a visitor finishes.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import json
 import random
 import subprocess
 import sys
-import threading
 import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import cyclopts
+
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.proxied import proxied
-from benchmarks.drills.report import ROOT, STORE, conclude, is_finished, own_data, spread
-from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.drills.report import ROOT, STORE, conclude, own_data, spread, unfinished
+from benchmarks.drills.served_app import served_app
 from benchmarks.drills.sessions import IDLE_PAGES
 from benchmarks.measure import Watch
 
@@ -101,13 +101,6 @@ async def run_job(session: BrowserSession, seen: Seen, page: str) -> None:
         seen.refused += session.alerts or ["no job"]
 
 
-def watch(app: ServedApp, seen: Seen, end: threading.Event) -> None:
-    """Note the memory of the server and of its largest worker, twice a second."""
-    while not end.wait(0.5):
-        seen.server_mib.append(app.resident_bytes()[0] / 2**20)
-        seen.worker_mib.append(app.largest_worker_bytes() / 2**20)
-
-
 async def drill(
     file: Path, address: str, num_visitors: int, minutes: float, seen: Seen
 ) -> tuple[dict[str, Any], list[str]]:
@@ -133,35 +126,25 @@ async def drill(
         await asyncio.gather(*tasks, return_exceptions=True)
         seen.errors += [repr(task.exception()) for task in tasks if task.done() and task.exception()]
         # Visitors stay: jobs whose visitors have left end.
-        return dict(told), await asyncio.to_thread(unfinished, file, seen.jobs)
+        return dict(told), await asyncio.to_thread(unfinished, file, sorted(seen.jobs), AFTERWARDS_S)
 
 
-def unfinished(file: Path, jobs: set[str]) -> list[str]:
-    """Jobs that have not finished a while after the attack."""
-    left, deadline = sorted(jobs), time.monotonic() + AFTERWARDS_S
-    while left and time.monotonic() < deadline:
-        time.sleep(1.0)
-        left = [each for each in left if not is_finished(file, each)]
-    return left
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--visitors", type=int, default=29)
-    parser.add_argument("--minutes", type=float, default=4.0, help="shorter runs than two are not saved")
-    asked, seen, end = parser.parse_args(), Seen(), threading.Event()
-    with own_data() as folder, served_app(LINEARITY_LAB_PROFILE="hosted") as app, proxied(app.address) as address:
-        watching = threading.Thread(target=watch, args=(app, seen, end), daemon=True)
-        watching.start()
+def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
+    """One attacker among visitors; runs shorter than two minutes are not saved."""
+    seen = Seen()
+    with (
+        own_data() as folder,
+        served_app(LINEARITY_LAB_PROFILE="hosted") as app,
+        proxied(app.address) as address,
+        app.watched(seen.server_mib, seen.worker_mib, 0.5),
+    ):
         machine = Watch()
-        told, left = asyncio.run(drill(folder / STORE, address, asked.visitors, asked.minutes, seen))
+        told, left = asyncio.run(drill(folder / STORE, address, visitors, minutes, seen))
         busy = machine.note()["busy_by_others"]
-        end.set()
-        watching.join()
     reaction = spread(seen.attacked_s)
     measured = {
-        "num_visitors": asked.visitors,
-        "minutes": asked.minutes,
+        "num_visitors": visitors,
+        "minutes": minutes,
         "cores_busy_by_others": None if busy is None else round(busy, 2),
         "reaction": reaction,
         "reaction_before": spread(seen.alone_s),
@@ -182,8 +165,8 @@ def main() -> None:
         "no visitor sees an exception": not seen.errors,
         "every job of a visitor is accepted and finishes": bool(seen.jobs) and not left and not seen.refused,
     }
-    conclude("attacker", measured, claims, is_kept=asked.minutes >= 2)
+    conclude("attacker", measured, claims, is_kept=minutes >= 2)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

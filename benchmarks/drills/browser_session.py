@@ -112,6 +112,13 @@ class BrowserSession:
         self._values = {}
         return await self.act()
 
+    async def run(self, page: str, query: str) -> str:
+        """Go to a page with these settings and press Run; the id of the job, empty where there is none."""
+        await self.visit(page, query)
+        await self.act({f"{page}.run": CLICK})
+        await self.act()  # a click's own run may end where another page begins
+        return self.job_id
+
     async def upload(self, key: str, name: str, data: bytes) -> float:
         """Choose a file, as a browser does; seconds until the page has been run with it.
 

@@ -7,20 +7,20 @@ pages react, and the next run of the same client completes.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
-import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import cyclopts
+
 from benchmarks.drills.attack import HUNGRY
-from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.proxied import proxied
-from benchmarks.drills.report import STORE, conclude, is_finished, own_data, spread
-from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.drills.report import STORE, conclude, own_data, spread, unfinished
+from benchmarks.drills.served_app import served_app
 from linearity_lab.jobs.profile import PROFILES
 
 LIMIT_S, PATIENCE_S, LOOK_S, PAUSE_S = 1.0, 90.0, 0.5, 1.0
@@ -39,33 +39,21 @@ class Seen:
 
     ends: list[dict[str, Any]] = field(default_factory=list)
     reactions_s: list[float] = field(default_factory=list)
-    worker_mib: float = 0.0
+    server_mib: list[float] = field(default_factory=list)
+    worker_mib: list[float] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-
-
-async def run(session: BrowserSession, page: str, query: str) -> str:
-    """Run these settings; the job's id."""
-    await session.visit(page, query)
-    await session.act({f"{page}.run": CLICK})
-    await session.act()
-    return session.job_id
 
 
 async def finishes(file: Path, job: str) -> bool:
     """Whether all points of a job are in the store within a while."""
-    deadline = time.monotonic() + PATIENCE_S
-    while job and time.monotonic() < deadline:
-        if await asyncio.to_thread(is_finished, file, job):
-            return True
-        await asyncio.sleep(LOOK_S)
-    return False
+    return bool(job) and not await asyncio.to_thread(unfinished, file, [job], PATIENCE_S)
 
 
 async def be_greedy(session: BrowserSession, seen: Seen) -> None:
     """Run both, one after the other, and note what the page says at the end of each."""
     for page, query in HUNGRY.items():
         began = time.monotonic()
-        await run(session, page, query)
+        await session.run(page, query)
         while session.live and time.monotonic() < began + PATIENCE_S:
             await asyncio.sleep(LOOK_S)
         await session.act()
@@ -85,13 +73,7 @@ async def look_around(session: BrowserSession, seen: Seen) -> None:
         seen.reactions_s.append(await session.act())
 
 
-def watch(app: ServedApp, seen: Seen, end: threading.Event) -> None:
-    """Note the memory of the largest worker."""
-    while not end.wait(0.1):
-        seen.worker_mib = max(seen.worker_mib, app.largest_worker_bytes() / 2**20)
-
-
-async def drill(app: ServedApp, address: str, file: Path, seen: Seen) -> dict[str, Any]:
+async def drill(address: str, file: Path, seen: Seen) -> dict[str, Any]:
     """A steady run of a visitor, the two greedy ones meanwhile, and a quick one afterwards."""
 
     def session(client: int, page: str = PAGE) -> BrowserSession:
@@ -100,38 +82,35 @@ async def drill(app: ServedApp, address: str, file: Path, seen: Seen) -> dict[st
     async with session(1) as visitor, session(2) as greedy, session(3, "glossary") as reader:
         for each in (visitor, greedy, reader):
             await each.act()
-        steady = await run(visitor, PAGE, STEADY)
+        steady = await visitor.run(PAGE, STEADY)
         looking = asyncio.create_task(look_around(reader, seen))
         await be_greedy(greedy, seen)
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
-        is_undisturbed = bool(steady) and await finishes(file, steady)
-        quick = await run(greedy, PAGE, QUICK)
+        is_undisturbed = await finishes(file, steady)
+        quick = await greedy.run(PAGE, QUICK)
         seen.errors += [error for each in (visitor, greedy, reader) for error in each.errors]
-        return {"steady_finished": is_undisturbed, "next_finished": bool(quick) and await finishes(file, quick)}
+        return {"steady_finished": is_undisturbed, "next_finished": await finishes(file, quick)}
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    seen, end, began = Seen(), threading.Event(), time.monotonic()
+    """Two runs that would take gigabytes, on a hosted server behind nginx."""
+    seen, began = Seen(), time.monotonic()
     with (
         own_data() as folder,
         served_app(LINEARITY_LAB_PROFILE="hosted", LINEARITY_LAB_WORKERS="2") as app,
         proxied(app.address) as address,
+        app.watched(seen.server_mib, seen.worker_mib, 0.1),
     ):
-        watching = threading.Thread(target=watch, args=(app, seen, end), daemon=True)
-        watching.start()
-        found = asyncio.run(drill(app, address, folder / STORE, seen))
-        end.set()
-        watching.join()
+        found = asyncio.run(drill(address, folder / STORE, seen))
     cap = f"{CAP_BYTES / 2**30:.1f} GiB"
     convolutional, teacher = (" ".join(each["alerts"]) for each in seen.ends)
     claims = {
         f"the convolutional network ends with “Over memory: {cap} allowed”": f"Over memory: {cap} allowed"
         in convolutional,
         f"the teacher ends so, or is refused since “{cap} are available”": f"{cap} a" in teacher,
-        f"no worker passes {WORKER_MIB:.0f} MiB": seen.worker_mib <= WORKER_MIB,
+        f"no worker passes {WORKER_MIB:.0f} MiB": max(seen.worker_mib) <= WORKER_MIB,
         "a visitor's run continues and completes": found["steady_finished"],
         "the next run of the same client completes": found["next_finished"],
         f"pages react within {LIMIT_S:g} s (p95)": spread(seen.reactions_s or [9e9])["p95_s"] <= LIMIT_S,
@@ -140,7 +119,7 @@ def main() -> None:
     measured = {
         "cap_mib": round(CAP_BYTES / 2**20),
         "ends": seen.ends,
-        "worker_mib": round(seen.worker_mib),
+        "worker_mib": round(max(seen.worker_mib)),
         "reaction": spread(seen.reactions_s or [0.0]),
         "errors": seen.errors[:20],
         "took_s": round(time.monotonic() - began),
@@ -150,4 +129,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -7,7 +7,6 @@ made the same server finishes the run.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import os
 import subprocess
@@ -20,8 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import cyclopts
+
 from benchmarks.drills.browser_session import CLICK, BrowserSession
-from benchmarks.drills.report import STORE, conclude, finished_points, is_finished, is_intact, own_data
+from benchmarks.drills.report import STORE, conclude, finished_points, is_intact, own_data, unfinished
 from benchmarks.drills.served_app import ServedApp, served_app
 
 PAGE, SWEEP = "kernel_change", "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
@@ -71,12 +72,10 @@ async def run(app: ServedApp, file: Path, seed: int, patience_s: float) -> tuple
     async with BrowserSession(f"ws://{app.address}", PAGE, f"{SWEEP}&seed={seed}") as session:
         await session.act()
         await session.act({f"{PAGE}.run": CLICK})
-        alerts = list(session.alerts)
-        deadline = time.monotonic() + patience_s
-        while not (done := bool(session.job_id) and is_finished(file, session.job_id)) and time.monotonic() < deadline:
-            await asyncio.sleep(0.5)
+        alerts, job = list(session.alerts), session.job_id
+        done = bool(job) and not await asyncio.to_thread(unfinished, file, [job], patience_s)
         await session.act()
-        return session.job_id, done, [*alerts, *session.alerts], session.errors
+        return job, done, [*alerts, *session.alerts], session.errors
 
 
 def drill() -> dict[str, Any]:
@@ -107,7 +106,7 @@ def drill() -> dict[str, Any]:
 
 
 def main() -> None:
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    """Fill the disk under a running server, and make room again."""
     found = drill()
     claims = {
         "a full disk makes the server not ready": found["ready_before"] and found["not_ready_when_full"],
@@ -120,4 +119,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

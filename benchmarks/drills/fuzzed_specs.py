@@ -8,7 +8,6 @@ A verdict: no exception but the refusals, no estimate that is not a number, none
 
 from __future__ import annotations
 
-import argparse
 import collections
 import contextlib
 import io
@@ -24,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+import cyclopts
 
 from benchmarks.drills.report import conclude
 from linearity_lab.jobs.limits import check_limits
@@ -290,7 +291,7 @@ def _estimated(spec: Any) -> str:
     return "too large" if refused else "let pass"
 
 
-def drill(count: int, seed: int) -> None:
+def drill(*, count: int = 10_000, seed: int = 0) -> None:
     """Fuzz, and say what came out."""
     began = time.perf_counter()
     findings = fuzz(count, seed)
@@ -312,8 +313,4 @@ def drill(count: int, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    drill(options.count, options.seed)
+    cyclopts.run(drill)

@@ -5,11 +5,12 @@ Run: ``python -m benchmarks.drills.gallery [NAME …]`` (all: ten minutes on two
 
 from __future__ import annotations
 
-import argparse
 import math
 import time
 from collections.abc import Iterator
 from typing import Any
+
+import cyclopts
 
 from benchmarks.drills.report import conclude
 from linearity_lab.components.gallery import gallery_result
@@ -65,11 +66,10 @@ def again(name: str) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="One point of every figure in the gallery, computed anew.")
-    parser.add_argument("names", nargs="*", default=list(PRESETS), metavar="NAME")
+def main(*names: str) -> None:
+    """Compute one point of these figures in the gallery, or of all, anew."""
     rows = {}
-    for name in parser.parse_args().names:
+    for name in names or PRESETS:
         rows[name] = again(name)
         print(name, rows[name], flush=True)
     claims = {
@@ -82,4 +82,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -8,15 +8,16 @@ uninterrupted run to the bit.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.drills.browser_session import CLICK, BrowserSession
-from benchmarks.drills.report import STORE, conclude, finished_points, is_finished, is_intact, own_data
+import cyclopts
+
+from benchmarks.drills.browser_session import BrowserSession
+from benchmarks.drills.report import STORE, conclude, finished_points, is_finished, is_intact, own_data, unfinished
 from benchmarks.drills.served_app import ServedApp, served_app
 
 SERVER_SHARE, LONGEST_S, PATIENCE_S = 0.4, 6.0, 240.0
@@ -27,9 +28,8 @@ SWEEP = "widths=16,32,64,128&num_seeds=1&outputs=linear&training.max_steps=400&t
 
 async def submit(app: ServedApp, seed: int) -> str:
     """Run the sweep of this seed from a page; its job id."""
-    async with BrowserSession(f"ws://{app.address}", PAGE, f"{SWEEP}&seed={seed}") as session:
-        await session.act()
-        await session.act({f"{PAGE}.run": CLICK})
+    async with BrowserSession(f"ws://{app.address}", PAGE) as session:
+        await session.run(PAGE, f"{SWEEP}&seed={seed}")
         assert session.job_id, session.alerts
         return session.job_id
 
@@ -39,15 +39,6 @@ def top_up(app: ServedApp, file: Path, jobs: dict[int, str]) -> None:
     while sum(not is_finished(file, job) for job in jobs.values()) < NUM_ACTIVE:
         seed = len(jobs)
         jobs[seed] = asyncio.run(submit(app, seed))
-
-
-def wait_until_finished(file: Path, jobs: dict[int, str]) -> list[str]:
-    """Wait for all jobs; those that have not finished in time."""
-    deadline, left = time.monotonic() + PATIENCE_S, list(jobs.values())
-    while left and time.monotonic() < deadline:
-        time.sleep(0.5)
-        left = [job for job in left if not is_finished(file, job)]
-    return left
 
 
 def is_lost(file: Path, job: str, before: dict[str, Any]) -> bool:
@@ -78,14 +69,14 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
         for seed, job in jobs.items():
             if not is_finished(file, job):  # its worker may have been killed: the job has failed, and Run continues
                 asyncio.run(submit(app, seed))
-        unfinished = wait_until_finished(file, jobs)
+        left = unfinished(file, jobs.values(), PATIENCE_S)
     return {
         "kills": kills,
         "num_sweeps": len(jobs),
         "num_points_before_last_kill": num_seen,
         "lost": lost,
         "intact": is_whole and is_intact(file),
-        "unfinished": unfinished,
+        "unfinished": left,
         "set_aside": [path.name for path in folder.glob("*.damaged*")],
         "points": [finished_points(file, job) for job in jobs.values()],
     }
@@ -97,7 +88,7 @@ def uninterrupted(folder: Path, num_sweeps: int) -> list[dict[str, Any] | None]:
     with served_app() as app:
         while len(jobs) < num_sweeps:
             top_up(app, file, jobs)
-        wait_until_finished(file, jobs)
+        unfinished(file, jobs.values(), PATIENCE_S)
     return [finished_points(file, jobs[seed]) for seed in range(num_sweeps)]
 
 
@@ -112,19 +103,17 @@ def claims(found: dict[str, Any], reference: list[dict[str, Any] | None]) -> dic
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kills", type=int, default=20, help="fewer than ten are not saved")
-    parser.add_argument("--seed", type=int, default=0)
-    asked, began = parser.parse_args(), time.monotonic()
+def main(*, kills: int = 20, seed: int = 0) -> None:
+    """Kill workers and the server at random moments; fewer than ten kills are not saved."""
+    began = time.monotonic()
     with own_data() as folder:
-        found = drill(folder, asked.kills, asked.seed)
+        found = drill(folder, kills, seed)
     with own_data() as folder:
         reference = uninterrupted(folder, found["num_sweeps"])
     verdict = claims(found, reference)
     del found["points"]
-    conclude("kills", {**found, "took_s": round(time.monotonic() - began)}, verdict, is_kept=asked.kills >= 10)
+    conclude("kills", {**found, "took_s": round(time.monotonic() - began)}, verdict, is_kept=kills >= 10)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -7,7 +7,6 @@ the answer and the next question reach every phone within three seconds, nothing
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import re
@@ -18,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import cyclopts
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.drills.browser_session import CLICK, BrowserSession
@@ -153,15 +153,12 @@ def files_with(folder: Path) -> Callable[[bytes], list[str]]:
     return lambda wanted: [path.name for path in folder.rglob("*") if path.is_file() and wanted in path.read_bytes()]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--phones", type=int, default=30)
-    parser.add_argument("--questions", type=int, default=6)
-    options = parser.parse_args()
+def main(*, phones: int = 30, questions: int = 6) -> None:
+    """A class in a poll."""
     with own_data() as folder, served_app(LINEARITY_LAB_PROFILE="classroom", LINEARITY_LAB_WORKERS="1") as app:
-        found = asyncio.run(drill(app, options.phones, options.questions, files_with(folder)))
+        found = asyncio.run(drill(app, phones, questions, files_with(folder)))
     conclude("poll", found, claims(found))
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)

@@ -8,7 +8,8 @@ import os
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,14 @@ def is_finished(file: Path, job_id: str) -> bool:
     with closing(Store(file)) as store:
         spec = store.spec(job_id)
         return spec is not None and set(store.points(spec).finished()) == set(spec.point_keys())
+
+
+def unfinished(file: Path, jobs: Iterable[str], patience_s: float) -> list[str]:
+    """Wait for some jobs; those that have not finished in time."""
+    deadline, left = time.monotonic() + patience_s, list(jobs)
+    while (left := [job for job in left if not is_finished(file, job)]) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return left
 
 
 def is_intact(file: Path) -> bool:

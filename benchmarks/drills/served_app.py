@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -34,6 +35,24 @@ class ServedApp:
         """Its worker processes, without the one in which ``multiprocessing`` tracks resources."""
         return [each for each in self.process.children() if "spawn_main" in " ".join(each.cmdline())]
 
+    @contextmanager
+    def watched(self, server_mib: list[float], worker_mib: list[float], every_s: float) -> Iterator[None]:
+        """Note the memory of the server and of its largest worker every so often, while the block runs."""
+        end = threading.Event()
+
+        def watch() -> None:
+            while not end.wait(every_s):
+                server_mib.append(self.resident_bytes()[0] / 2**20)
+                worker_mib.append(max(map(_resident, self.workers()), default=0) / 2**20)
+
+        watching = threading.Thread(target=watch, daemon=True)
+        watching.start()
+        try:
+            yield
+        finally:
+            end.set()
+            watching.join()
+
     def kill(self) -> None:
         """End the server at once, as by lack of memory."""
         self.process.kill()
@@ -50,10 +69,6 @@ class ServedApp:
     def resident_bytes(self) -> tuple[int, int]:
         """Memory of the server and of all its workers."""
         return self.process.memory_info().rss, sum(_resident(worker) for worker in self.workers())
-
-    def largest_worker_bytes(self) -> int:
-        """Memory of the largest process that the server has started."""
-        return max(map(_resident, self.workers()), default=0)
 
     def server_s(self) -> float:
         """Processor time that the server has used, without its workers."""
@@ -72,11 +87,11 @@ def free_port() -> int:
 
 
 @contextmanager
-def served_app(**environment: str) -> Iterator[ServedApp]:
-    """``streamlit run app.py`` until the block ends, with these variables set."""
-    address = f"127.0.0.1:{free_port()}"
-    host, port = address.split(":")
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={port}"]
+def served_app(*, port: int = 0, **environment: str) -> Iterator[ServedApp]:
+    """``streamlit run app.py`` on some port until the block ends, with these variables set."""
+    address = f"127.0.0.1:{port or free_port()}"
+    host, _, at = address.partition(":")
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={at}"]
     with subprocess.Popen(
         [*command, *FLAGS], cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
     ) as server:
@@ -106,5 +121,5 @@ def _wait_until_healthy(address: str, patience_s: float = 120.0) -> None:
             with urllib.request.urlopen(f"http://{address}/_stcore/health", timeout=5):
                 return
         except OSError:
-            time.sleep(0.1)
+            time.sleep(0.01)
     raise TimeoutError(f"the server did not start within {patience_s:.0f} s")

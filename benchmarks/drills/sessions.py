@@ -8,7 +8,6 @@ server uses no processor time.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import itertools
 import random
@@ -19,6 +18,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import cyclopts
 
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import STORE, conclude, is_finished, own_data, spread
@@ -213,29 +214,36 @@ def claims(found: dict[str, Any]) -> dict[str, bool]:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=4.0, help="of new work; shorter runs are not saved")
-    parser.add_argument("--sessions", type=int, default=30)
-    parser.add_argument("--running", type=int, default=10)
-    parser.add_argument("--distinct", type=int, default=7, help="different sweeps at a time")
-    parser.add_argument("--uploading", type=int, default=4)
-    parser.add_argument("--kill-every-s", type=float, default=30.0, help="0: never")
-    asked = parser.parse_args()
+def main(
+    *,
+    minutes: float = 4.0,
+    sessions: int = 30,
+    running: int = 10,
+    distinct: int = 7,
+    uploading: int = 4,
+    kill_every_s: float = 30.0,
+) -> None:
+    """A class at one machine.
+
+    Args:
+        minutes: of new work; runs shorter than two are not saved.
+        distinct: different sweeps at a time.
+        kill_every_s: seconds between two kills of a worker; 0: never.
+    """
     with own_data() as folder, served_app(LINEARITY_LAB_PROFILE="classroom") as app:
         work = drill(
             app,
             folder / STORE,
-            num_sessions=asked.sessions,
-            num_running=asked.running,
-            num_distinct=asked.distinct,
-            num_uploading=asked.uploading,
-            minutes=asked.minutes,
-            kill_every_s=asked.kill_every_s,
+            num_sessions=sessions,
+            num_running=running,
+            num_distinct=distinct,
+            num_uploading=uploading,
+            minutes=minutes,
+            kill_every_s=kill_every_s,
         )
         found = asyncio.run(work)
-    conclude("sessions", found, claims(found), is_kept=asked.minutes >= 2)
+    conclude("sessions", found, claims(found), is_kept=minutes >= 2)
 
 
 if __name__ == "__main__":
-    main()
+    cyclopts.run(main)
