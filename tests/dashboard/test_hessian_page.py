@@ -64,7 +64,7 @@ def test_relu_figures_report_what_the_hessian_misses(gallery):
     said = words(app)
     assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian." in said
     assert (
-        said.count("but it misses the kinks, which contain the curvature within a layer: ‖H‖R does not bound") >= 3
+        said.count("It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound") >= 3
     )  # norms and both balls
     (table,) = tables(app)
     assert "yes (almost everywhere)" in table
