@@ -70,9 +70,9 @@ def unsafe_uses(module: ast.AST) -> Iterator[str]:
 
 
 def requirements(name: str) -> list[Requirement]:
-    """Those of a file, without those of the files that it includes."""
-    lines = (line.partition("#")[0].strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
-    return [Requirement(line) for line in lines if line and not line.startswith("-")]
+    """Those of a file, read as hatch_build.py reads them: a comment has a line of its own."""
+    lines = (line.strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
+    return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
 
 
 def violations(paths: Iterable[Path], found: Callable[[Path], Iterable[object]]) -> list[str]:
@@ -151,6 +151,13 @@ def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None
         # The one cap has a test of its own that says why, and when it can be raised.
         assert bounds == (["<", ">="] if requirement.name == "streamlit" else [">="]), f"{requirement}: one lower bound"
         assert requirement.specifier.contains(importlib.metadata.version(requirement.name)), requirement
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in ROOT.glob("requirements*.txt")))
+def test_every_requirement_fits_into_metadata(name: str) -> None:
+    """Some lines are metadata of the wheel, where a comment behind a requirement is an error."""
+    assert requirements(name)
+    assert not any(requirement.url for requirement in requirements(name))
 
 
 def test_every_import_is_a_stated_requirement() -> None:
