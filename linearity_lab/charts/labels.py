@@ -19,12 +19,15 @@ LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
 MOST_LETTERS = 14  # in a row; more would leave no space for data on a phone
 GAP = 6  # pixels between two labels, and between a curve and its label
 ENDS_TOGETHER = 0.12  # of the axis: curves that end further from its right end keep their legend entry
-LEGEND_ROW = 24  # pixels
-MAX_ROWS = 2  # of a legend that counts hidden curves: the figure is complete on the first screen
-MOST_IN_HALF = 12  # letters of an entry that leaves space for a second entry on a phone
-GLYPHS = {  # glyphs that every font has; others get a short line
-    "circle": "●", "square": "■", "diamond": "◆", "triangle-up": "▲", "triangle-down": "▼", "cross": "✚",
-    "star": "★", "x": "✖", "pentagon": "⬟", "hexagon": "⬢", "triangle-left": "◀", "triangle-right": "▶",
+# Height in pixels of a legend that counts hidden curves, with one row of entries and with two. Beyond, it scrolls:
+# the figure is complete on the first screen.
+LEGEND_HEIGHTS, MOST_IN_ROW = (50, 82), 6
+MARK_SIZE, MARK_ROOM = 8, 22  # of a mark before a label, and of the unseen one that moves the label to its right
+# Plotly moves a mark by pixels only along its own direction, so marks are turned by 90° and given as others.
+TURNED = {
+    "triangle-up": "triangle-right", "triangle-right": "triangle-down", "triangle-down": "triangle-left",
+    "triangle-left": "triangle-up", "hourglass": "bowtie", "bowtie": "hourglass",
+    "diamond-wide": "diamond-tall", "diamond-tall": "diamond-wide", "line-ew": "line-ns",
 }  # fmt: skip
 
 
@@ -35,6 +38,7 @@ class End:
     Attributes:
         rows: of letters; the last ones go first where there is no room.
         style: None for a guide, which has no color of its own.
+        symbol: of the marks on the curve; empty for a curve without marks, whose label has a short line.
         group: of the curve in the legend, so that its label comes and goes with it.
     """
 
@@ -43,10 +47,7 @@ class End:
     rows: tuple[str, ...]
     style: Style | None = None
     group: str = ""
-
-    def text(self) -> str:
-        """The rows, behind a mark in the color of the curve."""
-        return (f"{mark(self.style)} " if self.style else "") + "<br>".join(self.rows)
+    symbol: str = ""
 
     @property
     def height(self) -> float:
@@ -61,11 +62,6 @@ class End:
 
 def _letters(text: str) -> int:
     return len(re.sub(r"<[^>]*>", "", text))
-
-
-def mark(style: Style) -> str:
-    """Return the symbol of a curve in its color, as a letter."""
-    return f'<span style="color:{style.color}">{GLYPHS.get(style.symbol, "━")}</span>'
 
 
 def rows_of(title: str, *more: str) -> tuple[str, ...]:
@@ -100,13 +96,10 @@ def hide(figure: go.Figure, groups: Mapping[str, str]) -> None:
             if has_entry:
                 trace.name = groups[trace.legendgroup]
     if groups:
-        entries = [trace.name for trace in figure.data if trace.showlegend]
-        rows = 1 + math.ceil(len(entries) / (2 if max(map(_letters, entries)) <= MOST_IN_HALF else 1))
-        note = {"text": f"{len(groups)} more: click to show", "side": "top", "font": {"size": LABEL_SIZE}}
-        below = LEGEND_ROW * min(
-            rows, MAX_ROWS
-        )  # beyond, the legend scrolls, and labels beside the figure keep their space
-        legend = {"title": note, "maxheight": below}
+        note = f"{len(groups)} more, hidden for clarity: click to show"
+        title = {"text": note, "side": "top", "font": {"size": LABEL_SIZE}}
+        below = LEGEND_HEIGHTS[sum(bool(trace.showlegend) for trace in figure.data) > MOST_IN_ROW]
+        legend = {"title": title, "maxheight": below}
         figure.update_layout(height=figure.layout.height + below, showlegend=True, legend=legend)
 
 
@@ -134,12 +127,24 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
         center, top = low + place * unit, low + (place + (end.height - ROW) / 2) * unit
         y, beside = (10**center, 10**top) if is_log else (center, top)
         leads = abs(place - aim) > GAP
+        color = end.style.color if end.style else GUIDE_COLOR
+        marked = bool(end.style)
+        marker = {
+            "symbol": _turned(end.symbol or "line-ew-open"),
+            "color": color,
+            "size": [0, MARK_SIZE, 0, MARK_ROOM],
+            "opacity": [0, 1, 0, 0],
+            "angle": -90,
+            "standoff": MARK_SIZE - 1,
+            "line": {"width": 0 if end.symbol else 2.5},
+        }
         figure.add_scatter(
-            x=[end.x, x, None, x] if leads else [x],
-            y=[end.y, beside, None, y] if leads else [y],
-            mode="lines+text" if leads else "text",
-            line={"color": end.style.color if end.style else GUIDE_COLOR, "width": 1},
-            text=["", "", "", end.text()] if leads else [end.text()],
+            x=[end.x if leads else None, x, None, x],
+            y=[end.y if leads else None, beside, None, y],
+            mode="lines" * leads + "+" * leads + "markers+" * marked + "text",
+            line={"color": color, "width": 1},
+            marker=marker if marked else None,
+            text=["", "", "", "<br>".join(end.rows)],
             textposition="middle right",
             textfont={"size": LABEL_SIZE},
             cliponaxis=False,
@@ -151,6 +156,12 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
     figure.update_layout(margin={"r": GAP + math.ceil(max(end.width for end in ends))})
     labelled = {end.group for end in ends if end.group}
     figure.for_each_trace(lambda trace: trace.update(showlegend=False) if trace.legendgroup in labelled else None)
+
+
+def _turned(symbol: str) -> str:
+    """Return the symbol that looks like this one when it is turned by 90° to the left."""
+    name = symbol.removesuffix("-open")
+    return TURNED.get(name, name) + symbol[len(name) :]
 
 
 def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float) -> list[float]:

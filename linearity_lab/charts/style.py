@@ -1,9 +1,9 @@
 """Looks on every page and in both themes: one color, dash and symbol each, see ``registry``.
 
-Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep the widths; no
-other thing has these colors. A network, known by its architecture and its output nonlinearity, looks the same wherever
-it is drawn. With a linear output the color is that of its family; with a nonlinear one it is that of the output. Dash
-and symbol distinguish the members of a family, so color is never required.
+Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep the widths, the
+deepest one also infinite width; no other thing has these colors. A network, known by its architecture and its output
+nonlinearity, looks the same wherever it is drawn. With a linear output the color is that of its family; with a
+nonlinear one it is that of the output. Dash and symbol distinguish the members of a family, so color is never required.
 """
 
 import functools
@@ -125,7 +125,7 @@ MODEL_TITLES = {
 _MODELS = {
     "network": _KINDS["fully-connected"],
     "linearized": (VERMILION, "dash", "square"),
-    "infinite": (VERMILION, "dot", "diamond"),
+    "infinite": (VIOLETS[1], "dot", "diamond"),  # the widest of all
     "linear": (VERMILION, "dash", "square"),
     "naive": (VERMILION, "dashdot", "triangle-up"),
     "quadratic": (GREEN, "longdash", "pentagon"),

@@ -125,17 +125,31 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
 
 
 def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
-    """Return how each line scales, with its interval, in one sentence; empty where no exponent is fitted."""
+    """Return one sentence on how each line scales, with its interval, or else where it begins and ends."""
     found = []
     for line in lines:
         if line.fit and line.law and line.means:
             power = f"{axis.letter}^({exponent_words(line.law)})"
             found.append(f"{plain_symbols(line.style.title)}: {plain_symbols(symbol)} ∝ {power}")
     if not found:
-        return ""
+        return _from_to(lines, axis, symbol)
     shown = "; ".join(found[each] for each in spread_out(len(found), 3))
     lacks = any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines)
     return f"{beginning(shown)}." + (" No interval yet: too few seeds or values." if lacks else "")
+
+
+def _from_to(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
+    """Return the first and the last mean of lines over the same values; empty for single values."""
+    drawn = [line for line in lines if len(line.means) > 1]
+    if len({(line.means[0][0], line.means[-1][0]) for line in drawn}) != 1:
+        return ""
+    first, last = (width_label(drawn[0].means[each][0]) for each in (0, -1))
+    ends = [
+        f"{number(line.means[0][1].value)} to {number(line.means[-1][1].value)} ({plain_symbols(line.style.title)})"
+        for line in drawn
+    ]
+    what = f"{beginning(plain_symbols(symbol))} from {axis.word} = {first} to {last}"
+    return f"{what}: {'; '.join(ends[each] for each in spread_out(len(ends)))}."
 
 
 def _excluded(lines: Sequence[Line]) -> str:
@@ -285,7 +299,7 @@ def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End
             law = line.law if line.fit else None
             exponent = power(axis.letter, exponent_words(law)) if law else ""
             rows = rows_of(line.style.title, exponent)
-            ends.append(End(*_end(line), rows, line.style, line.in_legend))
+            ends.append(End(*_end(line), rows, line.style, line.in_legend, line.style.symbol))
     return ends
 
 

@@ -166,7 +166,9 @@ def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[En
             at, value = math.log10(x) if log_x else x, math.log10(y) if log_y else y
             if at <= high and bottom <= value <= top:
                 if at > high - ENDS_TOGETHER * (high - low):
-                    ends.append(End(x, y, rows_of(curve.in_legend_as), curve.style, curve.in_legend_as))
+                    has_marks = curve.marks or curve.marked is not None
+                    symbol = (curve.symbol or curve.style.symbol) if has_marks else ""
+                    ends.append(End(x, y, rows_of(curve.in_legend_as), curve.style, curve.in_legend_as, symbol))
                 break
     return ends
 

@@ -105,7 +105,7 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
                 pressed = st.button(
                     "Resume" if form.spec is not None and 0 < done < len(form.spec.point_keys()) else "Run",
                     key=f"{page}.run",
-                    type="primary",
+                    type="secondary" if form.spec is not None and _is_drawn(form, now) else "primary",
                     icon=":material/play_arrow:",
                     disabled=form.spec is None,
                     shortcut="ctrl+enter",
@@ -114,7 +114,7 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
                 )
         if running is not None and not is_followed:
             _stop_button(page)
-        with st.container(key=f"{page}.status", width=STATUS_PIXELS):
+        with st.container(key=f"{page}.run_status", width=STATUS_PIXELS):
             if running is not None:
                 bar(page, running)
             elif now is not None and now.status == "cancelled" and now.spec == form.spec:
@@ -131,6 +131,12 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
         # Otherwise the pending URL would be parsed again, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
+
+
+def _is_drawn(form: SpecForm[Any], now: Snapshot | None) -> bool:
+    """Whether the figure is the complete result of these settings, so that Run would change nothing."""
+    result = now.result if now is not None else gallery_result(form.preset.name)
+    return result is not None and result.spec == form.spec and (now is None or now.status == "completed")
 
 
 def _start_quick(page: str, form: SpecForm[Any], shorter: Spec) -> None:

@@ -111,3 +111,9 @@ def test_axes_hold_the_points_of_both():
 def test_there_is_no_ghost_of_another_quantity(title):
     new, old = (go.Figure(go.Scatter(x=[1], y=[2]), {"yaxis.title.text": each}) for each in ("loss", title))
     assert (above(new, old) is new) == (title != "loss")
+
+
+def test_run_stands_out_where_it_would_change_the_figure(jobs):
+    assert open_page(PAGE).button(key=f"{PAGE}.run").proto.type == "secondary"
+    app = open_page(PAGE, num_seeds="3")
+    assert app.button(key=f"{PAGE}.run").proto.type == "primary"

@@ -85,7 +85,8 @@ def test_end_of_a_line_has_name_exponent_and_interval():
     points = make_points((30, 100, 300, 1000), spread=0.0)
     assert mean_line(against_width(points), "linear")["name"] == "linear output ∝ m<sup>−1.00 ± 0.00</sup>"
     label = one(against_width(points), name="label of linear output")
-    assert label["text"][-1].endswith("●</span> linear output<br>" + power("m", "−1.00 ± 0.00"))
+    assert label["text"][-1] == "linear output<br>" + power("m", "−1.00 ± 0.00")
+    assert label["marker"]["symbol"] == "circle"
     assert mean_line(against_width(points), "linear")["showlegend"] is False
     law = figures.change_lines(points)["softmax"].law
     assert law is not None

@@ -8,10 +8,19 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from linearity_lab.charts.labels import MOST_CURVES, MOST_LETTERS, End, rows_of, shifted_apart, spread_out
+from linearity_lab.charts.labels import (
+    MOST_CURVES,
+    MOST_LETTERS,
+    TURNED,
+    End,
+    rows_of,
+    shifted_apart,
+    spread_out,
+)
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.training import Curve, Row, along_training
 
 LABELS = st.lists(st.tuples(st.floats(0, 400), st.floats(10, 60)), min_size=1, max_size=6)
 
@@ -62,9 +71,23 @@ def test_more_than_four_curves_start_in_the_legend():
     seen = {trace.legendgroup for trace in figure.data if trace.visible is not False and trace.visible != "legendonly"}
     assert seen == {f"curve {index}" for index in range(MOST_CURVES)}
     assert [trace.name for trace in figure.data if trace.showlegend] == ["curve 4", "curve 5", "curve 6"]
-    assert figure.layout.legend.title.text == "3 more: click to show"
+    assert figure.layout.legend.title.text == "3 more, hidden for clarity: click to show"
     labels = [trace.text[-1] for trace in figure.data if "text" in trace.mode]
     assert [label.partition("<br>")[0][-7:] for label in labels] == [f"curve {index}" for index in range(MOST_CURVES)]
+
+
+def test_label_has_the_mark_of_its_curve():
+    lines = made_lines(4)
+    figure = sweep(lines, width_axis(), "value").figure
+    labels = {trace.legendgroup: trace.marker for trace in figure.data if "text" in trace.mode}
+    for line in lines:
+        mark = labels[line.in_legend]
+        symbol = TURNED.get(line.style.symbol, line.style.symbol)
+        assert (mark.symbol, mark.angle, mark.color) == (symbol, -90, line.style.color)
+    curve = Curve(nth_style(0, "loss"), (1, 10, 100), (3.0, 2.0, 1.0), "loss")
+    unmarked, marked = (along_training([each], (Row("loss"),)) for each in (curve, replace(curve, marks=6)))
+    assert unmarked.data[-1].marker.symbol == "line-ns-open", "no marks on the curve"
+    assert marked.data[-1].marker.symbol == TURNED.get(curve.style.symbol, curve.style.symbol)
 
 
 def test_short_curve_keeps_its_legend_entry():

@@ -49,7 +49,8 @@ def test_every_cell_of_the_map_has_its_outcome():
     assert len(panels) == 3
     assert all(len(panel.z) == len(MAP.spec.rates) and None not in panel.z[0] for panel in panels)
     assert len(chart.rows) == 3 * 3 * len(MAP.spec.rates) * len(MAP.spec.widths)
-    assert chart.takeaway.startswith("linear model: 96 monotone, 192 diverged;")
+    assert chart.finding == "Largest c up to which no run diverged: linear model 1.8; quadratic model 3.8; network 5."
+    assert chart.takeaway.startswith("Linear model: 96 monotone, 192 diverged;")
 
 
 def test_followed_run_crosses_the_edge_before_recovering():
@@ -125,7 +126,7 @@ def test_a_cell_can_be_clicked_on_wherever_it_is(app):
     cells = [(width, rate) for rate in MAP.spec.rates for width in MAP.spec.widths]
     assert [[tuple(each[:2]) for each in trace.customdata] for trace in markers] == [cells] * 3
     frames = [(shape.x0, shape.x1, shape.y0, shape.y1) for shape in chart.figure.layout.shapes]
-    assert frames == [(2.5, 3.5, 6.5, 7.5)] * 3
+    assert frames == [(2.5, 3.5, 6.5, 7.5)] * 6, "white around black"
     assert [trace.hoverinfo for trace in chart.figure.data if trace.type == "heatmap"] == ["skip"] * 3
 
 

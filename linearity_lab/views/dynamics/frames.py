@@ -8,7 +8,6 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, finish
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.labels import LEGEND_ROW
 from linearity_lab.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR, model_style, nth_style
 from linearity_lab.charts.training import AXIS_TITLES, TimeAxis, times
 from linearity_lab.views.dynamics.figures import MODELS, first_run, trajectory_rows
@@ -16,6 +15,7 @@ from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun
 from ntk_core.numbers import number
 
 FRAME_MS = 250
+LEGEND_ROW = 24  # pixels
 
 
 def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None) -> Chart:

@@ -17,7 +17,7 @@ from ntk_core.networks.choices import ACTIVATIONS
 
 PAGE = "early_time"
 TITLE = "What does a network learn first?"
-CONTROLS = ("network.activations", "dataset.input_dim", "dataset.num_samples")
+CONTROLS = ("network.activations", "values", "dataset.num_samples")
 GROUPS = (
     Group("Network", ("network.", "width", "width_exponent")),
     Group("Sweep", ("swept", "values", "num_seeds", "seed", "draws")),

@@ -28,7 +28,7 @@ PANEL_TITLES = {
 UNSEEN = "rgba(0, 0, 0, 0)"
 # From stable to catapulted to diverged; the letter in a cell repeats the color.
 OUTCOME_LOOKS = {
-    "monotone": ("#CFE3F1", "–"),
+    "monotone": ("#8DB4D2", "–"),
     "catapult": ("#E69F00", "↷"),
     "dead": (GUIDE_COLOR, "0"),
     "diverged": ("#A23B00", "×"),
@@ -94,17 +94,20 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
         )
         if cell is not None and cell[1] in rates and cell[0] in [point.width for point in points]:
             at, up = [point.width for point in points].index(cell[0]), rates.index(cell[1])
-            frame = {"color": "#000000", "width": 2.5}
-            figure.add_shape(
-                type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5, line=frame, row=1, col=column
-            )
+            # White around black: seen on every cell, in both themes.
+            for color, wide in (("#FFFFFF", 5), ("#000000", 2)):
+                figure.add_shape(
+                    type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5,
+                    line={"color": color, "width": wide}, row=1, col=column,
+                )  # fmt: skip
         # The markers would ask for a margin.
         labels = widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]  # every other one, else they touch
         ends = [-0.5, len(widths) - 0.5]
         figure.update_xaxes(type="category", title="width m", range=ends, tickvals=labels, row=1, col=column)
     figure.update_yaxes(type="category", range=[-0.5, len(rates) - 0.5])
     figure.update_yaxes(title="rate c", row=1, col=1)
-    for name in order:
+    occur = {run.outcome for point in points for run in point.runs}
+    for name in (name for name in order if name in occur):
         color, letter = OUTCOME_LOOKS[name]
         marker = {"color": color, "symbol": "square", "size": 12}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}")
@@ -116,7 +119,20 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
     caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
     # The toolbar is above the panel titles; the nearest marker to any click is that of its cell.
     figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
-    return Chart(figure, "; ".join(summary) + ".", table_rows(COLUMNS, points), [" ".join(caption)], "map")
+    said = beginning("; ".join(summary)) + "."
+    finding = _stable_rates(points, models)
+    return Chart(figure, said, table_rows(COLUMNS, points), [" ".join(caption)], "map", finding=finding)
+
+
+def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:
+    """Return the largest rate of each model below which no run diverged, in one sentence."""
+    found = []
+    for model in models:
+        runs = sorted((run for point in points for run in point.of(model)), key=lambda run: run.rate)
+        least = min((run.rate for run in runs if run.outcome == "diverged"), default=math.inf)
+        stable = [run.rate for run in runs if run.rate < least]
+        found.append(f"{MODEL_TITLES[model]} {f'{stable[-1]:g}' if stable else 'none'}")
+    return f"Largest c up to which no run diverged: {'; '.join(found)}." if found else ""
 
 
 def _most(runs: Sequence[RateRun]) -> tuple[str, str]:

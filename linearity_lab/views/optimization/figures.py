@@ -61,7 +61,18 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     ]
     words = f"Loss with {output_title(output)} at width {point.width:,}: {'; '.join(parts)}."
     rows, caption = step_rows(point, output), _caption(point, output)
-    return Chart(figure, words, rows, caption, "figure1", "The loss and its bound")
+    return Chart(figure, words, rows, caption, "figure1", "The loss and its bound", finding=_finding(point, output))
+
+
+def _finding(point: OptimizationPoint, output: str) -> str:
+    """How many runs converged at each rate, and how fast, in one sentence."""
+    parts = []
+    for rate in occurring([point], "rate"):
+        runs = point.of(output, rate)
+        steps = [run.num_steps for run in runs if run.outcome == "converged"]
+        within = f", within {max(steps):,} steps" if steps else ""
+        parts.append(f"at {rate:g} η {len(steps)} of {len(runs)} runs converge{within}")
+    return f"Width {point.width:,}: {'; '.join(parts)}."
 
 
 def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connected") -> list[Line]:

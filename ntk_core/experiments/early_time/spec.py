@@ -179,7 +179,9 @@ class EarlyTimeSpec(SeededSpec):
     training: EarlyTrainingSpec = EarlyTrainingSpec()
     swept: Literal["width", "input_dim"] = Field(default="width", title="Swept")
     """What the values are: widths m, or dimensions d of the inputs."""
-    values: Annotated[tuple[Width, ...], Ascending] = Field(default=(256,), min_length=1, max_length=16, title="Values")
+    values: Annotated[tuple[Width, ...], Ascending] = Field(
+        default=(256,), min_length=1, max_length=16, title="Swept m or d"
+    )
     """Widths m (channels), or dimensions d."""
     width: Width = Field(default=256, title="Width m")
     """Width m at the smallest dimension."""
