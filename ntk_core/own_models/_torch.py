@@ -19,7 +19,7 @@ AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
 def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
     """Convert a PyTorch module to a JAX function with parameters.
 
-    (apply, params) of a ``torch.nn.Module`` in eval mode, with apply(params, x) = module(x) of shape (n, C).
+    (apply, params) of a ``torch.nn.Module`` in eval mode; apply(params, x) = module(x) has shape (n, C) or (n, T, C).
 
     Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
     as they are. Weights stay in the module's memory where JAX can read them there (on a CPU, begun at a multiple of 64
@@ -35,7 +35,7 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
 
     Raises:
         InvalidInput: where torch or torchax are not installed, an operation is not known to torchax, outputs are not
-            (n, C), or differ between PyTorch and JAX.
+            (n, C), (n,) or (n, T, C), or differ between PyTorch and JAX.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
     """
@@ -50,9 +50,11 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
     whole = _Outputs.around(torch, module).eval()
     with torch.no_grad():
         expected = whole(rows)
-    if not isinstance(expected, torch.Tensor) or expected.ndim != 2 or len(expected) != len(rows):
+    if not isinstance(expected, torch.Tensor) or expected.ndim not in (2, 3) or len(expected) != len(rows):
         shape = getattr(expected, "shape", type(expected).__name__)
-        raise InvalidInput("model", f"outputs {tuple(shape)}", "outputs of shape (n, C), one row for each input")
+        raise InvalidInput(
+            "model", f"outputs {tuple(shape)}", "outputs of shape (n, C), (n,) or (n, T, C), one row for each input"
+        )
     states, function = torchax.extract_jax(whole)
     tensors = {**dict(whole.named_parameters()), **dict(whole.named_buffers())}
     states = {name: _in_place(tensors[name], each) for name, each in states.items()}

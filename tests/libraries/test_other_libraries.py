@@ -13,10 +13,11 @@ from jax.flatten_util import ravel_pytree
 torch: Any = pytest.importorskip("torch", reason="make torch installs it")
 pytest.importorskip("torchax", reason="make torch installs it")
 
+from ntk_core.dynamics import linearize  # noqa: E402
 from ntk_core.errors import InvalidInput  # noqa: E402
 from ntk_core.hessians import hessian_norm  # noqa: E402
 from ntk_core.kernels import empirical_ntk, generic_ntk  # noqa: E402
-from ntk_core.own_models import from_torch  # noqa: E402
+from ntk_core.own_models import from_torch, linearity_report  # noqa: E402
 from ntk_core.traced import layers_of  # noqa: E402
 
 nn: Any = torch.nn
@@ -144,11 +145,31 @@ def test_hessian_norm_of_module_equals_dense_hessian():
     assert hessian_norm(apply, params, x[0]).value == pytest.approx(expected, rel=1e-3)
 
 
+def test_module_with_an_output_per_token_has_pytorchs_kernel():
+    """The kernel of Jacobians that PyTorch itself computes; an output (t, c) counts as t·C + c."""
+    torch.manual_seed(0)
+    module, x = nn.Sequential(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), nn.Linear(4, 2)), drawn(3, 5, 4)
+    module.eval()
+    weights = dict(module.named_parameters())
+    slopes = torch.func.jacrev(lambda w: torch.func.functional_call(module, w, torch.as_tensor(x)))(weights)
+    flat = np.concatenate([each.detach().numpy().reshape(3, 10, -1) for each in slopes.values()], axis=-1)
+    expected = np.einsum("iap,jbp->ijab", flat.astype(np.float64), flat.astype(np.float64))
+    apply, params = from_torch(module, x)
+    assert apply(params, x).shape == (3, 5, 2)
+    kernel = empirical_ntk(apply, params, x)
+    np.testing.assert_allclose(kernel, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+    assert linearize(apply, params)(params, x).shape == (3, 5, 2)
+    moved = {name: 1.01 * each for name, each in params.items()}
+    report = linearity_report(apply, params, moved, x)
+    assert 0 < report.kernel_change < 0.5
+
+
 def test_what_is_no_module_or_gives_no_rows_is_refused():
     with pytest.raises(InvalidInput, match="Module"):
         from_torch(object(), drawn(2, 3))
-    with pytest.raises(InvalidInput, match="outputs of shape"):
-        from_torch(nn.Flatten(0), drawn(2, 3))
+    for module, shape in ((nn.Flatten(0), (2, 3)), (nn.Identity(), (2, 3, 4, 5))):
+        with pytest.raises(InvalidInput, match=r"outputs of shape \(n, C\), \(n,\) or \(n, T, C\)"):
+            from_torch(module, drawn(*shape))
 
 
 def test_one_module_in_a_file_is_reported_by_the_command_line(tmp_path, capsys):
