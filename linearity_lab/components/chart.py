@@ -301,7 +301,8 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
             shown[-1] += f" {words}"
         else:
             shown.append(part if words is None else words)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    chosen = [part for part in (*parts, *more) if isinstance(part, Choice)]
+    with st.container(horizontal=True, vertical_alignment="center", key=f"{page}.{chosen[0].name}.choices"):
         for each in shown:
             if isinstance(each, str):
                 st.subheader(plain(each), anchor=False, width="content")
@@ -311,7 +312,6 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
             with st.popover("View", icon=":material/visibility:", type="tertiary"):
                 for choice in rarer:
                     _chooser(page, choice, label="visible")
-    chosen = [part for part in (*parts, *more) if isinstance(part, Choice)]
     return tuple(part.options[0] if part.is_settled else st.session_state[f"{page}.{part.name}"] for part in chosen)
 
 
