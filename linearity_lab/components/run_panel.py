@@ -28,7 +28,7 @@ from ntk_core.settings.part import SpecPart
 # Longer runs ask for confirmation and offer a run of this duration.
 ASK_S, SHORT_S = 120.0, 30.0
 # Run and Stop, and what stands beside them, have the same place and size, so that nothing moves.
-RUN_PIXELS, STATUS_PIXELS = 164, 190
+RUN_PIXELS, STATUS_PIXELS = 184, 190
 _BEFORE = "shown_before"
 
 

@@ -267,16 +267,6 @@ def test_live_draws_after_leaving_and_returning(open_page):
     assert live(page).evaluate("each => each.live.visible")
 
 
-def test_lecture_reports_the_kernel_change_with_the_answer(open_page):
-    page = open_page("/lecture")
-    live(page)
-    expect(page.locator(".verdict")).to_contain_text("Predict first")
-    page.get_by_role("button", name="Show the answer").click()
-    expect(page.get_by_role("button", name="Show the answer")).to_have_count(0, timeout=TIMEOUT_MS)
-    page.locator(".verdict").scroll_into_view_if_needed()  # below the answer it may be out of sight, and rests there
-    expect(page.locator(".verdict")).to_contain_text("Width ", timeout=TIMEOUT_MS)
-
-
 def test_the_guided_tour_sets_each_step_and_the_url(open_page):
     page = open_page("/live")
     component = live(page)

@@ -77,11 +77,16 @@ class HorizonSpec(TrainedSweep):
 
     def shapes(self) -> DatasetShapes | None:
         """The sizes of the data, test points included; None while they are not known."""
-        return self.dataset.known_shapes(num_test=self.num_test, **self._targets())
+        shapes = self.dataset.known_shapes(**self._targets())
+        if shapes is None:
+            return None
+        return self.dataset.known_shapes(num_test=min(self.num_test, shapes.available_test), **self._targets())
 
     def data_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset``, with test points."""
-        return {**super().data_options(), "num_test": self.num_test}
+        """The options of ``load_dataset``, with as many test points as there are."""
+        shapes = self.dataset.known_shapes(**self._targets())
+        available = self.num_test if shapes is None else shapes.available_test
+        return {**super().data_options(), "num_test": min(self.num_test, available)}
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,regime=square``: every regime at the smallest width, then at the next one."""
