@@ -1,6 +1,6 @@
 """The wheel as people install it: the library alone, the dashboard, and by uvx, each in an empty folder.
 
-The Python of the documents runs there too, and the tutorial's experiment is installed beside the wheel.
+The Python of the documents and the notebooks run there too; the tutorial's experiment is installed beside the wheel.
 
 python .ci/wheel.py [FOLDER]      builds into FOLDER, dist/ by default; one line per claim that was tried
 exit code 1: a claim does not hold, and which
@@ -28,6 +28,9 @@ from statistics import median
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+import nbformat  # noqa: E402
+
+from tests.examples.notebooks import FIGURE, NOTEBOOKS, shown_in, smaller  # noqa: E402
 from tests.tutorials import write_files  # noqa: E402
 
 UV = str(Path(sys.executable).with_name("uv"))
@@ -166,9 +169,27 @@ def try_documents(names: Iterable[str], python: Path, empty: Path, environment: 
         text = (ROOT / name).read_text(encoding="utf-8")
         program = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE))
         (folder := empty / name.replace("/", "-")).mkdir(parents=True)
-        places = {"XDG_DATA_HOME": str(folder / "data"), "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
-        done([str(python), "-c", program], folder, environment | places)
+        done([str(python), "-c", program], folder, environment | {"XDG_DATA_HOME": str(folder / "data")})
         claim(f"the Python of {name} runs in an empty folder", program)
+
+
+def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -> None:
+    """The notebooks of examples/ at small widths, in a kernel that has the wheel alone."""
+    done([UV, "pip", "install", "--quiet", "--python", str(python), "ipykernel", "nbclient"], ROOT, dict(os.environ))
+    folder.mkdir()
+    for path in NOTEBOOKS:
+        book = nbformat.read(path, as_version=4)
+        for cell in book.cells:
+            cell.source, cell.outputs = smaller(cell.source), []
+        nbformat.write(book, folder / path.name)
+    files = [path.name for path in NOTEBOOKS]
+    places = {"LINEARITY_LAB_STORE": str(folder / "results.sqlite"), "PLOTLY_RENDERER": "plotly_mimetype"}
+    done([str(python.with_name("jupyter-execute")), "--inplace", *files], folder, environment | places)
+    for name in files:
+        book = nbformat.read(folder / name, as_version=4)
+        claim(f"{name} runs in an empty folder and shows its result", shown_in(book, "text/html"))
+        wanted = name != "own_model.ipynb"
+        claim(f"and {'a' if wanted else 'no'} figure", len(shown_in(book, FIGURE)) == wanted)
 
 
 def try_the_tutorial(python: Path, empty: Path, environment: dict[str, str]) -> None:
@@ -310,6 +331,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         home, empty, python = (Path(scratch) / name for name in ("home", "empty", "venv/bin/python"))
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_DATA_HOME": str(home)}
+        environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # compiling takes most of the time
         for each in (home, empty, empty / "library", empty / "dashboard"):
             each.mkdir()
         wheel = built(folder)
@@ -336,6 +358,7 @@ def main() -> int:
         try_documents(WITH_FILES, python, empty / "documents", environment)
         done([*install, f"{wheel}[app]"], empty, dict(os.environ))
         try_the_dashboard(python, empty / "dashboard", environment)
+        try_the_notebooks(python, empty / "notebooks", environment)
         try_the_tutorial(python, empty / "library", environment)
         uvx = [UV, "tool", "run", "--python", sys.executable, "--from", f"{wheel}[app]", "linearity-lab"]
         with serving(uvx, empty / "dashboard", {**os.environ, **environment, "HOME": os.environ["HOME"]}):

@@ -6,6 +6,7 @@ The lab need not be installed: a folder with its entry points, as an installatio
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 import tomllib
 from pathlib import Path
@@ -16,6 +17,7 @@ from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+FIGURE = "application/vnd.plotly.v1+json"
 
 
 def stated_entry_points() -> dict[str, dict[str, str]]:
@@ -43,6 +45,12 @@ def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode
     client = NotebookClient(book, timeout=900, record_timing=False, resources={"metadata": {"path": str(folder)}})
     client.execute(env=as_if_installed(folder))
     return book
+
+
+def smaller(source: str) -> str:
+    """A cell's code for two small widths with one output and one network."""
+    source = re.sub(r"\[\d+(, \d+)+\]", "[4, 8]", source)
+    return source.replace('"networks": 2', '"networks": 1').replace('"linear", "softmax"', '"linear"')
 
 
 def shown_in(book: nbformat.NotebookNode, mime: str) -> list[Any]:
