@@ -12,14 +12,14 @@ from ntk_core.runs import ResultValue, SeededSpec
 
 
 def first_chart(result: ResultValue) -> Chart:
-    """Return the main figure of a result, as defined in ``elsewhere.py`` of its view."""
-    chart: Chart = view_module(result.spec.experiment, "elsewhere").first_chart(result)
+    """Return the main figure of a result, as defined in ``figures.py`` of its view."""
+    chart: Chart = view_module(result.spec.experiment, "figures").first_chart(result)
     return chart
 
 
 def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
     """The first figure of a result and the sentences below it; None where its experiment has no view."""
-    if not has_view(result.spec.experiment, "elsewhere"):
+    if not has_view(result.spec.experiment, "figures"):
         return None
     chart = first_chart(result)
     words = [chart.takeaway, *chart.caption]

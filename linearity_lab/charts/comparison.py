@@ -16,7 +16,7 @@ def _every(_row: Values, _result: ResultValue) -> bool:
 
 
 @dataclass(frozen=True)
-class Axis:
+class ComparedAxis:
     """The axis of a comparison.
 
     Attributes:
@@ -41,7 +41,7 @@ class Comparison:
         lines: the columns that together name a line → a value of it in words.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[ComparedAxis, ...]
     measures: dict[str, str]
     lines: Mapping[str, Callable[[Any], Any]]
 
@@ -50,18 +50,18 @@ class Comparison:
         return ", ".join(str(words(part)) for words, part in zip(self.lines.values(), line, strict=True))
 
 
-WIDTH = Axis("width", "width m")
+WIDTH = ComparedAxis("width", "width m")
 
 
-def compared_by(columns: Columns, *axes: Axis) -> Comparison:
+def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
     """Compare runs by all measures of their table against ``axes``, by default the width."""
     lines = {column.name: column.words for column in columns if column.role == "line"}
     return Comparison(axes or (WIDTH,), measures(columns), lines)
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """Return the comparison that the view's ``elsewhere.py`` defines, or else one by the table of the result."""
-    if not has_view(spec.experiment, "elsewhere"):
+    """Return the comparison that the view's ``figures.py`` defines, or else one by the table of the result."""
+    if not has_view(spec.experiment, "figures"):
         return compared_by(experiment_of(spec).result.columns)
-    found: Comparison = view_module(spec.experiment, "elsewhere").compared(spec)
+    found: Comparison = view_module(spec.experiment, "figures").compared(spec)
     return found

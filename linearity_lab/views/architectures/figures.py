@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,11 +10,15 @@ from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import drawn_values, finish, log_ticks
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.labels import MOST_CURVES, hide
 from linearity_lab.charts.lines import Line, trained_dot, width_axis
 from linearity_lab.charts.numbers import rate_words
-from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style
+from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.vector import cells
+from ntk_core.experiments.architectures.result import COLUMNS
+from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
 from ntk_core.numbers import number
 
@@ -253,3 +258,29 @@ def _spectra_words(snapshots: Snapshots) -> str:
 def _above_rounding(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     keep = values > 1e-7 * values.max()
     return np.flatnonzero(keep) + 1, values[keep]
+
+
+CARD = "bottleneck"
+CELLS = 10
+
+
+def card(result: Any) -> str:
+    """The kernel of the first network."""
+    kernel = [point for point in result.points if point.network == "A"][-1].snapshots[0].initial
+    step = max(1, len(kernel) // CELLS)
+    return cells([row[: CELLS * step : step] for row in kernel[: CELLS * step : step]])
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK of every network against width, with the first output."""
+    spec = result.spec
+    points: dict[str, list[Any]] = {}
+    for point in result.points:
+        points.setdefault(point.network, []).append(point)
+    styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0])
+    return against_width(points, spec.outputs[0], spec.widths, styles)
+
+
+def compared(_: ArchitecturesSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS)

@@ -4,14 +4,16 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.comparison import WIDTH, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
-from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.dag.result import DAGPoint, DAGRun
+from linearity_lab.charts.sweep import sketch, sweep
+from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGRun
+from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, Graph, example_graphs
 from ntk_core.runs import mean
 
@@ -166,3 +168,21 @@ def _hessian_norm(run: DAGRun) -> float:
 
 def _of_layer(group: str, what: str, run: DAGRun) -> float:
     return next((getattr(layer, what) for layer in run.layers if layer.group == group), math.nan)
+
+
+CARD = "zhu-bottleneck-neurons"
+
+
+def card(result: Any) -> str:
+    """ΔK of the graphs against width."""
+    return sketch(change_lines(result.points).values())
+
+
+def first_chart(result: Any) -> Chart:
+    """ΔK against the in-degree or the width."""
+    return charts(result.points, result.spec.widths, axes_of(result.points)[0])[0]
+
+
+def compared(_: DAGSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS, WIDTH, ComparedAxis("min_in_degree", "smallest in-degree"))

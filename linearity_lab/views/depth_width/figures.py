@@ -10,13 +10,16 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, log_ticks
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.labels import spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot
 from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, width_style
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.views.depth_width import figures
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from ntk_core.experiments.depth_width.result import COLUMNS, PAIR, DepthRun, DepthWidthPoint
+from ntk_core.experiments.depth_width.spec import DepthWidthSpec
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs.columns import table_rows
 
@@ -236,3 +239,21 @@ def _note(point: DepthWidthPoint) -> str:
 def _pair_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
     """Return one row per pair."""
     return table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])
+
+
+CARD = "depth-width"
+
+
+def card(result: Any) -> str:
+    """ln(E[K²] / E[K]²) against β: one curve."""
+    return sketch(figures.lines(result.points, figures.BETA, lambda point: point.log_moment))
+
+
+def first_chart(result: Any) -> Chart:
+    """The scatter of K(x, x) against β."""
+    return figures.against_beta(result.points)
+
+
+def compared(_: DepthWidthSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS, ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "β"))

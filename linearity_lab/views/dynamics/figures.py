@@ -4,15 +4,18 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.numbers import beginning, law_words
-from linearity_lab.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
+from linearity_lab.charts.style import MODEL_TITLES, Style, model_style, network_style, nth_style, output_title
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
+from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.dynamics.result import COLUMNS, DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
+from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.experiments.dynamics.summary import difference_law
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import OUTCOME_WORDS
@@ -168,3 +171,33 @@ def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], 
 
 def _own_class(target: Sequence[float]) -> int:
     return max(range(len(target)), key=lambda index: target[index])
+
+
+CARD = "curves-in-one-dimension"
+
+
+def card(result: Any) -> str:
+    """Network and linear model as functions of the input."""
+    point = min(result.points, key=lambda point: point.width)
+    run = point.runs[0]
+    return thumbnail(
+        [
+            Stroke(
+                [(x[0], y[0]) for x, y in zip(point.x_test, model.test_outputs[-1], strict=True)],
+                model_style(name).color,
+                dash,
+            )
+            for name, model, dash in (("network", run.network, "solid"), ("linearized", run.linearized, "dash"))
+        ]
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """Draw the difference of network and linear model for the first method."""
+    method = result.points[0].runs[0].method
+    return difference_against_time(result.points, method, "step", result.spec.architecture.kind)
+
+
+def compared(_: DynamicsSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS)

@@ -2,23 +2,29 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_FONT, add_level
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
 from linearity_lab.charts.training import Curve, Row, along_training, dash_key
+from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.views.dynamics.figures import DASH_WORDS
+from linearity_lab.views.early_time.sweep_figures import kernel_distance
 from ntk_core.experiments.early_time.result import (
     EARLY_OUTCOME_WORDS,
+    KERNELS,
     LINEAR_PHASE_SHARE,
+    STEPS,
     EarlyPoint,
     EarlyRun,
     ModelCurve,
 )
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.numbers import number, percent
 
@@ -195,3 +201,34 @@ def _is_in_sight(loss: float, run: EarlyRun) -> bool:
 
 def _title(activation: str) -> str:
     return ACTIVATIONS[activation].title
+
+
+CARD = "hu-fig3"
+SWEPT = {"width": ComparedAxis("width", "width m"), "input_dim": ComparedAxis("input_dim", "dimension d", "d")}
+
+
+def card(result: Any) -> str:
+    """Losses of network and linear model."""
+    run = result.points[-1].runs[0]
+    return thumbnail(
+        [
+            Stroke(list(zip(run.steps[1:], model.test_loss[1:], strict=True)), model_style(name).color, dash)
+            for name, model, dash in (("network", run.network, "solid"), ("linear", run.linear, "dash"))
+        ],
+        log_x=True,
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """Draw the test loss of network and linear model, or the distance of kernels without training."""
+    trained = [point for point in result.points if point.runs]
+    if not trained:
+        return kernel_distance(result.points)
+    return along_steps(trained[-1], trained[-1].of(trained[-1].runs[0].activation), "test loss")
+
+
+def compared(spec: EarlyTimeSpec) -> Comparison:
+    """Compare along training, or kernels against the swept setting without training."""
+    if spec.training.max_steps == 0:
+        return compared_by([each for each in KERNELS if each.name != spec.swept], SWEPT[spec.swept])
+    return compared_by(STEPS, ComparedAxis("step", "step", "step", along_time=True))

@@ -2,19 +2,23 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import ComparedAxis, Comparison, Values, compared_by
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.views.generalization import figures
 from linearity_lab.views.lazy.dial import richness_style
-from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, predictors
+from ntk_core.experiments.generalization.result import COLUMNS, GeneralizationPoint, GeneralizationRun, predictors
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
-from ntk_core.experiments.generalization.summary import pooled
+from ntk_core.experiments.generalization.summary import measured, pooled
 from ntk_core.numbers import number
+from ntk_core.runs import ResultValue
 
 Points = Sequence[GeneralizationPoint]
 Where = Callable[[GeneralizationPoint], float]
@@ -232,3 +236,34 @@ def angles(points: Points, width: int, samples: int) -> Chart:
 def _mean(found: Sequence[float]) -> float:
     finite = [each for each in found if math.isfinite(each)]
     return sum(finite) / len(finite) if finite else math.nan
+
+
+CARD = "price-of-linearity"
+
+
+def card(result: Any) -> str:
+    """Draw the test loss of lazy and rich networks and of their kernel against width."""
+    return sketch(figures.lines(result.points, lambda point: point.width, "loss")[:3])
+
+
+def first_chart(result: Any) -> Chart:
+    """Draw test error or loss against width, with the largest number of training points."""
+    most = figures.at(result.points, samples=result.spec.counts[-1])
+    return figures.against(most, result.spec, measured(result.points))
+
+
+def _most_samples(row: Values, result: ResultValue) -> bool:
+    return row["num_samples"] == result.spec.counts[-1]  # type: ignore[attr-defined]
+
+
+def _widest(row: Values, result: ResultValue) -> bool:
+    return row["width"] == result.spec.widths[-1]  # type: ignore[attr-defined]
+
+
+def compared(_: GeneralizationSpec) -> Comparison:
+    """Return how runs are compared."""
+    widths, points = (
+        ComparedAxis("width", "width m", keep=_most_samples),
+        ComparedAxis("num_samples", "training points n", "n", _widest),
+    )
+    return compared_by(COLUMNS, widths, points)

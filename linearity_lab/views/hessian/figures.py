@@ -3,14 +3,17 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.lines import Axis, Dot, Line, fitted
 from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import Style, network_style
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import sketch, sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import COLUMNS, HessianPoint, HessianRun
+from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_words, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS
 from ntk_core.networks.spec import COMPOSED
@@ -225,3 +228,22 @@ def amount(average: Mean) -> str:
         return number(average.value)
     decimals = max(0, -math.floor(math.log10(float(f"{error:.1g}"))))
     return f"{average.value:.{decimals}f} ± {error:.{decimals}f}"
+
+
+CARD = "liu-table1"
+
+
+def card(result: Any) -> str:
+    """‖H‖ of three networks against width."""
+    lines = norm_lines(result.points)
+    return sketch(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
+
+
+def first_chart(result: Any) -> Chart:
+    """‖H‖ against width."""
+    return against_width(result.points)
+
+
+def compared(spec: HessianSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS, ComparedAxis("m", "tokens T" if spec.swept == "num_tokens" else "width m"))

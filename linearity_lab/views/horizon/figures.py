@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, nth_style
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from ntk_core.experiments.horizon.result import (
     CLOCKS,
@@ -159,3 +161,21 @@ def departure_steps(points: Sequence[HorizonPoint], widths: Sequence[int]) -> Ch
     found = [f"{beginning('; '.join(said))}."] if said else []
     words = " ".join([*found, chart.takeaway])
     return replace(chart, finding="".join(found), takeaway=words, caption=[*found, *chart.caption])
+
+
+CARD = "horizon"
+
+
+def card(result: Any) -> str:
+    """Every horizon against width."""
+    return sketch(line(result.points, *each, "kernel") for each in regimes(result.points))
+
+
+def first_chart(result: Any) -> Chart:
+    """The horizons of the kernel, or of the outputs where all runs are above the stable rate."""
+    return against_width(result.points, result.spec, "outputs" if result.spec.regimes == ("large-rate",) else "kernel")
+
+
+def compared(_: HorizonSpec) -> Comparison:
+    """How runs are laid over each other."""
+    return compared_by(COLUMNS)

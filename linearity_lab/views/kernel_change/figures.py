@@ -3,15 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import network_style, nth_style, output_title
-from linearity_lab.charts.sweep import left_out, sweep
+from linearity_lab.charts.sweep import left_out, sketch, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from ntk_core.experiments.kernel_change.result import KernelChangePoint
+from ntk_core.experiments.kernel_change.result import COLUMNS, KernelChangePoint
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.numbers import number, percent
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
@@ -210,3 +213,24 @@ def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
         sharing.setdefault(rates, []).append(output_title(output))
     listed = "; ".join(f"{' and '.join(titles)} {rates}" for rates, titles in sharing.items())
     return [f"Learning rate η used: {listed}."] if listed else []
+
+
+CARD = "liu-fig1-left"
+
+
+def card(result: Any) -> str:
+    """Draw ΔK against width."""
+    return sketch(change_lines(result.points).values())
+
+
+def first_chart(result: Any) -> Chart:
+    """Draw ΔK against width, or the velocity of untrained kernels."""
+    spec, kind = result.spec, result.spec.architecture.kind
+    if spec.trains:
+        return change_against_width(result.points, spec.widths, spec.swept, kind)
+    return start_against_width(result.points, spec.widths, spec.swept, kind, spec.ball_radius)
+
+
+def compared(_: KernelChangeSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS)

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.comparison import ComparedAxis, Comparison, Values, compared_by
 from linearity_lab.charts.lines import Axis, Line, trained_dot
 from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import sketch, sweep
 from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint, LazyRun
+from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.numbers import width_label
+from ntk_core.runs import ResultValue
 from ntk_core.runs.columns import table_rows
 
 Swept = Literal["scale", "width"]
@@ -140,3 +143,41 @@ def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: 
 def _where(points: Sequence[LazyPoint], swept: Swept) -> str:
     narrow = min((point.width for point in points), default=0)
     return f"at width {width_label(narrow)}." if swept == "scale" else "at scale α = 1."
+
+
+CARD = "liu-lazy"
+
+
+def card(result: Any) -> str:
+    """Draw ΔK of two outputs with the same weights."""
+    output, start = nonlinear(result.points), occurring(result.points, "start")[0]
+    shown = (("linear", BEHIND_F), (output, CHANGE))
+    return sketch(
+        line(result.points, "width", output, start, measure, network_style("fully-connected", name))
+        for name, measure in shown
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """Draw ΔK along ρ, the scale or the width, with the first nonlinear output."""
+    from linearity_lab.views.lazy import dial  # which draws with this module
+
+    points, output, start = result.points, nonlinear(result.points), occurring(result.points, "start")[0]
+    if result.spec.richness:
+        return dial.against_width(points, output, start, CHANGE)
+    return against(points, "scale" if set(result.spec.scales) != {1.0} else "width", output, CHANGE)
+
+
+def _unscaled(row: Values, _: ResultValue) -> bool:
+    return row["scale"] == 1
+
+
+def _narrowest(row: Values, result: ResultValue) -> bool:
+    return not row["richness"] and row["width"] == result.spec.widths[0]  # type: ignore[attr-defined]
+
+
+def compared(_: LazySpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(
+        COLUMNS, ComparedAxis("scale", "scale α", "α", _narrowest), ComparedAxis("width", "width m", keep=_unscaled)
+    )

@@ -3,19 +3,22 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, drawn_values, finish, log_ticks
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
-from linearity_lab.charts.sweep import sweep
+from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.experiments.learning_rate.result import COLUMNS, MODEL_TITLES, RATE_OUTCOMES, RatePoint, RateRun
+from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.numbers import number, width_label
 from ntk_core.runs import finite_sup
 from ntk_core.runs.columns import table_rows
@@ -247,3 +250,26 @@ def one_sample(rates: Sequence[float]) -> Chart:
     figure.add_vline(2, line=GUIDE_LINE)
     summary = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
     return Chart(finish(figure), summary, rows, [summary], "one_sample", "One sample: a map of the plane")
+
+
+CARD = "catapult-map"
+
+
+def card(result: Any) -> str:
+    """The peak of the loss against width at the rate nearest 3, of the models that come down."""
+    rate = min(result.spec.rates, key=lambda each: abs(each - 3))
+    return sketch(
+        Line(style(model), [Dot(p.width, run.peak, run.seed) for p in result.points for run in p.of(model, rate)])
+        for model in ("quadratic", "network")
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """How high the loss rises, at the rate nearest 3."""
+    spec = result.spec
+    return peaks(result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3)))
+
+
+def compared(_: LearningRateSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -12,9 +13,11 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.numbers import tick_labels
 from linearity_lab.charts.style import method_style, network_style, width_style
 from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.views.dag import figures as dag
 from linearity_lab.views.dynamics.ball import OUTSIDE, ball_radius
 from linearity_lab.views.dynamics.frames import end_curves
+from linearity_lab.views.lecture.exact_figures import diagonal_entries
 from linearity_lab.views.optimization.figures import bound_curves, slow_runs
 from ntk_core.experiments.dag.result import DAGPoint
 from ntk_core.experiments.dag.spec import DRAWN
@@ -181,3 +184,14 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
 def _room(values: Sequence[float]) -> list[float]:
     """Return a logarithmic range around ``values`` with space for the marks."""
     return [math.log10(min(values) / 1.6), math.log10(max(values) * 1.6)]
+
+
+CARD = ""
+DOTS = 120
+
+
+def card(_: Any) -> str:
+    """Draw the entries of a diagonal Hessian."""
+    weights, entries = diagonal_entries(DOTS)
+    dots = list(zip(weights.tolist(), entries.tolist(), strict=True))
+    return thumbnail([Stroke(dots, network_style("fully-connected").color, dots=True)])

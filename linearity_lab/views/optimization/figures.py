@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.lines import Line, trained_dot, width_axis
 from linearity_lab.charts.numbers import rate_words, seed_words
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.optimization.result import COLUMNS, OptimizationPoint, OptimizationRun
+from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
 from ntk_core.runs import OUTCOME_WORDS
@@ -240,3 +243,27 @@ def _rate_title(rate: float, runs: Sequence[OptimizationRun]) -> str:
     """``2 η, 0.3 of the stable rate``."""
     shares = [run.learning_rate / run.stable_rate for run in runs if math.isfinite(run.stable_rate)]
     return f"{rate:g} η, {number(sum(shares) / len(shares))} × stable" if shares else f"{rate:g} η"
+
+
+CARD = "liu-section5"
+
+
+def card(result: Any) -> str:
+    """The loss below its bound."""
+    run = slow_runs(result.points[-1], "leaky_softplus")[0]
+    color = network_style("fully-connected", "leaky_softplus").color
+    lines = [(run.loss, color, "solid"), (run.pl_bound() or (), GUIDE_COLOR, "dash")]
+    return thumbnail(
+        [Stroke(list(zip(run.steps, values, strict=False)), color, dash) for values, color, dash in lines], log_y=True
+    )
+
+
+def first_chart(result: Any) -> Chart:
+    """The loss at the largest width and its bound, with the first output."""
+    point = result.points[-1]
+    return loss_against_step(point, point.runs[0].output)
+
+
+def compared(_: OptimizationSpec) -> Comparison:
+    """Return how runs are compared."""
+    return compared_by(COLUMNS)

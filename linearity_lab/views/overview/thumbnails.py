@@ -11,10 +11,11 @@ from linearity_lab.views.entry import Page
 
 
 def page_thumbnail(page: Page) -> str:
-    """The picture of a page as SVG: as its ``elsewhere`` draws it; its letters where there is none, or no result."""
-    found = view_module(page.name, "elsewhere") if has_view(page.name, "elsewhere") else None
-    result = gallery_result(found.CARD) if found and found.CARD else None
-    if found is None or (found.CARD and result is None):
+    """The picture of a page as SVG: as its ``figures`` draw it; its letters where they do not, or without a result."""
+    found = view_module(page.name, "figures") if has_view(page.name, "figures") else None
+    shown: str | None = getattr(found, "CARD", None)  # empty: the picture needs no result
+    result = gallery_result(shown) if shown else None
+    if found is None or shown is None or (shown and result is None):
         return letters(page.letters or page.title)
     return _drawn(found.card, _Once(result))
 

@@ -6,8 +6,8 @@ from linearity_lab.charts.numbers import beginning
 from linearity_lab.components.chart import show_chart, shown_charts
 from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.components.words_table import words_table
-from linearity_lab.views.linearity_report.elsewhere import first_chart as layer_chart
-from linearity_lab.views.own_model.elsewhere import first_chart
+from linearity_lab.views.linearity_report.figures import first_chart as layer_chart
+from linearity_lab.views.own_model.figures import first_chart
 from linearity_lab.views.results.stored_runs import shared_store
 from linearity_lab.words.sentences import plain
 from ntk_core.experiments.linearity_report.result import LinearityReportResult

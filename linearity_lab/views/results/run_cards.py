@@ -95,11 +95,11 @@ def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
     spec = listed.spec if listed is not None else None
     if spec is None:
         return letters("?")
-    if num_points and num_bytes <= MAX_PICTURE_BYTES and has_view(spec.experiment, "elsewhere"):
+    if num_points and num_bytes <= MAX_PICTURE_BYTES and has_view(spec.experiment, "figures"):
         found = shared_store().points_of(run)
         points = tuple(found[key] for key in spec.point_keys() if key in found)
         try:
-            view = view_module(spec.experiment, "elsewhere")
+            view = view_module(spec.experiment, "figures")
             return str(view.card(SimpleNamespace(spec=spec, points=points)))
         except (ValueError, LookupError, ArithmeticError):  # too few points, or none that converged
             pass

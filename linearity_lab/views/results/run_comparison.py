@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Axis, Comparison, Values, comparison_of
+from linearity_lab.charts.comparison import ComparedAxis, Comparison, Values, comparison_of
 from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Dot, Line
 from linearity_lab.charts.style import Style, network_style, nth_style
@@ -32,7 +32,7 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
     return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
 
 
-def every_line(runs: Runs, how: Comparison, axis: Axis) -> list[tuple[str, ResultValue, tuple[Any, ...]]]:
+def every_line(runs: Runs, how: Comparison, axis: ComparedAxis) -> list[tuple[str, ResultValue, tuple[Any, ...]]]:
     """(title, result, line) of each line of each run, at most ``MOST_LINES``; runs of one line keep their labels."""
     found = []
     for label, result in runs:
@@ -41,7 +41,7 @@ def every_line(runs: Runs, how: Comparison, axis: Axis) -> list[tuple[str, Resul
     return found[:MOST_LINES]
 
 
-def overlay(runs: Runs, axis: Axis, measure: str, line: tuple[Any, ...] | None) -> Chart:
+def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] | None) -> Chart:
     """One measure of each run: means over the converged seeds, or one curve per seed along training.
 
     Without a ``line`` those of every run, each with its name.
@@ -94,7 +94,7 @@ def _styles(runs: Runs, line: Values) -> list[Style]:
     ]
 
 
-def _rows_on(result: ResultValue, how: Comparison, axis: Axis, line: tuple[Any, ...]) -> list[Values]:
+def _rows_on(result: ResultValue, how: Comparison, axis: ComparedAxis, line: tuple[Any, ...]) -> list[Values]:
     return [
         row
         for row in result.rows()

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, finish
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Axis, Comparison, compared_by
+from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.linearity_report.result import COLUMNS
@@ -43,4 +43,4 @@ def first_chart(result: Any) -> Chart:
 
 def compared(_: LinearityReportSpec) -> Comparison:
     """How reports are compared: parameter by parameter."""
-    return compared_by(COLUMNS, Axis("num_params", "numbers of the parameter", "p"))
+    return compared_by(COLUMNS, ComparedAxis("num_params", "numbers of the parameter", "p"))
