@@ -1,4 +1,4 @@
-"""Experiments, one folder each: spec, result, costs, computation, presets."""
+"""Experiments, one folder each: spec, result, computation, presets."""
 
 import lazy_loader
 

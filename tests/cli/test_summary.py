@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, exponent
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.experiments.kernel_change.summary import exponent
 from ntk_core.runs import mean, run_summary
 
 SPEC = KernelChangeSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)

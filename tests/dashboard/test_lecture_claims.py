@@ -19,7 +19,7 @@ from linearity_lab.views.lazy import figures as lazy
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.lecture.steps._beyond import gap_before
 from linearity_lab.views.lecture.steps._edges import LARGE, NARROW, RUNS, SMALL, WIDE
-from ntk_core.experiments.generalization.summary import values
+from ntk_core.experiments.generalization.result import values
 from ntk_core.experiments.horizon.result import rate_law
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean

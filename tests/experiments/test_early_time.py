@@ -6,7 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.experiments.early_time import compute, costs
+from ntk_core.experiments.early_time import compute
+from ntk_core.experiments.early_time import spec as early_time_spec
 from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, ModelCurve
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import estimate, parse_spec, run, run_summary
@@ -204,5 +205,5 @@ def test_layers_are_counted_on_the_network_that_is_computed(kind, data, start):
         lambda random: compute._network(spec, "erf", 8, d).init(random, spec.seen_shape(d)), jax.random.key(0)
     )
     copies = 2 if spec.network.is_doubled else 1
-    counted = sum(layer.num_params for layer in costs._layers(spec, key))
+    counted = sum(layer.num_params for layer in early_time_spec._layers(spec, key))
     assert copies * counted == sum(leaf.size for leaf in jax.tree.leaves(params))

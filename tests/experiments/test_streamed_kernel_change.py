@@ -15,7 +15,7 @@ from linearity_lab.jobs.limits import check_limits, largest_fit
 from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.errors import TooLarge
-from ntk_core.experiments.kernel_change import costs
+from ntk_core.experiments.kernel_change import spec as costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.kernels import _between
 from ntk_core.runs import estimate, run, run_summary, unfinished

@@ -14,9 +14,15 @@ from linearity_lab.charts.numbers import beginning, law_words
 from linearity_lab.charts.style import MODEL_TITLES, Style, model_style, network_style, nth_style, output_title
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.dynamics.result import COLUMNS, DEPARTURE_LEVEL, DynamicsPoint, DynamicsRun, ModelPath
+from ntk_core.experiments.dynamics.result import (
+    COLUMNS,
+    DEPARTURE_LEVEL,
+    DynamicsPoint,
+    DynamicsRun,
+    ModelPath,
+    difference_law,
+)
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.experiments.dynamics.summary import difference_law
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import OUTCOME_WORDS
 from ntk_core.runs.columns import table_rows

@@ -14,9 +14,15 @@ from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.views.generalization import figures
 from linearity_lab.views.lazy.dial import richness_style
-from ntk_core.experiments.generalization.result import COLUMNS, GeneralizationPoint, GeneralizationRun, predictors
+from ntk_core.experiments.generalization.result import (
+    COLUMNS,
+    GeneralizationPoint,
+    GeneralizationRun,
+    measured,
+    pooled,
+    predictors,
+)
 from ntk_core.experiments.generalization.spec import GeneralizationSpec
-from ntk_core.experiments.generalization.summary import measured, pooled
 from ntk_core.numbers import number
 from ntk_core.runs import ResultValue
 

@@ -11,8 +11,7 @@ from linearity_lab.views.own_model.figures import first_chart
 from linearity_lab.views.results.stored_runs import shared_store
 from linearity_lab.words.sentences import plain
 from ntk_core.experiments.linearity_report.result import LinearityReportResult
-from ntk_core.experiments.own_model.result import OwnModelResult
-from ntk_core.experiments.own_model.summary import found_words, layer_rows, verdict
+from ntk_core.experiments.own_model.result import OwnModelResult, found_words, layer_rows, verdict
 from ntk_core.linearity import LAYER_HEAD, rows_of
 from ntk_core.linearity import layer_rows as reported_layers
 

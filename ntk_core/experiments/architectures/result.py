@@ -5,8 +5,7 @@ from typing import Literal
 
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec, network_key
 from ntk_core.experiments.kernel_change.result import COLUMNS as CHANGES
-from ntk_core.experiments.kernel_change.result import KernelChanges
-from ntk_core.experiments.kernel_change.summary import kernel_change_summary
+from ntk_core.experiments.kernel_change.result import KernelChanges, kernel_change_summary
 from ntk_core.runs import ResultValue
 from ntk_core.runs.columns import Column
 

@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
-from ntk_core.experiments.kernel_change import costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.kernel_change.spec import counts as counts_of_kernel_change
 from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counts, SweepSpec
@@ -108,4 +108,4 @@ _of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
 def counts(spec: ArchitecturesSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """One network of one width, all seeds and outputs."""
     letter, width = spec.value_of(key)
-    return costs.counts(_of_network(spec, letter), f"width={width}", most)
+    return counts_of_kernel_change(_of_network(spec, letter), f"width={width}", most)

@@ -1,16 +1,17 @@
 """Results of ``early_time``: a network and its linear models along training, and how far their kernels are apart."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import ClassVar, Literal
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import ACTIVATIONS
-from ntk_core.runs import PointValue, ResultValue, Value, columns, with_error
-from ntk_core.runs.columns import Column, csv_rows, runs_of
+from ntk_core.runs import PointValue, ResultValue, Value, columns, exponent_line, outcome_notes, with_error
+from ntk_core.runs.columns import Column, csv_rows, runs_of, text_table
 
 EarlyOutcome = Literal["completed", "diverged"]
 EARLY_OUTCOME_WORDS: dict[str, str] = {
@@ -288,3 +289,43 @@ class EarlyTimeResult(ResultValue):
             return csv_rows(KERNELS, ((point, each) for point in self.points for each in point.kernels))
         steps = ((point, (run, i)) for point, run in runs_of(self.points) for i in range(len(run.steps)))
         return csv_rows(STEPS, steps)
+
+
+def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
+    """One line per point and activation of the trained networks, then the compared kernels, each with its exponents."""
+    swept = f"({spec.swept.replace('_', ' ')})"
+    lines: list[str] = []
+    if any(point.runs for point in points):
+        lines += text_table(RUNS, points, _departed)
+        lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; not in the means")
+        lines += [
+            exponent_line(f"{activation}: discrepancy", fit_discrepancy(activation, points), swept)
+            for activation in spec.network.activations
+        ]
+    if any(point.kernels for point in points):
+        kernels = [point.model_copy(update={"runs": point.kernels}) for point in points]
+        lines += text_table(KERNELS, kernels, lambda runs: "")
+        lines += [
+            exponent_line(f"{activation}: {norm} norm of the distance", law, swept)
+            for activation in spec.network.activations
+            for norm in ("spectral", "Frobenius")
+            for law in [fit_kernel_distance(activation, points, norm)]
+        ]
+    return "\n".join(lines)
+
+
+def fit_discrepancy(activation: str, points: Sequence[EarlyPoint]) -> PowerLaw | None:
+    """The power law of the discrepancy against the swept values, over the runs that took all steps."""
+    runs = [(point.value, run) for point in points for run in point.of(activation)]
+    return fit_runs(runs, lambda run: run.discrepancy, lambda run: run.outcome == "completed")
+
+
+def fit_kernel_distance(activation: str, points: Sequence[EarlyPoint], norm: str) -> PowerLaw | None:
+    """The power law of ‖K − ψψᵀ‖ in this norm against the swept values."""
+    found = [(point.value, each) for point in points for each in point.kernels if each.activation == activation]
+    values = [each.difference if norm == "spectral" else each.frobenius_difference for _, each in found]
+    return fit_power_law([value for value, _ in found], values, seeds=[each.seed for _, each in found])
+
+
+def _departed(runs: Sequence[EarlyRun]) -> str:
+    return f"{sum(run.departure_step is not None for run in runs)} depart"

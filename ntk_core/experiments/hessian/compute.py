@@ -11,7 +11,6 @@ from jax import Array
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
-from ntk_core.experiments.hessian.costs import hidden_and_output
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.result import (
     BallBound,
@@ -24,7 +23,7 @@ from ntk_core.experiments.hessian.result import (
     TrainedChange,
     VectorNorm,
 )
-from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import training_groups
 from ntk_core.hessians import (
     ball_sups_in_turn,

@@ -1,9 +1,7 @@
 """Kernel change in training against width."""
 
-from ntk_core.experiments.kernel_change.costs import counts
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.experiments.kernel_change.summary import kernel_change_summary
+from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, kernel_change_summary
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts
 from ntk_core.runs import Experiment
 
 EXPERIMENT = Experiment(

@@ -14,10 +14,17 @@ from jax import Array
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
-from ntk_core.experiments.kernel_change import costs
-from ntk_core.experiments.kernel_change.costs import BALL_STARTS, BALL_STEPS, point_bytes
 from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
+from ntk_core.experiments.kernel_change.spec import (
+    BALL_STARTS,
+    BALL_STEPS,
+    KernelChangeSpec,
+    TrainingGroup,
+    point_bytes,
+    streamed_bytes,
+    streams,
+    training_share,
+)
 from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
@@ -104,14 +111,14 @@ def _trained(
         if spec.keep_kernels and spec.seed in seeds:
             kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
 
-    streamed = costs.STREAMED_BYTES if costs.streams(spec) else None
+    streamed = streamed_bytes(spec)
     training = KernelTraining(
         net, params, data.x, data.y, loss, group.observed, watch=watch, streamed_bytes=streamed,
         **spec.training.model_dump(),
     )  # fmt: skip
     del params
     yield 0.0, f"{words}, step 0"
-    first = costs.training_share(spec, key)
+    first = training_share(spec, key)
     for share, message in by_steps(training.stretches(), spec.training.max_steps, words):
         yield first * share, message
     if streamed:
@@ -212,7 +219,7 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
     On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
     its slowest seed (docs/decisions/0006-seeds-devices-clusters.md).
     """
-    if jax.default_backend() == "cpu" or costs.streams(spec):
+    if jax.default_backend() == "cpu" or streams(spec):
         return 1
     usable = accelerator_bytes()
     limit = num_parts() * usable[0] if usable else memory_limit()

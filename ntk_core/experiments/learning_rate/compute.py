@@ -22,9 +22,8 @@ from ntk_core.dynamics import (
     record_steps,
     stretches,
 )
-from ntk_core.experiments.learning_rate import costs
 from ntk_core.experiments.learning_rate.result import DEAD_SHARE, RatePath, RatePoint, RateRun, rate_outcome
-from ntk_core.experiments.learning_rate.spec import LearningRateSpec
+from ntk_core.experiments.learning_rate.spec import DENSE_RECORDS, LearningRateSpec, counted_at, together
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Growth, Progress
 
@@ -35,7 +34,7 @@ GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
 def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, RatePoint]:
     """All models, rates and seeds of one width; yields (fraction, message, point) between groups of runs."""
-    width, counted = spec.value_of(key), costs.counted_at(spec, key)
+    width, counted = spec.value_of(key), counted_at(spec, key)
     start = _Start(spec, data, width)
     runs: list[RateRun] = []
 
@@ -45,7 +44,7 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
     pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
     for number, name in enumerate(spec.models):
-        size = costs.together(counted, name)
+        size = together(counted, name)
         for first in range(0, len(pairs), size):
             share = (number + first / len(pairs)) / len(spec.models)
             chunk = _Chunk(spec, start, name, pairs[first : first + size])
@@ -62,8 +61,8 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
 def _records(spec: LearningRateSpec) -> list[int]:
     """Every step at first, where losses rise and fall; then on a logarithmic grid."""
-    dense = range(1, min(spec.max_steps, costs.DENSE_RECORDS) + 1)
-    return sorted({*dense, *record_steps(spec.max_steps, costs.DENSE_RECORDS)})
+    dense = range(1, min(spec.max_steps, DENSE_RECORDS) + 1)
+    return sorted({*dense, *record_steps(spec.max_steps, DENSE_RECORDS)})
 
 
 class _Start:

@@ -1,5 +1,6 @@
 """Results of ``own_model``: what was found in the program, and every run, for each width."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -7,7 +8,8 @@ from ntk_core.experiments.kernel_change.result import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.runs import ResultValue, Value
+from ntk_core.numbers import number, percent, size
+from ntk_core.runs import ResultValue, Value, aligned, exponent_line
 from ntk_core.runs.columns import Column
 
 
@@ -79,3 +81,68 @@ def change_law(points: Sequence[OwnModelPoint]) -> PowerLaw | None:
     """ΔK against width, over the runs that converged."""
     runs = [(point.width, run) for point in points for run in point.runs]
     return fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome == "converged")
+
+
+MOST_LAYERS = 40
+NEARLY_LINEAR = 0.1  # of the kernel
+
+
+def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> str:
+    """Layers and routes of the first width, runs of all, laws in width, the verdict."""
+    runs = [(point.width, run) for point in points for run in point.runs]
+    rows = [
+        (
+            f"{width:,}", str(run.seed), f"{run.num_steps:,}", f"{run.loss[-1]:.3g}", f"{run.sup_change:.4g}",
+            "–" if run.hessian_norm is None else f"{run.hessian_norm:.4g}{'' if run.hessian_converged else '?'}",
+            f"{run.velocity or 0:.4g}", run.outcome,
+        )
+        for width, run in runs
+    ]  # fmt: skip
+    layers = layer_rows(points[0])
+    lines = aligned([tuple(layers[0]), *(tuple(each.values()) for each in layers)]) if layers else []
+    lines += [found_words(points[0]), ""]
+    lines += aligned([("width", "seed", "steps", "loss", "ΔK", "‖H‖", "‖K̇‖/‖K‖", "outcome"), *rows])
+    if len(points) > 1:
+        measured = [(width, run) for width, run in runs if run.hessian_norm is not None]
+        norms = fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
+        lines += ["", exponent_line("ΔK", change_law(points)), *([exponent_line("‖H‖", norms)] if measured else [])]
+    return "\n".join([*lines, "", f"Verdict: {verdict(points)}"])
+
+
+def layer_rows(point: OwnModelPoint) -> list[dict[str, str]]:
+    """A row for each parameter, with the route that it takes."""
+    return [
+        {
+            "Parameter": each.name[-32:], "Kind": each.kind, "Numbers": f"{each.num_params:,}",
+            "Uses": str(each.uses), "Positions": f"{each.positions:,}", "Route": each.route,
+        }
+        for each in point.layers[:MOST_LAYERS]
+    ]  # fmt: skip
+
+
+def found_words(point: OwnModelPoint) -> str:
+    """What the kernel takes by the routes that were found and by Jacobians, and how far the check was off."""
+    if not point.layers:
+        return "Not traced: all parameters go by their Jacobians."
+    more = len(point.layers) - MOST_LAYERS
+    structured = f"{number(point.multiplications, 3)} multiplications and {size(point.num_bytes)}"
+    jacobians = f"{number(point.jacobian_multiplications, 3)} and {size(point.jacobian_bytes)}"
+    words = f"Kernel of {point.num_params:,} parameters by these routes: {structured}, by Jacobians {jacobians}"
+    if point.difference is not None:
+        words += f"; checked on 2 inputs: relative difference {number(point.difference, 1)}"
+    return f"And {more} more. {words}." if more > 0 else f"{words}."
+
+
+def verdict(points: Sequence[OwnModelPoint]) -> str:
+    """What the numbers say, and no more."""
+    law = change_law(points)
+    if law is not None and math.isfinite(law.interval):
+        low, high = law.exponent - law.interval, law.exponent + law.interval
+        if high < 0:
+            return "the kernel change falls with the width: a transition to linearity."
+        return f"the kernel change {'grows with' if low > 0 else 'has no clear trend in'} the width."
+    changes = [run.sup_change for point in points for run in point.runs if run.outcome == "converged"]
+    if not changes:
+        return "none, since no run converged."
+    near = "stays close to its linear model" if max(changes) < NEARLY_LINEAR else "leaves its linear model"
+    return f"in training the kernel moves by {percent(max(changes))}; the model {near}."
