@@ -22,7 +22,7 @@ from ntk_core.experiments import EXPERIMENTS
 ROOT = Path(__file__).resolve().parent.parent
 MATHEMATICS = ("dynamics", "early_time", "experiments", "graphs", "hessians", "kernels", "networks")
 HEAVY = ("jax", "numpy", "scipy", "optax", "pydantic", "pandas", "sqlalchemy")
-DESCRIBING = ("spec", "result", "costs", "summary", "presets")
+DESCRIBING = ("spec", "result")
 
 
 def printed(code: str) -> str:
@@ -42,7 +42,7 @@ def describing_modules() -> list[str]:
         for part in DESCRIBING
         if (ROOT / "ntk_core" / folder.replace(".", "/") / f"{part}.py").exists()
     ]
-    assert len(parts) >= 3 * len(folders)
+    assert len(parts) == len(DESCRIBING) * len(folders)
     return [f"ntk_core.{name}" for name in ("runs", *alone, *folders, *parts)]
 
 
