@@ -1,3 +1,4 @@
+from .architectures import Adapted as Adapted
 from .architectures import Attention as Attention
 from .architectures import Bottleneck as Bottleneck
 from .architectures import Composed as Composed

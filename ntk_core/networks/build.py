@@ -28,12 +28,14 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
         "num_outputs": num_outputs,
         "output": output,
         "output_signs": architecture.output_weights == "signs",
-        "use_bias": architecture.biases(),
+        "use_bias": tuple(bias for _, bias in architecture.hidden),
         "composition": architecture.written_out,
         **more,
     }
     if architecture.uses("width_is"):
         settings[architecture.width_is] = width
+    if architecture.uses("grows") and architecture.grows == "rank":
+        settings |= {"width": architecture.layer_width, "adapter_rank": width}
     net: Network = made(**{name: value for name, value in settings.items() if name in taken})
     match architecture.initial_output:
         case "symmetric":

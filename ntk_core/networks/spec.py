@@ -139,6 +139,23 @@ class ArchitectureSpec(SpecPart):
     token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
     """What the output layer sees: the mean over positions, or the first position."""
 
+    base: Literal["fully-connected", "resnet", "densenet"] = Field(
+        default="fully-connected", title="Adapted architecture"
+    )
+    """The dense architecture whose weights are frozen."""
+    adapted_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
+        default=None, min_length=1, max_length=16, title="Adapted layers"
+    )
+    """Which hidden layers have an update B A, counted from 1; all when empty."""
+    adapter_rank: int = Field(default=4, ge=1, le=4096, title="Rank r")
+    """Rank r of the updates, unless it is m."""
+    rank_exponent: float = Field(default=0.5, ge=0, le=1, title="Scale exponent s")
+    """Updates are B A / r^s: ½ keeps their kernel as r grows, 1 is usual."""
+    grows: Literal["neurons", "rank"] = Field(default="neurons", title="What m is")
+    """What grows with m: the neurons of the hidden layers, or the rank r; the other stays."""
+    layer_width: Width = Field(default=256, title="Neurons of the layers")
+    """Neurons of each hidden layer where the rank is m."""
+
     @model_validator(mode="after")
     def _fits_layers(self) -> Self:
         counted = f"one number for each of the {self.depth} hidden layers"
@@ -162,13 +179,18 @@ class ArchitectureSpec(SpecPart):
         return self.relative_widths is not None and self.uses("relative_widths")
 
     @property
-    def written_out(self) -> Composition:
-        """The network as a composition of registered layers, whose widths are numbers or in m."""
+    def hidden(self) -> tuple[tuple[int | str, bool], ...]:
+        """Width, a number or in m, and biases of each numbered hidden layer."""
         multiples = self.relative_widths if self.has_relative_widths else None
         widths = [f"{multiple!r}m" for multiple in multiples] if multiples else ["m"] * self.depth
         chosen = range(1, self.depth + 1) if self.bias_layers is None else self.bias_layers
         biases = (self.use_bias and layer in chosen for layer in range(1, self.depth + 1))
-        return self.record.write_out(self, tuple(zip(widths, biases, strict=True)))
+        return tuple(zip(widths, biases, strict=True))
+
+    @property
+    def written_out(self) -> Composition:
+        """The network as a composition of registered layers, whose widths are numbers or in m."""
+        return self.record.write_out(self, self.hidden)
 
     def widths(self, width: int) -> tuple[int, ...]:
         """The width of each hidden layer at width m; gains and positions have none of their own."""

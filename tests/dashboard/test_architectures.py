@@ -129,7 +129,9 @@ def test_parameters_and_smallest_width_are_those_of_the_network(kind):
     (row,) = size_rows(spec)
     assert row["A: parameters"] == net.num_params(spec.shapes().input_shape)
     smallest = row["A: smallest in-degree" if kind == "densenet" else "A: smallest width"]
-    assert smallest == {"densenet": net.min_width(spec.shapes().input_shape), "bottleneck": 3}.get(kind, 20)
+    assert smallest == {"densenet": net.min_width(spec.shapes().input_shape), "bottleneck": 3, "adapted": 4}.get(
+        kind, 20
+    )
 
 
 @pytest.mark.parametrize("kind", LAYERED)
@@ -138,8 +140,9 @@ def test_every_layer_is_drawn_as_a_box_and_named(kind, depth):
     chart = drawn(beside(ArchitectureSpec(kind=kind, depth=depth), widths=(20,)), "A")
     figure, alt, rows = chart.figure, chart.takeaway, chart.rows
     columns = {round(shape.x0 + 0.27, 6) for shape in figure.layout.shapes if shape.type == "rect"}
-    assert columns >= set(range(depth + 2))
-    assert len(rows) == depth + 1
+    num_layers = 3 * depth if kind == "adapted" else depth  # frozen weights, A and B
+    assert columns >= set(range(num_layers + 2))
+    assert len(rows) == num_layers + 1
     assert figure.data[0].text[0] == "49"
     assert figure.data[0].text[-1] == "3"
     assert f"{depth} hidden layers" in alt

@@ -30,6 +30,8 @@ SPECS = [
     ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, trained="hidden"),
     ArchitectureSpec(kind="mixed", depth=3, readout="global-average"),
     ArchitectureSpec(kind="attention", num_heads=2, width_is="head_dim", causal=True, trained="first"),
+    ArchitectureSpec(kind="adapted", depth=3, base="resnet", adapted_layers=(1, 3), trained="hidden"),
+    ArchitectureSpec(kind="adapted", depth=2, base="densenet", grows="rank", layer_width=6),
     ArchitectureSpec(kind="transformer", head_dim=2, width_is="num_heads", num_blocks=1, mlp_factor=1.5),
     ArchitectureSpec(kind="transformer", head_dim=2, width_is="mlp_width", normalization="none", positions="fixed"),
     *(ArchitectureSpec(kind="composed", composition=each) for each in composition_examples().values()),

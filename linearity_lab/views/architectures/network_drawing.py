@@ -112,7 +112,8 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
 
 def description(architecture: ArchitectureSpec) -> str:
     """The architecture in words: kind, depth, activation, biases, parameterization."""
-    biased = architecture.biases()
+    numbered = tuple(has for _, has in architecture.hidden)
+    biased = numbered if architecture.uses("depth") else architecture.biases()
     layers = f"{len(biased)} hidden layer" + "s" * (len(biased) > 1)
     activations = ", ".join(ACTIVATIONS[name].title for name in architecture.activations) or "no activation"
     named = ", ".join(str(layer) for layer, has in enumerate(biased, start=1) if has)

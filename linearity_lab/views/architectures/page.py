@@ -29,7 +29,12 @@ GROUPS = (
     Group("Training", ("training.",)),
     Group("Data", ("dataset.",)),
 )
-WIDTH_IS = {"num_heads": "m heads", "head_dim": "head dimension m", "mlp_width": "m neurons in its MLPs"}
+WIDTH_IS = {
+    "num_heads": "m heads",
+    "head_dim": "head dimension m",
+    "mlp_width": "m neurons in its MLPs",
+    "rank": "rank m",
+}
 TABS = {"change": "Kernel change", "distance": "Distance to infinite width"}
 
 
@@ -41,7 +46,10 @@ def draw(shown: Shown) -> list[Panel]:
     measures = figures.measures(points, output)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
     meant = {
-        letter: WIDTH_IS[network.width_is] for letter, network in spec.networks.items() if network.uses("width_is")
+        letter: WIDTH_IS[what]
+        for letter, network in spec.networks.items()
+        for name in ("width_is", "grows")
+        if network.uses(name) and (what := getattr(network, name)) in WIDTH_IS
     }
     styles |= {
         letter: replace(styles[letter], title=f"{styles[letter].title}, {words}") for letter, words in meant.items()

@@ -46,7 +46,8 @@ VIEWS = {
 }
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
-WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d")}
+BEYOND_PAPER = ("width_is", "grows")  # settings of architectures that the papers do not treat
+WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d"), "rank": Axis("rank r", "r")}
 
 
 def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
@@ -140,7 +141,7 @@ def axis_of(points: Sequence[HessianPoint]) -> Axis:
     networks = networks_of(points).values()
     if any(point.num_tokens for point in points):
         return Axis("tokens T", "T")
-    meant = {network.width_is if network.uses("width_is") else "" for network in networks}
+    meant = {getattr(network, next(filter(network.uses, ("width_is", "grows")), ""), "") for network in networks}
     if len(meant) == 1 and meant <= set(WIDTHS):
         return WIDTHS[meant.pop()]
     return Axis(CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE)
@@ -208,7 +209,7 @@ def table_rows(points: Sequence[HessianPoint]) -> list[dict[str, str]]:
 
 def _stated(network: ComparedNetwork) -> tuple[str, str]:
     """Return (‖H‖, whether it becomes linear) in Table 1 and App. G; none for kinks, attention, custom layers."""
-    if network.kind == COMPOSED or network.uses("width_is") or network.almost_everywhere:
+    if network.kind == COMPOSED or any(map(network.uses, BEYOND_PAPER)) or network.almost_everywhere:
         return "–", "–"
     linear = network.output == "linear" and network.bottleneck is None
     norm = "–" if network.parameterization != "ntk" else "Õ(m^{−1/2})" if linear else "Õ(1)"

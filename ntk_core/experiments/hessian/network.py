@@ -198,6 +198,7 @@ TEMPLATES = named(
         _QUADRATIC,
         ComparedNetwork(kind="attention"),
         ComparedNetwork(kind="transformer", **_CHANNELS),
+        ComparedNetwork(kind="adapted", activation="abs"),
         ComparedNetwork(kind=COMPOSED),
         ComparedNetwork(kind=COMPOSED, output="swish"),
         ComparedNetwork(parameterization="standard"),

@@ -73,12 +73,17 @@ class Layered(Network):
             signs = self.output_signs
             return Dense(self.num_outputs, False, scaling, signs, opposed=self.symmetric, trainable=trained)
         trained = trains_hidden(self.trained, step.name in self.first_layers())
+        if isinstance(block, graphs.AdapterUp):
+            rank = graphs.DenseBlock.model_construct(width=block.rank).size(scaling.width)
+            kind = "lecun" if self.parameterization == "lecun" else "ntk"  # a multiplier: 0 has no standard deviation
+            update = Scaling(kind, rank ** (0.5 - block.exponent), scaling.width)
+            return Dense(block.size(scaling.width), False, update, zeros=True, trainable=trained)
         if isinstance(block, graphs.GainBlock):
             return Gain(scaling, trainable=trained)
         if isinstance(block, graphs.PositionsBlock):
             return Positions(scaling, trainable=trained)
         assert isinstance(block, Trained)
-        width, bias = block.size(scaling.width), block.bias
+        width, bias, trained = block.size(scaling.width), block.bias, trained and not block.frozen
         if isinstance(block, graphs.TokenDenseBlock):  # a filter that sees one position
             return Convolution(width, 1, dimensions=1, use_bias=bias, scaling=scaling, trainable=trained)
         if isinstance(block, graphs.ConvolutionBlock):

@@ -185,6 +185,7 @@ class Dense(Layer):
         paired: draw half of the features, and the other half equal to it.
         opposed: draw the weights of half of the inputs, and the others opposite to them; above a ``paired`` layer the
             pre-activations then start at zero (Hu, Xiao, Adlam & Pennington 2020, §3).
+        zeros: start with weights 0.
     """
 
     num_features: int
@@ -193,6 +194,7 @@ class Dense(Layer):
     signs: bool = False
     paired: bool = False
     opposed: bool = False
+    zeros: bool = False
 
     def output_shape(self, input_shape: Shape) -> Shape:
         if len(input_shape) != 1:
@@ -201,6 +203,8 @@ class Dense(Layer):
 
     def init(self, key: Array, input_shape: Shape) -> Params:
         (fan_in,) = input_shape
+        if self.zeros:
+            return {"weight": jnp.zeros((fan_in, self.num_features))}
         params = draw(self.scaling, key, (fan_in, self.num_features), self.use_bias, self.signs, self.paired)
         if self.opposed:
             half = params["weight"][: fan_in // 2]

@@ -3,6 +3,9 @@
 from ntk_core.networks.graphs._blocks import (
     BLOCKS,
     ActivationBlock,
+    AdapterBlock,
+    AdapterDown,
+    AdapterUp,
     AttentionBlock,
     AveragePoolBlock,
     Block,
@@ -13,6 +16,7 @@ from ntk_core.networks.graphs._blocks import (
     FixedPositionsBlock,
     FlattenBlock,
     FlattenInputBlock,
+    FrozenDense,
     GainBlock,
     GlobalAverageBlock,
     NormalizeBlock,

@@ -56,6 +56,7 @@ class _Weights(_Block):
     """
 
     role: ClassVar[str] = ""
+    frozen: ClassVar[bool] = False
     width: BlockWidth = "m"
     bias: bool = False
 
@@ -76,6 +77,7 @@ class _AsBelow(_Block):
 
     bias: ClassVar[bool] = False
     grows: ClassVar[bool] = True
+    frozen: ClassVar[bool] = False
 
     def size(self, width: int) -> None:
         """It has no width of its own."""
@@ -85,6 +87,31 @@ class DenseBlock(_Weights):
     """z = W a / √fan_in + b; values at several positions are flattened first, channel by channel."""
 
     kind: Literal["dense"] = "dense"
+
+
+class FrozenDense(DenseBlock):
+    """A dense layer that training never moves; of no composition in JSON."""
+
+    role: ClassVar[str] = "frozen weights"
+    frozen: ClassVar[bool] = True
+
+
+class AdapterDown(DenseBlock):
+    """A a / √fan_in, the r numbers through which an update passes."""
+
+    role: ClassVar[str] = "adapter A"
+
+
+class AdapterUp(DenseBlock):
+    """B a / r^s, zero at w₀.
+
+    Attributes:
+        exponent: s.
+    """
+
+    role: ClassVar[str] = "adapter B"
+    rank: BlockWidth = 1
+    exponent: float = 0.5
 
 
 class ConvolutionBlock(_Weights):
@@ -244,6 +271,10 @@ class ResidualBlock(_Block):
         return around + inner
 
 
+class AdapterBlock(ResidualBlock):
+    """W a + B A a: a frozen layer, A and B as its ``layers``; of no composition in JSON."""
+
+
 class ConcatBlock(_Block):
     """(a, layers(a)) side by side, along features or channels, as in a DenseNet."""
 
@@ -271,6 +302,7 @@ Block = Annotated[
     Field(discriminator="kind"),
 ]
 ResidualBlock.model_rebuild()
+AdapterBlock.model_rebuild()
 ConcatBlock.model_rebuild()
 Trained = DenseBlock | ConvolutionBlock | TokenDenseBlock | GainBlock | PositionsBlock
 Nested = ResidualBlock | ConcatBlock | AttentionBlock

@@ -86,8 +86,10 @@ class Composition(Written):
 
     def trains(self, choice: str) -> tuple[bool, ...]:
         """Whether each of :meth:`trained`, and at last the output layer, moves under this choice."""
-        first, count = self.ways().first, len(self.trained())
-        hidden = (trains_hidden(choice, number in first) for number in range(1, count + 1))
+        first, blocks = self.ways().first, self.trained()
+        hidden = (
+            trains_hidden(choice, number in first) and not block.frozen for number, block in enumerate(blocks, start=1)
+        )
         return (*hidden, trains_output(choice))
 
     def functions(self) -> tuple[str, ...]:

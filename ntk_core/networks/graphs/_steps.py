@@ -7,6 +7,7 @@ from typing import Any
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs._blocks import (
     ActivationBlock,
+    AdapterBlock,
     AttentionBlock,
     AveragePoolBlock,
     Block,
@@ -72,6 +73,11 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
                 at = add(SUM, (at, add(block, (at,), place, around)), place)
             elif isinstance(block, AttentionBlock):
                 at = add(block, tuple(add(each, (at,), place, around) for each in block.layers), place)
+            elif isinstance(block, AdapterBlock):
+                frozen, down, up = block.layers
+                fixed = add(frozen, (at,), place, around)
+                update = add(up, (add(down, (at,), place, around),), place, around)
+                at = add(block, (fixed, update), place)
             elif isinstance(block, Nested):
                 at = add(block, (at, through(block.layers, at, f"{place}.layers", around + 1)), place)
             else:

@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass
 
-from ntk_core.networks.graphs._blocks import AttentionBlock, Block, ConcatBlock, Nested, PositionsBlock, Trained
+from ntk_core.networks.graphs._blocks import (
+    AdapterBlock,
+    AttentionBlock,
+    Block,
+    ConcatBlock,
+    Nested,
+    PositionsBlock,
+    Trained,
+)
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,8 @@ class _Walk:
                     self.skips.append(Skip(below, self.number, "residual"))
             elif isinstance(block, AttentionBlock):
                 seen = self.attend(seen)
+            elif isinstance(block, AdapterBlock):
+                seen = self.adapt(seen)
             elif isinstance(block, Nested):
                 below, inner = self.number, self.through(block.layers, seen)
                 if isinstance(block, ConcatBlock):
@@ -70,11 +80,23 @@ class _Walk:
         """Queries, keys and values see the same; what comes next sees all three."""
         (queries,) = self.reach(seen)
         for _ in range(2):
-            self.number += 1
-            self.skips += [Skip(low, self.number, "branch") for low in sorted(seen)]
-            self.first += [self.number] if seen == {0} else []
+            self.branch(seen)
         self.mixing |= {queries, queries + 1}
         return {queries, queries + 1, queries + 2}
+
+    def adapt(self, seen: set[int]) -> set[int]:
+        """A frozen layer; A sees what it sees, and what B gives is added."""
+        (frozen,) = self.reach(seen)
+        self.branch(seen)
+        self.number += 1
+        self.skips.append(Skip(frozen, self.number, "residual"))
+        return {self.number}
+
+    def branch(self, seen: set[int]) -> None:
+        """The next layer sees these, and not the layer below."""
+        self.number += 1
+        self.skips += [Skip(low, self.number, "branch") for low in sorted(seen)]
+        self.first += [self.number] if seen == {0} else []
 
 
 def trains_hidden(trained: str, first: bool) -> bool:

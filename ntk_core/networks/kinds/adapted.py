@@ -1,0 +1,69 @@
+"""Low-rank adapters: dense architectures whose weights are frozen, with trained updates of small rank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.graphs import (
+    AdapterBlock,
+    AdapterDown,
+    AdapterUp,
+    Block,
+    Composition,
+    DenseBlock,
+    FrozenDense,
+)
+from ntk_core.networks.kinds import numbered
+from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind
+
+if TYPE_CHECKING:
+    from ntk_core.networks.spec import ArchitectureSpec
+
+BASES = {kind.name: kind for kind in numbered.KINDS if kind.name in ("fully-connected", "resnet", "densenet")}
+
+
+def _adapted(settings: Any, hidden: Hidden) -> Composition:
+    """The layers of the base: frozen, and the chosen ones with an update B A beside them."""
+    rank: int | str = settings.adapter_rank
+    if getattr(settings, "grows", "") == "rank":  # a network itself has all sizes as numbers
+        rank, hidden = "m", tuple((settings.layer_width, bias) for _, bias in hidden)
+    chosen = settings.adapted_layers or range(1, len(hidden) + 1)
+    numbers = iter(range(1, len(hidden) + 1))
+
+    def changed(block: Block) -> Block:
+        if inner := getattr(block, "layers", ()):
+            return block.model_copy(update={"layers": tuple(map(changed, inner))})
+        if not isinstance(block, DenseBlock):
+            return block
+        frozen = FrozenDense.model_construct(width=block.width, bias=block.bias)
+        if next(numbers) not in chosen:
+            return frozen
+        down = AdapterDown.model_construct(width=rank)
+        up = AdapterUp.model_construct(width=block.width, rank=rank, exponent=settings.rank_exponent)
+        return AdapterBlock.model_construct(layers=(frozen, down, up))
+
+    layers = BASES[settings.base].write_out(settings, hidden).layers
+    return Composition(tuple(map(changed, layers)))
+
+
+def check(settings: ArchitectureSpec) -> None:
+    """Layers that there are, and something to train."""
+    allowed = f"numbers from 1 to {settings.depth}, the hidden layers"
+    if settings.adapted_layers is not None and not set(settings.adapted_layers) <= set(range(1, settings.depth + 1)):
+        raise InvalidInput("adapted_layers", settings.adapted_layers, allowed)
+    if settings.trained == "first":
+        raise InvalidInput("trained", settings.trained, "all (A, B and the output layer), hidden (A and B) or last")
+
+
+KINDS = (
+    Kind(
+        "adapted",
+        "low-rank adapters",
+        "z = (W + B A / r^s) a / √m, W frozen, A and B trained, B = 0 at w₀",
+        write_out=_adapted,
+        settings=(*LAYERED, "base", "adapted_layers", "adapter_rank", "rank_exponent", "grows", "layer_width"),
+        check=check,
+        network=f"{NETWORKS}:Adapted",
+    ),
+)

@@ -1,0 +1,111 @@
+"""Low-rank adapters are their formula; their kernels and Hessians are those of plain derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from ntk_core import Adapted, empirical_ntk, hessian_norm
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures import merge
+from ntk_core.networks.build import build_network
+from ntk_core.networks.spec import ArchitectureSpec
+from tests.cases import Case, inputs, random_params
+
+
+def _case(**settings):
+    given = {"width": 6, "depth": 3, "adapter_rank": 2, "num_outputs": 2, "activation": "tanh"}
+    return Case("", Adapted(**{**given, "adapted_layers": (2, 3), **settings}), (4,))
+
+
+@pytest.mark.parametrize("parameterization", ["ntk", "standard", "lecun"])
+def test_an_adapter_is_its_formula(parameterization, x64):
+    case = _case(rank_exponent=0.75, adapted_layers=(2,), parameterization=parameterization)
+    params, x = random_params(case), inputs(case, 3)
+    w = {name: np.asarray(each["weight"]) for name, each in params.items()}
+    b = {name: np.asarray(each["bias"]) for name, each in params.items() if "bias" in each}
+    root = {"ntk": np.sqrt, "standard": lambda fan_in: 1.0, "lecun": lambda fan_in: np.sqrt(fan_in / 6)}[
+        parameterization
+    ]
+    unit = np.sqrt(6) if parameterization == "lecun" else 1.0  # in front of biases
+    first = np.tanh(x @ w["hidden1"] / root(4) + unit * b["hidden1"])
+    update = unit * w["hidden3"] @ w["hidden4"] / 2**0.75
+    second = np.tanh(first @ (w["hidden2"] + update) / root(6) + unit * b["hidden2"])
+    third = np.tanh(second @ w["hidden5"] / root(6) + unit * b["hidden5"])
+    np.testing.assert_allclose(case.net.apply(params, x), third @ w["output"] / root(6), rtol=1e-12)
+
+
+@pytest.mark.parametrize("base", ["fully-connected", "resnet", "densenet"])
+def test_it_starts_as_its_base_and_moves_adapters_alone(base):
+    net = _case(base=base, trained="hidden").net
+    params = net.init(jax.random.key(0), (4,))
+    trained, fixed = net.partition(params)
+    assert [name for name, each in trained.items() if each] == ["hidden3", "hidden4", "hidden6", "hidden7"]
+    assert not params["hidden4"]["weight"].any()
+    assert not params["hidden7"]["weight"].any()
+    moved = jax.tree.map(lambda leaf: leaf, trained)
+    moved["hidden3"]["weight"] = moved["hidden3"]["weight"] + 1.0  # while B = 0, A changes nothing
+    x = inputs(Case("", net, (4,)), 3)
+    np.testing.assert_array_equal(net.apply(merge(moved, fixed), x), net.apply(params, x))
+
+
+@pytest.mark.parametrize("start", ["drawn", "moved"])
+@pytest.mark.parametrize("base", ["fully-connected", "resnet", "densenet"])
+def test_kernel_and_hessian_are_those_of_plain_derivatives(base, start, x64):
+    case = _case(base=base, trained="hidden" if start == "drawn" else "all")
+    net, x = case.net, inputs(case, 4)
+    params = net.init(jax.random.key(1), (4,)) if start == "drawn" else random_params(case)
+    trained, fixed = net.partition(params)
+    flat, unravel = ravel_pytree(trained)
+
+    def outputs(w, x):
+        return net.apply(merge(unravel(w), fixed), x)
+
+    jacobian = jax.jacobian(outputs)(flat, x)
+    kernel = jnp.einsum("iap,jbp->ijab", jacobian, jacobian)
+    np.testing.assert_allclose(empirical_ntk(net, params, x), kernel, rtol=1e-10, atol=1e-13)
+    hessian = jax.hessian(lambda w: outputs(w, x[:1])[0, 1])(flat)
+    found = hessian_norm(net, params, x[0], output_index=1)
+    assert found.converged
+    np.testing.assert_allclose(found.value, np.abs(np.linalg.eigvalsh(hessian)).max(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.0])
+def test_one_adapter_has_the_derived_hessian_norm(exponent, x64):
+    """docs/math/adapters.md: ‖H‖ = ‖δ‖ ‖a‖ / (r^s √m) for one adapted layer and a piecewise linear σ."""
+    case = _case(adapted_layers=(2,), depth=2, activation="relu", trained="hidden", rank_exponent=exponent)
+    net, (x,) = case.net, inputs(case, 1)
+    params = net.init(jax.random.key(2), (4,))
+    a = jax.nn.relu(params["hidden1"]["weight"].T @ x / 2 + params["hidden1"]["bias"])
+    z = params["hidden2"]["weight"].T @ a / np.sqrt(6) + params["hidden2"]["bias"]
+    delta = (z > 0) * params["output"]["weight"][:, 0] / np.sqrt(6)
+    expected = np.linalg.norm(delta) * np.linalg.norm(a) / (2**exponent * np.sqrt(6))
+    np.testing.assert_allclose(hessian_norm(net, params, x).value, expected, rtol=1e-8)
+
+
+def test_a_spec_sweeps_the_width_or_the_rank():
+    found = []
+    for settings in ({"adapter_rank": 3}, {"grows": "rank", "layer_width": 7}):
+        net = build_network(ArchitectureSpec(kind="adapted", depth=2, **settings), 9, 1, "linear")
+        assert isinstance(net, Adapted)
+        found.append(net.widths)
+    assert found == [(9, 3, 9, 9, 3, 9), (7, 9, 7, 7, 9, 7)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"base": "convnet"}, "base"),
+        ({"adapter_rank": 0}, "adapter_rank"),
+        ({"rank_exponent": 1.5}, "rank_exponent"),
+        ({"adapted_layers": (4,)}, "adapted_layers"),
+        ({"trained": "first"}, "trained"),
+    ],
+)
+def test_wrong_settings_are_refused_by_name(settings, field):
+    with pytest.raises(InvalidInput, match=field):
+        _case(**settings)
+    if field not in ("base", "adapter_rank", "rank_exponent"):  # those a spec refuses by their types
+        with pytest.raises(ValueError, match=field):
+            ArchitectureSpec(kind="adapted", depth=3, **settings)
