@@ -19,6 +19,7 @@ ArchitecturesPreset = Literal[
     "kernel-convergence-pair",
     "convolution",
     "transformer-width",
+    "adapter-change",
 ]
 HessianPreset = Literal[
     "liu-table1",
@@ -33,6 +34,8 @@ HessianPreset = Literal[
     "attention-heads",
     "attention-head-dim",
     "attention-length",
+    "adapter-rank",
+    "adapter-width",
 ]
 DynamicsPreset = Literal[
     "liu-true-and-linearized",
