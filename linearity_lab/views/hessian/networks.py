@@ -70,7 +70,7 @@ def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], di
     given: dict[str, dict[str, Any]] = {}
     for setting, value in form.used("networks.").items():
         _, index, field = setting.name.split(".")
-        given.setdefault(index, {})[field] = value
+        given.setdefault(index, {})[field] = tuple(value) if isinstance(value, list) else value
     chosen = named(tuple(ComparedNetwork.model_construct(**fields) for fields in given.values()))
     return chosen, {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
 
