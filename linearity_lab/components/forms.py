@@ -312,7 +312,8 @@ def in_numbers(value: Any) -> Any:
 def _held(setting: Setting, value: Any) -> Any:
     """What the setting's widget holds for a value."""
     if setting.entry in ("list", "text", "upload", "composition"):
-        return "" if value is None else text_of(value)
+        text = "" if value is None else text_of(value)
+        return text.replace(",", ", ") if setting.entry == "list" else text
     return list(value) if setting.entry == "choices" else value
 
 

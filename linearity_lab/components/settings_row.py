@@ -6,9 +6,10 @@ from typing import Any
 import streamlit as st
 
 from linearity_lab.components.forms import AnySpec, Group, SpecForm, in_numbers
+from linearity_lab.words.run_words import value_words
 from linearity_lab.words.sentences import plain
 from ntk_core.numbers import width_label
-from ntk_core.settings.fields import Setting, text_of
+from ntk_core.settings.fields import Setting
 
 CONTROL_PIXELS = {"choice": 178, "integer": 178, "number": 178, "switch": 178}  # two per row; others fill a row
 OPENED = "all_settings"  # page.OPENED: whether the panel is open
@@ -169,12 +170,5 @@ def _has(text: str, sought: str) -> bool:
 
 def _shown(setting: Setting, value: Any) -> str:
     """Return a short form of a value."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, list | tuple) and setting.options:
-        text = ", ".join(setting.label(each) for each in value)
-    elif setting.options:
-        text = setting.label(value)
-    else:
-        text = f"{value:g}" if isinstance(value, float) else text_of(value)
+    text = f"{value:g}" if isinstance(value, float) else value_words(setting, value)
     return text if 0 < len(text) <= MAX_CHARACTERS else "changed"

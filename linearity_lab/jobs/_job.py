@@ -2,6 +2,7 @@
 
 import collections
 import math
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -146,7 +147,7 @@ class Job:
         """Record an event of the run."""
         match event:
             case PointStarted():
-                self._set(message=event.key.replace("=", " ").replace(",", ", ") + ": starting")
+                self._set(message=re.sub("[=_]", " ", event.key).replace(",", ", ") + ": starting")
             case PointProgress():
                 self._progress(event)
                 self._set(message=event.message)

@@ -3,13 +3,15 @@
 import functools
 import hashlib
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
-from ntk_core.settings.fields import changed_values, differences, settings, text_of, values_of
+from ntk_core.settings.fields import Setting, changed_values, differences, settings, text_of, values_of
 
 MAX_DIFFERENCES = 3
-MAX_TEXT = 24
+MAX_IN_LABEL = 2  # differences in the name of a curve; a table has the others
+MAX_TEXT = 32
 LETTERS = "ABCD"
 DEFAULT = "default settings"
 
@@ -31,33 +33,51 @@ def variation(spec: Spec) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def name_of(spec: Spec) -> str:
-    """The preset that it is, or the file; else what differs from its experiment's defaults, but for its points."""
+    """The figure that it is, or the file; else what differs from its experiment's defaults, but for its points."""
     if own := spec.command():
         return own[1]
-    same = [name for name, preset in PRESETS.items() if preset.spec == spec]
+    same = [preset.title for preset in PRESETS.values() if preset.spec == spec]
     kind: Callable[[], Spec] = type(spec)
-    default, titles = kind(), _titles(spec)
+    default, titles, known = kind(), _titles(spec), _settings(spec)
     changed = sorted(changed_values(spec, default).items(), key=lambda item: not isinstance(item[1], Graph))
-    shown = {name: _said(value) for name, value in changed if name != spec.swept_field}
+    shown = {name: value_words(known[name], value) for name, value in changed if name != spec.swept_field}
     return (
         next(iter(same), "") or _joined([f"{titles[name]} {_short(text)}" for name, text in shown.items()]) or DEFAULT
     )
 
 
 def labels(specs: Sequence[Spec]) -> list[str]:
-    """A letter for each of several runs of one experiment, and the settings in which they differ."""
-    found = []
+    """A letter for each of several runs of one experiment, and the first settings in which they differ, choices first.
+
+    A choice needs no title: ``A: bottleneck, linear output``.
+    """
+    found, titles = [], _titles(specs[0])
+    differ = sorted(_differing(specs), key=lambda each: not each[0].options)
     for number, letter in enumerate(LETTERS[: len(specs)]):
-        parts = [f"{title} {_short(texts[number])}" for title, texts in differing(specs).items() if texts[number]]
-        found.append(f"{letter}: {_joined(parts)}" if parts else letter)
+        given = [(setting, _short(texts[number])) for setting, texts in differ if texts[number]][:MAX_IN_LABEL]
+        parts = [text if setting.options else f"{titles[setting.name]} {text}" for setting, text in given]
+        found.append(f"{letter}: {', '.join(parts)}" if parts else letter)
     return found
 
 
 def differing(specs: Sequence[Spec]) -> dict[str, list[str]]:
     """Title of each setting in which several runs of one experiment differ → what each has; empty where it has none."""
-    values, titles = [values_of(spec) for spec in specs], _titles(specs[0])
-    texts = {name: [_said(each[name]) if name in each else "" for each in values] for each in values for name in each}
-    return {titles[name]: entries for name, entries in texts.items() if len(set(entries)) > 1}
+    titles = _titles(specs[0])
+    return {titles[setting.name]: texts for setting, texts in _differing(specs)}
+
+
+def _differing(specs: Sequence[Spec]) -> list[tuple[Setting, list[str]]]:
+    values, known = [values_of(spec) for spec in specs], _settings(specs[0])
+    names = dict.fromkeys(name for each in values for name in each)
+    texts = [
+        (known[name], [value_words(known[name], each[name]) if name in each else "" for each in values])
+        for name in names
+    ]
+    return [(setting, entries) for setting, entries in texts if len(set(entries)) > 1]
+
+
+def _settings(spec: Spec) -> dict[str, Setting]:
+    return {setting.name: setting for setting in settings(type(spec))}
 
 
 def _titles(spec: Spec) -> dict[str, str]:
@@ -76,8 +96,16 @@ def _joined(parts: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _said(value: object) -> str:
-    """A value as text; a graph by its name in the gallery, or as your own with four letters of its digest."""
+def value_words(setting: Setting, value: Any) -> str:
+    """A value as people write it; a graph by its name in the gallery, or as your own with letters of its digest."""
+    if isinstance(value, list | tuple):
+        return ", ".join(value_words(setting, each) for each in value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if setting.options:
+        return setting.label(value)
+    if isinstance(value, int) and not setting.name.endswith("seed"):
+        return f"{value:,}"
     if not isinstance(value, Graph):
         return text_of(value)
     own = f"your own graph {hashlib.sha256(str(value).encode()).hexdigest()[:4]}"

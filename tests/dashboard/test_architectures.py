@@ -308,7 +308,7 @@ def test_run_starts_one_job_that_is_stopped_and_found_again(page):
     assert "Stopped: 0 of 6 points are done" in words(app)
 
     again = opened(job=job_id)
-    assert again.text_input(key=KEY + "widths").value == "30,100,1000"
+    assert again.text_input(key=KEY + "widths").value == "30, 100, 1000"
     assert "Stopped: 0 of 6 points are done" in words(again)
 
 

@@ -27,7 +27,7 @@ def test_paper_switch_offers_the_largest_allowed_size():
     assert switch.label == "Largest size here"
     assert "1000000 cannot be used" in switch.help.replace("\\", "")
     app = checked(switch.click().run())
-    assert app.text_input("kernel_change.widths").value == "30,100,1000,10000"
+    assert app.text_input("kernel_change.widths").value == "30, 100, 1000, 10000"
     assert not app.button("kernel_change.run").disabled
     assert app.button("kernel_change.paper_size").label == "Sized for two cores"
 

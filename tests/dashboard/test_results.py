@@ -61,8 +61,10 @@ def test_runs_are_listed_in_words_with_their_status(store):
     store.save_spec(PRESETS["zhu-fig2"].spec)
     app = open_page("results")
     assert "Kernel · 3 widths, 30 to 1000" in texts(app)
-    assert "**Seeds 4, Outputs φ linear,softmax**" in texts(app), "what differs from the default settings"
-    assert "**zhu-fig2**" in texts(app)
+    assert "**Seeds 4, Outputs φ linear output, softmax output**" in texts(app), (
+        "what differs from the default settings"
+    )
+    assert "**Dropped edges: ΔK and ‖H‖ against in-degree**" in texts(app)
     assert "interrupted, 0 of" in texts(app)
     pictures = [drawn.proto.imgs[0].url for drawn in app.get("image")]
     assert len(set(pictures)) == 2, "points as the page draws them, and letters where there is none"

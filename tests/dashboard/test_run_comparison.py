@@ -95,12 +95,14 @@ def test_networks_have_own_looks_and_equals_differ_in_dash():
 
 def test_runs_without_a_common_output_are_all_drawn_by_name():
     linear, swish = (make_result(make_points(exponents={output: -0.5})) for output in ("linear", "swish"))
-    runs = [("A: Outputs φ linear", linear), ("B: Outputs φ swish", swish)]
+    runs = [("A: linear output", linear), ("B: swish output", swish)]
     axis = comparison_of(linear.spec).axes[0]
     chart = overlay(runs, axis, "sup_kernel_change", None)
     lines = [trace for trace in chart.figure.data if trace.mode == "lines+markers"]
     assert len(lines) == 2
-    assert {"A: Outputs φ linear", "B: Outputs φ swish"} <= {row["run"] for row in chart.rows}
+    assert {"A: linear output", "B: swish output"} <= {row["run"] for row in chart.rows}
+    colors = [network_style("fully-connected", output).color for output in ("linear", "swish")]
+    assert [line.line.color for line in lines] == colors, "as on all other pages"
     both = make_result(make_points(exponents={"linear": -0.5, "swish": 0.0}))
     titles = [title for title, *_ in every_line([("A", both), ("B", swish)], comparison_of(both.spec), axis)]
     assert len(titles) == 3
@@ -125,20 +127,30 @@ def test_labels_name_what_differs_and_nothing_else():
     specs = [base, with_settings(base, {"num_seeds": 9}), with_settings(base, {"widths": list(range(10, 30))})]
     assert labels(specs[:2]) == [f"A: Seeds {base.num_seeds}", "B: Seeds 9"]
     wide = labels(specs)[2]
-    assert wide.startswith("C: Widths m 10,11,12,")
+    assert wide.startswith("C: Widths m 10, 11, 12,")
     assert len(wide) < 80
     assert labels([base]) == ["A"]
+    deep = {"architecture.depth": 3, "outputs": ["linear"]}
+    narrow = {"architecture.kind": "bottleneck", "outputs": ["swish"], "num_seeds": 3}
+    networks = [with_settings(base, deep), with_settings(base, deep | narrow)]
+    assert labels(networks) == ["A: fully connected, linear output", "B: bottleneck, swish output"]
     assert differing(specs[:2]) == {"Seeds": [str(base.num_seeds), "9"]}
     assert differing([base, base]) == {}
 
 
 def test_run_is_named_by_its_changed_settings():
+    titles = {preset.title for preset in PRESETS.values()}
     for name, preset in PRESETS.items():
-        assert name_of(preset.spec) in PRESETS, name
+        assert name_of(preset.spec) in titles, name
         default = type(preset.spec)()
         changed = with_settings(default, {"seed": 12345})
         assert name_of(changed) == "First seed 12345", name
-        assert name_of(default) == DEFAULT or name_of(default) in PRESETS
+        assert name_of(default) == DEFAULT or name_of(default) in titles
+
+
+def test_values_are_written_for_people():
+    spec = with_settings(PRESETS["liu-fig1-left"].spec, {"training.max_steps": 2000, "outputs": ["linear", "swish"]})
+    assert name_of(spec) == "Outputs φ linear output, swish output, Maximum steps 2,000"
 
 
 @pytest.mark.parametrize("name", PRESETS)

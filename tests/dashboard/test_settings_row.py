@@ -58,7 +58,7 @@ def test_each_change_has_a_chip_that_puts_it_back():
     app = open_page("kernel_change", architecture__use_bias="false", dataset__noise="0.5", widths="30,100")
     assert chips(app) == {
         PREFIX + "dataset.noise.back": "Noise s: 0.5",
-        PREFIX + "widths.back": "Widths m: 30,100",
+        PREFIX + "widths.back": "Widths m: 30, 100",
         PREFIX + "architecture.use_bias.back": "Biases b: off",
     }
     app.button(key=PREFIX + "dataset.noise.back").click()
@@ -126,7 +126,7 @@ def test_slider_removes_widths_and_adds_usual_ones():
     assert {width_label(width) for width in (30, 50, 100, 300, 1000, 2000, 3000, 10_000)} <= set(slider.options)
     slider.set_range(50, 10_000)
     checked(app.run())
-    assert app.text_input(key=PREFIX + "widths").value == "50,300,2000,3000,10000"
+    assert app.text_input(key=PREFIX + "widths").value == "50, 300, 2000, 3000, 10000"
     slider_of(app).set_range(300, 3000)
     checked(app.run())
     assert query(app)["widths"] == "300,2000,3000"

@@ -55,7 +55,6 @@ def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
 
 
 def _figure(page: str, results: Sequence[ResultValue]) -> None:
-    _differences(results)
     runs = list(zip(labels([result.spec for result in results]), results, strict=True))
     how = comparison_of(results[0].spec)
     axes = list(how.axes)
@@ -72,6 +71,7 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
         )
     with shown_charts(result.spec for _, result in runs):
         show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))
+    _differences(results)  # below, so that the figure is complete on the first screen
 
 
 def _differences(results: Sequence[ResultValue]) -> None:

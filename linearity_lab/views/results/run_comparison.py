@@ -48,7 +48,7 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] 
     """
     how = comparison_of(runs[0][1].spec)
     drawn = every_line(runs, how, axis) if line is None else [(label, result, line) for label, result in runs]
-    styles = _styles([(label, result) for label, result, _ in drawn], dict(zip(how.lines, line or (), strict=False)))
+    styles = _styles(drawn, how)
     found = [
         (
             style,
@@ -82,15 +82,20 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] 
     return Chart(figure, words, rows, [words, *left_out(lines, swept)], "compared")
 
 
-def _styles(runs: Runs, line: Values) -> list[Style]:
+def _styles(drawn: Sequence[tuple[str, ResultValue, tuple[Any, ...]]], how: Comparison) -> list[Style]:
     """Different networks have their own looks, as everywhere; runs of one network are told apart by those of runs."""
-    kinds = [getattr(getattr(result.spec, "architecture", None), "kind", "") for _, result in runs]
-    if len(set(kinds)) < 2:
-        return [nth_style(index, label, "run") for index, (label, _) in enumerate(runs)]
-    output = line.get("output", "linear")
+    networks = [
+        (
+            getattr(getattr(result.spec, "architecture", None), "kind", ""),
+            dict(zip(how.lines, own, strict=False)).get("output", "linear"),
+        )
+        for _, result, own in drawn
+    ]
+    if len(set(networks)) < 2 or ("", "linear") in networks:
+        return [nth_style(index, label, "run") for index, (label, *_) in enumerate(drawn)]
     return [
-        network_style(kind, output, label, kinds[:index].count(kind))
-        for index, (kind, (label, _)) in enumerate(zip(kinds, runs, strict=True))
+        network_style(*network, label, networks[:index].count(network))
+        for index, (network, (label, *_)) in enumerate(zip(networks, drawn, strict=True))
     ]
 
 
