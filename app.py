@@ -7,7 +7,7 @@ import streamlit as st
 
 from linearity_lab.components import job_status, session
 from linearity_lab.jobs import shared_jobs
-from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.faults import error_text
 from linearity_lab.jobs.profile import profile
 from linearity_lab.server import lifespan, middleware, routes
 from linearity_lab.server.garbage import collect_garbage
@@ -25,7 +25,7 @@ if __name__ == "__main__":
         jobs.ask_presence(session.is_connected)
         jobs.warm_up()
     except InvalidInput as error:  # the server's own settings, such as where results are kept
-        st.error(plain(f"The dashboard cannot compute: {told(error)}."))
+        st.error(plain(f"The dashboard cannot compute: {error_text(error)}."))
         st.stop()
     page = menu()
     job_status.tray({each.name: (each.title, each.path) for each in PAGES})

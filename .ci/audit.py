@@ -2,7 +2,7 @@
 
     python .ci/audit.py [LOCK ...]     by default every lock in locks/
 
-Exit codes: 0 none known, 1 some known, 3 nobody could be asked: that is said, and is no pass.
+Exit codes: 0 none known, 1 some known, 3 no database was reachable, which is reported and does not pass.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PATIENCE_S = 300
 
 
 def asked(lock: Path) -> Any:
-    """What pip-audit says of a lock, None when it could not say anything."""
+    """Return the report of pip-audit for a lock, None if it could not run."""
     command = [sys.executable, "-m", "pip_audit", "-r", str(lock), "--no-deps", "--disable-pip", "--format=json"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

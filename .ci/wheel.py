@@ -103,7 +103,7 @@ DOCUMENTS = (
 WITH_FILES = ("docs/own-data-and-models.md",)  # CSV files need the extra cli
 METADATA = ("Author: ", "Classifier: ", "Keywords: ", "License-Expression: MIT", "License-File: LICENSE",
             "License-File: ntk_core/data/files/README.md")  # fmt: skip
-# Names of modules that somebody's folder may hold.
+# Module names that a user's folder may contain.
 IN_THE_WAY = ("numpy.py", "dashboard.py", "app.py")
 _BEGAN = time.monotonic()
 
@@ -120,7 +120,7 @@ def claim(words: str, holds: object, seen: object = "") -> None:
 
 
 def done(command: list[str], folder: Path, environment: dict[str, str], code: int = 0) -> str:
-    """What a command says; on stderr, where that is all."""
+    """Return a command's output; its stderr if that is all."""
     ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode != code:
         raise Untrue(f"{' '.join(command)} ended with {ran.returncode}: {ran.stderr[-2000:]}")
@@ -199,10 +199,10 @@ def try_the_tutorial(python: Path, empty: Path, environment: dict[str, str]) -> 
     done([UV, "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source)], ROOT, dict(os.environ))
     (toy,) = (source / "dist").glob("*.whl")
     done([UV, "pip", "install", "--quiet", "--no-deps", "--python", str(python), str(toy)], ROOT, dict(os.environ))
-    said = done([lab, "run", "toy-first", "--no-json"], empty, environment)
-    claim("an experiment of another distribution runs from the command line", "mean of f²" in said, said)
-    said = done([str(python), "-P", "-c", TOY], empty, environment)
-    claim("and has its page in the dashboard", "How large are outputs before training?" in said, said)
+    output = done([lab, "run", "toy-first", "--no-json"], empty, environment)
+    claim("an experiment of another distribution runs from the command line", "mean of f²" in output, output)
+    output = done([str(python), "-P", "-c", TOY], empty, environment)
+    claim("and has its page in the dashboard", "How large are outputs before training?" in output, output)
 
 
 def free_port() -> int:
@@ -262,14 +262,18 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
     claim(f"all {count} modules load, but for the command line, a store and a cluster", found <= OPTIONAL, missing)
     bare, whole = (seconds([str(python), "-c", f"import {name}"], empty, environment) for name in ("sys", "ntk_core"))
     claim(f"import ntk_core takes {1000 * (whole - bare):.0f} ms, beyond the {1000 * bare:.0f} ms of Python", True)
-    said = done([str(python), "-c", COMPUTE], empty, environment)
-    claim("compute runs a preset", said.split() == ["(4,", "8)", "completed"], said)
-    said = done([lab, "run", "liu-fig1-left"], empty, environment, code=1)
-    claim("linearity-lab says what the command line lacks", re.search(r"pip install '\S+\.whl\[cli\]'\n$", said), said)
-    said = done([lab, "app"], empty, environment, code=1)
-    claim("and the dashboard", re.search(r"pip install '\S+\.whl\[app\]'\n$", said), said)
-    said = done([str(python), "-c", ESTIMATE], empty, environment)
-    claim("a run is estimated in Python", said.split() == ["True", "64"], said)
+    output = done([str(python), "-c", COMPUTE], empty, environment)
+    claim("compute runs a preset", output.split() == ["(4,", "8)", "completed"], output)
+    output = done([lab, "run", "liu-fig1-left"], empty, environment, code=1)
+    claim(
+        "linearity-lab names the missing extra",
+        re.search(r"pip install '\S+\.whl\[cli\]'\n$", output),
+        output,
+    )
+    output = done([lab, "app"], empty, environment, code=1)
+    claim("and the dashboard", re.search(r"pip install '\S+\.whl\[app\]'\n$", output), output)
+    output = done([str(python), "-c", ESTIMATE], empty, environment)
+    claim("a run is estimated in Python", output.split() == ["True", "64"], output)
 
 
 def try_the_command_line(python: Path, empty: Path, environment: dict[str, str]) -> None:
@@ -295,10 +299,10 @@ def try_the_command_line(python: Path, empty: Path, environment: dict[str, str])
     claim("show prints them", "width" in done([lab, "show", "results"], empty, environment))
     done([lab, "export", "results", "--out", "numbers.csv"], empty, environment)
     claim("export writes them", (empty / "numbers.csv").read_text(encoding="utf-8").startswith("width,"))
-    said = done([lab, "app"], empty, environment, code=1)
-    claim("linearity-lab app says what is missing", re.search(r"pip install '\S+\.whl\[app\]'\n$", said), said)
-    said = done([lab, "site", "--out", "pages"], empty, environment, code=2)
-    claim("and so does linearity-lab site", ".whl[app]" in said, said)
+    output = done([lab, "app"], empty, environment, code=1)
+    claim("linearity-lab app names the missing extra", re.search(r"pip install '\S+\.whl\[app\]'\n$", output), output)
+    output = done([lab, "site", "--out", "pages"], empty, environment, code=2)
+    claim("and so does linearity-lab site", ".whl[app]" in output, output)
 
 
 def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -> None:
@@ -315,8 +319,8 @@ def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -
     drawn = dict(line.split() for line in done([str(python), "-P", "-c", PAGES], folder, environment).splitlines())
     claim(f"all {len(drawn)} pages open", len(drawn) == len(list((ROOT / "pages").glob("*.py"))), drawn)
     claim("the page Kernel draws its figure from the gallery", int(drawn["kernel_change"]) > 0, drawn)
-    said = done([str(python), "-P", "-c", JOB], folder, environment).strip()
-    claim("a worker computes a run", said == "completed", said)
+    output = done([str(python), "-P", "-c", JOB], folder, environment).strip()
+    claim("a worker computes a run", output == "completed", output)
     site = Path(environment["HOME"]) / "site"
     done([str(python.with_name("linearity-lab")), "site", "--out", str(site)], folder, environment)
     claim("linearity-lab site writes the lecture and the figures", len(list(site.glob("figures/*.html"))) > 100

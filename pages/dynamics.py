@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side: where they move as one, and where they drift apart."""
+"""A network and its linear model, trained side by side: where they coincide, and where they diverge."""
 
 from linearity_lab.views.navigation import open_page
 

@@ -16,7 +16,7 @@ import pytest
 
 import ntk_core
 from ntk_core import FullyConnected, InvalidInput
-from tests.test_door import public_names
+from tests.test_public_names import public_names
 
 NET = FullyConnected(width=4, num_outputs=1, activation="tanh", use_bias=False)
 PARAMS = NET.init(jax.random.key(0), 3)

@@ -29,12 +29,12 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
 def _is_curve(trace: Any) -> bool:
     """Whether a trace is a mean curve; text, bands and single seeds would be too pale to see."""
     is_seeds = isinstance(trace.meta, dict) and "seeds" in trace.meta
-    stands_out = trace.opacity is None or trace.opacity == 1
+    is_opaque = trace.opacity is None or trace.opacity == 1
     return (
         isinstance(trace, go.Scatter)
         and "text" not in (trace.mode or "")
         and not trace.fill
-        and stands_out
+        and is_opaque
         and not is_seeds
     )
 

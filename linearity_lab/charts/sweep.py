@@ -42,7 +42,7 @@ def sweep(
     name: str = "",
     heading: str = "",
     caption: Sequence[str] = (),
-    is_said: bool = False,
+    with_takeaway: bool = False,
     rows: Sequence[dict[str, object]] | None = None,
     first: Sequence[int] = range(MOST_CURVES),
 ) -> Chart:
@@ -59,7 +59,7 @@ def sweep(
         of: table column that distinguishes the lines.
         name, heading: of the chart.
         caption: sentences before those about the runs left out.
-        is_said: whether the caption begins with the takeaway.
+        with_takeaway: whether the caption begins with the takeaway.
         rows: a table of its own; by default one row per value and line.
         first: numbers of the lines that are drawn at first sight; the others wait for a click in the legend.
     """
@@ -90,7 +90,7 @@ def sweep(
         figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = takeaway(lines, axis, title)
-    below = [*([words] if is_said else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
+    below = [*([words] if with_takeaway else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
     given = given_runs(line.law for line in lines if line.fit)
     return Chart(
         figure,

@@ -62,7 +62,7 @@ _IN_SIGHT: ContextVar[bool] = ContextVar("in_sight", default=True)
 def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> Iterator[Figures]:
     """Record every chart drawn inside in ``figures``, by default in the enclosing record, if any.
 
-    ``specs`` are those of the results that are drawn: what their intervals are about stands below each chart with one.
+    ``specs`` belong to the drawn results; the meaning of their intervals is shown below each chart that has one.
     """
     figures = figures or _SHOWN.get() or Figures()
     scopes = tuple(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))

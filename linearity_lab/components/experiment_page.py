@@ -22,7 +22,7 @@ from linearity_lab.words.sentences import typeset
 from ntk_core.runs import EXPERIMENTS, Spec
 from ntk_core.settings.fields import differences
 
-# The menu stands in the header, which Streamlit itself leaves to an embedded page.
+# The menu is in the header, which Streamlit itself leaves to an embedded page.
 ALONE = """<style>
 [data-testid="stHeader"] { display: none }
 [data-testid="stMainBlockContainer"] { padding: 0.5rem 0.75rem }
@@ -48,9 +48,9 @@ def experiment_page(
         draw: returns the figures of a partial or complete result; the first is shown large.
         controls: settings beside the figure, four or five.
         presets: those of the experiment that this page shows, all by default; the first one at first.
-        elsewhere: settings that have no widget among the groups; ``editor`` says what is wrong with them.
-        first: draws what stands above the groups in the panel of all settings.
-        between: draws what stands above the figures.
+        elsewhere: settings that have no widget among the groups; ``editor`` shows their errors.
+        first: draws above the groups in the panel of all settings.
+        between: draws above the figures.
         editor: draws what is edited by hand, beside the figures and above Run, in a wider column.
     """
     address = session.new_address(page)

@@ -6,7 +6,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.numbers import readable
 from linearity_lab.view_modules import page_script
 from linearity_lab.words.glossary import glossary
-from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, says, try_links
+from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, titled_prose, try_links
 
 ABOUT = "About this figure"
 OPENED = "about"  # key.OPENED: whether this figure's explanation is open
@@ -37,7 +37,7 @@ def about(key: str, chart: Chart, page: str = "") -> None:
         return
     with panel:
         for heading in (SHOWS, CHANGES) if page else ():
-            st.markdown(says(page, heading))
+            st.markdown(titled_prose(page, heading))
         for heading, text in ((SEE, words.see), (FINITE, words.finite_width)):
             st.markdown(f"**{heading}** {text}")
         with st.container(horizontal=True, gap="small"):
@@ -61,4 +61,4 @@ def things_to_try(page: str) -> None:
 def page_answers(page: str) -> None:
     """Show what the page shows, and what finite width changes."""
     for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
-        column.markdown(says(page, heading))
+        column.markdown(titled_prose(page, heading))

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar, cast
 import streamlit as st
 
 from linearity_lab.components.composition_editor import composition_editor
-from linearity_lab.components.own_data import brought, upload_chooser
+from linearity_lab.components.own_data import upload_chooser, uploaded
 from linearity_lab.jobs.limits import check_limits, largest_fit, limit_words
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
@@ -20,7 +20,7 @@ from ntk_core.settings.part import SpecPart
 AnySpec = TypeVar("AnySpec", bound=Spec)
 MAX_SHOWN = 60  # characters of a setting inside a sentence
 ENTRY_PIXELS = 210
-_WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # what a field that is left empty means, as its help says
+_WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # the meaning of an empty field, from its help
 
 
 @dataclass(frozen=True)
@@ -230,7 +230,7 @@ class SpecForm(Generic[AnySpec]):
             self._state.raw[setting.name] = held
             if setting.name in values:
                 st.session_state[self._key(setting.name)] = held
-            else:  # every widget looks at every key: those of lists of groups would be hundreds
+            else:  # every widget checks every key: those of lists of groups would be hundreds
                 st.session_state.pop(self._key(setting.name), None)
 
     def _choose_preset(self) -> None:
@@ -241,8 +241,8 @@ class SpecForm(Generic[AnySpec]):
         """Take over what the widgets hold; a note goes when its widget changes."""
         for setting in self._settings:
             held = st.session_state.get(self._key(setting.name), self._state.raw[setting.name])
-            if setting.entry == "upload" and not held and brought():  # what was brought last
-                held = st.session_state[self._key(setting.name)] = brought()[0].digest
+            if setting.entry == "upload" and not held and uploaded():  # the last upload
+                held = st.session_state[self._key(setting.name)] = uploaded()[0].digest
             self._state.raw[setting.name] = held
             if setting.name in self._state.notes and self._state.notes[setting.name][0] != held:
                 del self._state.notes[setting.name]
@@ -268,7 +268,7 @@ class SpecForm(Generic[AnySpec]):
             st.session_state[key] = self._state.raw[setting.name]
         held = st.session_state[key]
         shared: dict[str, Any] = {"label": title or setting.title, "key": key, "help": _help(setting)}
-        # The value is given too, not in the session alone: of that a browser is told once, and a run of the page that
+        # The value is passed too: session state reaches a browser once, and a run of the page that
         # is overtaken by the next one before the widget is there would leave it at 0, or empty.
         # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.
         match setting.entry:

@@ -1,4 +1,4 @@
-"""Data that this browser session has brought: what other pages may offer, and a first look at them."""
+"""Data uploaded in this browser session: what other pages offer, and a quick first run."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,14 +19,14 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Spec
 
 Standardize = Literal["raw", "unit-norm", "standard", "centered"]
-_KEY = "own_data.brought"
-MAX_BROUGHT = 32
+_KEY = "own_data.uploaded"
+MAX_UPLOADS = 32
 MAX_TEST = 20
 PREDICTED_POINTS, PREDICTED_STEPS = 200, 1_000
 
 
 @dataclass(frozen=True)
-class Brought:
+class Uploaded:
     """Data that were kept, as this session knows them.
 
     Attributes:
@@ -110,17 +110,17 @@ def reachable_loss(dataset: DatasetSpec) -> float:
     return float(f"{min(max(0.01, 1.2 * loss()), first / 2):.2g}")
 
 
-def brought() -> tuple[Brought, ...]:
-    """What this session has brought, the last first."""
+def uploaded() -> tuple[Uploaded, ...]:
+    """Uploads of this session, the last first."""
     return tuple(reversed(_known().values()))
 
 
-def remember(data: Brought) -> None:
+def remember(data: Uploaded) -> None:
     """Offer these data on the other pages of this session."""
     known = _known()
     known.pop(data.digest, None)
     known[data.digest] = data
-    for digest in list(known)[:-MAX_BROUGHT]:
+    for digest in list(known)[:-MAX_UPLOADS]:
         del known[digest]
 
 
@@ -132,11 +132,11 @@ def forget(digest: str) -> None:
 def upload_chooser(label: str, key: str, help: str) -> None:
     """A menu of this session's data, and of that of a link; never of anybody else's."""
     given = st.session_state.get(key) or ""
-    titles = {data.digest: data.title for data in brought()}
+    titles = {data.digest: data.title for data in uploaded()}
     if given not in titles:
         titles = {given: f"from the link ({given[:8]}…)" if given else "none uploaded yet", **titles}
     st.selectbox(label, list(titles), format_func=titles.__getitem__, key=key, help=help)
-    st.page_link("pages/own_data.py", label="Bring data", icon=":material/upload_file:")
+    st.page_link("pages/own_data.py", label="Upload data", icon=":material/upload_file:")
 
 
 def upload_limits() -> Limits:
@@ -156,8 +156,8 @@ def keeper() -> Keeper:
     chosen = profile()
     if not chosen.is_shared:
         return Keeper(session.viewer())
-    return Keeper(session.viewer(), max_bytes=4 * chosen.max_upload_bytes, max_files=MAX_BROUGHT)
+    return Keeper(session.viewer(), max_bytes=4 * chosen.max_upload_bytes, max_files=MAX_UPLOADS)
 
 
-def _known() -> dict[str, Brought]:
+def _known() -> dict[str, Uploaded]:
     return st.session_state.setdefault(_KEY, {})

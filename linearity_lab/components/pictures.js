@@ -4,7 +4,7 @@ const FORMATS = ["png", "svg"];
 export default function pictures({ parentElement, data }) {
   const list = parentElement.querySelector("ul");
   const rows = JSON.stringify(data.figures);
-  if (list.dataset.rows === rows) return; // a running page draws itself anew, and a focused button stays
+  if (list.dataset.rows === rows) return; // a running page redraws itself, and a focused button stays
   list.dataset.rows = rows;
   list.replaceChildren(...data.figures.map(({ key, title }) => {
     const row = document.createElement("li");
@@ -27,7 +27,7 @@ function button(key, title, format, parentElement) {
   return made;
 }
 
-// Plotly is no name that a page could call: its own camera button is pressed, told of another format for this once.
+// Plotly is not a global of the page, so its camera button is pressed, with another format for this click.
 function save(key, format) {
   const figure = document.querySelector(`.st-key-${CSS.escape(key)} .js-plotly-plot`);
   const camera = figure?._fullLayout?._modeBar?.buttons.flat().find((each) => each.name === "toImage");

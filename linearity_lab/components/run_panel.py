@@ -16,7 +16,7 @@ from linearity_lab.components.gallery import gallery_result, gallery_result_of
 from linearity_lab.components.job_status import bar, count_points, watch
 from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.jobs import Snapshot, shared_jobs
-from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.faults import error_text
 from linearity_lab.jobs.limits import quick
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
@@ -27,7 +27,7 @@ from ntk_core.settings.part import SpecPart
 
 # Longer runs ask for confirmation and offer a run of this duration.
 ASK_S, SHORT_S = 120.0, 30.0
-# Run and Stop, and what stands beside them, have the same place and size, so that nothing moves.
+# Run and Stop and their neighbors have the same place and size, so that nothing moves.
 RUN_PIXELS, STATUS_PIXELS = 184, 190
 _BEFORE = "shown_before"
 
@@ -220,7 +220,7 @@ def figures_panel(
 ) -> None:
     """Show progress and figures of the followed job, updated while it runs; otherwise the precomputed figure.
 
-    Above the figures stands what can be exported of them and of ``drawings`` (key → chart, those above the panel),
+    Above the figures are the exports of them and of ``drawings`` (key → chart, those above the panel),
     below them where they come from.
     """
 
@@ -316,7 +316,7 @@ def submit(page: str, spec: Spec) -> bool:
             shared_jobs().adopt(known)
         job_id = shared_jobs().submit(spec, session.viewer(), session.network_address())
     except InvalidInput as error:
-        st.error(plain(f"{told(error)}."))
+        st.error(plain(f"{error_text(error)}."))
         return False
     session.follow_job(page, job_id)
     return True

@@ -15,7 +15,7 @@ CONTROL_PIXELS = {"choice": 178, "integer": 178, "number": 178, "switch": 178}  
 OPENED = "all_settings"  # page.OPENED: whether the panel is open
 MAX_CHIPS = 5
 MAX_CHARACTERS = 24  # of a value in a chip
-# Stops of a slider of widths, besides those of the preset: each about three times the previous one.
+# Stops of a slider of widths, in addition to those of the preset, each about three times the previous one.
 STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
 
 # Entries of the row: a setting by its name, or custom widgets of a page.

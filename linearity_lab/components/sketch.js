@@ -4,13 +4,13 @@ const COLUMNS = 33;
 const mounted = new WeakMap();
 
 class Sketch {
-  constructor(root, told) {
+  constructor(root, props) {
     this.root = root;
     this.heights = Array(COLUMNS).fill(null); // log10 of the line above each column
     this.changes = new MutationObserver(() => this.soon());
     this.changes.observe(document.body, { childList: true, subtree: true });
     this.sizes = new ResizeObserver(() => this.soon());
-    const { words } = told;
+    const { words } = props;
     this.slope = this.part("input", { type: "range", min: -1.2, max: 1.2, step: 0.05, value: 0, id: "slope" });
     this.value = this.part("output", { htmlFor: "slope" }, words.unset);
     this.compare = this.part("button", { type: "button", className: "primary" }, words.compare);
@@ -35,8 +35,8 @@ class Sketch {
     return made;
   }
 
-  update(told, tell) {
-    Object.assign(this, { told, tell });
+  update(props, send) {
+    Object.assign(this, { props, send });
     this.show();
     this.soon();
   }
@@ -48,9 +48,9 @@ class Sketch {
     });
   }
 
-  // The sheet lies above the plot, however often Streamlit mounts that anew.
+  // The sheet covers the plot, however often Streamlit mounts that again.
   lay() {
-    const plot = document.querySelector(`.st-key-${CSS.escape(this.told.plot)} .js-plotly-plot`);
+    const plot = document.querySelector(`.st-key-${CSS.escape(this.props.plot)} .js-plotly-plot`);
     const size = plot?._fullLayout?._size;
     if (!size) return;
     if (!this.sheet || this.sheet.parentElement !== plot.querySelector(".svg-container")) {
@@ -77,7 +77,7 @@ class Sketch {
       const box = this.sheet.getBoundingClientRect();
       const [low, high] = this.ranges.y;
       const [left, right] = this.ranges.x;
-      const [first, end] = this.told.ends;
+      const [first, end] = this.props.ends;
       const x = left + ((event.clientX - box.left) / box.width) * (right - left);
       const y = high - ((event.clientY - box.top) / box.height) * (high - low);
       const column = ((x - first) / (end - first)) * (COLUMNS - 1);
@@ -88,7 +88,7 @@ class Sketch {
       this.sheet.setPointerCapture(event.pointerId);
       last = at(event);
       const drawn = this.heights.findLastIndex((each, column) => each !== null && column <= last[0]);
-      this.stroke(drawn < 0 ? [0, this.told.start] : [drawn, this.heights[drawn]], last); // no gap stays
+      this.stroke(drawn < 0 ? [0, this.props.start] : [drawn, this.heights[drawn]], last); // no gap stays
     });
     this.sheet.addEventListener("pointermove", (event) => {
       if (!last) return;
@@ -110,15 +110,15 @@ class Sketch {
       const share = to === from ? 1 : (column - from) / (to - from);
       this.heights[column] = low + share * (high - low);
     }
-    this.heights[0] = this.told.start;
+    this.heights[0] = this.props.start;
     this.show();
     this.draw();
   }
 
   straight(slope) {
-    const [first, end] = this.told.ends;
+    const [first, end] = this.props.ends;
     const step = (end - first) / (COLUMNS - 1);
-    this.heights = this.heights.map((_, column) => this.told.start + slope * step * column);
+    this.heights = this.heights.map((_, column) => this.props.start + slope * step * column);
     this.show();
     this.draw();
   }
@@ -132,7 +132,7 @@ class Sketch {
   // Least squares over the columns, as the server counts it.
   fitted() {
     const known = this.heights.filter((each) => each !== null);
-    const [first, end] = this.told.ends;
+    const [first, end] = this.props.ends;
     const middle = (known.length - 1) / 2;
     const step = (end - first) / (COLUMNS - 1);
     const moment = known.reduce((sum, each, column) => sum + (column - middle) * each, 0);
@@ -142,7 +142,7 @@ class Sketch {
   get isWhole() { return this.heights[COLUMNS - 1] !== null; }
 
   show() {
-    const { words, letter } = this.told;
+    const { words, letter } = this.props;
     const slope = this.heights[1] === null ? null : this.fitted();
     this.value.textContent = slope === null ? words.unset : `${letter}^${slope.toFixed(2).replace("-", "−")}`;
     this.slope.value = slope ?? 0;
@@ -154,7 +154,7 @@ class Sketch {
   draw() {
     if (!this.sheet || !this.ranges) return;
     const { x: [left, right], y: [low, high] } = this.ranges;
-    const [first, end] = this.told.ends;
+    const [first, end] = this.props.ends;
     const points = this.heights.flatMap((height, column) => {
       if (height === null) return [];
       const x = first + ((end - first) * column) / (COLUMNS - 1);
@@ -166,7 +166,7 @@ class Sketch {
   }
 
   finish() {
-    if (this.isWhole) this.tell(this.heights);
+    if (this.isWhole) this.send(this.heights);
   }
 
   close() {

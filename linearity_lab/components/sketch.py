@@ -34,7 +34,9 @@ _mount = st.components.v2.component(
 )
 
 
-def told(plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]) -> dict[str, Any]:
+def sketch_data(
+    plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]
+) -> dict[str, Any]:
     """Return the data of the component.
 
     Args:
@@ -51,7 +53,7 @@ def sketch(key: str, data: Mapping[str, Any], drawn: Callable[[float, list[tuple
     """Let a user draw a line from the first point of a figure to its right edge.
 
     Args:
-        data: see :func:`told`.
+        data: see :func:`sketch_data`.
         drawn: callback with the exponent of the line (least squares) and its (x, y), before the page reruns.
     """
 

@@ -8,28 +8,28 @@ class Speaker {
     this.root = root;
     this.channel = new BroadcastChannel(CHANNEL);
     this.channel.onmessage = ({ data }) => {
-      if (data === "where" && !this.told.follows) this.say();
-      else if (data.step && this.told.follows && data.step !== this.told.step) this.tell(data.step);
+      if (data === "where" && !this.props.follows) this.announce();
+      else if (data.step && this.props.follows && data.step !== this.props.step) this.send(data.step);
     };
     this.heard = (event) => this.press(event);
     document.addEventListener("keydown", this.heard);
   }
 
-  update(told, tell) {
-    const isNew = !this.told;
-    Object.assign(this, { told, tell });
-    if (told.follows) {
+  update(props, send) {
+    const isNew = !this.props;
+    Object.assign(this, { props, send });
+    if (props.follows) {
       if (isNew) this.channel.postMessage("where");
       return;
     }
     if (isNew) this.build();
-    this.say();
+    this.announce();
   }
 
-  say() { this.channel.postMessage({ step: this.told.step }); }
+  announce() { this.channel.postMessage({ step: this.props.step }); }
 
   build() {
-    const { keys, title, close, notes, help } = this.told;
+    const { keys, title, close, notes, help } = this.props;
     const row = document.createElement("div");
     row.append(
       button(notes, help, "N", () => this.openNotes()),
@@ -59,7 +59,7 @@ class Speaker {
   press(event) {
     const at = event.composedPath()[0];
     const writes = at.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(at.tagName);
-    if (this.told.follows || writes || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (this.props.follows || writes || event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "?") this.list.showModal();
     else if (event.key.toLowerCase() === "n") this.openNotes();
   }

@@ -99,7 +99,7 @@ class Job:
         self.submitted_s = self.expected_s = 0.0
         self.turn = self._grown = 0
         self.computation: Computation | None = None
-        self._began_s = self._told_s = 0.0
+        self._began_s = self._reported_s = 0.0
 
     @property
     def status(self) -> Status:
@@ -117,7 +117,7 @@ class Job:
         """Expected seconds until it ends once it has a worker."""
         if self.now.remaining_s is None:
             return self.expected_s * (1 - self.now.fraction)
-        return max(0.0, self.now.remaining_s - (time.monotonic() - self._told_s))
+        return max(0.0, self.now.remaining_s - (time.monotonic() - self._reported_s))
 
     def wait(self, owner: str, address: str = "") -> None:
         """Put it into the queue; the points of earlier runs stay."""
@@ -174,7 +174,7 @@ class Job:
 
     def _progress(self, event: PointProgress | PointFinished) -> None:
         self._set(fraction=event.fraction, remaining_s=event.remaining_s)
-        self._told_s = time.monotonic()
+        self._reported_s = time.monotonic()
 
     def _drop(self, key: str) -> None:
         """Forget a partial point."""

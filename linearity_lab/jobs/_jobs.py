@@ -29,10 +29,10 @@ _LOG = logging.getLogger(__name__)
 
 
 class Jobs:
-    """Jobs of all browser sessions of this server; every method may be called from any thread and returns at once.
+    """Jobs of all browser sessions of this server; every method may be called from any thread and returns immediately.
 
     Args:
-        store: where finished points and results are kept; by default as ``LINEARITY_LAB_STORE`` says.
+        store: where finished points and results are kept; by default in ``LINEARITY_LAB_STORE``.
         num_spare: worker processes that are kept ready to take over.
         check: refuses a spec before it becomes a job.
     """
@@ -190,7 +190,7 @@ class Jobs:
             return job.now
         place, num_workers = self._queue.index(job), self._limits.num_workers
         ahead = [*self._running(), *self._queue[:place]]
-        # As many as there are workers begin at once.
+        # As many jobs as workers start immediately.
         starts_in_s = sum(each.remaining_s() for each in ahead) / num_workers if len(ahead) >= num_workers else 0.0
         remaining_s = starts_in_s + job.remaining_s()
         return replace(job.now, position=place + 1, starts_in_s=starts_in_s, remaining_s=remaining_s)

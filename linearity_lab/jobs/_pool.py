@@ -62,7 +62,7 @@ class Computation:
         return 0
 
     def kill(self) -> None:
-        """End the computation and its worker at once; pebble starts another one."""
+        """End the computation and its worker immediately; pebble starts another one."""
         if self.pid is None:
             self._future.cancel()
         elif not self._future.done():

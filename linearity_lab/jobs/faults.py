@@ -18,7 +18,7 @@ def known_causes(text: str) -> str:
     return ", ".join(dict.fromkeys(_CAUSES.findall(text)))[:200]
 
 
-def told(error: InvalidInput) -> str:
+def error_text(error: InvalidInput) -> str:
     """One clause about an error; of the server's own database nothing that only its operator should know."""
     from ntk_core.runs.store import VARIABLE  # not before there is an error: the server listens before it is loaded
 

@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 import psutil
 
 from linearity_lab.jobs._process import limit_memory, yield_to_pages
-from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.faults import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code
@@ -87,7 +87,7 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
     except InvalidSpec as error:
         yield Ended(status="failed", reason=str(error).splitlines()[0])
     except InvalidInput as error:
-        yield Ended(status="failed", reason=told(error))
+        yield Ended(status="failed", reason=error_text(error))
     except MemoryError:
         yield Ended(status="stopped", reason=over_memory(max_bytes))
     except Exception as error:
@@ -108,7 +108,7 @@ def _end_with_the_server() -> None:
 
 
 def _warm_up() -> None:
-    """Import JAX and compile the first point of the first figure, so that it appears at once when asked for."""
+    """Import JAX and compile the first point of the first figure, so that it appears quickly."""
     try:
         figure = next(iter(PRESETS.values())).spec
         first = getattr(figure, figure.swept_field)[:1]

@@ -65,7 +65,7 @@ async def ready(_: Request) -> JSONResponse:
 
 @contextlib.asynccontextmanager
 async def lifespan(_: Any) -> AsyncIterator[None]:
-    """Serve at once and warm up meanwhile; at the end running jobs keep their finished points."""
+    """Serve immediately and warm up meanwhile; at the end running jobs keep their finished points."""
     chosen = strict_profile()
     keep_memory_returnable()
     if chosen.name == "hosted":

@@ -66,7 +66,7 @@ class WebSockets:
     """ASGI middleware for web sockets: own pages only, once modules are loaded, at a bounded rate.
 
     Two threads that import the same modules at the same time can see them half initialized, so pages wait for
-    ``loaded``. On a shared server a session may send 30 messages at once and then three a second; further messages
+    ``loaded``. On a shared server a session may send a burst of 30 messages and then three a second; further messages
     wait. A message of more than 2.5 MB ends the session.
     """
 

@@ -10,7 +10,7 @@ from linearity_lab.components.live import home_data
 from linearity_lab.components.sketch import CSS, HTML
 from linearity_lab.site._figures import Figure, chart_data, lecture_figure
 from linearity_lab.site._markdown import formula, html_of
-from linearity_lab.site._page import page_html, told
+from linearity_lab.site._page import embedded, page_html
 from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
 from linearity_lab.views.overview.parts import TITLE
@@ -66,7 +66,7 @@ def lecture_page() -> str:
         f'<div class="live-place" id="live"></div><noscript><p>The figures need JavaScript.</p></noscript>'
         f'<div class="story">{html_of(prose("lecture", "Story"))}{_contents()}</div>'
         f'{"".join(parts)}<section class="end">{html_of(prose("lecture", "The end"))}<p class="score"></p></section>'
-        f"{told('told', data)}"
+        f"{embedded('data', data)}"
     )
     about = "See when and why a wide neural network becomes a linear model."
     return page_html("Linearity Lab", body, here="index.html", kind="lecture", about=about, scripts=SCRIPTS)
@@ -134,7 +134,7 @@ def _line(step: Step, results: Mapping[str, Any]) -> dict[str, Any]:
     law = line.law
     fields = drawing_words()
     return {
-        "told": to_draw(step, line, axis),
+        "props": to_draw(step, line, axis),
         "trace": chart_data(shown)["figure"]["data"][-1],
         "exponents": [each if math.isfinite(each) else None for each in step.exponents],
         "choices": [html_of(each, inline=True) for each in step.question.choices],

@@ -81,7 +81,7 @@ def page_html(
     )
 
 
-def told(name: str, data: object) -> str:
+def embedded(name: str, data: object) -> str:
     """Embed data for the scripts of the page."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     return f'<script type="application/json" id="{name}">{text}</script>'

@@ -7,12 +7,12 @@ from pathlib import PurePosixPath
 from linearity_lab.components.live import given
 from linearity_lab.components.live.settings import LiveSettings
 from linearity_lab.site._markdown import formula, html_of
-from linearity_lab.site._page import page_html, told
+from linearity_lab.site._page import embedded, page_html
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.live import QUESTION
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.glossary import glossary
-from linearity_lab.words.pages import CHANGES, SHOWS, prose, says
+from linearity_lab.words.pages import CHANGES, SHOWS, prose, titled_prose
 from ntk_core.environment import TOP
 from ntk_core.runs import EXPERIMENTS, PRESETS
 
@@ -33,7 +33,7 @@ def glossary_page() -> str:
             f"{entry.name} {entry.title} {entry.symbol} {entry.sentence} {entry.source} {entry.other_names}"
         )
         entries.append(
-            f'<article id="{entry.name}" data-said="{searched.lower()}"><h2>{html.escape(entry.title)}{symbol}</h2>'
+            f'<article id="{entry.name}" data-search="{searched.lower()}"><h2>{html.escape(entry.title)}{symbol}</h2>'
             f'{html_of(entry.sentence)}{shown}<p class="source">{html.escape(entry.source)}{seen}</p></article>'
         )
     body = (
@@ -78,10 +78,10 @@ def _place(target: str) -> str | None:
 
 def live_page() -> str:
     """*Live* with all its controls; the URL holds the settings."""
-    answers = "".join(html_of(says("live", heading)) for heading in (SHOWS, CHANGES))
+    answers = "".join(html_of(titled_prose("live", heading)) for heading in (SHOWS, CHANGES))
     body = (
         f'<h1>{html.escape(QUESTION)}</h1><div class="live-place" id="live"></div>'
-        f'<div class="answers">{answers}</div>{told("told", {"live": given(LiveSettings())})}'
+        f'<div class="answers">{answers}</div>{embedded("data", {"live": given(LiveSettings())})}'
     )
     about = " ".join(prose("live", SHOWS).split())
     return page_html("Live", body, here="live.html", kind="live-page", about=about, scripts=("live.js",))

@@ -3,7 +3,7 @@
 "use strict";
 
 const COLUMNS = 33; // as in sketch.js
-const told = JSON.parse(document.getElementById("told").textContent);
+const lectureData = JSON.parse(document.getElementById("data").textContent);
 const predicted = new Map(); // step → whether its choice was right
 
 function fill(template, values) {
@@ -36,16 +36,16 @@ function nearest(exponents, exponent) {
   return known.reduce((best, each) => (each[0] < best[0] ? each : best))[1];
 }
 
-// What drawing.line_words says of a line.
+// What drawing.line_words reports about a line.
 function lineWords({ words, law, letter, exponents, choices, end, measured, last }, exponent, height) {
   const choice = choices[nearest(exponents, exponent)];
-  const said = fill(words.drawn, { drawn: power(letter, signed(exponent)), choice });
-  if (!law) return said;
+  const text = fill(words.drawn, { drawn: power(letter, signed(exponent)), choice });
+  if (!law) return text;
   const [fitted, interval] = law;
   const apart = Math.abs(exponent - fitted);
   const verdict = interval === null ? "unknown interval" : apart <= interval ? "inside" : "outside";
   const ratio = 10 ** height / end;
-  return `${said} ${fill(words[verdict], {
+  return `${text} ${fill(words[verdict], {
     measured, by: apart.toFixed(2), letter: power(letter, "").replace(/<\/?m(sup|n)>/g, ""), last,
     factor: twoDigits(Math.max(ratio, 1 / ratio)), way: ratio > 1 ? "high" : "low",
   })}`;
@@ -55,7 +55,7 @@ class Step {
   constructor(section) {
     this.section = section;
     this.name = section.id;
-    this.told = told.steps[this.name];
+    this.props = lectureData.steps[this.name];
     this.place = section.querySelector(".place");
     const list = section.querySelector(".choices");
     const items = [...list.children];
@@ -77,16 +77,16 @@ class Step {
       return;
     }
     await lab.draw(this.place, this.data.veiled);
-    if (this.told.line && !this.isKnown) this.letDraw();
+    if (this.props.line && !this.isKnown) this.letDraw();
   }
 
   letDraw() {
     const host = this.section.querySelector(".sketch-place");
     const inside = host.attachShadow({ mode: "open" }); // its style names plain elements
-    inside.innerHTML = `<style>${told.sketch.css}</style>${told.sketch.html}`;
+    inside.innerHTML = `<style>${lectureData.sketch.css}</style>${lectureData.sketch.html}`;
     const close = sketch({
       parentElement: inside,
-      data: this.told.line.told,
+      data: this.props.line.props,
       setTriggerValue: (_, heights) => this.takeLine(heights),
     });
     this.closeSketch = () => {
@@ -96,8 +96,8 @@ class Step {
   }
 
   takeLine(heights) {
-    const { line } = this.told;
-    const ends = line.told.ends;
+    const { line } = this.props;
+    const ends = line.props.ends;
     const exponent = slope(heights, ends);
     const x = heights.map((_, column) => 10 ** (ends[0] + ((ends[1] - ends[0]) * column) / (COLUMNS - 1)));
     this.line = { exponent, heights, x };
@@ -108,7 +108,7 @@ class Step {
   answer(chosen) {
     if (this.isKnown) return;
     this.isKnown = true;
-    const { right, verdicts, drawn, why, terms, line } = this.told;
+    const { right, verdicts, drawn, why, terms, line } = this.props;
     const isRight = chosen === right;
     predicted.set(this.name, isRight);
     this.closeSketch?.();
@@ -131,7 +131,7 @@ class Step {
     if (this.data) this.show(this.data.start);
     const hits = [...predicted.values()].filter(Boolean).length;
     document.querySelector(".score").textContent =
-      `You predicted ${hits} of ${Object.keys(told.steps).length} figures.`;
+      `You predicted ${hits} of ${Object.keys(lectureData.steps).length} figures.`;
   }
 
   show(start) {
@@ -148,7 +148,7 @@ class Step {
   withLine(chart) {
     const { exponent, heights, x } = this.line;
     const figure = structuredClone(chart.figure);
-    const { trace } = this.told.line;
+    const { trace } = this.props.line;
     const name = trace.name.replace("0.00", signed(exponent));
     figure.data.push({ ...trace, x, y: heights.map((each) => 10 ** each), name });
     const { range } = figure.layout.yaxis;

@@ -124,7 +124,7 @@ function mountLive(place, data) {
   if (data.form === "page") {
     const defaults = data.settings;
     data.settings = settingsFrom(Object.fromEntries(new URLSearchParams(location.search)), defaults);
-    data.tell = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
+    data.send = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
   }
   live({ parentElement: place, data });
 }
@@ -179,10 +179,10 @@ function table({ columns, rows }) {
 // The words in which all that is searched for occurs.
 function search() {
   const field = document.getElementById("search");
-  const entries = [...document.querySelectorAll("[data-said]")];
+  const entries = [...document.querySelectorAll("[data-search]")];
   const look = () => {
     const wanted = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const each of entries) each.hidden = !wanted.every((word) => each.dataset.said.includes(word));
+    for (const each of entries) each.hidden = !wanted.every((word) => each.dataset.search.includes(word));
     const count = entries.filter((each) => !each.hidden).length;
     document.querySelector(".search output").textContent = `${count} ${count === 1 ? "word" : "words"}`;
   };
@@ -203,7 +203,7 @@ document.addEventListener("DOMContentLoaded", () => {
   addEventListener("resize", letScroll);
   const place = document.querySelector(".live-place");
   if (place) {
-    const data = JSON.parse(document.getElementById("told").textContent);
+    const data = JSON.parse(document.getElementById("data").textContent);
     if (data.home) home({ parentElement: place, data: data.home });
     else mountLive(place, data.live);
   }

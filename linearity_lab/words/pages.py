@@ -51,7 +51,7 @@ def figure_words(key: str) -> FigureWords:
     return replace(found, see=PREDICT) if key.endswith(VEILED_KEY) else found
 
 
-def says(page: str, heading: str) -> str:
+def titled_prose(page: str, heading: str) -> str:
     """Return the page's text below a heading, as a paragraph that starts with the heading."""
     return f"**{heading}{'' if heading.endswith('?') else '.'}** {prose(page, heading)}"
 

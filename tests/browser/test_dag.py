@@ -56,7 +56,7 @@ def press(page: Page, name: str) -> None:
     page.locator(".graph .bar").get_by_role("button", name=name).click()
 
 
-def says(page: Page, words: str) -> None:
+def expect_verdict(page: Page, words: str) -> None:
     expect(page.locator(".graph .verdict")).to_have_text(words, timeout=TIMEOUT_MS)
 
 
@@ -67,16 +67,16 @@ def edges(page: Page) -> list[tuple[str, str]]:
 def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     page = open_page(f"/dag?{SMALL}")
     graph = canvas(page)
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     press(page, "Clear")
-    says(page, "Not a graph yet")
+    expect_verdict(page, "Not a graph yet")
     expect(page.locator(".graph .reasons")).to_contain_text("groups: 0 groups cannot be used")
     graph.evaluate(WATCH)
     for _ in range(2):
         press(page, "Add group")
     for pair in (("input", "a"), ("a", "b"), ("b", "output")):
         link(page, *pair)
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
     seen = graph.evaluate("root => root.seen")
     judged = json.dumps(graph.evaluate(DATA), separators=(",", ":"))
@@ -91,14 +91,14 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     neurons = page.locator(".inspector").get_by_label("Neurons", exact=False)
     neurons.fill("2")
     neurons.press("Enter")
-    says(page, "Not wide: linearity is not guaranteed")
+    expect_verdict(page, "Not wide: linearity is not guaranteed")
     expect(page.locator(".graph .box.against .name")).to_have_text(["output"])
     expect(page.locator(".graph .degree text")).to_have_text(["192", "8", "2"])
     page.keyboard.press("Escape")
     page.keyboard.press("Control+z")
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     page.keyboard.press("Control+Shift+z")
-    says(page, "Not wide: linearity is not guaranteed")
+    expect_verdict(page, "Not wide: linearity is not guaranteed")
     press(page, "Undo")
 
     gallery = page.get_by_role("combobox", name="Gallery of graphs")
@@ -106,7 +106,7 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     press_run(page)
     expect(page.locator(".js-plotly-plot").first).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_text("1 width · saved result").wait_for(timeout=TIMEOUT_MS)
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
     assert violations(page) == []
 
@@ -141,7 +141,7 @@ def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
     good.write_text(json.dumps(graph_data(bottleneck_layer_graph())))
     bad.write_text("{")
     upload(page, good)
-    says(page, "Not wide: linearity is not guaranteed")
+    expect_verdict(page, "Not wide: linearity is not guaranteed")
     expect(page.locator(".graph .reasons")).to_contain_text("neurons of group c have in-degree 2 (from b)")
     expect(gallery).to_have_value("bottleneck layer")
     upload(page, bad)
@@ -152,14 +152,14 @@ def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
     assert graph.evaluate(DATA) == graph_data(bottleneck_layer_graph())
 
     press(page, "Undo")
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     assert graph.evaluate(DATA) == own
     assert below(graph.evaluate(PLACES)) == pytest.approx(drop, abs=2)
     expect(gallery).to_have_value("DenseNet, half of the edges dropped")
     page.keyboard.press("Escape")
     gallery.click()
     page.get_by_role("option", name="two bottleneck neurons").click()
-    says(page, "Wide except for a few neurons: becomes linear")
+    expect_verdict(page, "Wide except for a few neurons: becomes linear")
     with page.expect_download() as saved:
         press(page, "Save")
     picture = Path(saved.value.path()).read_text(encoding="utf-8")
@@ -207,7 +207,7 @@ def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
     page = context.new_page()
     page.goto(f"{dashboard_url}/dag?{SMALL}")
     graph, hand = canvas(page), context.new_cdp_session(page)
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
 
     def touch(*moves: list[tuple[float, float]]) -> None:
         for kind, points in (("Start", moves[0]), *(("Move", each) for each in moves[1:])):
@@ -221,12 +221,12 @@ def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
         return [[(a + s * (c - a) / 4, b + s * (d - b) / 4)] for s in range(5)]
 
     press(page, "Clear")
-    says(page, "Not a graph yet")
+    expect_verdict(page, "Not a graph yet")
     press(page, "Add group")
     for one, other in (("input", "a"), ("a", "output")):
         settled(page)
         touch(*along(graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other]))
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "output")]
     settled(page)
     scroll = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
@@ -248,7 +248,7 @@ def test_keyboard_alone_draws_a_graph_and_runs_it(open_page):
     graph = canvas(page)
     press_tab_until(page, f"{FOCUS}.ariaLabel === 'Clear'")
     page.keyboard.press("Enter")
-    says(page, "Not a graph yet")
+    expect_verdict(page, "Not a graph yet")
     press_tab_until(page, f"{FOCUS}.tagName === 'SUMMARY' && {FOCUS}.closest('.graph')")
     page.keyboard.press("Enter")
     for _ in range(2):
@@ -261,17 +261,17 @@ def test_keyboard_alone_draws_a_graph_and_runs_it(open_page):
     for label, key in (("From, input → b", "a"), ("From, input → output", "b")):
         press_tab_until(page, f"{FOCUS}.ariaLabel === '{label}'")
         page.keyboard.press(key)
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "b"), ("b", "output")]
     press_tab_until(page, f"{FOCUS}.ariaLabel === 'Neurons, b'")
     page.keyboard.type("4")
     page.keyboard.press("Tab")
-    says(page, "Not wide: linearity is not guaranteed")
+    expect_verdict(page, "Not wide: linearity is not guaranteed")
     assert graph.evaluate(DATA)["groups"] == [{"name": "a"}, {"name": "b", "size": 4}], "not the row above or below"
     page.keyboard.press("Shift+Tab")
     page.keyboard.press("Backspace")
     page.keyboard.press("Enter")
-    says(page, "Wide: becomes linear")
+    expect_verdict(page, "Wide: becomes linear")
     assert graph.evaluate(DATA)["groups"] == [{"name": "a"}, {"name": "b"}]
     page.keyboard.press("Control+Enter")
     page.wait_for_url("**job=**", timeout=TIMEOUT_MS)

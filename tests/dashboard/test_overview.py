@@ -13,7 +13,7 @@ from linearity_lab.charts.vector import WIDTH, Scale, Stroke, cells, letters, th
 from linearity_lab.components.live import HOME_NAME, HOME_TOUR
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.overview import thumbnails
-from linearity_lab.views.overview.parts import DOORS
+from linearity_lab.views.overview.parts import STARTING_POINTS
 from linearity_lab.views.overview.thumbnails import page_thumbnail
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.runs import PRESETS
@@ -56,17 +56,17 @@ def test_home_needs_at_most_sixty_words_and_no_formula():
 
 
 def test_three_doors_and_a_card_for_every_other_page():
-    assert tuple(DOORS) == ("lecture", "kernel_change", "learning_rate")
+    assert tuple(STARTING_POINTS) == ("lecture", "kernel_change", "learning_rate")
     app = open_page("overview")
     links = [link.proto for link in app.get("page_link")]
-    for purpose, query in DOORS.values():
+    for purpose, query in STARTING_POINTS.values():
         (link,) = [each for each in links if each.label == f"**{purpose}**"]
         assert dict(part.split("=") for part in link.query_string.split("&") if part) == query
         assert query.get("preset", "liu-fig1-left") in PRESETS
         assert prose("overview", purpose) in words(app)
     cards = {link.label: link.help for link in links}
     for entry in PAGES[1:]:
-        assert entry.name in DOORS or cards[entry.title] == entry.question
+        assert entry.name in STARTING_POINTS or cards[entry.title] == entry.question
 
 
 @pytest.mark.parametrize("page", DRAWN)

@@ -10,9 +10,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ntk_core
-from linearity_lab.components.own_data import Brought
+from linearity_lab.components.own_data import Uploaded
 from linearity_lab.views.own_data import figures as figures
-from linearity_lab.views.own_data.bring_data import example_file
+from linearity_lab.views.own_data.upload_data import example_file
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
@@ -35,7 +35,7 @@ def data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "data" / "linearity-lab"
 
 
-def brought(data: bytes, name: str) -> AppTest:
+def uploaded(data: bytes, name: str) -> AppTest:
     app = open_page(PAGE)
     app.file_uploader[0].set_value((name, data, "application/octet-stream"))
     return checked(app.run())
@@ -65,7 +65,7 @@ def sizes(app: AppTest) -> list[str]:
     ],
 )
 def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected):
-    app = brought(data, name)
+    app = uploaded(data, name)
     assert sizes(app) == expected
     assert app.get("plotly_chart")
     assert not app.error
@@ -83,7 +83,7 @@ def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected
     ],
 )
 def test_refusal_is_one_sentence_and_prevents_running(data, sentence):
-    app = brought(data, "[bad](http://x) $f$.csv")
+    app = uploaded(data, "[bad](http://x) $f$.csv")
     (shown,) = [error.value.replace("\\", "") for error in app.error]
     assert shown.startswith(sentence)
     assert shown.endswith(".")
@@ -92,7 +92,7 @@ def test_refusal_is_one_sentence_and_prevents_running(data, sentence):
 
 
 def test_the_sentence_goes_when_the_choice_is_mended():
-    app = brought(b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n", "gaps.csv")
+    app = uploaded(b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n", "gaps.csv")
     assert app.error
     widget(app, "toggle", "drop_missing").set_value(True)
     app = checked(app.run())
@@ -101,7 +101,7 @@ def test_the_sentence_goes_when_the_choice_is_mended():
 
 
 def test_one_press_keeps_the_data_and_runs_kernel_change(jobs, data_directory):
-    app = pressed(brought(flowers(), "flowers.csv"), "run")
+    app = pressed(uploaded(flowers(), "flowers.csv"), "run")
     (spec,) = jobs.submitted
     assert isinstance(spec, KernelChangeSpec)
     assert spec.is_private
@@ -114,7 +114,7 @@ def test_one_press_keeps_the_data_and_runs_kernel_change(jobs, data_directory):
 
 
 def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
-    app = brought(flowers(), "flowers.csv")
+    app = uploaded(flowers(), "flowers.csv")
     widget(app, "selectbox", "target").set_value("size")
     widget(app, "segmented_control", "task").set_value("regression")
     app = checked(app.run())
@@ -131,7 +131,7 @@ def test_training_on_all_numbers_leaves_test_points(total, trained, test_points)
     table = parse_upload(flowers(num_rows=total))
     data = clean_upload(table, Choices(("sepal", "petal"), "size", "regression"))
     dataset = DatasetSpec(name="upload", digest=keep_upload(data), num_samples=total)
-    page, spec = Brought(dataset, "flowers", total, 0).first_look()
+    page, spec = Uploaded(dataset, "flowers", total, 0).first_look()
     assert isinstance(spec, DynamicsSpec)
     assert (page, spec.dataset.num_samples, spec.num_test) == ("dynamics", trained, test_points)
 
@@ -161,7 +161,7 @@ def test_the_first_run_on_unscaled_data_converges(data, page):
     candidate = parse_upload(data)
     cleaned = clean_upload(candidate, suggested_choices(candidate))
     dataset = DatasetSpec(name="upload", digest=keep_upload(cleaned), num_samples=60, standardize="standard")
-    found, spec = Brought(dataset, "mine", 120, len(cleaned.class_names)).first_look()
+    found, spec = Uploaded(dataset, "mine", 120, len(cleaned.class_names)).first_look()
     assert found == page
     result: Any = ntk_core.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
     assert {run.outcome for point in result.points for run in point.runs} == {"converged"}
@@ -172,7 +172,7 @@ def test_the_threshold_is_chosen_from_the_data():
         candidate = parse_upload(data)
         cleaned = clean_upload(candidate, suggested_choices(candidate))
         dataset = DatasetSpec(name="upload", digest=keep_upload(cleaned), num_samples=60, standardize="standard")
-        spec: Any = Brought(dataset, "mine", 120, len(cleaned.class_names)).first_look()[1]
+        spec: Any = Uploaded(dataset, "mine", 120, len(cleaned.class_names)).first_look()[1]
         return spec.training.loss_threshold
 
     assert threshold(customers()) < threshold(flowers()) < np.log(3), "labels without a pattern stop earlier"
@@ -180,7 +180,7 @@ def test_the_threshold_is_chosen_from_the_data():
 
 
 def test_kept_data_are_offered_in_this_session_only():
-    app = pressed(brought(flowers(), "flowers.csv"), "keep")
+    app = pressed(uploaded(flowers(), "flowers.csv"), "keep")
     app.switch_page("pages/kernel_change.py")
     open_panels(app, "kernel_change")
     app = checked(app.run())
@@ -210,7 +210,7 @@ def test_shared_link_opens_stored_data_in_any_session():
 
 
 def test_data_can_be_forgotten(data_directory):
-    app = pressed(brought(flowers(), "flowers.csv"), "keep")
+    app = pressed(uploaded(flowers(), "flowers.csv"), "keep")
     (kept,) = (data_directory / "uploads").iterdir()
     checked(app.button(key=f"{PAGE}.forget.{kept.stem}").click().run())
     assert not kept.exists()

@@ -13,7 +13,7 @@ from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.lecture.steps._step import Question
 from linearity_lab.words.glossary import GLOSSARY_FILE, glossary
 from linearity_lab.words.markdown import WordsError, read
-from linearity_lab.words.pages import VEILED_KEY, charts_in, figure_words, prose, says
+from linearity_lab.words.pages import VEILED_KEY, charts_in, figure_words, prose, titled_prose
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """# What this page shows
@@ -44,7 +44,9 @@ def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
     monkeypatch.setattr("linearity_lab.view_modules.VIEWS", tmp_path)
     (tmp_path / "toy").mkdir()
     page(tmp_path / "toy", PAGE)
-    assert says("toy", "What this page shows") == "**What this page shows.** The line falls: it is read from here."
+    assert (
+        titled_prose("toy", "What this page shows") == "**What this page shows.** The line falls: it is read from here."
+    )
     found = figure_words("toy.change")
     assert found == figure_words("toy.other")
     assert (found.formula, found.see, found.finite_width) == ("$\\Delta K$: a change", "A line.", "A mean of few.")

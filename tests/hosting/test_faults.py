@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from linearity_lab.jobs.faults import NEUTRAL, known_causes, told
+from linearity_lab.jobs.faults import NEUTRAL, error_text, known_causes
 from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import VARIABLE, Store
@@ -21,10 +21,10 @@ def test_log_has_database_errors_and_visitors_see_none(monkeypatch):
     )
     for name in ("classroom", "hosted"):
         monkeypatch.setenv("LINEARITY_LAB_PROFILE", name)
-        assert told(error) == NEUTRAL
-        assert told(InvalidInput("widths", 0, "1 to 3")) == "widths: 0 cannot be used; use 1 to 3"
+        assert error_text(error) == NEUTRAL
+        assert error_text(InvalidInput("widths", 0, "1 to 3")) == "widths: 0 cannot be used; use 1 to 3"
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "local")
-    assert "db.internal" in told(error)
+    assert "db.internal" in error_text(error)
 
 
 def test_the_log_names_the_cause_where_the_disk_is_full(tmp_path, monkeypatch, caplog):

@@ -20,7 +20,7 @@ def linked(
     land: str = "",
     answer: dict[str, Any] | None = None,
 ) -> None:
-    """Let all figures with an axis in ``at`` show a line there, and tell which mark is clicked.
+    """Let all figures with an axis in ``at`` show a line there, and report the clicked mark.
 
     Args:
         at: ``layout.meta.cursor`` of figures (or ``seed``) → the value that is chosen, None where none is.

@@ -1,10 +1,10 @@
 // One cursor through the figures of a page: those whose layout.meta.cursor names the same axis share a line, which
-// follows the pointer and rests where the page's choices are. A click on a mark is told to the server.
+// follows the pointer and rests where the page's choices are. A click on a mark is sent to the server.
 const mounted = new WeakMap();
 
 class Linked {
   constructor() {
-    this.told = { at: {} };
+    this.props = { at: {} };
     this.pinned = {}; // where a click has put the line of an axis on which the page has nothing to choose
     this.pointed = null; // the axis and the value under the pointer, or of the frame that plays
     this.heard = new WeakSet();
@@ -15,8 +15,8 @@ class Linked {
     this.changes.observe(document.body, { childList: true, subtree: true });
   }
 
-  update(told, tell) {
-    Object.assign(this, { told, tell });
+  update(props, send) {
+    Object.assign(this, { props, send });
     this.soon();
   }
 
@@ -31,12 +31,12 @@ class Linked {
 
   // The clicked run, at the end of the controls beside the figure.
   answer() {
-    const { answer } = this.told, side = document.querySelector(".st-key-side"), text = JSON.stringify(answer);
+    const { answer } = this.props, side = document.querySelector(".st-key-side"), text = JSON.stringify(answer);
     let card = document.querySelector(".clicked-run");
     if (!answer || !side) return card?.remove();
-    if (card?.told === text && card.parentElement === side) return;
+    if (card?.text === text && card.parentElement === side) return;
     card?.remove();
-    card = Object.assign(document.createElement("figure"), { className: "clicked-run", told: text });
+    card = Object.assign(document.createElement("figure"), { className: "clicked-run", text });
     for (const { title, picture } of answer.pictures) {
       const head = Object.assign(document.createElement("div"), { textContent: title });
       head.append(document.importNode(new DOMParser().parseFromString(picture, "image/svg+xml").documentElement, true));
@@ -48,11 +48,11 @@ class Linked {
 
   // A link that is about another figure than the first one ends where that is.
   land() {
-    if (!this.told.land || this.landed === this.told.land) return;
+    if (!this.props.land || this.landed === this.props.land) return;
     const tabs = [...document.querySelectorAll('[role="tab"]')];
-    const tab = tabs.find((each) => each.textContent.trim() === this.told.land);
+    const tab = tabs.find((each) => each.textContent.trim() === this.props.land);
     if (!tab || !document.querySelector(".js-plotly-plot .main-svg")) return;
-    this.landed = this.told.land;
+    this.landed = this.props.land;
     tab.style.scrollMarginTop = "5rem"; // below the menu
     tab.scrollIntoView({ block: "start" });
   }
@@ -65,10 +65,10 @@ class Linked {
     if (!this.heard.has(plot)) this.listen(plot, axis, frames);
     if (!axis) return;
     const points = this.pointed?.axis === axis;
-    draw(plot, points ? this.pointed.value : this.told.at[axis] ?? this.pinned[axis], points);
+    draw(plot, points ? this.pointed.value : this.props.at[axis] ?? this.pinned[axis], points);
   }
 
-  // A figure that shows another choice is another element for Streamlit, mounted anew: its zoom is put back, found by
+  // A figure that shows another choice is another element for Streamlit, mounted again: its zoom is restored, found by
   // the key of the figure, what its axes measure and the settings in the URL.
   keep(plot) {
     this.kept.add(plot);
@@ -102,7 +102,7 @@ class Linked {
     }
     const over = (pointed) => {
       this.pointed = pointed;
-      const hand = pointed && axis in this.told.at ? "pointer" : "";
+      const hand = pointed && axis in this.props.at ? "pointer" : "";
       plot.querySelectorAll(".nsewdrag").forEach((area) => { area.style.cursor = hand; });
       this.soon();
     };
@@ -114,12 +114,12 @@ class Linked {
 
   click(plot, axis, point) {
     const chosen = {};
-    if (axis in this.told.at) chosen[axis] = point.x;
+    if (axis in this.props.at) chosen[axis] = point.x;
     const { seed, seeds } = point.data.meta ?? {};
-    if ("seed" in this.told.at) chosen.seed = (seeds ? point.customdata[0] : seed) ?? null;
-    if (!(axis in this.told.at)) this.pinned[axis] = point.x;
-    this.told = { ...this.told, at: { ...this.told.at, ...chosen } }; // before the server answers
-    if (Object.keys(chosen).length) this.tell(chosen);
+    if ("seed" in this.props.at) chosen.seed = (seeds ? point.customdata[0] : seed) ?? null;
+    if (!(axis in this.props.at)) this.pinned[axis] = point.x;
+    this.props = { ...this.props, at: { ...this.props.at, ...chosen } }; // before the server answers
+    if (Object.keys(chosen).length) this.send(chosen);
     this.soon();
   }
 

@@ -36,7 +36,7 @@ def live_page(key: str, settings: LiveSettings, version: int) -> dict[str, Any] 
     Args:
         version: another one lets the component take over ``settings``, which it otherwise reads once.
     """
-    payload = given(settings, version=version, tells=True)
+    payload = given(settings, version=version, sends=True)
     return _mount(key=key, data=payload, on_settings_change=lambda: None).settings
 
 

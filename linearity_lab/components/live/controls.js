@@ -62,7 +62,7 @@ export class Controls {
     this.stage = slider("stage", words, { min: 0, max: 1, step: 1 }, staged);
     this.choices = Object.fromEntries(Object.keys(CHOICES).map((name) => [name, this.chooser(name, changed)]));
     this.verdict = element("p", { class: "verdict" });
-    this.told = element("p", { class: "unseen", role: "status" });
+    this.status = element("p", { class: "unseen", role: "status" });
     this.canvases = {};
     const parts = (small ? PARTS.slice(0, 1) : PARTS).map((name) => this.part(name, small, explained));
     const main = element("div", { class: "main" }, legend(words, colors), ...parts.splice(0, ABOVE_EACH_OTHER),
@@ -80,7 +80,7 @@ export class Controls {
     this.tour = this.guide(pressed);
     this.root = element("div", { class: "live", "data-form": form }, ...(small ? [] : [this.tour.whole]), bar,
       ...(small ? [] : [choices]), this.verdict, element("div", { class: "panels" }, main, ...parts),
-      ...(small ? [] : [this.note]), this.told);
+      ...(small ? [] : [this.note]), this.status);
   }
 
   button(name, pressed) {
@@ -91,7 +91,7 @@ export class Controls {
 
   // One line that leads through the phenomenon: a sentence with its place, and buttons to go on.
   guide(pressed) {
-    const text = element("span", { class: "says" });
+    const text = element("span", { class: "tour-text" });
     const buttons = Object.fromEntries(
       ["begin", "back", "next", "end"].map((name) => [name, this.button(name, () => pressed(name))]));
     return { text, buttons, whole: element("div", { class: "tour" }, text, ...Object.values(buttons)) };

@@ -72,12 +72,12 @@ class Home {
     this.button.addEventListener("click", () => this.press());
     this.chart = element("canvas", { role: "img" });
     this.sentence = element("p", { class: "verdict" });
-    this.told = element("p", { class: "unseen", role: "status" });
+    this.status = element("p", { class: "unseen", role: "status" });
     const bar = element("div", { class: "bar" }, this.button, this.width.whole);
     this.root = element("div", { class: "live", "data-form": "home" }, legend(data.words, data.colors),
       element("div", { class: "sides" }, ...this.sides.map((side) => side.whole)), bar,
       element("figure", {}, element("figcaption", {}, element("span", {}, data.words.home.chart)), this.chart),
-      this.sentence, this.told);
+      this.sentence, this.status);
     this.root.home = this;
     parent.append(this.root);
     this.sizes = new ResizeObserver(news);
@@ -134,7 +134,7 @@ class Home {
       this.tour = [];
       this.playing = false;
       this.stale = true;
-      this.told.textContent = this.sentence.textContent;
+      this.status.textContent = this.sentence.textContent;
     }
   }
 

@@ -48,7 +48,7 @@ class Live {
     this.sizes = new ResizeObserver(() => { this.stale = true; });
     this.sizes.observe(this.controls.root);
     this.visible = true;
-    // Several changes may come at once, the last one last: a page that grew and scrolled back.
+    // Several changes may arrive together, in order: a page that grew and scrolled back.
     this.sight = new IntersectionObserver((seen) => { this.visible = seen.at(-1).isIntersecting; });
     this.sight.observe(this.controls.root);
     this.still.addEventListener("change", () => this.play(!this.still.matches));
@@ -70,7 +70,7 @@ class Live {
     this.settings = { ...this.settings, ...part };
     this.controls.show(this.settings);
     if (trains) this.restart();
-    if (done) this.data.tell?.(this.settings);
+    if (done) this.data.send?.(this.settings);
   }
 
   press(name) {
@@ -153,7 +153,7 @@ class Live {
     this.stale = false;
   }
 
-  // Ask for the steps of one frame: at most once a frame, and at once where the worker is the slower one.
+  // Ask for the steps of one frame: at most once a frame, and immediately if the worker is slower.
   train() {
     if (!this.due || !this.playing || this.settled || this.player.busy) return;
     this.due = false;
@@ -192,12 +192,12 @@ class Live {
     return filled(this.words.verdicts[name], numbers);
   }
 
-  // For those who do not see it: once it stands still.
+  // For screen readers, once the network has settled.
   say() {
-    if (this.now && (!this.playing || this.settled)) this.controls.told.textContent = this.sentence();
+    if (this.now && (!this.playing || this.settled)) this.controls.status.textContent = this.sentence();
   }
 
-  // What the server says anew: colors of another theme, or the settings of another URL.
+  // An update from the server: colors of another theme, or the settings of another URL.
   update(data) {
     const opened = data.version !== this.data.version;
     this.data = data;
@@ -221,10 +221,10 @@ class Live {
 const mounted = new WeakMap();
 
 export default function live({ parentElement, data, setStateValue }) {
-  const told = { ...data, tell: data.tells ? (settings) => setStateValue("settings", settings) : data.tell };
+  const props = { ...data, send: data.sends ? (settings) => setStateValue("settings", settings) : data.send };
   const here = mounted.get(parentElement);
-  if (here) here.update(told);
-  else mounted.set(parentElement, new Live(parentElement, told));
+  if (here) here.update(props);
+  else mounted.set(parentElement, new Live(parentElement, props));
   return () => {
     mounted.get(parentElement)?.close();
     mounted.delete(parentElement);

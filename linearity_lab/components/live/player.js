@@ -1,4 +1,4 @@
-// The worker that trains, one message at a time; whoever changes settings never waits for an old network.
+// The worker that trains, one message at a time; changed settings never wait for an old network.
 /* global WORKER_SOURCE */
 
 const PATIENCE_MS = 150; // a worker that is longer at it than this is let go when other settings are chosen

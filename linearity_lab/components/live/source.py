@@ -32,7 +32,7 @@ _START = """\
 const data = DATA;
 const { defaults } = data;
 data.settings = settingsFrom(Object.fromEntries(new URLSearchParams(location.search)), defaults);
-data.tell = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
+data.send = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
 live({ parentElement: document.querySelector("main"), data });
 """
 

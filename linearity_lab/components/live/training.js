@@ -7,7 +7,7 @@ import { Batch, Network, largestEigenvalue, tangentKernel } from "./model.js";
 
 // Training for one frame ends after some milliseconds; a slow network has more of them for its first few steps.
 const FEW_STEPS = 5, FEW_MS = 36, MANY_MS = 12;
-const GONE = 1e12; // a model that is so far off does not come back
+const GONE = 1e12; // beyond this a model counts as diverged
 
 export class Training {
   // rate: c = ηλ/n with the largest eigenvalue λ of K₀; the linear model is stable below 2.

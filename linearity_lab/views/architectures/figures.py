@@ -86,7 +86,7 @@ def against_width(points: Points, output: str, widths: Sequence[int], styles: St
 
 
 def measures(points: Points, output: str) -> tuple[str, ...]:
-    """What there is to draw against width: the distance only where it was measured."""
+    """Return the measures to draw against width; the distance only if it was measured."""
     runs = [run for found in points.values() for point in found for run in point.of(output)]
     return ("change", "distance") if any(run.infinite_distance is not None for run in runs) else ("change",)
 

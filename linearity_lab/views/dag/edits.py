@@ -1,4 +1,4 @@
-"""What a canvas in somebody's browser reports of a graph: bounded and plain, whatever it says; free of Streamlit."""
+"""Graphs as a browser's canvas reports them, validated and bounded; free of Streamlit."""
 
 import json
 from collections.abc import Mapping
@@ -64,7 +64,7 @@ def graph_text(given: Mapping[str, Any]) -> str:
 
 
 def drawable(text: str) -> dict[str, Any]:
-    """The groups and edges of such a text, for the canvas; none where it says something else."""
+    """Return the groups and edges of such a text for the canvas; none if it is not a graph."""
     try:
         data: dict[str, Any] = json.loads(graph_text(json.loads(text)))
     except (ValueError, RecursionError, AttributeError):
@@ -88,7 +88,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _places(given: Any) -> dict[str, tuple[float, float]]:
-    """Where groups stand; a place that cannot be is left out."""
+    """Return the places of groups; invalid ones are dropped."""
     found = list(given.items())[: MAX_GROUPS + 2] if isinstance(given, Mapping) else []
     return {name: (float(at[0]), float(at[1])) for name, at in found if _is_plain(name) and _is_place(at)}
 

@@ -30,7 +30,7 @@ def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
 
 
 def axes_of(points: Sequence[DAGPoint]) -> list[Axis]:
-    """The axes that make sense, the better one first: the in-degree, unless it stays the same in a graph."""
+    """Return the meaningful axes, the better one first: the in-degree, unless it is constant in a graph."""
     ends: list[Axis] = ["in-degree", "width"]
     for graph, output in series_of(points):
         if len(points) > 1 and len({run.min_in_degree for point in points for run in point.of(graph, output)}) < 2:

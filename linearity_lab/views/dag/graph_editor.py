@@ -23,7 +23,7 @@ class _Drawn:
 
     Attributes:
         version: a graph that comes from elsewhere (a preset, the gallery, a file, a URL) is a new one.
-        text: the graph's JSON as the canvas has said it, or was told.
+        text: the graph's JSON as the canvas last sent or received it.
         edit: the number of the last edit.
         places: where groups were put: layout only, which no spec knows.
         refusal: why what the browser reported last was not taken.
@@ -47,7 +47,7 @@ def graph_editor(page: str, form: SpecForm[DAGSpec]) -> None:
     if drawn.refusal:
         st.error(plain(f"The last change was rejected. {drawn.refusal}."))
     spec = form.spec or form.preset.spec
-    told = {
+    data = {
         **sizes(spec),
         "version": drawn.version,
         "edit": drawn.edit,
@@ -55,7 +55,7 @@ def graph_editor(page: str, form: SpecForm[DAGSpec]) -> None:
         "places": drawn.places,
         "judged": judged(text, spec, form.sentences.get("graph", "")),
     }
-    graph_canvas(f"{page}.canvas", told, lambda reported: _take_edit(page, reported))
+    graph_canvas(f"{page}.canvas", data, lambda reported: _take_edit(page, reported))
     for sentence in beside(spec):
         st.caption(plain(sentence))
 
@@ -89,7 +89,7 @@ def _take_edit(page: str, reported: Any) -> None:
 
 def _menus(page: str, graph: Graph | None) -> None:
     name = next((name for name, example in example_graphs().items() if example == graph), None)
-    st.session_state[f"{page}.gallery"] = name  # a graph of one's own has none
+    st.session_state[f"{page}.gallery"] = name  # a custom graph has none
     with st.container(horizontal=True, vertical_alignment="bottom"):
         st.selectbox(
             "Gallery of graphs",

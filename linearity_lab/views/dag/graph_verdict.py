@@ -1,4 +1,4 @@
-"""What the canvas is told of a graph: its verdict with reasons and in-degrees, or what is wrong with it."""
+"""The canvas's view of a graph: its verdict with reasons and in-degrees, or its error."""
 
 import math
 from typing import Any
@@ -28,7 +28,7 @@ def sizes(spec: DAGSpec) -> dict[str, Any]:
 
 
 def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
-    """The verdict on the graph that ``text`` says; with a ``sentence`` of the form against it, that and no verdict."""
+    """Return the verdict on the graph in ``text``; with a ``sentence`` of the form against it, that and no verdict."""
     try:
         graph = parse_graph(text)
     except InvalidInput as error:
@@ -57,19 +57,19 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
 
 
 def beside(spec: DAGSpec) -> list[str]:
-    """What is said of the graphs of the gallery that are compared, and of nonlinear outputs beside a linear one."""
+    """Return sentences on the compared graphs of the gallery, and on nonlinear outputs beside a linear one."""
     shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
     others = {
         name: graph_verdict(example_graphs()[name], spec.widths[-1], shapes.input_shape) for name in spec.compared
     }
-    said = [
+    sentences = [
         f"For comparison, {GRAPH_TITLES[name]}: {each.outcome}. {each.reasons[0].words}"
         for name, each in others.items()
     ]
     nonlinear = [output for output in spec.outputs if output != "linear"]
     if 0 < len(nonlinear) < len(spec.outputs):
-        said.append("With " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")
-    return said
+        sentences.append("With " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")
+    return sentences
 
 
 def at_fault(error: InvalidInput, text: str) -> list[str]:

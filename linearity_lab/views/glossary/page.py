@@ -13,7 +13,7 @@ from linearity_lab.words.sentences import plain
 PAGE = "glossary"
 _TITLES = {entry.name: entry.title for entry in PAGES}
 LONGEST_SEARCH = 100
-FEW = 3  # words that a search finds, all opened at once
+FEW = 3  # matches of a search; no more than these are opened
 
 
 def show() -> None:

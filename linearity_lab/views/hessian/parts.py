@@ -10,7 +10,7 @@ from linearity_lab.components.drawn_once import drawn_once
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.hessian import figures
 from linearity_lab.views.hessian import part_figures as parts
-from linearity_lab.words.pages import says
+from linearity_lab.words.pages import titled_prose
 from ntk_core.experiments.hessian.network import titles
 from ntk_core.experiments.hessian.result import HessianPoint
 
@@ -51,7 +51,7 @@ def one_network(page: str, shown: Shown) -> list[Panel]:
         (line,) = choose(page, "One network", Choice("one", "Network", detailed, known.__getitem__, 260))
         found = drawn_once(f"{page}.one", shown.identity, drawn, line)
         if any(chart.name == "quantities" for chart in found):
-            st.markdown(says(page, "Why do Hessian and gradient scale differently?"))
+            st.markdown(titled_prose(page, "Why do Hessian and gradient scale differently?"))
         return found
 
     return [Panel("One network", charts)] if detailed else []

@@ -89,8 +89,8 @@ def against_width(points: Sequence[HorizonPoint], spec: HorizonSpec, of: str) ->
         )  # fmt: skip
         low = min(chart.figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
         chart.figure.update_yaxes(range=[low, math.log10(top) + 0.25])
-    said = _finding(points, of)
-    return replace(chart, finding=said, takeaway=f"{said} {chart.takeaway}")
+    finding = _finding(points, of)
+    return replace(chart, finding=finding, takeaway=f"{finding} {chart.takeaway}")
 
 
 def _finding(points: Sequence[HorizonPoint], of: str) -> str:
@@ -129,13 +129,13 @@ def along(points: Sequence[HorizonPoint], spec: HorizonSpec, regime: str, width:
     for row, level in enumerate((spec.kernel_threshold, spec.output_threshold), start=1):
         add_level(figure, level, f"threshold {level:g}", row=row)
     ends = [f"seed {run.seed}: ΔK {number(run.change[-1])}, outputs {percent(run.last_difference)}" for run in runs]
-    said = f"{beginning(REGIME_TITLES[regime])} at width {width:,}, at the end: {'; '.join(ends)}."
+    caption = f"{beginning(REGIME_TITLES[regime])} at width {width:,}, at the end: {'; '.join(ends)}."
     table: list[dict[str, object]] = [
         {"c": run.rate, "seed": run.seed, CLOCKS[regime]: at, "ΔK": change, "‖f − f_lin‖/‖f_lin‖": apart}
         for run in runs
         for at, change, apart in zip(run.clock, run.change, run.difference, strict=True)
     ]
-    return Chart(figure, said, table, name="along", heading="Along the runs of one width")
+    return Chart(figure, caption, table, name="along", heading="Along the runs of one width")
 
 
 def departure_steps(points: Sequence[HorizonPoint], widths: Sequence[int]) -> Chart:
@@ -147,7 +147,7 @@ def departure_steps(points: Sequence[HorizonPoint], widths: Sequence[int]) -> Ch
         heading="Departure above the stable rate",
         rows=table_rows(COLUMNS, [point for point in points if point.regime == "large-rate"]),
     )  # fmt: skip
-    said = []
+    slopes = []
     for (_, rate), drawn in zip(own, lines, strict=True):
         predicted, law = 1 / (2 * math.log(rate - 1)), rate_law(points, rate, "outputs")
         if not drawn.means or law is None:
@@ -157,8 +157,8 @@ def departure_steps(points: Sequence[HorizonPoint], widths: Sequence[int]) -> Ch
         name = f"slope {signed(predicted)} predicted"
         chart.figure.add_scatter(x=[first, last], y=heights, mode="lines", line=GUIDE_LINE, name=name, showlegend=False)
         steps = f"{law.exponent:.2f}" + f" ± {law.interval:.2f}" * math.isfinite(law.interval)
-        said.append(f"c = {rate:g}: {steps} steps per unit of ln m, predicted {predicted:.2f}")
-    found = [f"{beginning('; '.join(said))}."] if said else []
+        slopes.append(f"c = {rate:g}: {steps} steps per unit of ln m, predicted {predicted:.2f}")
+    found = [f"{beginning('; '.join(slopes))}."] if slopes else []
     words = " ".join([*found, chart.takeaway])
     return replace(chart, finding="".join(found), takeaway=words, caption=[*found, *chart.caption])
 

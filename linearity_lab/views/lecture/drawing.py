@@ -12,7 +12,7 @@ from linearity_lab.charts.chart import Chart, drawn_rows
 from linearity_lab.charts.labels import power
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR
-from linearity_lab.components.sketch import sketch, told
+from linearity_lab.components.sketch import sketch, sketch_data
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
@@ -50,8 +50,8 @@ def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, Any]:
     (first, start), *_, (last, _) = line.means
     words = drawing_words()
     plot = f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-")
-    told_words = {**words, "task": words["task"].format(drawn=step.drawn)}
-    return told(plot, (first, last), start.value, axis.letter, told_words)
+    all_words = {**words, "task": words["task"].format(drawn=step.drawn)}
+    return sketch_data(plot, (first, last), start.value, axis.letter, all_words)
 
 
 def draw_line(visit: Visit, line: Line, axis: Axis) -> None:

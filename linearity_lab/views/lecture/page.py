@@ -89,11 +89,11 @@ def _bar(visit: Visit) -> DeltaGenerator:
             on_click=visit.present,
             help="Large letters for a projector; a clicker's keys turn the pages.",
         )
-        speaker_buttons(f"{PAGE}.speaker", visit.step.name, _said("Keys"), _said("Speaker notes"))
+        speaker_buttons(f"{PAGE}.speaker", visit.step.name, _section("Keys"), _section("Speaker notes"))
         return st.container(width="content")
 
 
-def _said(heading: str) -> Section:
+def _section(heading: str) -> Section:
     return read(FOLDER / "words.md").sections[heading]
 
 

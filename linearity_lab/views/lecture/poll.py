@@ -194,7 +194,7 @@ def _answer(code: str, member: str) -> None:
         say = st.success if is_right else st.info if seen.own is None else st.error
         say(f"{verdict}{_word('answer')}: **{question.choices[question.answer]}.**")
         if seen.own is not None and not is_right:
-            st.markdown(f"{_word('said')}: {question.choices[seen.own]}.")
+            st.markdown(f"{_word('yours')}: {question.choices[seen.own]}.")
         _bars(step, seen)
         st.caption(_word("wait"))
         return

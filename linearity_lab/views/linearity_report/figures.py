@@ -37,8 +37,8 @@ def first_chart(result: Any) -> Chart:
     figure.update_xaxes(title="share of tr K₀", tickformat=".0%")
     figure.update_yaxes(title="share of J₀δ", tickformat=".0%")
     largest = max(point.layers, key=lambda layer: abs(layer.output_share))
-    said = f"{largest.name} carries the largest share of the outputs' change, {percent(largest.output_share)}."
-    return Chart(finish(figure), f"{verdict_of(point)} {said}", result.rows(), name="linearity_report", finding=said)
+    words = f"{largest.name} carries the largest share of the outputs' change, {percent(largest.output_share)}."
+    return Chart(finish(figure), f"{verdict_of(point)} {words}", result.rows(), name="linearity_report", finding=words)
 
 
 def compared(_: LinearityReportSpec) -> Comparison:

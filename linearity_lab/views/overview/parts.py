@@ -1,4 +1,4 @@
-"""The parts of the first page: its question, three doors, and the other pages as small cards."""
+"""The parts of the first page: its question, three starting points, and the other pages as small cards."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from linearity_lab.words.pages import SHOWS, prose
 
 TITLE = "When does a wide network become linear?"
 # Where newcomers go next: a page, its purpose, and the query it opens with.
-DOORS: dict[str, tuple[str, dict[str, str]]] = {
+STARTING_POINTS: dict[str, tuple[str, dict[str, str]]] = {
     "lecture": ("See why", {}),
     "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
     "learning_rate": ("Try to break it", {}),
@@ -22,10 +22,10 @@ def question(page: str) -> None:
     st.markdown(prose(page, SHOWS))
 
 
-def doors(page: str) -> None:
+def starting_points(page: str) -> None:
     """Show three links to continue."""
     entries = {entry.name: entry for entry in PAGES}
-    for column, (name, (purpose, query)) in zip(st.columns(len(DOORS)), DOORS.items(), strict=True):
+    for column, (name, (purpose, query)) in zip(st.columns(len(STARTING_POINTS)), STARTING_POINTS.items(), strict=True):
         entry = entries[name]
         with column, st.container(border=True, gap="xsmall", height="stretch"):
             st.page_link(entry.path, label=f"**{purpose}**", icon=entry.icon, query_params=query)
@@ -42,7 +42,7 @@ def cards(page: str) -> None:
     )
     with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
         for entry in PAGES:
-            if not entry.question or entry.name in DOORS:
+            if not entry.question or entry.name in STARTING_POINTS:
                 continue
             with st.container(border=True, gap="xsmall", height="stretch"):
                 st.image(page_thumbnail(entry), width="stretch", alt="")

@@ -1,4 +1,4 @@
-"""Data of one's own: a table, arrays or images, and the kernel change of a network that learns them."""
+"""Uploaded data: a table, arrays or images, and the kernel change of a network that learns them."""
 
 from linearity_lab.views.entry import Page
 

@@ -1,4 +1,4 @@
-"""Data that a person brought, projected to two directions, and their first images; free of Streamlit."""
+"""Uploaded data projected to two directions, and their first images; free of Streamlit."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,8 @@
-"""Data of one's own: a table, arrays or images, and the kernel change of a network that learns them."""
+"""Uploaded data: a table, arrays or images, and the kernel change of a network that learns them."""
 
 import streamlit as st
 
-from linearity_lab.views.own_data.bring_data import bring_data, list_brought
+from linearity_lab.views.own_data.upload_data import list_uploads, upload_data
 from linearity_lab.words.pages import SHOWS, prose
 
 PAGE = "own_data"
@@ -12,5 +12,5 @@ def show() -> None:
     """Draw the page."""
     st.title("What about your own data?", anchor=False)
     st.markdown(prose(PAGE, SHOWS))
-    bring_data(PAGE)
-    list_brought(PAGE)
+    upload_data(PAGE)
+    list_uploads(PAGE)

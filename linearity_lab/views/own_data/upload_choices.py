@@ -1,4 +1,4 @@
-"""Widgets for what a person says about a file, each with its sentence beside it."""
+"""Widgets for the choices about a file, each with its sentence beside it."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -29,9 +29,9 @@ def read_choices(
     """The widgets that this kind of file needs, filled with suggestions at first.
 
     Args:
-        page: prefix of the widgets' keys, with the version of the file, so that another file begins anew.
+        page: prefix of the widgets' keys, with the version of the file, so that another file starts with fresh choices.
         sentence: what was wrong with these choices when they were last tried.
-        more: where those stand that few change.
+        more: container of the widgets that few users change.
     """
     first = suggested_choices(candidate, max_classes=limits.max_classes, max_side=limits.max_side)
     if isinstance(candidate, Table):

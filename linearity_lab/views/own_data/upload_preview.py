@@ -68,7 +68,7 @@ def sizes(data: Cleaned, num_samples: int) -> None:
 def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -> None:
     """Thumbnails, the samples in the plane of largest variance, counts, and what is done to the inputs.
 
-    What can be exported of them stands ``above``.
+    Their exports are drawn in ``above``.
     """
     counts = ", ".join(f"{name} {count:,}" for name, count in data.counts.items())
     sentences = [f"Samples per class: {counts}." if counts else "No classes: the target is a number."]

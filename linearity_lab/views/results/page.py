@@ -4,7 +4,7 @@ import streamlit as st
 
 from linearity_lab.components import session
 from linearity_lab.components.chart import shown_charts
-from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.faults import error_text
 from linearity_lab.views.results.compared_runs import compared_runs, export_chosen
 from linearity_lab.views.results.run_list import actions, address, cards, chosen_runs, filters, open_address
 from linearity_lab.words.sentences import plain
@@ -27,4 +27,4 @@ def show() -> None:
         cards(found)
         session.show_address(PAGE, address())
     except InvalidInput as error:  # the database has gone away
-        st.error(plain(f"The results cannot be read: {told(error)}."))
+        st.error(plain(f"The results cannot be read: {error_text(error)}."))

@@ -8,7 +8,7 @@ import streamlit as st
 
 from linearity_lab.charts.vector import letters
 from linearity_lab.jobs import shared_jobs
-from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.faults import error_text
 from linearity_lab.view_modules import has_view, view_module
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.results.run_marks import where_kept, write_mark
@@ -86,7 +86,7 @@ def _write(run: str, name: str, note: str, favorite: bool) -> None:
     try:
         write_mark(run, name, note, favorite)
     except InvalidInput as error:
-        st.session_state["results.notice"] = "", (f"{told(error)}.",)
+        st.session_state["results.notice"] = "", (f"{error_text(error)}.",)
 
 
 @functools.lru_cache(maxsize=1024)

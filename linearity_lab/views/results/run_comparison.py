@@ -69,7 +69,7 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] 
     ]
     swept = SweepAxis(axis.title, axis.letter, column=axis.column)
     if not axis.along_time:
-        return sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared", is_said=True)
+        return sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared", with_takeaway=True)
     curves = [
         Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed)
         for style, rows in found
@@ -83,7 +83,7 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] 
 
 
 def _styles(drawn: Sequence[tuple[str, ResultValue, tuple[Any, ...]]], how: Comparison) -> list[Style]:
-    """Different networks have their own looks, as everywhere; runs of one network are told apart by those of runs."""
+    """Style different networks as everywhere; runs of one network get the styles of runs."""
     networks = [
         (
             getattr(getattr(result.spec, "architecture", None), "kind", ""),

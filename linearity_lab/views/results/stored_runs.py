@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
-from linearity_lab.jobs.faults import told
+from linearity_lab.jobs.faults import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
 from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
@@ -59,7 +59,7 @@ def file_of_runs(runs: Iterable[str]) -> bytes:
 
 @dataclass(frozen=True)
 class Arrived:
-    """What became of a file that was brought.
+    """The outcome of an imported file.
 
     Attributes:
         digests: of the runs that are here now.
@@ -77,7 +77,7 @@ def take_file(file: IO[bytes], max_bytes: int) -> Arrived:
     try:
         found = read_runs(shared_store(), file, max_bytes=max_bytes)
     except InvalidInput as error:
-        return Arrived((), "", (f"{told(error)}.",))
+        return Arrived((), "", (f"{error_text(error)}.",))
     count = len(found.digests)
     problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found.left_aside[:3]]
     more = found.num_left_aside - len(problems)

@@ -20,20 +20,20 @@ _mount = st.components.v2.component(
 )
 
 
-def graph_canvas(key: str, told: dict[str, Any], take: Callable[[Any], None]) -> None:
+def graph_canvas(key: str, data: dict[str, Any], take: Callable[[Any], None]) -> None:
     """The canvas and its tables.
 
     Args:
-        told: ``version`` (another one lets it take over ``graph`` and ``places``), ``edit`` (the number of the edit
+        data: ``version`` (another one lets it take over ``graph`` and ``places``), ``edit`` (the number of the edit
             that ``judged`` is about), the sizes that boxes need; see :mod:`linearity_lab.views.dag.graph_editor`.
         take: is given what the browser reports, before the page runs again; it may be anything.
     """
-    _mount(key=key, data={**told, "words": words()}, on_edit_change=lambda: take(st.session_state[key].edit))
+    _mount(key=key, data={**data, "words": words()}, on_edit_change=lambda: take(st.session_state[key].edit))
 
 
 @cache
 def words() -> dict[str, Any]:
-    """All that the component says.
+    """All texts of the component.
 
     Raises:
         WordsError: some are missing.

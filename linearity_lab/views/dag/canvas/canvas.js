@@ -9,18 +9,18 @@ const NARROW = 480;
 const WAITING = { outcome: "waiting" };
 
 class Canvas {
-  constructor(parent, told) {
-    Object.assign(this, { told, chosen: null, held: null, moved: false, view: { x: 0, y: 0, scale: 1 } });
-    const { words } = told.data;
+  constructor(parent, props) {
+    Object.assign(this, { props, chosen: null, held: null, moved: false, view: { x: 0, y: 0, scale: 1 } });
+    const { words } = props.data;
     this.model = new Model(() => this.edited());
     const about = context(this.model, words), add = () => this.addGroup(this.free());
     const arrow = make("path", { d: "M0 0 L8 4 L0 8 Z" });
     const head = { id: "head", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 9, markerHeight: 9, orient: "auto" };
     this.layer = make("g");
     this.rubber = make("path", { class: "rubber" });
-    const seen = { class: "drawing", tabindex: 0, role: "application", "aria-label": words.canvas, "aria-describedby": "said" };
+    const seen = { class: "drawing", tabindex: 0, role: "application", "aria-label": words.canvas, "aria-describedby": "graph-summary" };
     this.svg = make("svg", seen, make("defs", {}, make("marker", { ...head, markerUnits: "userSpaceOnUse" }, arrow)), this.layer);
-    this.said = element("p", { id: "said", className: "unseen" });
+    this.summary = element("p", { id: "graph-summary", className: "unseen" });
     this.verdict = element("p", { className: "verdict", role: "status" });
     this.reasons = element("ul", { className: "reasons" });
     this.inspector = new Inspector(about, () => this.remove(this.chosen), () => this.choose(null));
@@ -32,7 +32,7 @@ class Canvas {
     this.frame = element("div", { className: "frame" }, this.svg);
     const held = element("div", { className: "held" }, this.frame, this.inspector.root);
     this.root = element("div", { className: "graph" }, element("div", { className: "bar" }, ...Object.values(this.buttons)),
-      this.verdict, held, this.said, this.reasons, this.tables.root);
+      this.verdict, held, this.summary, this.reasons, this.tables.root);
     this.root.canvas = this;
     this.root.addEventListener("keydown", (event) => this.key(event));
     parent.append(this.root);
@@ -42,32 +42,32 @@ class Canvas {
     this.open(true);
   }
 
-  // What the server says anew: the verdict on the last edit, or another graph.
-  update(told) {
-    const another = told.data.version !== this.told.data.version;
-    this.told = told;
+  // An update from the server: the verdict on the last edit, or another graph.
+  update(props) {
+    const another = props.data.version !== this.props.data.version;
+    this.props = props;
     if (another) this.open(false);
     else this.show();
   }
 
   open(isFirst) {
-    const { graph, places, edit } = this.told.data;
+    const { graph, places, edit } = this.props.data;
     this.model.adopt(graph, places, isFirst);
     Object.assign(this, { number: edit, text: JSON.stringify(this.model.data()), chosen: null });
     this.fit();
   }
 
-  // After every step of a person: drawn at once, and told to the server. Where groups stand needs no new verdict.
+  // After every step of a person: drawn immediately and sent to the server. Moving a group needs no new verdict.
   edited() {
-    const { groups, edges } = this.model.data(), text = JSON.stringify({ groups, edges }), { data, tell } = this.told;
+    const { groups, edges } = this.model.data(), text = JSON.stringify({ groups, edges }), { data, send } = this.props;
     if (text !== this.text) this.number += 1;
     this.text = text;
     this.choose(this.chosen);
-    tell({ version: data.version, edit: this.number, groups, edges, places: this.model.named() });
+    send({ version: data.version, edit: this.number, groups, edges, places: this.model.named() });
   }
 
   show() {
-    const { data } = this.told, { words } = data, { now } = this.model, { x, y, scale } = this.view;
+    const { data } = this.props, { words } = data, { now } = this.model, { x, y, scale } = this.view;
     const judged = data.edit === this.number ? data.judged : WAITING; // a verdict on another drawing is none
     const places = this.held ? { ...now.places, [this.held[0]]: this.held[1] } : now.places;
     this.found = boxes({ ...now, places }, data, this.turned);
@@ -77,7 +77,7 @@ class Canvas {
     this.root.dataset.outcome = judged.outcome;
     this.verdict.textContent = judged.title ?? words.waiting;
     this.reasons.replaceChildren(...(judged.reasons ?? []).map((textContent) => element("li", { textContent })));
-    this.said.textContent = judged.summary ?? "";
+    this.summary.textContent = judged.summary ?? "";
     this.buttons.undo.disabled = !this.model.past.length;
     this.buttons.redo.disabled = !this.model.future.length;
     this.inspector.show(this.held ? null : this.chosen);
@@ -85,7 +85,7 @@ class Canvas {
     this.tables.show(judged);
   }
 
-  // The fields of what is chosen stand below it, above it where there is no room, below a narrow canvas.
+  // The fields of the selection are below it, above it if there is no space, or below a narrow canvas.
   beside() {
     const { root } = this.inspector, { clientWidth: wide, clientHeight: high } = this.frame, part = this.model.part(this.chosen);
     root.classList.toggle("foot", this.turned);
@@ -147,7 +147,7 @@ class Canvas {
   }
 
   fit() {
-    const found = boxes(this.model.now, this.told.data, this.turned), { clientWidth: wide, clientHeight: high } = this.frame;
+    const found = boxes(this.model.now, this.props.data, this.turned), { clientWidth: wide, clientHeight: high } = this.frame;
     const { left, right, top, bottom } = bounds(found, this.model.now.edges, this.turned);
     const scale = Math.max(ZOOM[0], Math.min(CLOSE, wide / (right - left), high / (bottom - top)));
     this.view = { scale, x: (wide - scale * (left + right)) / 2, y: (high - scale * (top + bottom)) / 2 };
@@ -163,7 +163,7 @@ class Canvas {
     this.show();
   }
 
-  // A place near the middle of what is seen where nothing stands.
+  // A free place near the middle of the view.
   free() {
     const [column, row] = this.hand.place([this.frame.clientWidth / 2, this.frame.clientHeight / 2]);
     const taken = [...this.found.values()].map(({ x, y }) => toPlace([x, y], this.turned));
@@ -219,10 +219,10 @@ class Canvas {
 const mounted = new WeakMap();
 
 export default function canvas({ parentElement, data, setStateValue }) {
-  const told = { data, tell: (edit) => setStateValue("edit", edit) };
+  const props = { data, send: (edit) => setStateValue("edit", edit) };
   const here = mounted.get(parentElement);
-  if (here) here.update(told);
-  else mounted.set(parentElement, new Canvas(parentElement, told));
+  if (here) here.update(props);
+  else mounted.set(parentElement, new Canvas(parentElement, props));
   return () => {
     mounted.get(parentElement)?.close();
     mounted.delete(parentElement);

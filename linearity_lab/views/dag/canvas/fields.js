@@ -1,5 +1,5 @@
 // The settings of groups and edges as fields: beside what is chosen on the canvas, and all of them in two tables.
-// Every field is bound to the identity of its group or edge, whatever row it stands in.
+// Every field is bound to the identity of its group or edge, whatever its row.
 import { INPUT, OUTPUT } from "./model.js";
 
 // field → [type, what an empty one means, smallest, step]

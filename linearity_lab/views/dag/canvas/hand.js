@@ -29,7 +29,7 @@ export class Hand {
     return [event.clientX - box.left, event.clientY - box.top];
   }
 
-  // Where on the graph a point of the drawing lies, as [layer, row].
+  // The graph coordinates [layer, row] of a point of the drawing.
   place([px, py]) {
     const { x, y, scale } = this.canvas.view;
     return toPlace([(px - x) / scale, (py - y) / scale], this.canvas.turned);

@@ -1,5 +1,5 @@
 // The graph as a person edits it: groups and edges by identities of their own, so that a name may change and nothing is
-// written to a neighbor; where groups stand; undo and redo.
+// written to a neighbor; places of groups; undo and redo.
 export const INPUT = "input", OUTPUT = "output";
 const MOST_STEPS = 200; // that can be undone
 const FREE = { size: null, activation: null, factor: 1, power: 1 };
@@ -12,7 +12,7 @@ export class Model {
     Object.assign(this, { changed, past: [], future: [], count: 0, now: { groups: [], edges: [], places: {} } });
   }
 
-  // A graph from elsewhere, with names for identities; what was there before can be brought back.
+  // A graph from elsewhere, with names for identities; undo restores the previous one.
   adopt({ groups, edges }, places, isFirst) {
     const ids = new Map([[INPUT, INPUT], [OUTPUT, OUTPUT]]);
     const next = { groups: groups.map((each) => ({ ...FREE, ...each, id: this.id() })), edges: [], places: {} };
@@ -31,7 +31,7 @@ export class Model {
     return `part ${this.count}`;
   }
 
-  // A step of a person; what stands somewhere stays there, however the layers change.
+  // A user's edit; groups keep their places, however the layers change.
   edit(change, stays = true) {
     const next = structuredClone(this.now);
     if (stays) next.places = Object.fromEntries(layout(this.now));

@@ -4,7 +4,7 @@ import { INPUT, OUTPUT, layout } from "./model.js";
 export const HALF = 50; // of the width of a box
 const LOW = 24, HIGH = 26; // half the height of a box of one neuron, and what the largest one adds
 const APART = [[150, 112], [128, 124]]; // pixels between two layers, and between two groups of one; on a narrow canvas
-const CLEAR = 14, LIFT = 34; // beside what lies in its way, and for every layer that an edge passes
+const CLEAR = 14, LIFT = 34; // beside obstacles, and for every layer that an edge passes
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
 export function make(name, attributes = {}, ...inside) {
@@ -32,8 +32,8 @@ export function toPlace([x, y], turned) {
 }
 
 // id → { x, y, half }: the middle of each box, and half its height.
-export function boxes(state, told, turned) {
-  const counts = neurons(state, told), most = Math.log(Math.max(2, ...counts.values()));
+export function boxes(state, data, turned) {
+  const counts = neurons(state, data), most = Math.log(Math.max(2, ...counts.values()));
   return new Map([...layout(state)].map(([id, place]) => {
     const [x, y] = toDrawing(place, turned), half = LOW + HIGH * Math.max(0, Math.log(counts.get(id)) / most);
     return [id, { x, y, half, count: counts.get(id) }];
@@ -53,7 +53,7 @@ export function portOf({ x, y, half }, turned) {
   return turned ? [x, y + half] : [x + HALF, y];
 }
 
-// The way of an edge, and where its number stands: straight, or beside what is in between. Here a is along the layers.
+// The path of an edge and the place of its number: straight, or around boxes in between. Here a is along the layers.
 export function way(edge, found, turned) {
   const flat = ({ x, y, half }) => (turned ? { a: y, c: x, ha: half, hc: HALF } : { a: x, c: y, ha: HALF, hc: half });
   const point = (a, c) => (turned ? [c, a] : [a, c]);
@@ -68,7 +68,7 @@ export function way(edge, found, turned) {
     return { path: path(...points), at: point((start + end) / 2, (c0 + c1) / 2) };
   }
   const side = Math.sign(to.c - from.c), [near, far] = [from.c + side * from.hc, to.c - side * to.hc];
-  if (end - start <= 8 && side * (far - near) > 8 && !blocked.length) { // one stands beside the other in a layer
+  if (end - start <= 8 && side * (far - near) > 8 && !blocked.length) { // both are in the same layer
     const points = [point(from.a, near), point(from.a, (near + far) / 2), point(to.a, (near + far) / 2), point(to.a, far)];
     return { path: path(...points), at: point((from.a + to.a) / 2, (near + far) / 2) };
   }
@@ -85,7 +85,7 @@ export function law({ size, factor, power }) {
   return [`${before}m`, power === 1 ? "" : String(power)];
 }
 
-// All of it, anew.
+// Draw everything again.
 export function draw(layer, model, found, scene) {
   const { judged, chosen, words } = scene;
   const parts = model.now.edges.map((edge) => drawEdge(edge, model, found, scene));

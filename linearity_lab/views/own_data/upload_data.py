@@ -1,4 +1,4 @@
-"""A file chosen, read once, its choices tried at every change, kept when a person says so."""
+"""Upload form: read a file once, try its choices at every change, save it on request."""
 
 import hashlib
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from linearity_lab.components.own_data import Brought, Standardize, brought, forget, keeper, remember, upload_limits
+from linearity_lab.components.own_data import Standardize, Uploaded, forget, keeper, remember, upload_limits, uploaded
 from linearity_lab.components.run_panel import ASK_S, foreseen, submit
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.uploads import read_uploads
@@ -35,7 +35,7 @@ STANDARDIZE: dict[Standardize, str] = {
 
 @dataclass
 class _File:
-    """A file that was brought, and what is wrong with it or with the choices that were tried last.
+    """An uploaded file, and what is wrong with it or with the choices that were tried last.
 
     What it holds is kept for all sessions together, in :mod:`linearity_lab.jobs.uploads`.
     """
@@ -48,7 +48,7 @@ class _File:
     wrong: InvalidInput | None = None
 
     def candidate(self, read: Read) -> Candidate | None:
-        """What the file holds, whose bytes ``read`` gives; None where it cannot be used: ``sentence`` says why."""
+        """Parse the bytes that ``read`` returns; None if they cannot be used, for the reason in ``sentence``."""
         if self.sentence is None:
             try:
                 return read_uploads().candidate(self.version, read, upload_limits())
@@ -57,7 +57,7 @@ class _File:
         return None
 
     def cleaned(self, choices: Choices, read: Read) -> Cleaned | None:
-        """What the choices make of it; None where they cannot be used, which ``wrong`` says then."""
+        """Apply the choices; None if they cannot be used, for the reasons in ``wrong``."""
         if choices == self.tried and self.wrong is not None:
             return None
         self.tried, self.wrong = choices, None
@@ -68,7 +68,7 @@ class _File:
             return None
 
 
-def bring_data(page: str) -> None:
+def upload_data(page: str) -> None:
     """Upload, preview, choices, what the network sees, and the ways on from there."""
     with st.container(key=f"{page}.places"):  # look.css puts the second one beside the others, where there is room
         source, seen, choosing = (st.container() for _ in range(3))
@@ -83,7 +83,7 @@ def bring_data(page: str) -> None:
             st.info("No preview yet. Correct the file or choose another one.")
         return
     key = f"{page}.{file.version[:16]}"
-    # The sentence of a choice stands beside it, so the choices are read before they are tried, and again after.
+    # The sentence of a choice is beside it, so the choices are read before they are tried, and again after.
     before = file.wrong
     with choosing:
         few = st.container()
@@ -110,12 +110,12 @@ def bring_data(page: str) -> None:
         sizes(cleaned, num_samples)
 
 
-def list_brought(page: str) -> None:
-    """What this session has brought, each with a way to forget it."""
-    if not brought():
+def list_uploads(page: str) -> None:
+    """List the uploads of this session, each with a button to remove it."""
+    if not uploaded():
         return
     st.subheader("Uploaded in this session", anchor=False)
-    for data in brought():
+    for data in uploaded():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(plain(data.title), width="stretch")
             st.button("Forget", key=f"{page}.forget.{data.digest}", icon=":material/delete:",
@@ -176,7 +176,7 @@ def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize:
         digest = keep_upload(data, keeper(), needed=shared_jobs().needed_uploads())
         dataset = DatasetSpec(name="upload", digest=digest, num_samples=num_samples, standardize=standardize, seed=seed)
         title = f"{name}, {' × '.join(map(str, data.input_shape))}"
-        kept = Brought(dataset, title, len(data.x), len(data.class_names))
+        kept = Uploaded(dataset, title, len(data.x), len(data.class_names))
         remember(kept)
         other, spec = kept.first_look() if runs else ("", None)
     except (InvalidInput, InvalidSpec) as error:
