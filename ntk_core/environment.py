@@ -100,7 +100,7 @@ def stated_memory() -> float | None:
 
 
 def available_memory() -> float:
-    """Bytes that programs can still use; without psutil as Linux says, elsewhere half of the physical memory."""
+    """Bytes that programs can still use; without psutil as Linux reports, elsewhere half of the physical memory."""
     if importlib.util.find_spec("psutil") is not None:
         import psutil
 
@@ -115,7 +115,7 @@ def available_memory() -> float:
 
 
 def resident_memory() -> float:
-    """Bytes of this process in memory; 0 where neither psutil nor Linux tells."""
+    """Bytes of this process in memory; 0 where neither psutil nor Linux reports it."""
     if importlib.util.find_spec("psutil") is not None:
         import psutil
 

@@ -19,7 +19,7 @@ class InvalidInput(ValueError):
         field: the name of the setting, as the person sees it in the specification (``"width"``, ``"dataset.name"``).
         given: what was given, shortened for display.
         allowed: the allowed range or choices, in words.
-        nearest: a value that could stand in its place, where one suggests itself.
+        nearest: an allowed value that could replace it, if one is close.
     """
 
     template = "{}: {} cannot be used; use {}"

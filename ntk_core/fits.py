@@ -147,35 +147,35 @@ def exponent_words(law: PowerLaw, digits: int = 2) -> str:
 
 
 def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
-    """What is to be said beside an exponent: why it has no interval, its slope at the end, and whether it bends.
+    """Return remarks on an exponent: why it has no interval, its slope at the end, and whether it bends.
 
     ``swept`` names the values that are swept; ``brief`` leaves out what an interval needs.
     """
-    said = []
+    found = []
     if not math.isfinite(law.interval):
         few = [f"{LEAST_SEEDS} seeds"] if law.num_seeds < LEAST_SEEDS else []
         few += [f"{LEAST_WIDTHS} {swept}"] if law.num_widths < LEAST_WIDTHS else []
-        said.append("no interval" if brief else f"no interval (needs {' and '.join(few) or 'more runs'})")
+        found.append("no interval" if brief else f"no interval (needs {' and '.join(few) or 'more runs'})")
     if law.last is not None and signed(law.last.slope) != signed(law.exponent):
         where = "last decade" if law.last.high >= 5 * law.last.low else f"last two {swept}"
-        said.append(f"{where} {signed(law.last.slope)}")
+        found.append(f"{where} {signed(law.last.slope)}")
     if law.bends:
-        said.append("not yet settled")
-    return said
+        found.append("not yet settled")
+    return found
 
 
 def condition(law: PowerLaw) -> str:
     """Which runs an exponent is about, and what it is with the others; empty where all count."""
     if not law.num_excluded:
         return ""
-    said = f"over {law.num_values} converged runs"
+    words = f"over {law.num_values} converged runs"
     if math.isfinite(law.with_all) and signed(law.with_all) != signed(law.exponent):
-        said += f", {signed(law.with_all)} with the excluded ones"
-    return said
+        words += f", {signed(law.with_all)} with the excluded ones"
+    return words
 
 
 def becomes_linear(law: PowerLaw | None) -> Verdict:
-    """``yes`` where the whole interval of the exponent of ‖H‖ / ‖∇f‖² lies below −1/4, ``no`` where it lies above.
+    """``yes`` where the whole interval of the exponent of ‖H‖ / ‖∇f‖² is below −1/4, ``no`` where it is above.
 
     A network becomes linear when its Hessian vanishes against its tangent kernel; the exponents of the theory are −1/2,
     up to logarithms, and 0 (Liu, Zhu & Belkin 2020, Table 1). The limit halfway between them is our choice.

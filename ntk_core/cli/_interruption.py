@@ -43,7 +43,7 @@ class Interruption:
             number = signal.Signals(first[0])
             self.exit_code = _EXIT_CODES[number]
             self._asked = True
-            os.write(2, b"\nStopping after this step; Ctrl-C again stops at once.\n")
+            os.write(2, b"\nStopping after this step; Ctrl-C again stops immediately.\n")
             pipe.settimeout(GRACE_S[number])
             try:
                 if not pipe.recv(1):

@@ -40,7 +40,7 @@ def spec_named(target: str, paper: bool) -> Spec:
         return PRESETS[target].paper_spec if paper else PRESETS[target].spec
     path = Path(target)
     if not (path.suffix or len(path.parts) != 1 or os.path.lexists(path)):
-        return preset(target, SPEC).spec  # unknown: says which are known
+        return preset(target, SPEC).spec  # unknown: the error lists the known ones
     data = read_limited(path, SPEC)
     if paper:
         raise InvalidInput("--paper", target, "this option only with a preset")

@@ -41,7 +41,7 @@ class Dataset:
     ``data_fingerprint``.
 
     Attributes:
-        name: the name that ``load_dataset`` takes, or any other for data of one's own.
+        name: the name that ``load_dataset`` takes, or any other for your own data.
         x: inputs, ``(n, *input_shape)`` float32; images are channels-last.
         y: targets, ``(n, num_outputs)`` float32.
         labels: class indices, ``(n,)`` int64.

@@ -120,7 +120,7 @@ def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
         if copies := _copies(originals, root):
             files = zip(copies, originals.sha256.items(), originals.shapes, strict=True)
             return originals.sets(
-                [_verified(copy, *said, originals.header(shape), shape) for copy, said, shape in files]
+                [_verified(copy, *checksum, originals.header(shape), shape) for copy, checksum, shape in files]
             )
     raise InvalidInput("source", "full", f"shipped, since no full copy of {name} was found (set {ROOT_VARIABLE})")
 

@@ -84,7 +84,7 @@ def load_dataset(name: str, **options: Any) -> Dataset:
     directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have
     ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, ``patch_size`` (side of
     patches that become tokens), and for "cifar2" ``resolution`` (8 or 32). Sequences have ``num_tokens`` and
-    ``input_dim``, tasks with symbols also ``num_symbols`` (their laws: docs/math/sequences.md). Data of one's own,
+    ``input_dim``, tasks with symbols also ``num_symbols`` (their laws: docs/math/sequences.md). Your own data,
     "upload", have the ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them; their test points are
     samples that are not trained on.
 

@@ -62,8 +62,8 @@ class SymbolTask(DatasetInfo):
             return embedding[symbols], labels
 
         samples: Samples = (*split(options["num_samples"], TRAIN), *split(options["num_test"], TEST))
-        said = f"Synthetic sequences. {self.formula} Test sequences are drawn in the same way and may repeat others."
-        return labeled(self.name, options, self.shapes(options).class_names, samples, f"{said} {_OURS}")
+        origin = f"Synthetic sequences. {self.formula} Test sequences are drawn in the same way and may repeat others."
+        return labeled(self.name, options, self.shapes(options).class_names, samples, f"{origin} {_OURS}")
 
     def _count(self, options: Mapping[str, Any]) -> int:
         return self.num_symbols or int(options["num_symbols"])

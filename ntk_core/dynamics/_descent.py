@@ -16,7 +16,7 @@ from ntk_core.dynamics._models import Model
 from ntk_core.dynamics._optimizers import Optimizer, Rate
 from ntk_core.dynamics.outcomes import Outcome, ended
 
-LONGEST_STRETCH_S = 0.3  # between two looks at whether to stop
+LONGEST_STRETCH_S = 0.3  # between two checks whether to stop
 
 
 class DescentState(NamedTuple):
@@ -140,7 +140,7 @@ class Descent:
             model is dead; where it is not a number it counts as diverged. Neither is moved.
         threshold: the loss at which the model has converged; none for None.
         key, batches: see :func:`advance`.
-        together: the seeds of one network at once: ``trained``, ``fixed`` and ``rate`` have a leading axis.
+        together: the seeds of one network in one batch: ``trained``, ``fixed`` and ``rate`` have a leading axis.
         dead: whether the tangent kernel is 0 at w₀, whatever the rate; (together) for each seed.
     """
 
@@ -205,7 +205,7 @@ class Descent:
 
     @property
     def crossing(self) -> int | None:
-        """Index of the first look at which the loss was at the threshold, of the only seed; None without one."""
+        """Index of the first record with the loss at the threshold, for a single seed; None if there is none."""
         at = -math.inf if self.threshold is None else self.threshold
         return next((index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None)
 
@@ -220,11 +220,11 @@ class Descent:
 
 
 def stretches(descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]) -> Iterator[int]:
-    """Trains all side by side, and yields the step reached, several times a second; stop by leaving the loop.
+    """Train all side by side and yield the step reached, several times a second; stop by leaving the loop.
 
-    ``record`` looks at the models and notes their losses: before the loop starts, and here at every step of ``records``
+    ``record`` measures the models and their losses: before the loop starts, and here at every step of ``records``
     and at the crossing, until all are done. The crossing is the step at which the loss of the first model has come down
-    to its threshold: the others take the same steps, and all are looked at there. Seeds together stop each at its own.
+    to its threshold: the others take the same steps, and all are measured there. Seeds together stop each at its own.
     Where the loss rises again with the next step, the first model continues to the next of ``records``.
     """
     step, pace = 0, 1
@@ -241,7 +241,7 @@ def stretches(descents: Sequence[Descent], record: Callable[[int], None], record
                 each.advance(reached, to_threshold=False)
             reached = max(int(each.steps.max()) for each in descents)  # waits for the device
             spent = max(time.monotonic() - began, 1e-4)
-            # The first stretch compiles: it says nothing about the pace.
+            # The first stretch compiles, so its pace is not typical.
             pace = min(2 * pace, 1 + int((goal - step) * LONGEST_STRETCH_S / spent)) if step else 8
             step = goal if reached == goal else until
             if step == until:

@@ -34,7 +34,7 @@ def kernel_velocity(
     ‖K̇₀‖_F / ‖K₀‖_F, a scalar: the relative speed of the kernel as gradient flow of the mean loss leaves ``params``.
 
     K̇₀ = d/dt K(w_t) at t = 0 with dw/dt = −∇L is the derivative of the kernel of φ(f) along −∇L. A step of gradient
-    descent is η units of this time. Nothing is trained; ``jax.vmap`` over ``params`` takes several draws at once.
+    descent is η units of this time. Nothing is trained; ``jax.vmap`` over ``params`` takes several draws in one batch.
 
     >>> w, ones = jnp.array(3.0), jnp.ones((1, 1))
     >>> kernel_velocity(lambda w, x: w**2 * x, w, ones, ones).item()  # ∇L = (9 − 1)·6, K = 4 w²: 8 w ∇L / 4 w²

@@ -52,10 +52,10 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
     """η = ¼ · 2n / (β λ_max(K)): a quarter of the largest rate at which the linearized model does not diverge.
 
     ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.
-    The quarter is our choice: it leaves room for kernels that grow during training. Infinite where K is 0.
+    The quarter is our choice: it leaves a margin for kernels that grow during training. Infinite where K is 0.
 
     A network that is dead at most inputs has a small λ_max only because they are missing from K, and its rate would
-    leave no room for them to come to life. A single ReLU neuron sees half of all directions: where fewer than half of
+    leave no chance for them to come to life. A single ReLU neuron sees half of all directions: where fewer than half of
     the n inputs have a gradient (K(x, x) above the relative precision of the kernel), n is replaced by twice their
     number. η is then that of a network alive at half of the inputs, with entries as large as those that are there.
     """

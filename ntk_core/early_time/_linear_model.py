@@ -50,7 +50,7 @@ class LinearModel:
         eigenvalues, basis, target = self._modes
         kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)
         growth = np.full(len(eigenvalues), float(step))
-        with np.errstate(over="ignore"):  # a diverging model is infinite, which the outcome says
+        with np.errstate(over="ignore"):  # a diverging model is infinite, which the outcome records
             growth[kept] = (1 - (1 - eigenvalues[kept]) ** step) / eigenvalues[kept]
         return basis @ (growth * target)
 

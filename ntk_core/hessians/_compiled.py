@@ -92,7 +92,7 @@ def with_layers(net: Any, params: Any, x: Array) -> Any:
         program = checked(net, params, row[None])
     except InvalidInput:
         raise
-    except (TypeError, ValueError):  # parameters and x do not fit, which is said elsewhere
+    except (TypeError, ValueError):  # parameters and x do not fit, which is reported elsewhere
         return net
     if program is None:
         return as_it_is(net)

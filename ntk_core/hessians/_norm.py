@@ -33,7 +33,7 @@ class SpectralEstimate:
     Attributes:
         value: ‖H‖ = |λ|, the estimate; never above the true norm but for rounding.
         eigenvalue: λ with its sign.
-        residual: ‖H y − λ y‖ for the unit vector y found: an eigenvalue lies within this distance of λ.
+        residual: ‖H y − λ y‖ for the unit vector y found: an eigenvalue is within this distance of λ.
         converged: whether residual <= tolerance · value was reached within the allowed products.
         num_matvecs: products with H.
         tolerance: the relative residual that was asked for.
@@ -97,11 +97,11 @@ def hessian_norm(
     ‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for an input.
 
     With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 where two or more layers are trained, but
-    without the curvature within a layer, which sits in the kinks.
+    without the curvature within a layer, which is in the kinks.
 
     A network of this package takes the exact restricted route, on a space of dimension Σ (fan_in + fan_out) in place of
     Σ fan_in · fan_out, and so does any callable ``apply(params, x) -> (n, C)`` in whose program parameters multiply
-    (``layers_of`` says which; one product is compared with a plain one before the first result). Others take
+    (``layers_of`` names them; one product is compared with a plain one before the first result). Others take
     Hessian-vector products over all parameters.
 
     >>> from ntk_core.networks.architectures import FullyConnected

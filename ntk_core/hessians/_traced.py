@@ -1,6 +1,6 @@
 """The small space of a traced program's Hessian: that of :mod:`_restriction`, block by block of each layer.
 
-All positions of a layer share one matrix W, so the range of the Hessian lies in {A U + V Dᵀ} with bases A of everything
+All positions of a layer share one matrix W, so the range of the Hessian is in {A U + V Dᵀ} with bases A of everything
 that meets the rows of W and D of everything that meets its columns; uses of Wᵀ bring cotangents to A and inputs to D.
 """
 
@@ -167,7 +167,7 @@ def projected(small: TracedSpace, coordinates: Coordinates) -> Coordinates:
 
 
 def lifted(program: Program, small: TracedSpace, coordinates: Coordinates, leaves: list[Any]) -> list[Any]:
-    """The direction itself, of the size of the parameters; those that do not move stand as they are."""
+    """The direction itself, of the size of the parameters; fixed ones are unchanged."""
     found = {at: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for at in program.names}
     for at in _as_a_whole(program, small.bases):
         found[at] = coordinates[program.names[at]]["whole"]

@@ -97,7 +97,7 @@ def kernel_change_between(
         seed: of the random vectors.
         mapped: what goes over the pairs, ``map`` by default: the ``map`` of a pool of threads, or of a dask client; its
             workers are sent weights and inputs once.
-        kept: a file for the sums of finished pairs, or a directory, where it stays until all are done. The same call
+        kept: a file for the sums of finished pairs, or a directory, kept until all are done. The same call
             goes on from there.
         progress: called with the share that is done, after every pair or product. What it raises stops the work.
 
@@ -133,10 +133,10 @@ def changes_from_first(
     mapped: Mapped = map,
     kept: Path | None = None,
 ) -> Generator[Share, None, list[list[KernelComparison]]]:
-    """How the kernels at all later weights differ from that at the first, as :func:`kernel_change_between` says of two.
+    """How the kernels at all later weights differ from that at the first, like :func:`kernel_change_between` for two.
 
     Gives a list for each of the later weights, with one entry for each of ``outputs``, of a network; without them for
-    the output that ``net`` has. A pair of blocks goes through all weights at once, so the first kernel is made once.
+    the output that ``net`` has. A pair of blocks goes through all weights together, so the first kernel is made once.
     Yields how many pairs of blocks, or products, are done, and of how many.
 
     Source: as :func:`kernel_change_between`.

@@ -1,4 +1,4 @@
-"""Kernels of many rows from blocks of rows, so that what lies between parameters and kernel fits into memory."""
+"""Kernels of many rows from blocks of rows, so that intermediate values fit into memory."""
 
 import math
 from collections.abc import Callable

@@ -40,7 +40,7 @@ def kernel_derivative(
     Args:
         net: a network, or any callable ``apply(params, x) -> (n, C)``, as in ``empirical_ntk``.
         direction: u, a tree like ``params``; leaves that are not trained are not looked at.
-        memory_limit: bytes for what lies between parameters and kernels, 4 GiB by default.
+        memory_limit: bytes for intermediate values, 4 GiB by default.
 
     Raises:
         InvalidInput: for a memory limit that is not above 0.

@@ -1,4 +1,4 @@
-"""How a kernel lies to its targets and to another kernel: alignment, distance, leading eigenspaces and their angles."""
+"""A kernel against its targets and another kernel: alignment, distance, leading eigenspaces and their angles."""
 
 import math
 

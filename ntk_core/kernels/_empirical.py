@@ -121,7 +121,7 @@ def empirical_ntk(
         InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
             without layers, a memory limit that is not above 0, or a callable in which rows of x interact, with the
             operation in which they do. That is proven from its program, or else tested with x and random rows;
-            docs/math/traced-programs.md says what that cannot detect.
+            docs/math/traced-programs.md lists what that cannot detect.
         TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
@@ -256,7 +256,7 @@ def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int
 
     At each layer: input, pre-activation and activation of the forward pass, and C cotangents of pre-activation and
     activation; convolutions also extract patches, and between layers there are scores and what a softmax makes of them.
-    Where cotangents are taken in stretches, a layer that is read elementwise and lies above no trained one has slopes
+    Where cotangents are taken in stretches, a layer that is read elementwise and is above no trained one has slopes
     instead.
     """
     drawn = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))

@@ -24,9 +24,9 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for a single input ``x``.
 
     ‖∇f_k‖² is at least the part of the output layer, the mean of α_u² over the neurons u that the output sees. With
-    σ(c z) = c^r σ(z), c_σ = E[σ(g)²] and z_v ~ N(0, mean of α_u²) given what lies below, Jensen's inequality gives
+    σ(c z) = c^r σ(z), c_σ = E[σ(g)²] and z_v ~ N(0, mean of α_u²) given the values below, Jensen's inequality gives
     q_v = c_σ (mean of q_u over the edges into v)^r as a lower bound of E[α_v²], from q = x_i² at the input. Where edges
-    are removed the smallest q of the sources stands for their mean.
+    are removed the smallest q of the sources replaces their mean.
 
     This is the proof of Proposition 4.4 along the edges of the graph itself: never below its bound
     min_l c_σ^{1 + r + … + r^(l-1)} δ^{2 r^l}, δ = min |x_i|, of which only the smallest layer is kept there.

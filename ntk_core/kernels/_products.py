@@ -79,7 +79,7 @@ class KernelOperator:
         net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` that treats each row for itself.
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x: inputs (n, *input_shape).
-        memory_limit: bytes for what lies between parameters and products, 1 GiB by default.
+        memory_limit: bytes for intermediate values, 1 GiB by default.
 
     Attributes:
         shape: (n C, n C).

@@ -20,7 +20,7 @@ class KernelRegression(NamedTuple):
 
     Attributes:
         outputs: predictions, (others, columns); NaN where a kernel or target is not finite.
-        jitter: number added to the diagonal besides the ridge, in units of the mean diagonal.
+        jitter: number added to the diagonal in addition to the ridge, in units of the mean diagonal.
         condition: condition number of the inverted matrix in the 1-norm, as estimated by LAPACK.
         variance: predictive variance for each row of ``cross``; None without a prior.
     """

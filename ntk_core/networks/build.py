@@ -54,7 +54,7 @@ def initial_key(seed: ArrayLike, width: int, *more: int) -> Array:
     Args:
         seed: of the run, a scalar; may be traced.
         width: m, the swept width.
-        more: what else tells networks of one sweep apart, such as the input dimension; folded in, one by one.
+        more: numbers that distinguish networks of one sweep, such as the input dimension; folded in, one by one.
 
     >>> jax.random.bits(initial_key(0, 8)) == jax.random.bits(initial_key(0, 9))
     Array(False, dtype=bool)

@@ -66,7 +66,7 @@ class Cluster:
         self._run = uuid.uuid4().hex
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
-        """As :meth:`ntk_core.runs._sites.Site.reports`; as many points at once as the workers have threads."""
+        """As :meth:`ntk_core.runs._sites.Site.reports`; as many points in parallel as the workers have threads."""
         client = self._connected()
         try:
             theirs = {name: str(version) for name, version in self._asked(client, "versions")["packages"].items()}
@@ -86,7 +86,7 @@ class Cluster:
             threading.Thread(target=_close, args=(client,), daemon=True).start()
 
     def provenance(self) -> Provenance | None:
-        """None: each point tells on which worker's device it was computed."""
+        """None: each point records the device of its worker."""
         return None
 
     def _connected(self) -> Client:
@@ -151,10 +151,10 @@ class Cluster:
             raise SiteFailure(reply.reason)
         return PointFailed(key=key, reason="its worker was stopped by another client")
 
-    def _hear(self, told: Any, heard: "queue.SimpleQueue[PointProgress]") -> None:
-        """A message of some worker about some run."""
-        if isinstance(told, dict) and told.get("run") == self._run:
-            report = parse_event(told["event"])
+    def _hear(self, message: Any, heard: "queue.SimpleQueue[PointProgress]") -> None:
+        """Take a worker's message; those of other runs are ignored."""
+        if isinstance(message, dict) and message.get("run") == self._run:
+            report = parse_event(message["event"])
             if isinstance(report, PointProgress):
                 heard.put(report)
 
@@ -216,7 +216,7 @@ def compute_point(request: str) -> str:
         reply = _reply(asked)
     except (InvalidInput, SiteFailure) as error:
         reply = Ended(status="failed", reason=str(error))
-    except Exception as error:  # an exception that the client cannot unpickle would tell it nothing
+    except Exception as error:  # an exception that the client cannot unpickle would carry no information
         reply = PointFailed(key=asked.key, reason=sentence(error))
     return event_json(reply)
 
@@ -231,14 +231,14 @@ def _reply(request: Request) -> Event:
     if required > available:
         reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
         return PointFailed(key=request.key, reason=reason)
-    wanted, tell = _still_wanted(), _teller(request.run)
-    tell(PointProgress(key=request.key, fraction=0.0, message="starting"))
+    wanted, send = _still_wanted(), _reporter(request.run)
+    send(PointProgress(key=request.key, fraction=0.0, message="starting"))
     with closing(_here(request.spec).reports([request.key])) as reports:
         for report in reports:
             if isinstance(report, PointFinished | PointFailed):
                 return report
             if isinstance(report, PointProgress):
-                tell(report)
+                send(report)
             if not wanted():
                 break
     return Ended(status="cancelled")
@@ -270,19 +270,19 @@ def _still_wanted() -> Callable[[], bool]:
     return wanted
 
 
-def _teller(run: str) -> Callable[[PointProgress], None]:
-    """Sends progress to the client, no more often than eyes or the scheduler need."""
+def _reporter(run: str) -> Callable[[PointProgress], None]:
+    """Return a function that sends progress to the client, at a limited rate."""
     worker = get_worker()
-    told = drawn = -1e9
+    sent = drawn = -1e9
 
-    def tell(report: PointProgress) -> None:
-        nonlocal told, drawn
+    def send(report: PointProgress) -> None:
+        nonlocal sent, drawn
         now = time.monotonic()
         has_curves = report.point is not None and now - drawn >= CURVES_EVERY_S
-        if not has_curves and now - told < MESSAGES_EVERY_S:
+        if not has_curves and now - sent < MESSAGES_EVERY_S:
             return
-        told, drawn = now, now if has_curves else drawn
+        sent, drawn = now, now if has_curves else drawn
         shown = report if has_curves else report.model_copy(update={"point": None})
         worker.log_event(TOPIC, {"run": run, "event": event_json(shown)})
 
-    return tell
+    return send

@@ -149,7 +149,7 @@ NO_WORK = Work()
 
 @dataclass(frozen=True)
 class Counts:
-    """What a point computes with one network, and what it holds at once.
+    """Work of a point with one network, and its peak memory.
 
     Attributes:
         network: the network and its data.
@@ -197,7 +197,7 @@ class Counts:
 
     @property
     def peak_bytes(self) -> float:
-        """Bytes held at once."""
+        """Peak memory in bytes."""
         network = self.network
         numbers = self.copies * network.num_weights + self.matrices * network.kernel_rows**2 + self.numbers
         return BYTES * (numbers + self.views * (network.num_views if self.views else 0)) + self.num_bytes
@@ -232,7 +232,7 @@ def total_work(counts: Sequence[Counts]) -> Work:
 
 
 def peak_bytes(counts: Sequence[Counts]) -> float:
-    """Bytes that the largest network of a point holds at once."""
+    """Return the peak memory of the largest network of a point, in bytes."""
     return max((each.peak_bytes for each in counts), default=math.nan)
 
 

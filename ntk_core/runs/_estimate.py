@@ -21,7 +21,7 @@ from ntk_core.runs.events import Estimated
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value
 
-# What shortens a run besides the swept setting, in the order in which it is named to a person.
+# Settings other than the swept one that shorten a run, in the order in which messages name them.
 _STEPS = "training.max_steps"
 _TIME_SETTINGS = ("num_seeds", _STEPS, "dataset.num_samples")
 # What a refusal offers in place of a value: numbers of two digits and zeros.
@@ -95,7 +95,7 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
 
     Args:
         max_bytes: what a run may use where that is less than :func:`memory_limit`, in bytes.
-        scheduler: as in :func:`run`. Workers of a cluster look at their own memory; unless
+        scheduler: as in :func:`run`. Workers of a cluster check their own memory; unless
             ``LINEARITY_LAB_MEMORY_GIB`` states another, this machine's is no limit then.
 
     Raises:

@@ -10,45 +10,45 @@ from typing import Any, TypeVar
 from ntk_core.runs._table import Progress
 
 Found = TypeVar("Found")
-LOOK_S = 0.1  # between two looks at whether all works are done
+LOOK_S = 0.1  # between two checks whether all works are done
 
 
-def in_turn(works: Sequence[Generator[Any, None, Found]]) -> Generator[Any, None, list[Found]]:
-    """What all works give, one after the other; the share that each tells of itself becomes a share of all."""
+def one_after_another(works: Sequence[Generator[Any, None, Found]]) -> Generator[Any, None, list[Found]]:
+    """Run the works one after another; the share that each reports becomes a share of all."""
     found = []
     for index, work in enumerate(works):
         while True:
             try:
-                share, *told = next(work)
+                share, *message = next(work)
             except StopIteration as stop:
                 found.append(stop.value)
                 break
-            yield ((index + share) / len(works), *told)
+            yield ((index + share) / len(works), *message)
     return found
 
 
 def side_by_side(
     works: Sequence[Generator[Any, None, Found]], threads: int, alone: int = 0
 ) -> Generator[Any, None, list[Found]]:
-    """As :func:`in_turn`, as many works at once as there are ``threads``.
+    """Like :func:`one_after_another`, with ``threads`` works in parallel.
 
-    Until a work has told of itself ``alone`` times, no other is at that stage: what it compiles there, the others find.
-    Leaving the generator stops each work where it tells of itself next.
+    Each work's first ``alone`` reports exclude the others, so that they find what it compiled.
+    Leaving the generator stops each work at its next report.
     """
     if min(threads, len(works)) < 2:
-        return (yield from in_turn(works))
-    told: SimpleQueue[tuple[int, tuple[Any, ...]]] = SimpleQueue()
+        return (yield from one_after_another(works))
+    reports: SimpleQueue[tuple[int, tuple[Any, ...]]] = SimpleQueue()
     beginning, over = threading.Lock(), threading.Event()
 
     def exhaust(index: int) -> Any:
         try:
             with beginning:
                 for _ in range(alone):
-                    told.put((index, next(works[index])))
+                    reports.put((index, next(works[index])))
             while not over.is_set():
-                told.put((index, next(works[index])))
+                reports.put((index, next(works[index])))
         except StopIteration as stop:
-            told.put((index, (1.0, "")))
+            reports.put((index, (1.0, "")))
             return stop.value
         except BaseException:
             over.set()
@@ -58,9 +58,9 @@ def side_by_side(
     with ThreadPoolExecutor(threads, "side-by-side") as pool:
         found = [pool.submit(exhaust, index) for index in range(len(works))]
         try:
-            while not all(each.done() for each in found) or not told.empty():
+            while not all(each.done() for each in found) or not reports.empty():
                 try:
-                    index, (shares[index], message, *more) = told.get(timeout=LOOK_S)
+                    index, (shares[index], message, *more) = reports.get(timeout=LOOK_S)
                 except Empty:
                     continue
                 if message:

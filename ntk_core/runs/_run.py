@@ -45,22 +45,22 @@ def run(
 
     Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
     ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed
-    outcome), not an error. On a cluster several points are under way at once; they finish in any order, and the result
+    outcome), not an error. On a cluster points run in parallel; they finish in any order, and the result
     has them in the order of their keys. In Jupyter and marimo a bar follows the run.
 
     Args:
         points: keeps finished points, so that an interrupted run resumes; nothing is kept by default.
         should_stop: asked between chunks of work; when it returns True the run ends as cancelled and keeps its points.
         scheduler: address of a dask scheduler, to whose workers the points are sent (docs/cluster.md); by default that
-            of ``LINEARITY_LAB_SCHEDULER``, and ``""`` to compute in this process whatever the environment says.
-        computation: what computes the points, in this process, where a spec alone cannot: a model of one's own, as the
+            of ``LINEARITY_LAB_SCHEDULER``, and ``""`` to compute in this process whatever the environment contains.
+        computation: what computes the points, in this process, where a spec alone cannot: your own model, as the
             command ``own`` has loaded it. Its cost is not known: there is no ``Estimated``, and no size is refused.
 
     Raises:
         TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
             look for themselves, and fail the points that do not fit.
         InvalidInput: for what is no spec and no preset, when ``scheduler`` is not an address, or the spec is of a model
-            of one's own without its ``computation``.
+            of your own without its ``computation``.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
@@ -134,7 +134,7 @@ def _site_for(spec: Spec, address: str | None, computation: Computation | None) 
 
 
 class _Progress:
-    """What has come of a run so far, and the events that tell it.
+    """Partial result of a run, and its events.
 
     Attributes:
         done: finished points by key; each is stored durably before it is reported.
@@ -190,7 +190,7 @@ class _Progress:
 
 
 def _latest(points: Iterable[PointValue]) -> Provenance | None:
-    """Of the run that computed the last of these points; None where they do not tell."""
+    """Of the run that computed the last of these points; None if unknown."""
     known = (point.provenance for point in points if point.provenance is not None)
     return max(known, key=lambda each: each.started_at, default=None)
 

@@ -106,8 +106,8 @@ def _followed(
                     show(_bar(0.0, event.seconds, "starting"))
                 elif isinstance(event, PointProgress | PointFinished) and time.monotonic() - looked > _BETWEEN_S:
                     looked = time.monotonic()
-                    said = event.message if isinstance(event, PointProgress) else f"{event.key} finished"
-                    show(_bar(event.fraction, event.remaining_s, said))
+                    words = event.message if isinstance(event, PointProgress) else f"{event.key} finished"
+                    show(_bar(event.fraction, event.remaining_s, words))
                 yield event
         finally:
             show(paragraph(words))

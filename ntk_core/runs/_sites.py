@@ -23,16 +23,16 @@ class Site(Protocol):
     """What computes the points of one spec."""
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
-        """Compute these points; several may be under way at once. Closing the generator stops the work.
+        """Compute these points; several may run in parallel. Closing the generator stops the work.
 
-        None says that nothing has happened for a moment.
+        None means that nothing has happened for a moment.
 
         Raises:
             SiteFailure: when the site is, or becomes, of no use.
         """
 
     def provenance(self) -> Provenance | None:
-        """On what points are computed there; None where only finished points tell."""
+        """On what points are computed there; None if only finished points report it."""
 
 
 def scheduler_address(given: str | None = None) -> str | None:

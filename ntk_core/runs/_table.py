@@ -1,4 +1,4 @@
-"""The experiments by name: each states what it asks for, gives, costs and says, and which module computes it."""
+"""The experiments by name: each states its settings, results, costs and summary, and which module computes it."""
 
 import functools
 import importlib
@@ -137,7 +137,7 @@ class Experiment:
         spec, point, result: what is asked for, what one point gives, what a run gives.
         counts: what a point computes and holds, free of JAX.
         summary: (spec, points) → lines of text; by default the table of the result's columns.
-        sources: keys of the papers that it stands on, see ``ntk_core.runs.citation``.
+        sources: keys of the papers it is based on, see ``ntk_core.runs.citation``.
     """
 
     spec: type[Spec]
@@ -194,7 +194,7 @@ class _Experiments(Mapping[str, Experiment]):
 def packages_outside() -> Mapping[str, str]:
     """Return the packages of experiments in other installed distributions, by name.
 
-    An entry point that cannot be used is left out, with a warning that says why.
+    An entry point that cannot be used is left out, with a warning that explains why.
     """
     found: dict[str, str] = {}
     for entry in entry_points(group=OUTSIDE):
@@ -295,8 +295,8 @@ def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
     """
     if not points:
         return "No point is finished."
-    said = experiment_of(spec).summary(spec, points)
-    return f"{said}\nIntervals are {spec.scope}." if isinstance(spec, SeededSpec) and "interval" in said else said
+    text = experiment_of(spec).summary(spec, points)
+    return f"{text}\nIntervals are {spec.scope}." if isinstance(spec, SeededSpec) and "interval" in text else text
 
 
 def _point(data: Any) -> Any:

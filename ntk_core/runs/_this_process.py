@@ -14,7 +14,7 @@ from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.runs._devices import accelerator_bytes, devices_for
 from ntk_core.runs._estimate import check_size
-from ntk_core.runs._progress import in_turn
+from ntk_core.runs._progress import one_after_another
 from ntk_core.runs._sites import Report, SiteFailure
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, Growth, Progress, experiment_of
@@ -60,7 +60,7 @@ class ThisProcess:
                 yield PointFinished(key=key, point=point)
 
     def _advances(self, key: str, data: Any, num_devices: int) -> Generator[PointProgress, None, PointValue]:
-        """What a computation tells between its stretches of work; the point."""
+        """Yield the progress of a computation; return the point."""
         release_compiled()  # a process lives through many runs
         work = self._computation.compute(self._spec, data, key)
         while True:
@@ -107,7 +107,7 @@ def on_own_data(computation: Computation) -> Computation:
         return [computation.load(each) for each in spec.each_seed()]
 
     def compute(spec: Any, data: list[Any], key: str) -> Generator[Progress | Growth, None, PointValue]:
-        works = in_turn([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
+        works = one_after_another([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
         while True:
             try:
                 fraction, message, *_ = next(works)  # a point of one seed is not drawn as it grows

@@ -167,7 +167,7 @@ class ResultValue(Value, Shown):
     Attributes:
         columns: of every table of the runs, see ``Column``.
         points: in the order of the spec's keys; some may be missing.
-        provenance: of the run that computed the last of the points; :attr:`origins` tells of all.
+        provenance: of the run that computed the last of the points; :attr:`origins` lists all.
         runtime_s: wall time of the run and of the points that it took over from earlier ones, in seconds.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.

@@ -7,7 +7,7 @@ from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import experiment_of
 from ntk_core.runs._values import Provenance, ResultValue
 
-# BibTeX counts braces even where a backslash stands before them.
+# BibTeX counts braces even after a backslash.
 _TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",
                       "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"})  # fmt: skip
 
@@ -31,7 +31,7 @@ def cite_run(result: ResultValue) -> str:
 
 
 def bibtex(result: ResultValue) -> str:
-    """BibTeX entries of the papers that the run stands on, and one of the run itself."""
+    """BibTeX entries of the papers that the run is based on, and one of the run itself."""
     run, origin = spec_digest(result.spec), result.provenance
     entry = (
         f"@software{{linearitylab-{run[:16]},\n"

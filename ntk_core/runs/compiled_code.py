@@ -107,7 +107,7 @@ def _tidy(directory: Path) -> None:
 
 
 def num_maps() -> int:
-    """Memory maps of this process; 0 where the system does not tell."""
+    """Memory maps of this process; 0 where the system does not report it."""
     try:
         with _MAPS.open("rb") as lines:
             return sum(1 for _ in lines)

@@ -1,4 +1,4 @@
-"""What a run tells while it goes: one stream of typed events drives every progress display."""
+"""Events of a run: one typed stream drives every progress display."""
 
 from typing import Annotated, Any, Literal
 

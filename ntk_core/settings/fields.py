@@ -1,4 +1,4 @@
-"""Settings as text: what stands in a URL, in a field of a form and behind ``--set``, and what that makes of a spec."""
+"""Settings as text: in a URL, a form field and ``--set``; parsed into a spec."""
 
 import math
 import re
@@ -27,7 +27,7 @@ def text_of(value: Any) -> str:
 
 
 def value_of(setting: Setting, text: str) -> Any:
-    """What the text says, as a spec takes it; text that says nothing of the kind stays, for the spec to refuse."""
+    """Parse the text as a spec takes it; unparsable text is returned as it is, for the spec to refuse."""
     text = text.strip()
     if setting.entry in _AS_IT_IS:
         return None if text in _NOTHING else text
@@ -59,7 +59,7 @@ def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
     """``base`` with the settings of ``texts``; what cannot be used keeps its value in ``base`` and is named.
 
-    So is a value of ``base`` that does not go with what is given: the nearest that does, or the default, stands in for
+    So is a value of ``base`` that does not go with what is given: the nearest that does, or the default, replaces
     it. Good settings of ``texts`` are given up only where nothing else helps, and then each is named.
     """
     known = {setting.name: setting for setting in settings(type(base))}

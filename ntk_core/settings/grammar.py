@@ -62,7 +62,7 @@ def validated(model: type[Part], data: dict[str, Any]) -> Part:
         return model.model_validate(data)
     except ValidationError as error:
         raise InvalidSpec(problems(model, error)) from None
-    except UnicodeEncodeError as error:  # half of a character: JSON may hold it, pydantic does not look at it
+    except UnicodeEncodeError as error:  # half of a character: JSON may hold it, pydantic does not check it
         raise InvalidSpec((InvalidInput("spec", error.object, "text of whole Unicode characters"),)) from None
 
 

@@ -1,4 +1,4 @@
-"""The names that people choose from, with what a page says about each; free of JAX, so that forms stay light."""
+"""Names to choose from and their texts on pages; free of JAX, so that forms load quickly."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -125,7 +125,7 @@ def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Any, ...], p
             entry, options = entry_of(info.annotation)
             if entry == "choice" and len(options) < 2 and info.title is None:
                 continue  # a constant, such as the schema's version
-            entry = typing.cast(Entry, extra.get("entry", entry))  # the spec says how, where its type does not
+            entry = typing.cast(Entry, extra.get("entry", entry))  # the spec decides where its type does not
             yield Setting(name, model, info, entry, options, needed, place)
         elif not holds_several(info):
             yield from _settings(inner, f"{name}.", needed, place)
@@ -155,7 +155,7 @@ def entry_of(annotation: Any) -> tuple[Entry, tuple[Any, ...]]:
 
 
 def value_at(part: Any, name: str) -> Any:
-    """What stands at a dotted name in a spec, or in its data as JSON gives them.
+    """Return the value at a dotted name in a spec, or in its data as JSON gives them.
 
     Raises:
         KeyError: where nothing has this name, or the kind chosen there does not use it.
@@ -185,7 +185,7 @@ def with_value(part: Any, name: str, value: Any) -> Any:
 
 
 def values_in(model: type[SpecPart], data: Any) -> dict[str, Any]:
-    """Dotted name → value of every setting that stands in a spec of this type, or in its data."""
+    """Dotted name → value of every setting in a spec of this type, or in its data."""
     found = {}
     for setting in settings(model):
         try:

@@ -19,7 +19,7 @@ from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
 from ntk_core.traced._trace import Batch, traced_batch
 
-EXPLAINED = 30  # a difference by so many times what one rounding does is that of the program's precision
+EXPLAINED = 30  # differences up to this multiple of one rounding are the program's precision
 ROWS_SEARCHED = 64  # for two that differ
 STRETCH = 2**14
 

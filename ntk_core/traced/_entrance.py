@@ -35,7 +35,7 @@ SPLIT = {
     ),
     "torch": ("apply, params = ntk_core.from_torch(model, x)",),
 }
-SAYS = "the model says: "
+MODEL_ERROR = "the model reports: "
 _UNTRACEABLE = (ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError)
 
 
@@ -114,8 +114,10 @@ def accepted_input(net: Any, params: Any, x: Any) -> Accepted:
         if error.field != "params" and one.ndim and _fits(net, params, one):
             raise InvalidInput("x", f"{len(one)} inputs of shape {one.shape[1:]}", "one input, such as x[0]") from None
         if error.field == "x":
-            reason = error.allowed.rpartition(SAYS)[2]
-            allowed = f"one input of the shape that the parameters are for, without the batch axis; {SAYS}{reason}"
+            reason = error.allowed.rpartition(MODEL_ERROR)[2]
+            allowed = (
+                f"one input of the shape that the parameters are for, without the batch axis; {MODEL_ERROR}{reason}"
+            )
             raise InvalidInput("x", f"shape {one.shape} and type {one.dtype}", allowed) from error
         raise
     whole = isinstance(net, Network) and not jnp.issubdtype(one.dtype, jnp.inexact)
@@ -300,7 +302,7 @@ def _outputs(net: Model, params: Any, x: Any, field: str) -> tuple[Any, ClosedJa
             allowed = "operations of jax.numpy, and jax.lax.cond in place of if"
             raise InvalidInput("net", f"a function that JAX cannot trace ({first})", allowed) from error
         if isinstance(error, TypeError | ValueError) and getattr(error, "field", "input_shape") == "input_shape":
-            allowed = f"inputs (n, *input_shape) that the parameters are for; {SAYS}{first}"
+            allowed = f"inputs (n, *input_shape) that the parameters are for; {MODEL_ERROR}{first}"
             raise InvalidInput(field, f"shape {x.shape} and type {x.dtype}", allowed) from error
         raise
     if not hasattr(outputs, "shape"):

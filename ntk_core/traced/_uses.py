@@ -30,7 +30,7 @@ class Use:
 
     Attributes:
         name: unique within the program.
-        site: where the equation stands.
+        site: the place of the equation.
         view: the parameter as the equation sees it.
         operand: which operand of the equation that is.
         lengths: of the scans around, from the outside.

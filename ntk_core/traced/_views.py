@@ -1,7 +1,7 @@
 """What becomes of one parameter before it is used: a part of it, rearranged, times a constant.
 
 Every rule here is linear and keeps each number of the part once, so that inner products of gradients are the same in
-either order. What is none of these leaves a *loose* view: it says whose number it is, and no more.
+either order. What is none of these leaves a *loose* view: it only records which parameter it is part of.
 """
 
 import math

@@ -60,7 +60,7 @@ def test_the_second_signal_ends_it_at_once():
     process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    assert ended(process) == (130, "\nStopping after this step; Ctrl-C again stops at once.\nIt can be resumed.\n")
+    assert ended(process) == (130, "\nStopping after this step; Ctrl-C again stops immediately.\nIt can be resumed.\n")
 
 
 def test_run_stopped_early_keeps_points_and_explains_resume(tmp_path):

@@ -187,7 +187,6 @@ class Live {
 
   sentence() {
     if (this.begun.id !== this.asked.id && this.player.isSlow) return this.words.verdicts.waiting;
-    if (this.data.veiled) return this.words.verdicts.veiled;
     const { name, numbers } = verdict(this.begun, this.now, this.first);
     return filled(this.words.verdicts[name], numbers);
   }

@@ -12,7 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
 
 MIB = 2**20
-# What Pillow was seen or is documented to raise besides on damaged bytes, or anything where warnings are errors.
+# Further errors of Pillow on damaged bytes, observed or documented, and any warning that is an error.
 READ_ERRORS = (*_originals.READ_ERRORS, AttributeError, AssertionError, Warning)
 RATIO_MATTERS_FROM = 16 * MIB
 _END, _END64 = b"PK\x05\x06", b"PK\x06\x07"
@@ -100,14 +100,14 @@ class Archive:
         return tuple(self._entries)
 
     def size(self, name: str) -> int:
-        """Unpacked bytes of an entry, as it says."""
+        """Unpacked bytes of an entry, as its header states."""
         return self._entries[name].file_size
 
     def read(self, name: str) -> bytes:
-        """The bytes of an entry; never more than it says, nor than may be unpacked.
+        """The bytes of an entry; at most what its header states and the limit allows.
 
         Raises:
-            InvalidInput: the entry is damaged, or longer or shorter than it says.
+            InvalidInput: the entry is damaged, or longer or shorter than its header states.
             MemoryError: this process may not hold it.
         """
         entry = self._entries[name]

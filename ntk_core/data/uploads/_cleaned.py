@@ -10,7 +10,7 @@ from ntk_core.data.uploads._archive import Limits, check_at_most
 from ntk_core.errors import InvalidInput
 
 NUM_NAMED = 3
-# A feature whose rounding to float32 moves values by more than this share of their spread says something else then.
+# A feature is refused if rounding to float32 moves its values by more than this share of their spread.
 MAX_ROUNDING = 1e-3
 
 
@@ -88,7 +88,7 @@ def cleaned_targets(x: NDArray, targets: NDArray, scale: bool, limits: Limits, c
     if (values.min(axis=0) == values.max(axis=0)).any():
         raise InvalidInput("target", "a constant target", "a target that varies")
     if scale:
-        with np.errstate(over="ignore", invalid="ignore"):  # the check below says it in words
+        with np.errstate(over="ignore", invalid="ignore"):  # the check below reports it
             values = (values - values.mean(axis=0)) / values.std(axis=0)
     small = _as_float32("target", values, "target")
     return Cleaned(checked_inputs(x, limits, columns), np.zeros(0, np.int64), small, ())
@@ -98,7 +98,7 @@ def checked_inputs(x: NDArray, limits: Limits, columns: Sequence[str] = ()) -> N
     """Inputs as float32.
 
     Raises:
-        InvalidInput: too many values, values that are not finite or that float32 cannot tell apart, constant columns.
+        InvalidInput: too many values, values that are not finite or that are equal in float32, constant columns.
     """
     check_at_most("file", len(x), limits.max_rows, "samples")
     check_at_most("file", x.size, limits.max_values, "numbers in all inputs together")

@@ -30,7 +30,7 @@ def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
     """What the headers of all images say; a folder is a class.
 
     Raises:
-        InvalidInput: an entry is no image, lies in no folder, is broken or has too many pixels.
+        InvalidInput: an entry is no image, is in no folder, is broken or has too many pixels.
     """
     found: list[ImageEntry] = []
     pixels = 0

@@ -83,7 +83,7 @@ def keep_upload(
         The digest, by which ``load_dataset("upload", digest=…)`` finds them.
 
     Raises:
-        InvalidInput: the directory cannot be written, the quota is used up, or needed data leave no room.
+        InvalidInput: the directory cannot be written, the quota is used up, or needed data leave no space.
     """
     keeper, digest = keeper or Keeper(), upload_digest(cleaned)
     if (_SHIPPED / f"{digest}.npz").exists():
@@ -92,7 +92,7 @@ def keep_upload(
         folder = private_directory(_folder())
         path = folder / f"{digest}.npz"
         size = sum(np.dtype(dtype).itemsize * getattr(cleaned, name).size for name, dtype in _ARRAYS.items())
-        _check_room(keeper, digest, size, _sizes(folder))
+        _check_space(keeper, digest, size, _sizes(folder))
         if _is_intact(path):
             os.utime(path)
         else:
@@ -160,7 +160,7 @@ def upload_shapes(digest: str) -> UploadShapes:
 
 
 def read_upload(digest: str) -> Cleaned:
-    """Kept data; what is no longer what its digest says is deleted.
+    """Kept data; a file that no longer matches its digest is deleted.
 
     Raises:
         MissingUpload: no such data are kept here.
@@ -201,14 +201,14 @@ def _path(digest: str) -> Path | None:
 
 
 def _header(cleaned: Cleaned) -> bytes:
-    said = {
+    header = {
         "version": 1,
         "shape": cleaned.x.shape,
         "class_names": cleaned.class_names,
         "counts": list(cleaned.counts.values()),
         "num_targets": cleaned.targets.shape[1],
     }
-    return json.dumps(said, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+    return json.dumps(header, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
 
 
 @functools.lru_cache(maxsize=256)
@@ -218,14 +218,14 @@ def _shapes(path: str, _mtime_ns: int, _size: int) -> UploadShapes | None:
         with zipfile.ZipFile(path) as archive, archive.open("header.npy") as stream:
             np.lib.format.read_magic(stream)
             np.lib.format.read_array_header_1_0(stream)
-            said = json.loads(stream.read(_MAX_HEADER))
-        num_samples, *input_shape = map(int, said["shape"])
+            header = json.loads(stream.read(_MAX_HEADER))
+        num_samples, *input_shape = map(int, header["shape"])
         return UploadShapes(
             num_samples,
             tuple(input_shape),
-            tuple(map(str, said["class_names"])),
-            tuple(map(int, said["counts"])),
-            int(said["num_targets"]),
+            tuple(map(str, header["class_names"])),
+            tuple(map(int, header["counts"])),
+            int(header["num_targets"]),
         )
     except READ_ERRORS:
         return None
@@ -293,7 +293,7 @@ def _drop(references: list[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def _check_room(keeper: Keeper, digest: str, size: int, sizes: Mapping[str, int]) -> None:
+def _check_space(keeper: Keeper, digest: str, size: int, sizes: Mapping[str, int]) -> None:
     """Refuse data of ``size`` bytes beyond the quota of the keeper; data that it keeps already count once.
 
     Raises:

@@ -42,7 +42,7 @@ class ArchitecturesResult(ResultValue):
 
 
 def architectures_summary(spec: ArchitecturesSpec, points: Sequence[ArchitecturesPoint]) -> str:
-    """For each network what :func:`kernel_change_summary` says of it."""
+    """Return :func:`kernel_change_summary` of each network."""
     return "\n\n".join(
         f"Network {letter}: {architecture.record.title}\n" + kernel_change_summary(spec.of_network(letter), found)
         for letter, architecture in spec.networks.items()

@@ -18,7 +18,7 @@ from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
 from ntk_core.networks.build import initial_key
 from ntk_core.networks.graphs import OUTPUT, Graph
-from ntk_core.runs import Progress, by_steps, in_turn
+from ntk_core.runs import Progress, by_steps, one_after_another
 
 TOLERANCE = 0.02  # of ‖H‖: far below its spread over inputs and seeds
 
@@ -32,7 +32,7 @@ def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None,
         for output in spec.outputs
         for seed in spec.seeds
     ]
-    runs = yield from in_turn([_Run(spec, data, width, *one).work() for one in plan])
+    runs = yield from one_after_another([_Run(spec, data, width, *one).work() for one in plan])
     num_params = _network(spec, spec.graph, spec.outputs[0], width, data).num_params(data.input_shape)
     return DAGPoint(width=width, num_params=num_params, runs=tuple(runs))
 

@@ -18,7 +18,7 @@ from ntk_core.experiments.depth_width.spec import BLOCK_NUMBERS, GAIN, INPUTS, U
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import Progress, by_steps, in_turn
+from ntk_core.runs import Progress, by_steps, one_after_another
 
 
 def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress, None, DepthWidthPoint]:
@@ -27,7 +27,7 @@ def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress
     works: list[Generator[Any, None, Any]] = [_drawn(spec, depth, width)]
     if spec.trains(depth, width):
         works += [_trained(spec, data, depth, width, seed) for seed in spec.seeds]
-    found, *runs = yield from in_turn(works)
+    found, *runs = yield from one_after_another(works)
     return DepthWidthPoint.read_off(
         found, depth=depth, width=width, num_kernels=spec.num_kernels, seed=spec.seed, runs=tuple(runs)
     )

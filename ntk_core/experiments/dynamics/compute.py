@@ -10,14 +10,14 @@ from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import Progress, by_steps, in_turn
+from ntk_core.runs import Progress, by_steps, one_after_another
 
 
 def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, None, DynamicsPoint]:
     """All outputs, methods and seeds of one width; yields (fraction, message) between stretches of work."""
     width = spec.value_of(key)
     plan = [(output, method, seed) for output in spec.outputs for method in spec.methods for seed in spec.seeds]
-    runs = yield from in_turn([_run(spec, data, width, *one) for one in plan])
+    runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
     net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
     followed = _followed(data.labels, len(data.x), spec)
     followed_test = _followed(data.labels_test, len(data.x_test), spec)

@@ -38,7 +38,7 @@ from ntk_core.kernels import (
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import Progress, by_steps, in_turn
+from ntk_core.runs import Progress, by_steps, one_after_another
 
 RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice
 ANGLES = 10  # eigenvectors between whose spans angles are taken; our choice
@@ -63,7 +63,7 @@ def compute(
 ) -> Generator[Progress, None, GeneralizationPoint]:
     """All seeds of one width, richness and n; yields (fraction, message) between stretches of work."""
     width, richness, count = spec.value_of(key)
-    runs = yield from in_turn([_run(spec, data[count], width, richness, seed) for seed in spec.seeds])
+    runs = yield from one_after_another([_run(spec, data[count], width, richness, seed) for seed in spec.seeds])
     net = build_network(spec.architecture, width, data[count].num_outputs, "linear")
     return GeneralizationPoint(
         width=width,
@@ -89,11 +89,11 @@ def _run(
     training = Training(net, params, data.x, y, loss=SQUARE, followed=(), linearized=False, kernels=False, **settings)
     looks = _Looks(net, data, factor, spec.ridge)
     max_steps = spec.training.max_steps
-    for share, told in by_steps(_watched(training, looks), max_steps, words):
-        yield TRAINING_SHARE * share, told
+    for share, message in by_steps(_watched(training, looks), max_steps, words):
+        yield TRAINING_SHARE * share, message
     linear, last = looks.linear_model(training.learning_rate), training.steps[-1]
-    for share, told in by_steps(_alone(linear, last), max_steps, f"{words}, linear model"):
-        yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, told
+    for share, message in by_steps(_alone(linear, last), max_steps, f"{words}, linear model"):
+        yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, message
     path = training.history().network
     assert path.outcome != "finished"  # there is always a threshold here
     has_limit = spec.infinite_width and spec.architecture.has_infinite_width
@@ -113,7 +113,7 @@ def _run(
 
 
 def _watched(training: Training, looks: "_Looks") -> Iterator[int]:
-    """The steps of a training, with a look at w₀ and at every record."""
+    """Yield the steps of a training; measure at w₀ and at every record."""
     run = training.runs["network"].descent
     looks.take(merge(run.state.trained, run.fixed))
     for step in training.stretches():
@@ -156,7 +156,7 @@ class _Looks:
         self.taken: list[_Look] = []
 
     def take(self, params: NetworkParams) -> None:
-        """Test errors of the network and of regression with its kernel, and where that stands."""
+        """Test errors of the network and of regression with its kernel, at the recorded steps."""
         outputs, kernel = _outputs(self._net, params, self._all), empirical_ntk(self._net, params, self._all, self._x)
         f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
         train, n = matrix[:rows], len(self._y)

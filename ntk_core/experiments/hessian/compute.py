@@ -44,7 +44,7 @@ from ntk_core.runs import Progress, finite_sup
 Lengths = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 MAX_MATVECS = 128
-# A diagonal Hessian has many eigenvalues near its largest: Lanczos tells them apart late. Its vectors are short.
+# A diagonal Hessian has many eigenvalues near its largest: Lanczos separates them late. Its vectors are short.
 MAX_MATVECS_OF_DIAGONAL = 256
 
 

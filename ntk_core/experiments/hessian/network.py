@@ -29,7 +29,7 @@ class ComparedNetwork(ArchitectureSpec):
 
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {**ArchitectureSpec.relevant, "narrow_width": CONVOLUTIONAL}
 
-    # As in every architecture, but for what stands first here: tanh, without biases, deep enough for a bottleneck.
+    # As in every architecture, except for these defaults: tanh, without biases, deep enough for a bottleneck.
     depth: int = Field(default=2, ge=1, le=16, title="Hidden layers L")
     """Number L of hidden layers."""
     activation: ActivationName = Field(default="tanh", title="Activation σ")
@@ -55,7 +55,7 @@ class ComparedNetwork(ArchitectureSpec):
     """The data; or the single scalar x = 1, on which some Hessians are known in closed form."""
 
     @model_validator(mode="after")
-    def _has_room_for_a_bottleneck(self) -> Self:
+    def _fits_a_bottleneck(self) -> Self:
         if self.narrow_width and self.uses("narrow_width") and self.depth < 2:
             raise InvalidInput("narrow_width", self.narrow_width, "0 with a single hidden layer")
         return self
@@ -104,8 +104,8 @@ class ComparedNetwork(ArchitectureSpec):
     @property
     def name(self) -> str:
         """``resnet-swish-lecun``: its family, its output unless that is linear, its parameterization unless NTK."""
-        said = (self.family, self.output, self.parameterization)
-        return "-".join(each for each in said if each not in ("linear", "ntk"))
+        parts = (self.family, self.output, self.parameterization)
+        return "-".join(each for each in parts if each not in ("linear", "ntk"))
 
     @property
     def title(self) -> str:
@@ -160,12 +160,12 @@ def titles(networks: Mapping[str, ComparedNetwork]) -> dict[str, str]:
     found = {}
     for name, network in networks.items():
         alike = [other for other in networks.values() if other.title == network.title]
-        said = [
+        differing = [
             f"{info.title} = {text_of(getattr(network, field))}"
             for field, info in type(network).model_fields.items()
             if network.uses(field) and any(getattr(other, field) != getattr(network, field) for other in alike)
         ]
-        found[name] = ", ".join([network.title, *said])
+        found[name] = ", ".join([network.title, *differing])
     return found
 
 

@@ -180,7 +180,7 @@ class HessianPoint(WidthPoint):
 
     @property
     def place(self) -> int:
-        """Where it stands in a figure: at the width of the wide layers, or at T."""
+        """Its position in a figure: at the width of the wide layers, or at T."""
         return self.num_tokens or self.wide_width
 
 

@@ -22,7 +22,7 @@ Radius = Annotated[float, Field(gt=0, le=1000)]
 class HessianSpec(SweepSpec):
     """‖∂²f_a/∂w²‖ of one output for a few inputs against width, for several networks.
 
-    The first ``num_trained`` seeds of each network are trained too, so that ΔK stands beside ‖H‖ of the same weights.
+    The first ``num_trained`` seeds of each network are trained too, so that ΔK is shown beside ‖H‖ of the same weights.
 
     Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
     """

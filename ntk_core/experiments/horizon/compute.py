@@ -18,7 +18,7 @@ from ntk_core.experiments.horizon.spec import DECAY_END, HorizonSpec, stretch
 from ntk_core.kernels import pre_output_ntk
 from ntk_core.networks.architectures import Network, ScaledNetwork, merge
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import Progress, in_turn
+from ntk_core.runs import Progress, one_after_another
 
 NORMALIZED_STEP = 0.2  # of the largest K(x, x), in a step along −∇ log L; our choice
 NUM_KEPT = 48  # records of a path that are kept
@@ -32,7 +32,9 @@ def compute(spec: HorizonSpec, data: Dataset, key: str) -> Generator[Progress, N
     net = ScaledNetwork(build_network(spec.architecture, width, data.num_outputs, "linear"), spec.scale)
     plan = itertools.product(spec.rates_of(regime), spec.seeds)
     words = f"width {width:,}: {regime.replace('-', ' ')}"
-    runs = yield from in_turn([_run(spec, data, net, regime, rate, (seed, width), words) for rate, seed in plan])
+    runs = yield from one_after_another(
+        [_run(spec, data, net, regime, rate, (seed, width), words) for rate, seed in plan]
+    )
     num_params = net.num_params(data.input_shape, only_trained=True)
     return HorizonPoint(width=width, regime=regime, num_params=num_params, runs=tuple(runs))
 
@@ -91,7 +93,7 @@ class _Pair:
             self._record(seen)
 
     def _seen(self, *counts: int) -> _Seen:
-        """Take so many steps of the network and of its linear model; what is measured then."""
+        """Take ``counts`` steps of the network and of its linear model, then measure."""
         given = (self.origin, self.fixed, self.points, self.start, self.rates, self.decay, counts)
         self.weights, found = _advance(self.net, self.is_log, self.weights, *given)
         losses, outputs, test, kernel = jax.tree.map(np.asarray, found)

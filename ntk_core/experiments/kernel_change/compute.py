@@ -42,11 +42,11 @@ def compute(
 ) -> Generator[Progress | Growth, None, KernelChangePoint]:
     """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
 
-    While trainings are left, the point of those that have ended is yielded third: at once for the first point of a
+    While trainings are left, the point of those that have ended is yielded third: immediately for the first point of a
     sweep, and at most once a second, since drawing takes what training needs.
 
     ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
-    ``name`` says of which network the messages are, where there are several.
+    ``name`` names the network in messages, if there are several.
     """
     together = seeds_together or seeds_at_once(spec, key)
     batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
@@ -55,7 +55,7 @@ def compute(
     net = build_network(architecture, hidden_width, data.num_outputs, "linear")
     num_params = net.num_params(data.input_shape, only_trained=True)
     ended: list[_Trained] = []
-    told_at = -math.inf if key == spec.point_keys()[0] else time.monotonic()
+    shown_at = -math.inf if key == spec.point_keys()[0] else time.monotonic()
 
     def point(trained: Sequence[_Trained]) -> KernelChangePoint:
         runs = [run for each in trained for run in each.runs]
@@ -68,17 +68,19 @@ def compute(
             at_start=tuple(sorted(starts, key=lambda start: (spec.outputs.index(start.output), start.seed))),
         )
 
-    def told(work: Generator[Progress, None, _Trained]) -> Generator[Progress | Growth, None, _Trained]:
-        nonlocal told_at
+    def with_points(work: Generator[Progress, None, _Trained]) -> Generator[Progress | Growth, None, _Trained]:
+        nonlocal shown_at
         trained = yield from work
         ended.append(trained)
-        if trained.runs and len(ended) < len(works) and time.monotonic() > told_at + GROWN_S:
-            told_at = time.monotonic()
+        if trained.runs and len(ended) < len(works) and time.monotonic() > shown_at + GROWN_S:
+            shown_at = time.monotonic()
             so_far = point([each._replace(snapshots=[]) for each in ended])
             yield 1.0, f"{name}width {spec.value_of(key):,}: {len(ended)} of {len(works)} trainings", so_far
         return trained
 
-    works = [told(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups]
+    works = [
+        with_points(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups
+    ]
     return point((yield from side_by_side(works, trainings_at_once(spec, key), PREPARED)))
 
 

@@ -18,7 +18,7 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, in_turn
+from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, one_after_another
 
 INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
@@ -28,7 +28,7 @@ def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None
     """All outputs, starts and seeds of one point; yields (fraction, message) between stretches of work."""
     width, scale, richness = spec.value_of(key)
     plan = itertools.product(spec.outputs, spec.starts, spec.seeds)
-    runs = yield from in_turn([_run(spec, data, (width, scale, richness), *one) for one in plan])
+    runs = yield from one_after_another([_run(spec, data, (width, scale, richness), *one) for one in plan])
     net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
     num_params = net.num_params(data.input_shape, only_trained=True)
     return LazyPoint(width=width, scale=scale, richness=richness, num_params=num_params, runs=tuple(runs))

@@ -8,14 +8,14 @@ from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import Progress, by_steps, in_turn
+from ntk_core.runs import Progress, by_steps, one_after_another
 
 
 def compute(spec: OptimizationSpec, data: Dataset, key: str) -> Generator[Progress, None, OptimizationPoint]:
     """All outputs, rates and seeds of one width; yields (fraction, message) between stretches of work."""
     width = spec.value_of(key)
     plan = itertools.product(spec.outputs, spec.rates, spec.seeds)
-    runs = yield from in_turn([_run(spec, data, width, *one) for one in plan])
+    runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
     net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
     num_params = net.num_params(data.input_shape, only_trained=True)
     return OptimizationPoint(width=width, num_params=num_params, num_samples=len(data.x), runs=tuple(runs))

@@ -108,7 +108,7 @@ COLUMNS = (
 class OptimizationResult(ResultValue):
     """Everything an ``optimization`` run gave: losses L_t, ΔK and spectra of kernels along the path.
 
-    Beside L_t stands (1 − ημρ²/n)^t L₀ with the measured μ = min over t of λ_min(K(w_t)).
+    Beside L_t is (1 − ημρ²/n)^t L₀ with the measured μ = min over t of λ_min(K(w_t)).
 
     Source: Liu, Zhu & Belkin 2020, §5, Theorem 5.1; docs/math/optimization-without-linearity.md.
     """

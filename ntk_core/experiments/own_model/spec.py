@@ -16,7 +16,7 @@ from ntk_core.settings.walk import values_of
 class OwnModelSpec(SweepSpec):
     """What ``linearity-lab own FILE.py`` has computed: a file by name and SHA-256 → ΔK, ‖H‖ and ‖K̇₀‖/‖K₀‖.
 
-    Nothing computes it from here: the file itself is not kept, and what it imports is not told by its SHA-256.
+    It cannot be recomputed from the spec: the file is not kept, and its SHA-256 does not cover its imports.
 
     Source: docs/decisions/0014-own-models.md; Liu, Zhu & Belkin 2020, §6.
     """

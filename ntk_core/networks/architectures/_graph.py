@@ -95,7 +95,7 @@ class DAGNetwork(Layered):
         return tuple((known.get(edge.source), edge.drop_probability) for edge in self.graph.parents[step.name])
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
-        lay_out(self.steps, self.width, as_shape(input_shape), self.dimensions)  # says where it does not fit
+        lay_out(self.steps, self.width, as_shape(input_shape), self.dimensions)  # its error names the place
         return super().layer_input_shapes(input_shape)
 
     def read_elementwise(self) -> Mapping[str, str]:

@@ -225,7 +225,7 @@ class Composed(Listed):
         return Scaling(self.parameterization, width=self.width)
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
-        graphs.lay_out(self.steps, self.width, tuple(input_shape))  # says where it does not fit, by its place
+        graphs.lay_out(self.steps, self.width, tuple(input_shape))  # its error names the place
         return super().layer_input_shapes(input_shape)
 
 

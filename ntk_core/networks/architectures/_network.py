@@ -1,6 +1,6 @@
 """Networks: programs over layers, and the taps through which kernels and Hessians look into them.
 
-A network writes its forward pass once, as ``body(call, x)``, where ``call(name, a)`` stands for "the layer of that name
+A network writes its forward pass once, as ``body(call, x)``, where ``call(name, a)`` means "the layer of that name
 applied to a". What ``call`` does is up to the reader: apply the layer, note the shape that reaches it (``init``),
 note its input and add a tap to its pre-activation (kernels), or move its weights (Hessians).
 """
@@ -39,7 +39,7 @@ class LayerViews(NamedTuple):
         outputs: pre-outputs f, (n, C), before the output function.
         inputs: for each trained layer the inputs a that reach it, (n, *input_shape).
         cotangents: for each trained layer δ[c, i] = ∂f_c(x_i)/∂z, (C, n, *output_shape), as its two factors where the
-            network says so (:meth:`Network.read_elementwise`).
+            network declares it (:meth:`Network.read_elementwise`).
     """
 
     outputs: Array
@@ -230,9 +230,9 @@ def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:
 def layer_views(net: Network, params: NetworkParams, x: Shaped[Array, "n ..."]) -> LayerViews:
     """Inputs and cotangents of every layer, by one forward pass and one backward pass per class.
 
-    Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z at once;
-    no gradient with respect to a weight is formed. Layers that are read elementwise take part in no backward pass of
-    their own: moving all their pre-activations by one at once gives the slopes.
+    Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z in one
+    pass; no gradient with respect to a weight is formed. Layers that are read elementwise take part in no backward pass
+    of their own: moving all their pre-activations by one together gives the slopes.
     """
     layers = net.layers
     shapes = net.layer_input_shapes(x.shape[1:])

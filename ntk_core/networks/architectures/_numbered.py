@@ -1,4 +1,4 @@
-"""The networks of numbered hidden layers; what each kind makes of its settings stands in ``networks/kinds``."""
+"""The networks of numbered hidden layers; the kinds that use them are in ``networks/kinds``."""
 
 from dataclasses import dataclass
 from functools import cached_property

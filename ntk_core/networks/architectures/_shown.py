@@ -21,7 +21,7 @@ def network_html(net: Any, input_shape: Shape | None) -> Markup:
     Raises:
         InvalidInput: where ``input_shape`` does not suit the network.
     """
-    chosen = [_short(f"{each.name}={_said(value)}") for each, value in _chosen(net)]
+    chosen = [_short(f"{each.name}={_value_text(value)}") for each, value in _chosen(net)]
     title = paragraph(", ".join(chosen), title=type(net).__name__)
     for shape in EXAMPLES if input_shape is None else (tuple(input_shape),):
         try:
@@ -47,7 +47,7 @@ def _chosen(net: Any) -> list[tuple[Any, Any]]:
     return [(each, value) for each, value in found if each.default is MISSING or value != each.default]
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value)
 
 

@@ -1,4 +1,4 @@
-"""Attention and transformers; what each kind makes of its settings stands in ``networks/kinds``."""
+"""Attention and transformers; the kinds that use them are in ``networks/kinds``."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -63,7 +63,7 @@ class Heads(Listed):
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         if len(input_shape) != 2:
             raise InvalidInput("input_shape", tuple(input_shape), "(positions, features), a sequence")
-        lay_out(self.steps, 1, tuple(input_shape))  # says where it does not fit, by its place
+        lay_out(self.steps, 1, tuple(input_shape))  # its error names the place
         return super().layer_input_shapes(input_shape)
 
 

@@ -43,7 +43,7 @@ def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
 
 
 def residual_graph(depth: int, skip_every: int = 1) -> Graph:
-    """A ResNet: after the first layer, every ``skip_every`` layers what lies as many layers below is added."""
+    """A ResNet: after the first layer, every ``skip_every`` layers the output that many layers below is added."""
     names = _names(depth)
     skips = [Edge(names[low], names[low + skip_every], kind="skip") for low in range(0, depth - skip_every, skip_every)]
     return Graph(_groups(names), (*_chain(names), *skips))

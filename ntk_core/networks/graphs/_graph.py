@@ -30,7 +30,7 @@ EDGE_KINDS = table(
 
 
 def _whole(given: Any) -> Any:
-    """JSON and tables do not tell 3.0 from 3."""
+    """JSON and tables do not distinguish 3.0 from 3."""
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 

@@ -130,12 +130,12 @@ def graph_steps(graph: Graph, width: int, activation: Any, use_bias: bool) -> tu
 
 @dataclass(frozen=True)
 class PlacedLayer:
-    """A layer with weights, where it stands.
+    """A layer with weights and its place.
 
     Attributes:
         name: that of its step.
         input_shape, output_shape: of one input.
-        num_ways_around: residual and concat blocks that it stands in.
+        num_ways_around: residual and concat blocks around it.
         masked: whether a mask removes edges.
         num_heads: of the attention that mixes its values; 0 for any other layer.
     """

@@ -20,7 +20,7 @@ class InDegree:
     Attributes:
         name: of the group.
         value: expected number of edges with weights into each of its neurons.
-        growth: exponent with which it grows with the width; 0 where it stays the same at every width.
+        growth: exponent with which it grows with the width; 0 if it is constant.
         num_neurons: of the group, positions counted.
         sources: the groups that the edges come from.
         counts: how many of ``value`` come from each of them.
@@ -217,8 +217,8 @@ def _of_composition(composition: Composition, width: int, input_shape: tuple[int
     fan_ins = [layer.fan_in for layer in layout.layers[1:]] + [math.prod(layout.last_shape)]
 
     def found(outcome: Outcome, *reasons: str) -> Verdict:
-        said = tuple(Reason("", words, outcome == "not wide") for words in reasons)
-        return Verdict(outcome, said, min(fan_ins), max(fan_ins))
+        found = tuple(Reason("", words, outcome == "not wide") for words in reasons)
+        return Verdict(outcome, found, min(fan_ins), max(fan_ins))
 
     if output != "linear":
         return found("nonlinear output", "With a nonlinear output the Hessian keeps its size (Liu et al., §5).")

@@ -1,4 +1,4 @@
-"""What each layer sees: the layer below, or others besides, by the ways around layers; and which layers are trained."""
+"""What each layer sees: the layer below, or others too, by the ways around layers; and which layers are trained."""
 
 from dataclasses import dataclass
 
@@ -42,7 +42,7 @@ def find_ways(layers: tuple[Block, ...]) -> Ways:
 
 
 class _Walk:
-    """From the input upwards; ``seen`` are the layers whose neurons stand side by side where the walk has come."""
+    """From the input upwards; ``seen`` are the layers whose neurons are side by side at this step."""
 
     def __init__(self) -> None:
         self.number, self.skips, self.first = 0, list[Skip](), list[int]()

@@ -38,5 +38,5 @@ def network_title(kind: str, output: str = "linear") -> str:
     if kind == "fully-connected":
         return OUTPUTS[output].title
     plain = kind.removesuffix("-bottleneck")
-    said = [ARCHITECTURES[plain].title, *(["bottleneck"] if plain != kind else [])]
-    return ", ".join([*said, *([] if output == "linear" else [OUTPUTS[output].title])])
+    parts = [ARCHITECTURES[plain].title, *(["bottleneck"] if plain != kind else [])]
+    return ", ".join([*parts, *([] if output == "linear" else [OUTPUTS[output].title])])

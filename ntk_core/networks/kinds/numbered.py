@@ -69,7 +69,7 @@ def _convnet(settings: Any, hidden: Hidden) -> Composition:
 
 
 def _mixed(settings: Any, hidden: Hidden) -> Composition:
-    """One convolution, or as many as the network itself says, then dense layers."""
+    """One convolution, or as many as the network declares, then dense layers."""
     return _convolutions_first(settings, hidden, getattr(settings, "num_conv", 1))
 
 

@@ -99,8 +99,8 @@ def conditions(
     for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
         columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
         found = [column.icontains(word, autoescape=True) for column in columns]
-        said = [run for run, mark in marked.items() if word.lower() in f"{mark.name} {mark.note}".lower()]
-        found.append(RUNS.c.digest.in_(said))
+        marks = [run for run, mark in marked.items() if word.lower() in f"{mark.name} {mark.note}".lower()]
+        found.append(RUNS.c.digest.in_(marks))
         wanted.append(sa.or_(RUNS.c.digest.istartswith(word, autoescape=True), *found))
     if only_favorites:
         wanted.append(RUNS.c.digest.in_([run for run, mark in marked.items() if mark.favorite]))

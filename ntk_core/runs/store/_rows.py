@@ -80,7 +80,7 @@ def evict(connection: sa.Connection, most: int, spared: str) -> int:
     """
     if total_bytes(connection) <= most:
         return 0
-    if connection.dialect.name == "postgresql":  # one process at a time: two would each free the needed room
+    if connection.dialect.name == "postgresql":  # one process at a time: two would each free the needed space
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_EVICTION_LOCK)))
     idle = (RUNS.c.busy_until < time.time()) & (RUNS.c.digest != spared)
     query = sa.select(RUNS.c.digest, RUNS.c.bytes, RUNS.c.used).where(idle).order_by(RUNS.c.used, RUNS.c.digest)

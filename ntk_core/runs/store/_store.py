@@ -269,7 +269,7 @@ class Store(Database):
             connection.execute(change.values(ended))
 
         self.do(save)
-        self._make_room(run)
+        self._free_space(run)
 
     def _touch(self, run: str) -> None:
         now = time.time()
@@ -277,7 +277,7 @@ class Store(Database):
         with contextlib.suppress(InvalidInput):  # reading must not fail because this cannot be written
             self.do(lambda connection: connection.execute(used))
 
-    def _make_room(self, spared: str) -> None:
+    def _free_space(self, spared: str) -> None:
         if self.do(lambda connection: evict(connection, self.max_bytes, spared)):
             self.give_back_space()
 
@@ -301,7 +301,7 @@ class StoredPoints:
             save_point(connection, self._run, key, point)
 
         self._store.do(save)
-        self._store._make_room(self._run)
+        self._store._free_space(self._run)
 
     def _begin(self, connection: sa.Connection) -> None:
         insert_run(connection, self._spec)
