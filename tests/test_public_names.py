@@ -1,4 +1,4 @@
-"""The door of the core: light to import, all behind it resolves and says where it is from; describing starts no JAX."""
+"""Public names: they import quickly, resolve, and have complete docstrings; describing work starts no JAX."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ DESCRIBING = ("spec", "result")
 
 
 def printed(code: str) -> str:
-    """What a fresh Python prints."""
+    """Return what a fresh Python prints."""
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip()
 
 
 def describing_modules() -> list[str]:
-    """What describes work, stores it and shows it: single modules, and all of an experiment but its computation."""
+    """Modules that describe, store and show work: all of an experiment except its computation."""
     alone = sorted(path.stem for path in (ROOT / "ntk_core").glob("*.py") if not path.stem.startswith("__"))
     folders = [f"experiments.{name}" for name in EXPERIMENTS]
     parts = [
@@ -51,7 +51,7 @@ def test_importing_the_core_loads_nothing_heavy() -> None:
 
 
 def test_core_imports_within_a_few_python_starts() -> None:
-    """In processor time of the same process, since other programs may be busy; it is about once the start."""
+    """In processor time of one process, since other programs may be busy; typical is one start."""
     code = """if True:
         import time
         start = time.process_time()
@@ -73,7 +73,7 @@ def test_describing_work_does_not_start_jax() -> None:
     assert printed(code) == ""
 
 
-def test_every_name_of_the_door_resolves_and_no_other() -> None:
+def test_every_public_name_resolves_and_no_other() -> None:
     names = dir(ntk_core)
     assert 40 < len(names) <= 60
     assert [name for name in names if not hasattr(ntk_core, name)] == []
@@ -94,14 +94,14 @@ def test_moved_names_raise_with_their_new_name() -> None:
 
 @functools.cache
 def statements(module: str) -> list[ast.stmt]:
-    """Those of a module of ours, of a room by its stub where it has one; none of modules of others."""
+    """Statements of a module, of a package's stub if it has one; none of third-party modules."""
     place = ROOT / module.replace(".", "/")
     paths = (place / "__init__.pyi", place / "__init__.py", place.with_suffix(".py"))
     return next((ast.parse(path.read_text(encoding="utf-8")).body for path in paths if path.is_file()), [])
 
 
 def imported_names(module: str) -> Iterator[tuple[str, str, str]]:
-    """(name here, module, name there) of what a module imports from modules; not the modules of ``from . import``."""
+    """Yield (name here, module, name there) of imported names; not the modules of ``from . import``."""
     package = module if (ROOT / module.replace(".", "/")).is_dir() else module.rpartition(".")[0]
     for node in statements(module):
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -110,7 +110,7 @@ def imported_names(module: str) -> Iterator[tuple[str, str, str]]:
 
 
 def definition(module: str, name: str) -> tuple[str, ast.ClassDef | ast.FunctionDef] | None:
-    """The class or function of that name, followed to where it stands; of overloads the last. Nothing is imported."""
+    """Find the class or function of that name where it is defined; of overloads the last. Nothing is imported."""
     nodes = [node for node in statements(module) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
     if found := [node for node in nodes if node.name == name]:
         return module, found[-1]
@@ -137,7 +137,7 @@ def is_error(module: str, name: str) -> bool:
 
 
 def lacking(docstring: str) -> list[str]:
-    """What a public docstring leaves unsaid; examples and code are no formulas."""
+    """Parts that a public docstring lacks; examples and code are no formulas."""
     words = re.sub(r"^>>> .*?(\n\n|\Z)|``.*?``", "", docstring, flags=re.DOTALL | re.MULTILINE)
     formula = re.search("[=‖Σ→↦←∂≤∝⊗]", words) is not None
     source = re.search(r"^Source: \S", docstring, flags=re.MULTILINE) is not None
@@ -146,7 +146,7 @@ def lacking(docstring: str) -> list[str]:
 
 
 def test_every_public_docstring_has_a_formula_and_a_source() -> None:
-    """Or says what it maps to what; rooms and errors compute nothing."""
+    """Or the mapping that it computes; submodules and errors compute nothing."""
     missing = {}
     for module, name in public_names():
         if not is_error(module, name):
@@ -161,3 +161,41 @@ def test_a_docstring_without_formula_and_source_is_recognized() -> None:
     example = "All.\n\n>>> f(a=1)\n1\n\nSee ``a → b`` and docs/math/nothing.md for its Source: none."
     assert lacking(example) == ["formula or mapping", "source", "docs/math/nothing.md"]
     assert lacking("x → y\n\nSource: docs/math/dag.md.") == []
+
+
+def missing_sections(function: ast.FunctionDef) -> list[str]:
+    """Sections that the docstring of a public function lacks, and undocumented arguments."""
+    text = ast.get_docstring(function) or ""
+    given = function.args
+    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    undocumented = [
+        name for name in names if not re.search(rf"^ +(?:[*\w]+, )*{name}(?:, [*\w]+)*: ", text, re.MULTILINE)
+    ]
+    returns = bool(re.search(r"^(?:Returns|Yields):", text, re.MULTILINE))
+    raises = any(isinstance(node, ast.Raise) for node in ast.walk(function))
+    first = text.partition("\n")[0]
+    return [
+        *undocumented,
+        *["Returns"] * (not returns),
+        *["Raises"] * (raises and "Raises:" not in text),
+        *["first line"] * (not 0 < len(first.split()) <= 12),
+    ]
+
+
+def test_public_functions_document_arguments_and_returns() -> None:
+    found = {}
+    for module, name in public_names():
+        if not is_error(module, name) and (place := definition(module, name)):
+            node = place[1]
+            if isinstance(node, ast.FunctionDef):
+                found[name] = missing_sections(node)
+            elif len((ast.get_docstring(node) or "").partition("\n")[0].split()) > 12:
+                found[name] = ["first line"]
+    assert len(found) > 50
+    assert {name: lacks for name, lacks in found.items() if lacks} == {}
+
+
+def test_a_function_without_sections_is_recognized() -> None:
+    (node,) = ast.parse("def f(a, b):\n  'Add.\\n\\nArgs:\\n    a: one.'\n  raise ValueError").body
+    assert isinstance(node, ast.FunctionDef)
+    assert missing_sections(node) == ["b", "Returns", "Raises"]

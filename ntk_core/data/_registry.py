@@ -88,6 +88,10 @@ def load_dataset(name: str, **options: Any) -> Dataset:
     "upload", have the ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them; their test points are
     samples that are not trained on.
 
+    Args:
+        name: one of the names above.
+        options: settings of the data set; see ``dataset_info(name).options``.
+
     Returns:
         Read-only float32 arrays; images are (n, height, width, channels), tokens (n, T, d). Equal options give equal
         data on every machine. A smaller ``num_samples`` draws a subset of the samples of a larger one.

@@ -42,9 +42,15 @@ def kernel_velocity(
 
     Args:
         net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` (by Jacobians).
+        params: w₀.
+        x: inputs (n, *input_shape).
+        y: targets (n, C).
         loss: mean loss of (f, y) with the pre-outputs f of a network, or the outputs of a callable; by default what
             ``Loss`` takes for the network's output: cross-entropy for softmax, ½‖φ(f) − y‖² for any other.
         memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are taken in blocks.
+
+    Returns:
+        A scalar array.
 
     Raises:
         InvalidInput: for a memory limit that is not above 0.

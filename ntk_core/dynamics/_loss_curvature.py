@@ -13,10 +13,16 @@ from ntk_core.traced import accepted, accepted_targets, axes_of, like_params
 
 
 def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = "") -> Any:
-    """v ↦ ∂²L/∂w² v for the mean training loss L(w) = (1/n) Σ_i ℓ(f(x_i; w), y_i), a tree like ``params``.
+    """Return the product of the loss Hessian with a vector.
+
+    v ↦ ∂²L/∂w² v for the mean training loss L(w) = (1/n) Σ_i ℓ(f(x_i; w), y_i), a tree like ``params``.
 
     ∂²L/∂w² = Jᵀ ∂²L/∂F² J + Σ_ia ∂L/∂F_ia ∂²F_ia/∂w², where F is the model of :class:`Loss` and J = ∂F/∂w: the first
     part is :func:`gauss_newton_product`.
+
+    >>> w, ones = jnp.array([3.0]), jnp.ones((1, 1))
+    >>> loss_hessian_product(lambda w, x: x @ w[:, None] ** 2, w, ones, ones, w).tolist()  # L = (w² − 1)²/2
+    [156.0]
 
     Args:
         net: a network, or any callable ``apply(params, x)``; the loss takes its outputs: (n, C), (n,) or (n, T, C).
@@ -25,6 +31,9 @@ def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
         y: targets, of the shape of the outputs.
         vector: v, a tree like ``params``.
         loss: ``square``, ``cross-entropy`` or ``logistic``; by default that of the output.
+
+    Returns:
+        A tree like ``params``.
 
     Raises:
         InvalidInput: for a model, data, vector or loss that do not fit each other.
@@ -36,10 +45,25 @@ def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
 
 
 def gauss_newton_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = "") -> Any:
-    """v ↦ Jᵀ ∂²L/∂F² J v: the part of the loss Hessian without second derivatives of the network.
+    """Return the product of the Gauss-Newton matrix with a vector.
+
+    v ↦ Jᵀ ∂²L/∂F² J v: the part of the loss Hessian without second derivatives of the network.
 
     It is positive semidefinite, since losses are convex in F, and has the nonzero eigenvalues of K/n for the
     square loss. Arguments as for :func:`loss_hessian_product`.
+
+    >>> w, ones = jnp.array([3.0]), jnp.ones((1, 1))
+    >>> gauss_newton_product(lambda w, x: x @ w[:, None], w, ones, ones, w).tolist()
+    [3.0]
+
+    Args:
+        net, params, x, y, vector, loss: as for :func:`loss_hessian_product`.
+
+    Returns:
+        A tree like ``params``.
+
+    Raises:
+        InvalidInput: as :func:`loss_hessian_product`.
 
     Source: Schraudolph 2002.
     """

@@ -33,6 +33,15 @@ def one_sample_catapult(u: float, v: float, w: float, num_steps: int) -> OneSamp
     >>> one_sample_catapult(0.01, 1.0, 0.0, 1).u.round(6).tolist()  # v = 1: one step is all that it takes
     [0.01, 1e-06]
 
+    Args:
+        u: squared residual ‖x‖²η²(g − y)²/(m d) at the start.
+        v: ηλ at the start.
+        w: ‖x‖²η²(g − y) y/(m d) at the start.
+        num_steps: steps after the start.
+
+    Returns:
+        u, v and w at every step, ``num_steps + 1`` rows.
+
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022, §3.
     """
     rows = [(u, v, w)]

@@ -51,6 +51,12 @@ def activation_constants(activation: Activation) -> ActivationConstants:
     >>> round(constants.zeta, 8), round(constants.theta0, 8), abs(round(constants.theta2, 8))
     (0.5, 0.39894228, 0.0)
 
+    Args:
+        activation: a name, or an elementwise JAX function.
+
+    Returns:
+        The four constants.
+
     Raises:
         InvalidInput: for what is neither a name of an activation nor an elementwise function.
 

@@ -69,8 +69,19 @@ def two_layer_features(
     η₂ = 0: ψ₁(x) = d^(-½)[ζx; ν]. η₁ = 0: ψ₂(x) = [d^(-½)ζx; (2d)^(-½)ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Equal rates:
     ψ(x) = [√(2/d) ζx; √(3/2d) ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Else the kernels of ψ₁ and ψ₂ are added with weights η₁ and η₂.
 
+    >>> from ntk_core.early_time import activation_constants
+    >>> features = two_layer_features(activation_constants("relu"), 100, 1.0, 1.0, 1.0)
+    >>> features(np.ones((5, 100))).shape[0]
+    5
+
     Args:
+        constants: those of the activation, from ``activation_constants``.
+        d: dimension of the inputs.
         covariance_ratio: Tr[Σ²]/d for inputs of covariance Σ with Tr Σ = d.
+        rate_first, rate_second: η₁ and η₂.
+
+    Returns:
+        The weights of ψ.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5, 9 and 11, and the remark after Eq. 11.
     """
@@ -96,6 +107,22 @@ def deep_features(
         h ≈ t(s) t(s') + h_ρ ρ + ½ h_ρρ Tr[Σ²]/d²,   t(s) = h(s, 0, 0) / √h(0, 0, 0),
 
     with derivatives at s = s' = ρ = 0 and t up to s². With one hidden layer this is :func:`two_layer_features`.
+
+    >>> from ntk_core.early_time import activation_constants
+    >>> deep = deep_features("tanh", 1, 100, 1.0, 1.0, 1.0)
+    >>> two = two_layer_features(activation_constants("tanh"), 100, 1.0, 1.0, 1.0)
+    >>> round(deep.inputs, 6) == round(two.inputs, 6)
+    True
+
+    Args:
+        activation: its name.
+        depth: number of hidden layers.
+        d: dimension of the inputs.
+        covariance_ratio: Tr[Σ²]/d for inputs of covariance Σ with Tr Σ = d.
+        rate_hidden, rate_output: learning rates of hidden and output layers.
+
+    Returns:
+        The weights of ψ.
 
     Source: the expansion of Hu, Xiao, Adlam & Pennington 2020, §4.1, carried out here.
     """

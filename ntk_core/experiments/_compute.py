@@ -75,10 +75,18 @@ def preset(name: GeneralizationPreset) -> Preset[GeneralizationSpec]: ...
 @overload
 def preset(name: str) -> Preset[Spec]: ...
 def preset(name: str) -> Preset[Any]:
-    """Name → the preset of a paper's figure, with its claim, its source and its specs.
+    """Return a preset by its name.
+
+    Name → the preset of a paper's figure, with its claim, its source and its specs.
 
     >>> preset("liu-fig1-left").spec.experiment
     'kernel_change'
+
+    Args:
+        name: such as ``liu-fig1-left``; ``presets()`` lists all.
+
+    Returns:
+        The preset.
 
     Raises:
         InvalidInput: for an unknown name.
@@ -175,6 +183,9 @@ def compute(
         spec: a spec such as ``KernelChangeSpec()``, a preset or its name, or a mapping as JSON gives it.
         points: keeps finished points, as for ``run``.
         settings: replaced in the spec; those of a group as a mapping, ``training={"learning_rate": 0.5}``.
+
+    Returns:
+        The result of the experiment, such as ``KernelChangeResult``.
 
     Raises:
         InvalidSpec: for an unknown setting or a value that is not allowed.

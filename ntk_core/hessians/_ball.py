@@ -7,8 +7,7 @@ lower bound of the supremum that comes with its number of starts.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypedDict, Unpack, overload
@@ -54,25 +53,6 @@ class BallSup:
     radius: float
     quantity: str
     num_starts: int
-    converged: bool
-
-
-@dataclass(frozen=True)
-class PathSup:
-    """A quantity along a path of parameters, such as training.
-
-    Attributes:
-        value: the largest value along the path.
-        values: at each point, (num_points,).
-        distances: ‖w − w0‖ at each point, w0 the first one, (num_points,).
-        quantity: ``"hessian"`` or ``"kernel"``.
-        converged: whether every Hessian norm behind the values reached its tolerance.
-    """
-
-    value: float
-    values: np.ndarray
-    distances: np.ndarray
-    quantity: str
     converged: bool
 
 
@@ -132,6 +112,25 @@ def ball_sup(
     Several rising radii give a list, where each ball starts from the best point of the smaller one. Works on weights of
     full size: memory for some six copies of them.
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> found = ball_sup(net, params, x, 0.1, num_starts=1, num_steps=2)
+    >>> found.value >= found.at_center
+    True
+
+    Args:
+        net: a network.
+        params: w₀, the center.
+        x: one input without batch axis for ``hessian``, a batch for ``kernel``.
+        radius: of the ball, or several rising radii.
+        quantity: ``hessian`` or ``kernel``.
+        ascents: ``num_starts``, ``num_steps``, ``output_index``, ``tolerance``, ``max_matvecs`` and ``key`` of the
+            ascents.
+
+    Returns:
+        The largest value found, with the values along each ascent; a list for several radii.
+
     Raises:
         InvalidInput: for a quantity, radius or number out of range, and as ``hessian_norm``.
 
@@ -161,7 +160,7 @@ def ball_sups_in_turn(
     with the radius.
     """
     _check_numbers(radii, num_starts, num_steps)
-    measure = _Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
+    measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
     center, fixed = net.partition(params)
     best = origin = measure(center, fixed)
     key = jax.random.key(0) if key is None else key
@@ -210,40 +209,6 @@ def ascend(
     return visited
 
 
-def path_sup(
-    net: Network,
-    path: Iterable[NetworkParams],
-    x: Shaped[Array, "..."],
-    quantity: str = "hessian",
-    *,
-    output_index: int = 0,
-    tolerance: float = 1e-3,
-    max_matvecs: int = MAX_MATVECS,
-) -> PathSup:
-    """Return the supremum of a quantity along a path.
-
-    sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as for :func:`ball_sup`.
-
-    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the present point are held.
-
-    Source: Liu, Zhu & Belkin 2020, §6 (sup over the steps of training).
-    """
-    points = iter(path)
-    first = next(points, None)
-    if first is None:
-        raise InvalidInput("path", "no parameters", "at least one point")
-    measure = _Measure(net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False)
-    center, _ = net.partition(first)
-    values, distances, converged = [], [], True
-    for point in itertools.chain([first], points):
-        trained, fixed = net.partition(point)
-        place = measure(trained, fixed)
-        values.append(place.value)
-        distances.append(float(_norm(jax.tree.map(jnp.subtract, trained, center))))
-        converged = converged and place.converged
-    return PathSup(max(values), np.asarray(values), np.asarray(distances), quantity, converged)
-
-
 def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> None:
     if len(radii) == 0 or min(radii) <= 0 or not np.all(np.isfinite(radii)) or list(radii) != sorted(radii):
         raise InvalidInput("radius", list(radii), "finite numbers above 0, in rising order")
@@ -262,7 +227,7 @@ class Place(NamedTuple):
     converged: bool
 
 
-class _Measure:
+class Measure:
     """(trained, fixed) ↦ place, for one of the quantities."""
 
     def __init__(
@@ -364,12 +329,12 @@ def free(direction: NetworkParams, fixed: NetworkParams) -> NetworkParams:
     }
 
 
-def _norm(tree: Any) -> Float[Array, ""]:
+def tree_norm(tree: Any) -> Float[Array, ""]:
     return jnp.sqrt(sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(())))
 
 
 def unit(tree: Any) -> Any:
-    size = _norm(tree)
+    size = tree_norm(tree)
     return jax.tree.map(lambda leaf: leaf / jnp.where(size > 0, size, 1), tree)
 
 
@@ -389,5 +354,5 @@ def step_inside(
     center: NetworkParams, point: NetworkParams, direction: NetworkParams, length: Array, radius: Array
 ) -> NetworkParams:
     offset = jax.tree.map(lambda w, d, c: w + length * d - c, point, direction, center)
-    shrink = jnp.minimum(1, radius / _norm(offset))
+    shrink = jnp.minimum(1, radius / tree_norm(offset))
     return jax.tree.map(lambda c, o: c + shrink * o, center, offset)

@@ -60,6 +60,23 @@ def smallest_eigenvalue_in_ball(
     back into the ball. One descent starts at w0, the others in random directions on the sphere. Steps may go up: at the
     bottom the two smallest eigenvalues meet, and a descent that only goes down stalls in their kink.
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1), jnp.ones((1, 3))
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> found = smallest_eigenvalue_in_ball(net, params, x, 0.1, num_starts=1, num_steps=2)
+    >>> found.value <= found.at_center
+    True
+
+    Args:
+        net, params: a network and w₀.
+        x: a batch of inputs.
+        radius: of the ball.
+        num_starts, num_steps: number and length of the descents.
+        key: of the random directions.
+
+    Returns:
+        The smallest eigenvalue found, and that at w₀.
+
     Raises:
         InvalidInput: for a radius or number out of range.
 

@@ -52,6 +52,18 @@ def hessian_block_norms(
     An off-diagonal block B is the upper right of the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are plus and minus
     the singular values of B. ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> hessian_block_norms(net, params, x).values.shape  # two layers
+    (2, 2)
+
+    Args:
+        net, params, x, output_index, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
+
+    Returns:
+        Norms of all blocks, by layers.
+
     Raises:
         InvalidInput: as ``hessian_norm``, and for a callable that is not a network (its layers are not known).
 

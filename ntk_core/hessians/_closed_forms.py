@@ -36,6 +36,19 @@ def shallow_hessian_blocks(
     H_ii = v_i σ''(w_i x) x²/√m. ‖H‖ is the largest absolute value. c, β and c_v are the multipliers of weights, biases
     (0 without) and output weights.
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1, activation="tanh", trained="first"), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> shallow_hessian_blocks(net, params, x).shape
+    (8,)
+
+    Args:
+        net: one hidden layer, ``trained="first"``, linear output.
+        params, x, output_index: as for :func:`hessian_norm`.
+
+    Returns:
+        One signed norm per neuron, (m,).
+
     Raises:
         InvalidInput: unless the network has one hidden layer, ``trained="first"`` and a linear output; for ReLU.
 
@@ -77,6 +90,16 @@ def bottleneck_block_norm(
     f = m^(-1/2) vᵀ σ(w3 · m^(-1/2) w2ᵀ σ(w1 x)) with σ(z) = z²/2 and a bottleneck of one linear neuron, all of w1, w2,
     w3, v of shape (..., m) and scalar x; leading axes are kept. For wide networks it tends to |N(0, 3)| · ¾ x⁴ and does
     not vanish, which is why this network does not become linear.
+
+    >>> bottleneck_block_norm(jnp.ones(4), jnp.ones(4), jnp.ones(4), 1.0).item()  # |½ Σ 1| · ‖α‖²/4, α = ½
+    0.5
+
+    Args:
+        w1, w3, v: weights of shape (..., m).
+        x: the scalar input.
+
+    Returns:
+        Block norms of shape (...).
 
     Source: Liu, Zhu & Belkin 2020, Theorem 4.1 and App. H.
     """
@@ -121,6 +144,22 @@ def nonlinear_output_hessian(
 
     ``linear_part`` comes from Lanczos within its tolerance; softmax couples the outputs, so that Φ'' = ∂²φ_a/∂f² is a
     full C × C matrix, and the norm of Gᵀ Φ'' G is that of K^½ Φ'' K^½ with the kernel K = G Gᵀ of the pre-outputs.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1, output="swish"), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> found = nonlinear_output_hessian(net, params, x)
+    >>> bool(found.lower <= found.measured.value <= found.upper)
+    True
+
+    Args:
+        net, params, x, output_index, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
+
+    Returns:
+        Norms of both parts and of their sum.
+
+    Raises:
+        InvalidInput: as :func:`hessian_norm`.
 
     Source: Liu, Zhu & Belkin 2020, §4, Eq. 28–29.
     """

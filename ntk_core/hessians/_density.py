@@ -69,6 +69,20 @@ def hessian_density(
     that reproduce vᵀ H^k v exactly for k < 2 · num_steps; their mean over v is the mean of λ^k. Arguments as for
     ``hessian_norm``.
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1), np.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> hessian_density(net, params, x, num_probes=2, num_steps=4).nodes.shape
+    (2, 4)
+
+    Args:
+        net, params, x, output_index, key: as for :func:`hessian_norm`.
+        num_probes: random unit vectors v.
+        num_steps: Lanczos steps from each of them.
+
+    Returns:
+        Nodes and weights of the density.
+
     Raises:
         InvalidInput, TooLarge: as ``hessian_norm``; also where a number is below 1.
 

@@ -167,6 +167,23 @@ def hessian_eigenpairs(
     Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
     some 10⁵ numbers; ``num_directions`` of them are also written out at full size.
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> hessian_eigenpairs(net, params, x, num_wanted=2).eigenvalues.shape
+    (2,)
+
+    Args:
+        net, params, x, output_index, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
+        num_wanted: number of eigenpairs.
+        num_directions: number of eigenvectors at full size.
+
+    Returns:
+        The eigenpairs in order of decreasing |λ|, with residuals.
+
+    Raises:
+        InvalidInput, TooLarge: as :func:`hessian_norm`; also for numbers out of range.
+
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
     """
     net, one, num_outputs = accepted_input(net, params, x)

@@ -88,6 +88,18 @@ def layer_quantities(
     ‖∂²α^(k)/∂(α^(k-1))²‖_{2,2,1} · ‖∂α^(k-1)/∂w^(l)‖ · ‖∂α^(k-1)/∂w^(l')‖, while the block with the output layer is the
     output multiplier (m^(-1/2)) times ‖∂α^(L)/∂w^(l)‖. Spectral norms come from Lanczos, with their residual added.
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> layer_quantities(net, params, x).layers
+    ('hidden1',)
+
+    Args:
+        net, params, x, output_index: as for :func:`hessian_norm`; the network is fully connected with a linear output.
+
+    Returns:
+        The quantities of each layer and the bound.
+
     Raises:
         InvalidInput: for a network that is not fully connected, a nonlinear output (see
             ``nonlinear_output_hessian``), and as ``hessian_norm``.

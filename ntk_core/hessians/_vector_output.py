@@ -55,6 +55,18 @@ def vector_hessian_norm(
     best u is (vᵀ H_c v)_c, normalized. The two take turns, which never lowers the value, from every single output and
     from a random u: the local maximum of the best start. max_c ‖H_c‖ <= ‖H‖ <= (Σ_c ‖H_c‖²)^(1/2).
 
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1, num_outputs=2), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> vector_hessian_norm(net, params, x).outputs.shape
+    (2,)
+
+    Args:
+        net, params, x, tolerance, max_matvecs, key: as for :func:`hessian_norm`.
+
+    Returns:
+        Estimate, lower and upper bound.
+
     Raises:
         InvalidInput: as ``hessian_norm``, and for a callable that is not a network.
 

@@ -101,6 +101,9 @@ def kernel_change_between(
             goes on from there.
         progress: called with the share that is done, after every pair or product. What it raises stops the work.
 
+    Returns:
+        ΔK with its error, alignments and norms of both kernels.
+
     Raises:
         InvalidInput: for a limit that is not above 0, fewer than 4 probes, a file of other kernels, or ``kept`` with
             ``probes``.

@@ -23,6 +23,9 @@ def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> 
     >>> kernel_change(3 * jnp.ones((2, 2, 1, 1)), jnp.ones((2, 2, 1, 1))).item()
     2.0
 
+    Raises:
+        ValueError: for kernels of different shapes.
+
     Source: Liu, Zhu & Belkin 2020, §6.
     """
     k, k0 = jnp.asarray(k), jnp.asarray(k0)

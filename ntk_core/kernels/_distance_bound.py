@@ -46,6 +46,14 @@ def least_distance(net: Network | Apply, start: Any, end: Any, x: Shaped[ArrayLi
     >>> least_distance(net, params, params, jnp.ones((2, 3)))
     LeastDistance(one_input=0.0, all_inputs=0.0)
 
+    Args:
+        net: a network, or any callable ``apply(params, x)``.
+        start, end: w₀ and w.
+        x: inputs (n, *input_shape).
+
+    Returns:
+        The bounds from one input and from all inputs.
+
     Source: Liu, Zhu & Belkin 2020, Eq. 2; derivation in docs/math/distance.md.
     """
     net, x, _ = accepted(net, start, x)

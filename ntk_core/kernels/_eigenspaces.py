@@ -26,6 +26,9 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
         kernel: (n, n, C, C), or (n, n) for a kernel that is the same for each output and vanishes between them.
         y: (n, C), or (n,) for one output.
 
+    Returns:
+        A number from 0 to 1.
+
     Raises:
         InvalidInput: for shapes that do not belong together.
 
@@ -49,6 +52,15 @@ def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..
 
     >>> kernel_distance(np.eye(4), np.diag([1.0, 0.0, 0.0, 0.0]))
     0.5
+
+    Args:
+        kernel, other: kernels of one shape.
+
+    Returns:
+        A number from 0 to 1 for positive semidefinite kernels.
+
+    Raises:
+        InvalidInput: for kernels of two shapes.
 
     Source: Fort, Dziugaite, Paul, Kharaghani, Roy & Ganguli 2020, §3.
     """

@@ -36,6 +36,13 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
     >>> gradient_norm_bound(DAGNetwork(width=5, activation="identity", use_bias=False), jnp.ones(3))
     1.0
 
+    Args:
+        net: a network on a graph, with homogeneous activations.
+        x: one input without batch axis.
+
+    Returns:
+        The lower bound.
+
     Raises:
         InvalidInput: for activations that are not homogeneous, nonlinear outputs, another parameterization than
             ``"ntk"``, fixed skips or shared weights, an output layer that is not trained.

@@ -18,10 +18,21 @@ ROWS_AT_ONCE = 16  # our choice
 
 
 def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
-    """Mean over the outputs: K[i, j] = (1/C) Σ_a K[i, j, a, a].
+    """Average a kernel over its outputs.
+
+    K[i, j] = (1/C) Σ_a K[i, j, a, a].
 
     >>> trace_outputs(np.ones((3, 2, 4, 4))).shape
     (3, 2)
+
+    Args:
+        kernel: an array (n1, n2, C, C).
+
+    Returns:
+        An array (n1, n2).
+
+    Raises:
+        InvalidInput: for another shape.
 
     Source: Novak et al. 2020 (``trace_axes``).
     """
@@ -32,7 +43,9 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
 
 
 def diagonal_ntk(net: Network | Any, params: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C C"]:
-    """K[i, a, b] = ⟨∇_w f_a(x_i), ∇_w f_b(x_i)⟩: the tangent kernel of every input with itself, in memory of n.
+    """Return the tangent kernel of every input with itself.
+
+    K[i, a, b] = ⟨∇_w f_a(x_i), ∇_w f_b(x_i)⟩, in memory proportional to n.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=8, num_outputs=2)
@@ -41,6 +54,11 @@ def diagonal_ntk(net: Network | Any, params: Any, x: Shaped[ArrayLike, "n ..."])
 
     Args:
         net: a network, or any callable, as for ``empirical_ntk``.
+        params: its weights.
+        x: inputs (n, *input_shape).
+
+    Returns:
+        An array (n, C, C).
 
     Raises:
         InvalidInput, TracingDisagrees: as ``empirical_ntk``.

@@ -54,6 +54,9 @@ def linearity_report(
         memory_limit: bytes for the kernels, 1 GiB by default.
         seed: of the random vectors.
 
+    Returns:
+        The report; its ``verdict`` is a sentence.
+
     Raises:
         InvalidInput: in one sentence, where the trees differ (which leaf, which shapes), weights are not finite, or
             nothing moved.

@@ -123,11 +123,21 @@ def sweep_widths(
     ['converged', 'converged']
 
     Args:
+        model: ``model(width, key) -> (apply, params)``, see ``CONTRACT``.
+        widths: rising widths m.
+        num_seeds, seed: number of random initializations, and the first seed.
+        loss: ``square`` or ``cross-entropy``.
+        learning_rate: η, or ``auto`` for a stable rate.
+        max_steps, loss_threshold: when training stops.
+        num_records: number of steps at which ΔK is measured.
         x: inputs (n, *input_shape).
         y: targets (n, C) or (n,); for cross-entropy one-hot rows.
         num_inputs: for how many inputs ‖H‖ is measured and averaged; 0 for none.
         output_index: a, the output whose Hessian is measured.
         report: called with each run when it is done.
+
+    Returns:
+        Runs of all widths and seeds, with exponents.
 
     Raises:
         InvalidInput: for settings outside their range, or a model that is not as above; see ``CONTRACT``.

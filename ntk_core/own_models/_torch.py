@@ -33,6 +33,9 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
         module: any module whose operations torchax knows.
         example: inputs (n, *input_shape), at least one row; the outputs of both are compared on it.
 
+    Returns:
+        ``(apply, params)``: a JAX function and its parameters by name.
+
     Raises:
         InvalidInput: where torch or torchax are not installed, an operation is not known to torchax, outputs are not
             (n, C), (n,) or (n, T, C), or differ between PyTorch and JAX.

@@ -15,7 +15,18 @@ MAX_JSON_BYTES = 1_000_000
 
 
 def parse_spec(data: Any) -> Spec:
-    """JSON text, or a mapping as JSON gives it → spec.
+    """Parse a spec.
+
+    JSON text, or a mapping as JSON gives it → spec.
+
+    >>> parse_spec({"experiment": "kernel_change", "num_seeds": 2}).num_seeds
+    2
+
+    Args:
+        data: JSON text or a mapping with ``experiment`` and settings.
+
+    Returns:
+        A spec of that experiment.
 
     Raises:
         InvalidSpec: with one sentence per setting: its dotted name, what was given, what is allowed.
@@ -65,13 +76,35 @@ def canonical_json(spec: Spec) -> str:
 
     Spec → its one JSON text: sorted names, no spaces, nothing that its kind does not use.
 
+    >>> from ntk_core.experiments import KernelChangeSpec
+    >>> parse_spec(canonical_json(KernelChangeSpec())) == KernelChangeSpec()
+    True
+
+    Args:
+        spec: any spec.
+
+    Returns:
+        JSON on one line.
+
     Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
     return json.dumps(spec.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
 
 
 def spec_digest(spec: Spec) -> str:
-    """Spec → SHA-256 of its canonical JSON, as 64 hexadecimal digits: the identity of a job and of its result.
+    """Return the digest of a spec.
+
+    Spec → SHA-256 of its canonical JSON, as 64 hexadecimal digits: the identity of a job and of its result.
+
+    >>> from ntk_core.experiments import KernelChangeSpec
+    >>> len(spec_digest(KernelChangeSpec()))
+    64
+
+    Args:
+        spec: any spec.
+
+    Returns:
+        64 hexadecimal digits.
 
     Source: our choice, docs/jobs-and-results.md.
     """

@@ -48,13 +48,22 @@ def run(
     outcome), not an error. On a cluster points run in parallel; they finish in any order, and the result
     has them in the order of their keys. In Jupyter and marimo a bar follows the run.
 
+    >>> from ntk_core.experiments import preset, with_settings
+    >>> small = {"widths": (4,), "num_seeds": 1, "training.max_steps": 2}
+    >>> [event.kind for event in run(with_settings(preset("liu-fig1-left").spec, small))][-1]
+    'ended'
+
     Args:
+        spec: a spec, or the name of a preset.
         points: keeps finished points, so that an interrupted run resumes; nothing is kept by default.
         should_stop: asked between chunks of work; when it returns True the run ends as cancelled and keeps its points.
         scheduler: address of a dask scheduler, to whose workers the points are sent (docs/cluster.md); by default that
             of ``LINEARITY_LAB_SCHEDULER``, and ``""`` to compute in this process whatever the environment contains.
         computation: what computes the points, in this process, where a spec alone cannot: your own model, as the
             command ``own`` has loaded it. Its cost is not known: there is no ``Estimated``, and no size is refused.
+
+    Returns:
+        An iterator of events; closing it stops the run.
 
     Raises:
         TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster

@@ -15,7 +15,9 @@ MAX_POINTS = 120  # of one run, checked before anything is estimated; our choice
 
 
 class ExperimentSpec(SpecPart):
-    """Settings → points: what to compute; a subclass states its ``experiment`` and its settings.
+    """Base class of the settings of an experiment.
+
+    Settings → points; a subclass states its ``experiment`` and its settings.
 
     Each value of one setting, ``swept_field``, gives a point; its key is ``width=100``. What is named here is stored
     under its key, so a subclass with points of another kind overrides :meth:`point_keys` and keeps the keys unique.

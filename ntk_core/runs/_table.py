@@ -289,7 +289,20 @@ def counts_of(spec: Spec, key: str, most: bool = False) -> Sequence[Counts]:
 
 
 def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
-    """Spec, its finished points → what they show, as lines of text.
+    """Summarize finished points as text.
+
+    Spec, its finished points → what they show, as lines of text.
+
+    >>> from ntk_core.experiments import KernelChangeSpec
+    >>> run_summary(KernelChangeSpec(), [])
+    'No point is finished.'
+
+    Args:
+        spec: the spec of the run.
+        points: its finished points.
+
+    Returns:
+        Lines of text with a table.
 
     Source: our choice; exponents and intervals: docs/math/exponents.md.
     """

@@ -162,7 +162,9 @@ class WidthPoint(PointValue):
 
 
 class ResultValue(Value, Shown):
-    """Spec → points: everything that a run computed; a subclass states the types of ``spec`` and ``points``.
+    """Base class of the results of experiments.
+
+    Spec → points; a subclass states the types of ``spec`` and ``points``.
 
     Attributes:
         columns: of every table of the runs, see ``Column``.

@@ -22,11 +22,24 @@ class InvalidSpec(ValueError):
 
 
 def with_settings(spec: Part, given: dict[str, Any]) -> Part:
-    """Spec → spec with some settings replaced, by dotted names: ``{"training.learning_rate": 0.5}``.
+    """Return a spec with some settings replaced.
+
+    Spec → spec, with settings by dotted names: ``{"training.learning_rate": 0.5}``.
 
     A list of groups is given as a whole or by its number, ``{"architectures": 3, "architectures.2.kind": "resnet"}``;
     further ones have default settings. Settings that a changed kind (dataset, architecture, what is swept) does not
     use are dropped unless they are given.
+
+    >>> from ntk_core.experiments import KernelChangeSpec
+    >>> with_settings(KernelChangeSpec(), {"training.max_steps": 5}).training.max_steps
+    5
+
+    Args:
+        spec: any spec.
+        given: dotted name → value.
+
+    Returns:
+        A new spec of the same type.
 
     Raises:
         InvalidSpec: for an unknown setting or a value that is not allowed.

@@ -104,6 +104,9 @@ def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound
         params: any tree of arrays; leaves that are not floating-point numbers do not move.
         x: inputs (n, *input_shape).
 
+    Returns:
+        The layers, by name, kind and cost; Jupyter shows them as a table.
+
     Raises:
         InvalidInput: where rows of x meet each other, with the operation in which they do, or where the program cannot
             be traced.

@@ -72,6 +72,9 @@ def freeze(apply: Apply) -> Frozen:
     Args:
         apply: any function ``apply(params, x) -> (n, C)``.
 
+    Returns:
+        A callable with the same values, traced once per shape.
+
     Source: docs/math/traced-programs.md.
     """
     return Frozen(apply)

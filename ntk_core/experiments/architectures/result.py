@@ -29,7 +29,9 @@ COLUMNS = (Column("network", "network", lambda point, _: point.network, role="li
 
 
 class ArchitecturesResult(ResultValue):
-    """Everything an ``architectures`` run gave; ``points`` are in the order of the spec's keys, some may be missing.
+    """Result of an ``architectures`` run.
+
+    ``points`` are in the order of the spec's keys; some may be missing.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every network, width, output and seed.
 

@@ -21,7 +21,7 @@ MAX_KEPT_SAMPLES = 200
 
 
 class ArchitecturesSpec(SweepSpec):
-    """Kernel change of up to four networks that differ in nothing but the architecture.
+    """Kernel change of up to four networks that differ only in architecture.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each is computed as a :class:`KernelChangeSpec` of its own;
     a point is one network of one width.

@@ -87,7 +87,9 @@ COLUMNS = (
 
 
 class DAGResult(ResultValue):
-    """Everything a ``dag`` run gave; ``points`` are in the order of the widths, some may be missing.
+    """Result of a ``dag`` run.
+
+    ``points`` are in the order of the widths; some may be missing.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖∂²f_a/∂w²‖ at w₀ and λ_min(K(w_t)) of every graph, output and seed.
 

@@ -46,7 +46,7 @@ GraphField = Annotated[InstanceOf[Graph], BeforeValidator(_graph), PlainSerializ
 
 
 class DAGSpec(SweepSpec):
-    """Kernel change in training and Hessian norms of networks on graphs whose widths grow together.
+    """Kernel change and Hessian norms of networks on graphs.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and ‖∂²f_a/∂w²‖ at w₀ against width. Each graph and output is a network
     of its own, trained by full-batch gradient descent: cross-entropy for softmax, ½‖φ(f) − y‖² otherwise.

@@ -154,7 +154,9 @@ COLUMNS = (
 
 
 class DepthWidthResult(ResultValue):
-    """Everything a ``depth_width`` run gave: CV² = Var K / (E K)² of K(x, x), ‖H‖ and ΔK of depths and widths.
+    """Result of a ``depth_width`` run.
+
+    CV² = Var K / (E K)² of K(x, x), ‖H‖ and ΔK of depths and widths.
 
     Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
     """

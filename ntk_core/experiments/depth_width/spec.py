@@ -17,7 +17,9 @@ GAIN = math.sqrt(2)  # of the hidden layers: with it E K(x, x) grows with the de
 
 
 class DepthWidthSpec(SweepSpec):
-    """The scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of a depth and a width.
+    """Randomness and change of kernels, for depths and widths.
+
+    The scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of a depth and a width.
 
     Scatter is CV² = Var K / (E K)², and E[K²] / (E K)² = 1 + CV² grows with β = Σ_l 1/m_l = L/m.
 

@@ -180,7 +180,9 @@ COLUMNS = (
 
 
 class DynamicsResult(ResultValue):
-    """Everything a ``dynamics`` run gave: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖², losses, distances and ΔK along training.
+    """Result of a ``dynamics`` run.
+
+    Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖², losses, distances and ΔK along training.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
     """

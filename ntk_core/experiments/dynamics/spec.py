@@ -24,7 +24,9 @@ else:
 
 
 class DynamicsSpec(TrainedSweep):
-    """Training of a network F and of its linear model by the same steps: Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖².
+    """Training of networks and their linear models by the same steps.
+
+    Measures Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖².
 
     F_lin(w) = F(w₀) + ⟨∇F(w₀), w − w₀⟩. One run per width, output, method and seed. What is linearized is the network
     with its output φ; under cross-entropy with a softmax output it is f, since that loss takes the softmax itself.

@@ -274,7 +274,9 @@ KERNELS = (
 
 
 class EarlyTimeResult(ResultValue):
-    """Everything an ``early_time`` run gave: losses, mean (f − f_lin)² and ‖K − ψψᵀ‖, with f_lin(x) = ψ(x)·β.
+    """Result of an ``early_time`` run.
+
+    Losses, mean (f − f_lin)² and ‖K − ψψᵀ‖, with f_lin(x) = ψ(x)·β.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.4 and §4.2; docs/math/early-time.md.
     """

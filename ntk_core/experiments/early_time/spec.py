@@ -163,7 +163,9 @@ class EarlyTrainingSpec(SpecPart):
 
 
 class EarlyTimeSpec(SeededSpec):
-    """How far a network follows its linear model f_lin(x) = ψ(x)·β, against width or dimension.
+    """Networks and their linear models early in training.
+
+    How far a network follows its linear model f_lin(x) = ψ(x)·β, against width or dimension.
 
     Σ (f − f_lin)² / Σ f_lin² on test inputs along training, and ‖K − ψψᵀ‖ of the kernel at w₀.
 

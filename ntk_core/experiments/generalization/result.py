@@ -162,7 +162,9 @@ COLUMNS = (
 
 
 class GeneralizationResult(ResultValue):
-    """Everything a ``generalization`` run gave: test errors, (1/2n') Σ ‖F − y‖², yᵀKy / (‖K‖_F ‖y‖²) along training.
+    """Result of a ``generalization`` run.
+
+    Test errors, (1/2n') Σ ‖F − y‖² and yᵀKy / (‖K‖_F ‖y‖²) along training.
 
     Source: docs/math/generalization.md, which names those of each quantity.
     """

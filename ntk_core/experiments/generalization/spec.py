@@ -17,7 +17,9 @@ MAX_ROWS = 5000  # n·C of a kernel that is inverted
 
 
 class GeneralizationSpec(SweepSpec):
-    """Test error of F = m^(−ρ) f, of its linear model, and of regression with K₀, with K_s along training, with K_∞.
+    """Test errors of networks, their linear models and their kernels.
+
+    Of F = m^(−ρ) f, of its linear model, and of regression with K₀, with K_s along training, and with K_∞.
 
     Training by gradient descent on the square loss, at a rate that grows like m^(2ρ), so that F learns as fast at every
     width. Kernels predict K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y, see :func:`kernel_regression`. A point is (m, ρ, n).

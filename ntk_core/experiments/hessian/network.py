@@ -20,7 +20,9 @@ CONVOLUTIONAL = tuple(name for name, kind in ARCHITECTURES.items() if "kernel_si
 
 
 class ComparedNetwork(ArchitectureSpec):
-    """A network φ(f(w; x)) whose width follows m: its layers, its output φ, and what it sees.
+    """Network of a Hessian comparison, whose width follows m.
+
+    A network φ(f(w; x)): its layers, its output φ, and its inputs.
 
     Wide layers have r m neurons or channels, rounded, with r = ``relative_width``.
 

@@ -221,7 +221,9 @@ COLUMNS = (
 
 
 class HessianResult(ResultValue):
-    """Everything a ``hessian`` run gave; ``points`` are in the order of the spec's keys, some may be missing.
+    """Result of a ``hessian`` run.
+
+    ``points`` are in the order of the spec's keys; some may be missing.
 
     ‖∂²f_a/∂w²‖ of every network, width and seed, and what the spec asks for beside it.
 

@@ -20,7 +20,9 @@ Radius = Annotated[float, Field(gt=0, le=1000)]
 
 
 class HessianSpec(SweepSpec):
-    """‖∂²f_a/∂w²‖ of one output for a few inputs against width, for several networks.
+    """Hessian norms of several networks against width.
+
+    ‖∂²f_a/∂w²‖ of one output, for a few inputs.
 
     The first ``num_trained`` seeds of each network are trained too, so that ΔK is shown beside ‖H‖ of the same weights.
 

@@ -144,7 +144,9 @@ COLUMNS = (
 
 
 class HorizonResult(ResultValue):
-    """Everything a ``horizon`` run gave: log(1/L), steps or ημt when ΔK and ‖f − f_lin‖ / ‖f_lin‖ passed thresholds.
+    """Result of a ``horizon`` run.
+
+    log(1/L), steps or ημt when ΔK and ‖f − f_lin‖ / ‖f_lin‖ passed their thresholds.
 
     Source: docs/math/horizon.md.
     """

@@ -23,7 +23,9 @@ def stretch(regime: str, step: int) -> int:
 
 
 class HorizonSpec(TrainedSweep):
-    """When kernel and outputs of a network leave those of its linear model, f − f(w₀) throughout, in float64.
+    """When networks leave their linear models during training.
+
+    Kernels and outputs f − f(w₀) are compared with those of the linear model, in float64.
 
     The kernel departs where ΔK exceeds its threshold; the outputs depart where ‖f − f_lin‖ / ‖f_lin‖ does on held-out
     points. Each regime has its own clock: log(1/L), steps, or ημt.

@@ -135,7 +135,9 @@ class KernelChangePoint(KernelChanges):
 
 
 class KernelChangeResult(ResultValue):
-    """Everything a ``kernel_change`` run gave; ``points`` are in the order of the widths, some may be missing.
+    """Result of a ``kernel_change`` run.
+
+    ``points`` are in the order of the widths; some may be missing.
 
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every width, output and seed.
 

@@ -121,7 +121,9 @@ COLUMNS = (
 
 
 class LazyResult(ResultValue):
-    """Everything a ``lazy`` run gave: κ = |F − y| ‖H‖ / ‖∇F‖² at w₀, ‖w − w₀‖ and ΔK of every width, α and ρ.
+    """Result of a ``lazy`` run.
+
+    κ = |F − y| ‖H‖ / ‖∇F‖² at w₀, ‖w − w₀‖ and ΔK of every width, α and ρ.
 
     Source: Chizat, Oyallon & Bach 2019, §1; Yang & Hu 2021, §3; docs/math/richness.md.
     """

@@ -13,7 +13,9 @@ from ntk_core.settings.part import Ascending, Once, Width
 
 
 class LazySpec(TrainedSweep):
-    """κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features, kernel.
+    """Lazy and rich training by width, scale and richness.
+
+    κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features and kernel.
 
     Every width at α = 1, ρ = 0, the smallest width at every scale α, and every width at every richness ρ (r = ½ − ρ
     of Yang & Hu): a point is (m, α, ρ).

@@ -122,7 +122,9 @@ COLUMNS = (
 
 
 class LearningRateResult(ResultValue):
-    """Everything a ``learning_rate`` run gave: how models ended at c = η β λ_max(K(w₀)) / n, and max L / L₀.
+    """Result of a ``learning_rate`` run.
+
+    Outcomes of models at c = η β λ_max(K(w₀)) / n, and max L / L₀.
 
     Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; docs/math/learning-rate.md.
     """

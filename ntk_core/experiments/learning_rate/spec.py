@@ -16,7 +16,9 @@ ModelName = Literal["linear", "quadratic", "network"]
 
 
 class LearningRateSpec(TrainedSweep):
-    """Gradient descent at η = c n / (β λ_max(K(w₀))) of f_lin, f_quad and f from the same w₀, by the same steps.
+    """Gradient descent at large rates, of networks and their expansions.
+
+    η = c n / (β λ_max(K(w₀))); f, f_lin and f_quad start at the same w₀ and take the same steps.
 
     f_lin diverges above c = 2 at every width; up to about 4, f_quad and f rise to a peak and come down at a smaller
     curvature.

@@ -70,7 +70,9 @@ COLUMNS = (
 
 
 class LinearityReportResult(ResultValue):
-    """What ``report`` measured between two checkpoints w₀ and w₁ = w₀ + δ: f(w₁) − f(w₀) against J₀δ, and ΔK.
+    """Result of ``linearity-lab report`` for two checkpoints.
+
+    With w₁ = w₀ + δ: f(w₁) − f(w₀) against J₀δ, and ΔK.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2.
     """

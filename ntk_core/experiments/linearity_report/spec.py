@@ -16,7 +16,9 @@ _SHA256 = "^[0-9a-f]{64}$"
 
 
 class LinearityReportSpec(ExperimentSpec):
-    """What ``linearity-lab report FILE.py BEFORE AFTER`` measures: files by name and SHA-256 → a linearity report.
+    """Settings of ``linearity-lab report FILE.py BEFORE AFTER``.
+
+    Files by name and SHA-256 → a linearity report.
 
     Source: docs/decisions/0014-own-models.md; ``ntk_core.linearity_report``.
     """

@@ -106,7 +106,9 @@ COLUMNS = (
 
 
 class OptimizationResult(ResultValue):
-    """Everything an ``optimization`` run gave: losses L_t, ΔK and spectra of kernels along the path.
+    """Result of an ``optimization`` run.
+
+    Losses L_t, ΔK and spectra of kernels along the path.
 
     Beside L_t is (1 − ημρ²/n)^t L₀ with the measured μ = min over t of λ_min(K(w_t)).
 

@@ -12,7 +12,9 @@ from ntk_core.settings.part import Ascending, Once, Width
 
 
 class OptimizationSpec(TrainedSweep):
-    """Gradient descent on the square loss of φ(f), with all eigenvalues of the kernel along the path.
+    """Gradient descent with a nonlinear output.
+
+    The square loss of φ(f), with all eigenvalues of the kernel along the path.
 
     With |φ'| ≥ ρ > 0 the loss stays below (1 − ημρ²/n)^t L₀ at small rates, μ = min over t of λ_min(K(w_t)), although
     the kernel of φ(f) does not stay constant.

@@ -67,7 +67,9 @@ COLUMNS = (
 
 
 class OwnModelResult(ResultValue):
-    """What ``own`` computed: ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖H(w₀)‖ and ‖K̇₀‖_F / ‖K₀‖_F of every run.
+    """Result of ``linearity-lab own``.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖H(w₀)‖ and ‖K̇₀‖_F / ‖K₀‖_F of every run.
 
     Source: Liu, Zhu & Belkin 2020, §6 and Fig. 1.
     """

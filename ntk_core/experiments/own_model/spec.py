@@ -14,7 +14,9 @@ from ntk_core.settings.walk import values_of
 
 
 class OwnModelSpec(SweepSpec):
-    """What ``linearity-lab own FILE.py`` has computed: a file by name and SHA-256 → ΔK, ‖H‖ and ‖K̇₀‖/‖K₀‖.
+    """Settings of ``linearity-lab own FILE.py``.
+
+    A file by name and SHA-256 → ΔK, ‖H‖ and ‖K̇₀‖/‖K₀‖.
 
     It cannot be recomputed from the spec: the file is not kept, and its SHA-256 does not cover its imports.
 

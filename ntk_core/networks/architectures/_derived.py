@@ -59,7 +59,9 @@ class Derived(Network):
 
 @dataclass(frozen=True)
 class ScaledNetwork(Derived):
-    """F = φ(α f) with the parameters of ``net``: of α f the kernel is α² K and the Hessian α H.
+    """Network with a scaled output, F = φ(α f).
+
+    Parameters are those of ``net``; the kernel of α f is α² K and its Hessian α H.
 
     Source: Chizat, Oyallon & Bach 2019, §1.
 
@@ -186,6 +188,19 @@ def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[Ne
     ``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
 
     Keeps w₀ and costs a second forward pass, but changes nothing in the network.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net = FullyConnected(width=8)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> subtract_initial_output(net, params)(params, jnp.ones((1, 3))).item()
+    0.0
+
+    Args:
+        net: a network.
+        params: w₀.
+
+    Returns:
+        A function ``apply(w, x)``.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3; Chizat, Oyallon & Bach 2019.
     """

@@ -25,6 +25,12 @@ def width_mesh(num_devices: int | None = None) -> Mesh:
     >>> with jax.set_mesh(ntk_core.networks.width_mesh(1)):
     ...     params = net.init(jax.random.key(0), (10,))
 
+    Args:
+        num_devices: number of devices; all by default.
+
+    Returns:
+        The mesh, for ``jax.set_mesh``.
+
     Raises:
         InvalidInput: for more devices than there are.
 

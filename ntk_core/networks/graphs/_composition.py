@@ -104,7 +104,18 @@ def composition_data(composition: Composition) -> dict[str, Any]:
 
 
 def parse_composition(data: Any) -> Composition:
-    """JSON text, or a mapping as JSON gives it → composition.
+    """Parse a composition.
+
+    JSON text, or a mapping as JSON gives it → composition.
+
+    >>> len(parse_composition({"layers": [{"kind": "dense", "width": "m"}]}).layers)
+    1
+
+    Args:
+        data: JSON text or a mapping with ``layers``.
+
+    Returns:
+        A composition.
 
     Raises:
         InvalidInput: one sentence with the place (``layers.2.width``), what was given and what is allowed.

@@ -109,7 +109,15 @@ GRAPH_TITLES = {name: title for name, (title, _) in _EXAMPLES.items()}
 
 
 def example_graphs() -> dict[str, Graph]:
-    """Name → graph of the gallery; ``GRAPH_TITLES`` has their titles.
+    """Return the example graphs.
+
+    Name → graph of the gallery; ``GRAPH_TITLES`` has their titles.
+
+    >>> "densenet-dropped" in example_graphs()
+    True
+
+    Returns:
+        Graphs by name.
 
     Source: Zhu, Liu & Belkin 2022, App. A and D to F; their sizes are our choice.
     """
@@ -133,7 +141,15 @@ def _dense(width: Any = "m", function: str = "tanh", bias: bool = False) -> list
 
 @cache
 def composition_examples() -> dict[str, Composition]:
-    """Name → composition, as :data:`COMPOSITION_TITLES` names them.
+    """Return the example compositions.
+
+    Name → composition, as :data:`COMPOSITION_TITLES` names them.
+
+    >>> list(composition_examples())[:2]
+    ['fully-connected', 'bottleneck']
+
+    Returns:
+        Compositions by name.
 
     Source: our choice, docs/own-data-and-models.md.
     """

@@ -351,13 +351,31 @@ def graph_data(graph: Graph) -> dict[str, Any]:
     >>> graph_data(Graph((Group("a"),), (Edge("input", "a", 0.5), Edge("a", "output"))))["edges"][0]
     {'source': 'input', 'target': 'a', 'drop_probability': 0.5}
 
+    Args:
+        graph: any graph.
+
+    Returns:
+        A mapping with ``groups`` and ``edges``.
+
     Source: our choice, docs/math/dag.md.
     """
     return graph.data()
 
 
 def parse_graph(data: Any) -> Graph:
-    """JSON text, or a mapping as JSON gives it → graph.
+    """Parse a graph.
+
+    JSON text, or a mapping as JSON gives it → graph.
+
+    >>> edges = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}]
+    >>> len(parse_graph({"groups": [{"name": "a"}], "edges": edges}).edges)
+    2
+
+    Args:
+        data: JSON text or a mapping with ``groups`` and ``edges``.
+
+    Returns:
+        A graph.
 
     Raises:
         InvalidInput: one sentence with the field (``groups.a.size``), what was given and what is allowed.

@@ -120,7 +120,9 @@ def graph_verdict(
     output: str = "linear",
     num_outputs: int = 1,
 ) -> Verdict:
-    """Whether ‖H‖ = O(m^(-1/2)) up to logarithms is promised as the width m grows, with the in-degrees at ``width``.
+    """Return what the theorems promise of a graph or composition.
+
+    Whether ‖H‖ = O(m^(-1/2)) up to logarithms is promised as the width m grows, with the in-degrees at ``width``.
 
     A neuron is narrow if its in-degree does not grow with m. Narrow neurons of a graph do no harm where they are a
     vanishing share of what every wide neuron sees (App. F); a fixed skip hands them on.
@@ -128,6 +130,16 @@ def graph_verdict(
     >>> from ntk_core.networks.graphs import bottleneck_layer_graph
     >>> graph_verdict(bottleneck_layer_graph(), 100, (3,)).reasons[0].words
     'All 100 neurons of group c have in-degree 2 (from b) at every width: not wide.'
+
+    Args:
+        network: a graph or a composition.
+        width: m, for the in-degrees.
+        input_shape: shape of one input.
+        output: φ.
+        num_outputs: C.
+
+    Returns:
+        Outcome, reasons and in-degrees.
 
     Raises:
         InvalidInput: where layers do not fit the inputs.

@@ -1,0 +1,85 @@
+"""Largest Hessian norm or kernel change along a path of parameters."""
+
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import Shaped
+
+from ntk_core.errors import InvalidInput
+from ntk_core.hessians._ball import MAX_MATVECS, Measure, tree_norm
+from ntk_core.networks.architectures import Network, NetworkParams
+
+
+@dataclass(frozen=True)
+class PathSup:
+    """A quantity along a path of parameters, such as training.
+
+    Attributes:
+        value: the largest value along the path.
+        values: at each point, (num_points,).
+        distances: ‖w − w0‖ at each point, w0 the first one, (num_points,).
+        quantity: ``"hessian"`` or ``"kernel"``.
+        converged: whether every Hessian norm behind the values reached its tolerance.
+    """
+
+    value: float
+    values: np.ndarray
+    distances: np.ndarray
+    quantity: str
+    converged: bool
+
+
+def path_sup(
+    net: Network,
+    path: Iterable[NetworkParams],
+    x: Shaped[Array, "..."],
+    quantity: str = "hessian",
+    *,
+    output_index: int = 0,
+    tolerance: float = 1e-3,
+    max_matvecs: int = MAX_MATVECS,
+) -> PathSup:
+    """Return the supremum of a quantity along a path.
+
+    sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as for :func:`ball_sup`.
+
+    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the present point are held.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
+    >>> params = net.init(jax.random.key(0), (3,))
+    >>> path_sup(net, [params, params], x).distances.tolist()
+    [0.0, 0.0]
+
+    Args:
+        net: a network.
+        path: parameters w₀, w₁, …
+        x, quantity, output_index, tolerance, max_matvecs: as for :func:`ball_sup`.
+
+    Returns:
+        The supremum and the value at every point.
+
+    Raises:
+        InvalidInput: for an empty path or an unknown quantity.
+
+    Source: Liu, Zhu & Belkin 2020, §6 (sup over the steps of training).
+    """
+    points = iter(path)
+    first = next(points, None)
+    if first is None:
+        raise InvalidInput("path", "no parameters", "at least one point")
+    measure = Measure(net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False)
+    center, _ = net.partition(first)
+    values, distances, converged = [], [], True
+    for point in itertools.chain([first], points):
+        trained, fixed = net.partition(point)
+        place = measure(trained, fixed)
+        values.append(place.value)
+        distances.append(float(tree_norm(jax.tree.map(jnp.subtract, trained, center))))
+        converged = converged and place.converged
+    return PathSup(max(values), np.asarray(values), np.asarray(distances), quantity, converged)
