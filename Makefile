@@ -26,7 +26,7 @@ help:
 	@echo "make locked   some tests with the versions of the image, on Python 3.11 and the newest"
 	@echo "make locks    update locks/: versions and hashes of the image"
 	@echo "make audit    check locked packages for known vulnerabilities; make licenses: list every license; make sbom: a bill of materials"
-	@echo "make docs     build the documentation in .docs/html; make notebooks: recompute the notebooks of examples/"
+	@echo "make docs     build the public site in .docs/site: lecture, Live, gallery, documentation; make notebooks: recompute the notebooks of examples/"
 	@echo "make clean    remove the virtual environment and every cache"
 
 app: $(APP)
@@ -129,9 +129,10 @@ docs: $(DEV)
 	$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .venv-docs
 	$(BIN)/uv pip install --quiet --python .venv-docs -r requirements-docs.txt
 	.venv-docs/bin/python .ci/pages.py
-	.venv-docs/bin/python -m sphinx -W --keep-going -q -b html -d .docs/read docs .docs/html
-	.venv-docs/bin/python .ci/links.py .docs/html
-	@echo "The site is in .docs/html/index.html"
+	.venv-docs/bin/python -m ntk_core site --out .docs/site --docs
+	.venv-docs/bin/python -m sphinx -W --keep-going -q -b html -d .docs/read docs .docs/site/docs
+	.venv-docs/bin/python .ci/links.py .docs/site
+	@echo "The site is in .docs/site/index.html"
 
 notebooks: $(DEV)
 	$(BIN)/python -m tests.examples.notebooks

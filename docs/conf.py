@@ -19,14 +19,18 @@ from sphinx.environment import BuildEnvironment  # noqa: E402
 from sphinx.util.logging import getLogger  # noqa: E402
 
 import ntk_core  # noqa: E402  (of this checkout)
+from linearity_lab.site import DOCUMENTATION, MENU  # noqa: E402
 
 project, author, version = "Linearity Lab", "", ntk_core.__version__
 release, copyright = version, "MIT license"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
-exclude_patterns = ["decisions/0000-template.md", "_build"]
+exclude_patterns = ["decisions/0000-template.md", "truth.md", "_build"]  # truth.md: the site has its page of claims
 html_theme, html_title, html_favicon = "furo", f"Linearity Lab {version}", "../linearity_lab/icon.svg"
 html_copy_source = html_show_sphinx = False
+templates_path, html_context = ["_templates"], {"site_menu": MENU | DOCUMENTATION}  # one navigation for all pages
+html_sidebars = {"**": [f"sidebar/{name}.html" for name in ("search", "scroll-start", "navigation", "scroll-end")]}
 html_theme_options = {
+    "announcement": "site",  # its place holds the menu: _templates/page.html
     "light_css_variables": {"color-brand-primary": "#1C78B5", "color-brand-content": "#1C78B5"},
     "dark_css_variables": {"color-brand-primary": "#5FB0E5", "color-brand-content": "#5FB0E5"},
 }
@@ -78,6 +82,12 @@ def files_outside(_: Sphinx, document: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\((\.\./[^)\s#]+)(?:#[^)\s]*)?\)", copied, source[0])
 
 
+def claims(_: Sphinx, document: str, source: list[str]) -> None:
+    """Link to the site's page of claims."""
+    page = f"{'../' * (1 + document.count('/'))}truth.html"
+    source[0] = re.sub(r"\[([^\]]*)\]\((?:\.\./)*truth\.md\)", rf'<a href="{page}">\1</a>', source[0])
+
+
 def pictures(_: Sphinx, _document: str, source: list[str]) -> None:
     """Turn ``<picture>`` elements, whose files Sphinx does not copy, into images for each theme."""
 
@@ -97,9 +107,13 @@ def pictures(_: Sphinx, _document: str, source: list[str]) -> None:
 def table_of_presets(_: Sphinx, document: str, source: list[str]) -> None:
     """Write every preset with its claim and source where the page of presets asks for it."""
     if document == "presets":
-        rows = (f"| `{each.name}` | {each.title} | {each.source} |".replace("\n", " ") for each in PRESETS)
+        rows = (f"| {_figure(each.name)} | {each.title} | {each.source} |".replace("\n", " ") for each in PRESETS)
         table = "\n".join(["| name | figure | source |", "| --- | --- | --- |", *rows])
         source[0] = re.sub(r"<!-- presets:.*?-->", lambda _: table, source[0])
+
+
+def _figure(preset: str) -> str:
+    return f'<a href="../figures/{preset}.html"><code>{preset}</code></a>'
 
 
 def short_signature(_app: Sphinx, _what: str, _name: str, thing: Any, *_: Any) -> tuple[str, str] | None:
@@ -136,6 +150,7 @@ def setup(app: Sphinx) -> None:
     """Connect the hooks above."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     app.connect("source-read", files_outside)
+    app.connect("source-read", claims)
     app.connect("source-read", pictures)
     app.connect("source-read", table_of_presets)
     app.connect("autodoc-process-signature", short_signature)

@@ -38,8 +38,11 @@ def test_workflows_run_existing_commands_with_few_rights():
             assert set(re.findall(r"\bmake ([a-z-]+)", said)) <= targets, said
             assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", said)) <= set(COMMANDS), said
             assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\w+", said)), said
+    for part in ("ntk_core site --out .docs/site --docs", "docs .docs/site/docs", ".ci/links.py .docs/site"):
+        assert part in makefile
+    assert "path: .docs/site" in (ROOT / ".github/workflows/site.yaml").read_text(encoding="utf-8")
     called = " ".join(step.get("run", "") for workflow in WORKFLOWS.values() for step in steps(workflow))
-    for command in (".ci/run", "make wheel", "docker build", "make docs", "-m ntk_core site --out"):
+    for command in (".ci/run", "make wheel", "docker build", "make docs"):
         assert command in called
 
 

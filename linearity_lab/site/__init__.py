@@ -12,24 +12,31 @@ from linearity_lab.components.live import source
 from linearity_lab.components.scripts import plain_script
 from linearity_lab.site import _gallery, _lecture, _page, _reference
 from linearity_lab.site._figures import Figure, gallery_figures
+from linearity_lab.site._page import DOCUMENTATION, MENU
 from ntk_core.runs import PRESETS
 
 FOLDER = Path(__file__).parent
 LOOK = FOLDER.parent / "look.css"
 PLOTLY = FOLDER / "plotly-cartesian.min.js"  # a third of what plotly.py ships, with all that our figures need
 
-__all__ = ["Figure", "gallery_figures", "write_site"]
+__all__ = ["DOCUMENTATION", "MENU", "Figure", "gallery_figures", "write_site"]
 
 
 def write_site(
-    folder: Path, write: Callable[[Path, str], None], presets: Iterable[str] = tuple(PRESETS)
+    folder: Path,
+    write: Callable[[Path, str], None],
+    presets: Iterable[str] = tuple(PRESETS),
+    *,
+    documentation: bool = False,
 ) -> Iterator[str]:
     """Write all files below ``folder``; yields what has been written, a few words at a time.
 
     Args:
         write: is given each file with its text.
         presets: those whose figures are written.
+        documentation: whether menus lead to the documentation, which make docs builds in docs/ there.
     """
+    menu = MENU | (DOCUMENTATION if documentation else {})
     for name, text in _shared().items():
         write(folder / name, text)
     yield "scripts and styles"
@@ -37,15 +44,15 @@ def write_site(
     of_lecture = _lecture.lecture_figures()
     for figure in (*figures, *of_lecture):
         write(folder / "data" / f"{figure.name}.js", figure.script())
-        write(folder / "figures" / f"{figure.name}.html", _gallery.figure_page(figure))
+        write(folder / "figures" / f"{figure.name}.html", _gallery.figure_page(figure).html(menu))
     yield f"{len(figures) + len(of_lecture)} figures"
-    write(folder / "gallery.html", _gallery.gallery_page(figures))
-    write(folder / "index.html", _lecture.lecture_page())
+    write(folder / "gallery.html", _gallery.gallery_page(figures).html(menu))
+    write(folder / "index.html", _lecture.lecture_page().html(menu))
     write(folder / "questions.md", _lecture.questions())
     yield "the lecture"
-    write(folder / "glossary.html", _reference.glossary_page())
-    write(folder / "truth.html", _reference.truth_page())
-    write(folder / "live.html", _reference.live_page())
+    write(folder / "glossary.html", _reference.glossary_page().html(menu))
+    write(folder / "truth.html", _reference.truth_page().html(menu))
+    write(folder / "live.html", _reference.live_page().html(menu))
     yield "glossary, claims and Live"
 
 

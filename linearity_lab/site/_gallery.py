@@ -8,7 +8,7 @@ from linearity_lab.components.exports import command_line
 from linearity_lab.components.provenance import provenance_sentence
 from linearity_lab.site._figures import Figure, without_clicks
 from linearity_lab.site._markdown import html_of
-from linearity_lab.site._page import page_html
+from linearity_lab.site._page import Page
 from linearity_lab.site._thumbnail import thumbnail_of
 from linearity_lab.view_modules import view_module
 from linearity_lab.words.glossary import glossary
@@ -29,7 +29,7 @@ _SHARE = """\
 """
 
 
-def gallery_page(figures: Sequence[Figure]) -> str:
+def gallery_page(figures: Sequence[Figure]) -> Page:
     """Every figure as a small picture, by page and preset."""
     parts, listed = [], []
     for page, of_page in groupby(figures, lambda figure: figure.page):
@@ -54,10 +54,10 @@ def gallery_page(figures: Sequence[Figure]) -> str:
         f"<h1>Gallery</h1><p>{count}, each with its numbers, where they come from, and the command that computes it "
         f'again.</p><ul class="jump">{"".join(listed)}</ul>{"".join(parts)}'
     )
-    return page_html("Gallery", body, here="gallery.html", kind="gallery")
+    return Page("Gallery", body, here="gallery.html", kind="gallery")
 
 
-def figure_page(figure: Figure) -> str:
+def figure_page(figure: Figure) -> Page:
     """One figure with its words, its numbers and its origin; in a frame the figure and its caption alone."""
     title = figure.title if figure.page == "lecture" else figure.of
     title += f": {figure.title}" if figure.name not in PRESETS and figure.page != "lecture" else ""
@@ -85,7 +85,7 @@ def figure_page(figure: Figure) -> str:
         f'<details class="numbers"><summary>The numbers</summary><div class="tables"></div></details>'
         f"<details><summary>Where it comes from, and how to compute it again</summary>{origins}</details></div>"
     )
-    return page_html(title, body, kind="one", about=figure.charts[0].takeaway, up="../")
+    return Page(title, body, kind="one", about=figure.charts[0].takeaway, up="../")
 
 
 def _claim(figure: Figure) -> str:

@@ -10,7 +10,7 @@ from linearity_lab.components.live import home_data
 from linearity_lab.components.sketch import CSS, HTML
 from linearity_lab.site._figures import Figure, chart_data, lecture_figure
 from linearity_lab.site._markdown import formula, html_of
-from linearity_lab.site._page import embedded, page_html
+from linearity_lab.site._page import Page, embedded
 from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
 from linearity_lab.views.overview.parts import TITLE
@@ -47,7 +47,7 @@ def lecture_figures() -> list[Figure]:
     return [lecture_figure(step, part_of(step)[1]) for step in STEPS]
 
 
-def lecture_page() -> str:
+def lecture_page() -> Page:
     """The page: what a tangent kernel is, the phenomenon in motion, the steps in their parts, and the end."""
     answers: dict[str, Any] = {}
     parts = []
@@ -69,7 +69,7 @@ def lecture_page() -> str:
         f"{embedded('data', data)}"
     )
     about = "See when and why a wide neural network becomes a linear model."
-    return page_html("Linearity Lab", body, here="index.html", kind="lecture", about=about, scripts=SCRIPTS)
+    return Page("Linearity Lab", body, here="index.html", kind="lecture", about=about, scripts=SCRIPTS)
 
 
 def _contents() -> str:

@@ -2,7 +2,8 @@
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from linearity_lab.charts.style import CHART_CONFIG
@@ -15,11 +16,12 @@ MENU = {
     "glossary.html": "Glossary",
     "truth.html": "Claims",
 }
+DOCUMENTATION = {"docs/index.html": "Docs", "docs/api/index.html": "API"}  # written by make docs
 ICON = (Path(__file__).parents[1] / "icon.svg").read_text(encoding="utf-8")
 # Before anything is drawn: the chosen theme, and whether the page is embedded.
 _FIRST = """\
 const root = document.documentElement;
-try { root.dataset.theme = localStorage.getItem("theme") ?? ""; } catch { /* a browser that keeps nothing */ }
+try { root.dataset.theme = (localStorage.getItem("theme") ?? "").replace("auto", ""); } catch { /* keeps nothing */ }
 if (self !== top) root.classList.add("framed");"""
 _PAGE = """\
 <!doctype html>
@@ -49,36 +51,44 @@ Made by <code>linearity-lab site</code> from the results of its gallery; nothing
 """
 
 
-def page_html(
-    title: str, body: str, *, here: str = "", kind: str = "", about: str = "", up: str = "", scripts: Sequence[str] = ()
-) -> str:
+@dataclass(frozen=True)
+class Page:
     """A page of the site.
 
-    Args:
+    Attributes:
         here: its file, where the menu has it.
         kind: class of its main part, for the style sheet.
         about: a sentence for search engines.
         up: what leads from its folder to that of the site.
         scripts: files that it loads, in this order, once it is read; what draws figures is loaded with the first one.
     """
-    menu = "".join(
-        f'<a href="{up}{file}"{" aria-current=page" if file == here else ""}>{words}</a>'
-        for file, words in MENU.items()
-    )
-    loaded = "\n".join(f'<script defer src="{up}{each}"></script>' for each in ("site.js", *scripts))
-    shown = NAME if title == NAME else f"{title} · {NAME}"
-    return _PAGE.format(
-        title=html.escape(shown),
-        about=html.escape(about, quote=True),
-        up=up,
-        first=_FIRST,
-        scripts=loaded,
-        icon=ICON,
-        name=NAME,
-        menu=menu,
-        kind=kind,
-        body=body,
-    )
+
+    title: str
+    body: str
+    here: str = ""
+    kind: str = ""
+    about: str = ""
+    up: str = ""
+    scripts: tuple[str, ...] = ()
+
+    def html(self, menu: Mapping[str, str]) -> str:
+        """Return the page with a menu of files and their titles."""
+        links = "".join(
+            f'<a href="{self.up}{file}"{" aria-current=page" if file == self.here else ""}>{words}</a>'
+            for file, words in menu.items()
+        )
+        return _PAGE.format(
+            title=html.escape(NAME if self.title == NAME else f"{self.title} · {NAME}"),
+            about=html.escape(self.about, quote=True),
+            up=self.up,
+            first=_FIRST,
+            scripts="\n".join(f'<script defer src="{self.up}{each}"></script>' for each in ("site.js", *self.scripts)),
+            icon=ICON,
+            name=NAME,
+            menu=links,
+            kind=self.kind,
+            body=self.body,
+        )
 
 
 def embedded(name: str, data: object) -> str:

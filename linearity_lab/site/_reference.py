@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from linearity_lab.components.live import given
 from linearity_lab.components.live.settings import LiveSettings
 from linearity_lab.site._markdown import formula, html_of
-from linearity_lab.site._page import embedded, page_html
+from linearity_lab.site._page import Page, embedded
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.live import QUESTION
 from linearity_lab.views.navigation import PAGES
@@ -20,7 +20,7 @@ _PRESET = re.compile(r"<code>([\w-]+)</code>")
 _NAMED = re.compile(r'<a href="((?:gallery|live)\.html(?:#\w+)?)">(\w+)</a>')  # a page of the app by its folder
 
 
-def glossary_page() -> str:
+def glossary_page() -> Page:
     """Every word with its symbol, sentence, formula and source, and a field that leaves those that are searched for."""
     entries = []
     for entry in glossary().values():
@@ -41,7 +41,7 @@ def glossary_page() -> str:
         '<input id="search" type="search" autocomplete="off" maxlength="100"> <output for="search"></output></p>'
         f'<div class="entries">{"".join(entries)}</div>'
     )
-    return page_html("Glossary", body, here="glossary.html", kind="glossary")
+    return Page("Glossary", body, here="glossary.html", kind="glossary")
 
 
 def _seen(page: str) -> str:
@@ -51,7 +51,7 @@ def _seen(page: str) -> str:
     return f' · <a href="{at}">See it</a>' if at else ""
 
 
-def truth_page() -> str:
+def truth_page() -> Page:
     """Every claim beside its measurement: docs/truth.md."""
     text = html_of((TOP / "docs" / "truth.md").read_text(encoding="utf-8"), link=_place)
     text = _PRESET.sub(
@@ -62,7 +62,7 @@ def truth_page() -> str:
     )
     titles = {page.name: page.title for page in PAGES}
     text = _NAMED.sub(lambda found: f'<a href="{found[1]}">{titles[found[2]]}</a>', text)
-    return page_html("What is claimed", text, here="truth.html", kind="truth")
+    return Page("What is claimed", text, here="truth.html", kind="truth")
 
 
 def _place(target: str) -> str | None:
@@ -76,7 +76,7 @@ def _place(target: str) -> str | None:
     return "live.html" if page == "live" else None
 
 
-def live_page() -> str:
+def live_page() -> Page:
     """*Live* with all its controls; the URL holds the settings."""
     answers = "".join(html_of(titled_prose("live", heading)) for heading in (SHOWS, CHANGES))
     body = (
@@ -84,4 +84,4 @@ def live_page() -> str:
         f'<div class="answers">{answers}</div>{embedded("data", {"live": given(LiveSettings())})}'
     )
     about = " ".join(prose("live", SHOWS).split())
-    return page_html("Live", body, here="live.html", kind="live-page", about=about, scripts=("live.js",))
+    return Page("Live", body, here="live.html", kind="live-page", about=about, scripts=("live.js",))

@@ -100,11 +100,12 @@ def app(*options: str, port: int | None = None, host: str | None = None) -> int:
     os.execv(sys.executable, command)
 
 
-def site(*, out: str) -> None:
+def site(*, out: str, docs: Flag = False) -> None:
     """Write the lecture, Live and every figure as static files.
 
     Args:
         out: A new or empty directory, or one with an earlier site, whose files are replaced.
+        docs: Link to the documentation, which make docs builds in docs/ there.
     """
     folder = Path(out)
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / "site.js").is_file())):
@@ -120,7 +121,7 @@ def site(*, out: str) -> None:
         write_whole(path, text, "--out")
         written.add(path)
 
-    for part in made.write_site(folder, write):
+    for part in made.write_site(folder, write, documentation=docs):
         complain(f"Written: {part}.")
     for earlier in {*folder.glob("data/*.js"), *folder.glob("figures/*.html")} - written:
         earlier.unlink()

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from plotly.offline import get_plotlyjs_version
 
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.site import PLOTLY, gallery_figures
+from linearity_lab.site import DOCUMENTATION, MENU, PLOTLY, gallery_figures
 from linearity_lab.site._figures import lecture_figure
 from linearity_lab.site._markdown import html_of
+from linearity_lab.site._page import Page
 from linearity_lab.views.lecture.steps import STEPS
 from ntk_core.cli import main
 from ntk_core.runs import EXPERIMENTS, PRESETS
 from tests.dashboard.open_pages import open_page
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -98,6 +102,16 @@ def test_formulas_and_tables_become_html():
     assert "<strong>falls</strong>" in said
     table = html_of("| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None)
     assert '<td data-label="Claim">one</td><td data-label="Found">&lt;b&gt;</td>' in table.replace("\n", "")
+
+
+def test_all_pages_share_one_menu():
+    """Those of the documentation by a template, whose open page is an entry of the menu."""
+    page = Page("Title", "", here="live.html", up="../").html(MENU | DOCUMENTATION)
+    assert re.findall(r'<a href="\.\./([^"]+\.html)"[^>]*>\w', page) == [*MENU, *DOCUMENTATION]
+    assert "docs/" not in Page("Title", "").html(MENU)
+    template = (ROOT / "docs/_templates/page.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'"(docs/[^"]+)"', template)) == set(DOCUMENTATION)
+    assert "site_menu.items()" in template
 
 
 def test_a_folder_of_something_else_is_refused_in_one_sentence(tmp_path, capsys):
