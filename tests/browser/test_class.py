@@ -83,6 +83,44 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     late.context.close()
 
 
+def test_timer_second_vote_and_full_screen_code(browser, dashboard_url, open_page):
+    teacher = open_page(f"/lecture?step={POLLED.name}")
+    teacher.get_by_role("button", name="Poll").click()
+    teacher.get_by_role("button", name="Full screen").click()
+    large = teacher.get_by_role("dialog").get_by_alt_text(re.compile("QR code"))
+    expect(large).to_be_visible(timeout=TIMEOUT_MS)
+    box = large.bounding_box()
+    assert box is not None
+    assert min(box["width"], box["height"]) > 450, "readable from the back row"
+    assert box["y"] + box["height"] <= 900
+    link = teacher.get_by_role("dialog").locator("code").inner_text().strip()
+    teacher.keyboard.press("Escape")
+    expect(teacher.get_by_role("dialog")).to_have_count(0, timeout=TIMEOUT_MS)
+    wrong, right = POLLED.question.choices[0], POLLED.question.choices[POLLED.question.answer]
+    member = phone(browser, link)
+    member.get_by_role("button", name=re.compile(re.escape(wrong))).click()
+    expect(teacher.get_by_text("1 of 1 phones have answered")).to_be_visible(timeout=TIMEOUT_MS)
+
+    teacher.get_by_role("button", name="Timer 60 s").click()
+    expect(teacher.get_by_text(re.compile(r"\b[1-5]\d s left"))).to_be_visible(timeout=TIMEOUT_MS)
+    teacher.get_by_role("button", name="Show the bars").click()
+    again = teacher.get_by_role("button", name="Vote again")
+    expect(again).to_be_visible(timeout=TIMEOUT_MS)
+    again.click()
+    expect(member.get_by_text("Second round")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(teacher.get_by_role("progressbar")).to_have_count(1, timeout=TIMEOUT_MS)  # of the steps: no bars again
+    member.get_by_role("button", name=re.compile(re.escape(right))).click()
+    expect(teacher.get_by_text("1 of 1 phones have answered")).to_be_visible(timeout=TIMEOUT_MS)
+    teacher.get_by_role("button", name="Show the bars").click()
+    for choice, votes in ((wrong, 1), (right, 0)):
+        first = re.compile(rf"{re.escape(choice)} — first vote {votes}")
+        expect(teacher.get_by_text(first)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(teacher.get_by_text("second vote 1")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(teacher.get_by_text("second vote 0")).to_have_count(len(POLLED.question.choices) - 1)
+    teacher.get_by_role("button", name="End the poll").click()
+    member.context.close()
+
+
 def box_of(page: Page, selector: str) -> FloatRect:
     found = page.locator(selector).bounding_box()
     assert found is not None
