@@ -1,4 +1,4 @@
-"""First sight of each page in Chromium: controls, curves, contrast, place of the figure, layout shift, length.
+"""First sight of each page in Chromium: controls, curves, contrast, place of the figure, layout shift, length, motion.
 
 ``python -m benchmarks.first_sight`` writes the table of docs/pages.md.
 """
@@ -76,6 +76,23 @@ SHIFTS = """new PerformanceObserver(list => list.getEntries().filter(each => !ea
   .forEach(each => window.layoutShift = (window.layoutShift ?? 0) + each.value))
   .observe({ type: 'layout-shift', buffered: true })"""
 
+# When a canvas is drawn for the third time: then something moves.
+MOVES = """{
+  let frames = 0, last = -1;
+  const { stroke } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.stroke = function (...path) {
+    if (document.timeline.currentTime !== last && ++frames === 3) window.movedAt = performance.now();
+    last = document.timeline.currentTime;
+    return stroke.apply(this, path);
+  };
+}"""
+MOVING = ("overview", "live")
+# Left and top of the figure, of the controls, and of what holds Run.
+PLACES = """() => ['.js-plotly-plot', '.st-key-controls', '[class*="-run_place"]']
+  .map(each => document.querySelector(each).getBoundingClientRect())
+  .flatMap(({ left, top }) => [left, top + document.querySelector('[data-testid="stMain"]').scrollTop])"""
+RUN = '[class*="-run_place"] button'
+
 
 def looked_at(page: Page, name: str) -> dict[str, Any]:
     """What :data:`MEASURE` finds on the page of this name, which was asked for, once it stands still."""
@@ -88,6 +105,19 @@ def looked_at(page: Page, name: str) -> dict[str, Any]:
         page.wait_for_timeout(STILL_MS)
         before, found = found, page.evaluate(MEASURE, GUIDE_COLOR)
     return dict(found)
+
+
+def moved_by_run(page: Page, url: str) -> int:
+    """Pixels by which figure, controls or Run move while a run begins, goes on and is stopped."""
+    page.goto(f"{url}?num_seeds=1&seed=1")
+    looked_at(page, url.rpartition("/")[2])
+    places = [page.evaluate(PLACES)]
+    for named in ("Stop", "Resume|Run"):
+        page.locator(RUN).first.click()
+        page.locator(RUN, has_text=re.compile(named)).first.wait_for(timeout=TIMEOUT_MS)
+        page.wait_for_timeout(STILL_MS)
+        places.append(page.evaluate(PLACES))
+    return round(max(abs(one - other) for each in places for one, other in zip(places[0], each, strict=True)))
 
 
 def least_contrast(page: Page, found: dict[str, Any]) -> tuple[float, float]:
@@ -125,15 +155,25 @@ def measured(browser: Browser, url: str) -> dict[str, dict[str, dict[str, Any]]]
             color_scheme=theme,
         )  # fmt: skip
         context.add_init_script(SHIFTS)
+        context.add_init_script(MOVES)
         page = context.new_page()
         for name, screens in found.items():
             page.goto(f"{url}/{name}")
             looks = looked_at(page, name)
+            looks |= {"moves": None, "moved": None}
+            if name in MOVING:
+                page.wait_for_function("window.movedAt", timeout=TIMEOUT_MS)
+                looks["moves"] = round(page.evaluate("window.movedAt") / 1000, 1)
             if not is_phone:
                 before = screens.get(screen, {}).get("least", (float("inf"),) * 2)
                 looks["least"] = tuple(map(min, before, least_contrast(page, looks)))
             screens[screen] = looks
         context.close()
+    width, height = SCREENS["desktop"]
+    page = browser.new_page(viewport={"width": width, "height": height}, bypass_csp=True)
+    for name in PAGES:  # last, since *Results* lists the runs
+        found[name]["desktop"]["moved"] = moved_by_run(page, f"{url}/{name}")
+    page.close()
     return found
 
 
@@ -142,6 +182,7 @@ def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
     columns = (
         ("controls", "desktop", "controls"), ("curves", "desktop", "curves"), ("figure at", "desktop", "figure"),
         ("its bottom", "desktop", "bottom"), ("layout shift", "desktop", "shift"), ("height", "desktop", "height"),
+        ("moves after, s", "desktop", "moves"), ("moved by a run", "desktop", "moved"),
         ("phone: figure at", "phone", "figure"), ("its bottom", "phone", "bottom"), ("layout shift", "phone", "shift"),
         ("before the tabs", "phone", "before_tabs"), ("height", "phone", "height"),
     )  # fmt: skip
