@@ -1,8 +1,8 @@
-"""Everything that the project says about speed and memory, in one session: ``python -m benchmarks``.
+"""All published numbers on speed and memory, in one session: ``python -m benchmarks``.
 
 Makes the peers' environments on first use (``.peers/``, from benchmarks/peers/*.txt), runs every part, and writes one
 JSON a part into benchmarks/results/. A part during which other programs kept the machine busy does not replace
-committed numbers: it goes to ``.bench/`` for a look, unless ``--force`` is given, which its JSON then says.
+committed numbers: it goes to ``.bench/``, unless ``--force`` is given, which its JSON records.
 """
 
 from __future__ import annotations

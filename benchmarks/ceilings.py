@@ -127,7 +127,7 @@ def share(name: str, size: Size, ceilings: dict[str, float], quick: bool) -> dic
 
 
 def device_peak_bytes() -> int | None:
-    """Most memory of the device that was in use at once since the process began; None where it does not say."""
+    """Peak memory of the device since the process started; None if it does not report it."""
     stats = jax.devices()[0].memory_stats() or {}
     return stats.get("peak_bytes_in_use")
 

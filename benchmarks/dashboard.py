@@ -2,7 +2,7 @@
 
 The worker is warm, as it is seconds after the server has started; each repetition asks for other seeds, so that nothing
 is taken from the store. A streamed point's way is timed from its row in the store, which the worker writes right before
-it tells ``PointFinished``, until the page shows it in its progress and its figure; both clocks are this machine's.
+it reports ``PointFinished``, until the page shows it in its progress and its figure; both clocks are this machine's.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ WATCH = """() => {
   setInterval(() => {
     const hosts = Array.from(document.querySelectorAll('[data-testid="stBidiComponentIsolated"]'));
     const line = hosts.map(each => each.shadowRoot?.querySelector('[data-testid="job-progress"]')).find(Boolean);
-    const told = line ? Number((line.textContent.match(/(\\d+) of \\d+ widths/) || [0, 0])[1]) : 0;
+    const done = line ? Number((line.textContent.match(/(\\d+) of \\d+ widths/) || [0, 0])[1]) : 0;
     const chart = document.querySelector('.js-plotly-plot');
     const seeds = chart && chart.data ? chart.data.filter(trace => trace.mode === 'markers') : [];
     const drawn = seeds.length ? new Set(Array.from(seeds[0].x, Number)).size : 0;
     const captions = Array.from(document.querySelectorAll('[data-testid="stCaptionContainer"]'));
-    const says = captions.some(caption => caption.textContent.includes('Stopped:'));
-    if (window.stopAt && says) window.stoppedAt ??= Date.now() / 1000;
+    const stopped = captions.some(caption => caption.textContent.includes('Stopped:'));
+    if (window.stopAt && stopped) window.stoppedAt ??= Date.now() / 1000;
     if (!window.clickedAt) window.before = drawn;
     if (window.clickedAt && drawn && drawn !== window.before) window.firstAt ??= Date.now() / 1000;
-    const shown = drawn <= told ? drawn : 0; // before the first point the earlier figure is there, with more widths
+    const shown = drawn <= done ? drawn : 0; // before the first point the earlier figure is there, with more widths
     for (let count = 1; count <= shown; count++) window.shownAt[count] ??= Date.now() / 1000;
   }, 25);
 }"""
@@ -172,7 +172,7 @@ def _stop(page: Page) -> float:
 
 @contextmanager
 def finished_points(store: Store, spec: Spec) -> Iterator[dict[int, float]]:
-    """When the store first held so many points of this run, while the block runs; looked at every 20 ms."""
+    """When the store first held this number of points, while the block runs; checked every 20 ms."""
     found: dict[int, float] = {}
     over = threading.Event()
 

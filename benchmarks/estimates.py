@@ -5,7 +5,7 @@ is kept in ``.bench/estimates.jsonl``, so that a measurement that was cut off go
 are compared with the same points.
 
 The clock of a point is the smaller of its wall time and its processor time: on a machine that others use too the first
-is too long, and the second is where two threads worked at once.
+is too long, and the second is where two threads worked in parallel.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from ntk_core.settings.walk import Setting, settings, values_of
 
 NUM_RANDOM, SEED = 40, 20
 MOST_S = 4.0  # of a spec, by the yardstick; a longer one is shortened
-LIMIT_S = 60.0  # a spec that takes longer is left out, which is then said
+LIMIT_S = 60.0  # a spec that takes longer is left out, which is recorded
 # Chooses and shortens specs; not what is shipped, or a new fit would choose other specs and need new measurements.
 YARDSTICK = Machine(operations=1e-11, traffic=6e-11, calls=3e-5, programs=1.0)
 DONE = RESULTS.parents[1] / ".bench" / "estimates.jsonl"
@@ -68,21 +68,21 @@ def measure(settings: Settings) -> dict[str, Any]:
     for name, spec in specs.items():
         if spec_digest(spec) not in known:
             watch = Watch()
-            known[spec_digest(spec)] = {"points": told_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
+            known[spec_digest(spec)] = {"points": reported_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
             print(f"{name}: {sum(each['wall_s'] for each in known[spec_digest(spec)]['points']):.1f} s", flush=True)
             if not settings.quick:
                 DONE.parent.mkdir(exist_ok=True)
                 with DONE.open("a") as kept:
                     kept.write(json.dumps([spec_digest(spec), known[spec_digest(spec)]]) + "\n")
-    told = {name: known[spec_digest(spec)] for name, spec in specs.items()}
-    rows = [compared(name, specs[name], each["points"]) for name, each in told.items() if each["points"]]
+    reported = {name: known[spec_digest(spec)] for name, spec in specs.items()}
+    rows = [compared(name, specs[name], each["points"]) for name, each in reported.items() if each["points"]]
     learned, coefficients = fitted_to([row for row in rows if settings.quick or not row["name"].startswith("random")])
     for row in rows:
         row["learned_s"] = sum(seconds_by(learned, coefficients, each) for each in row["points"])
     print(f"SHIPPED = {learned}\nCOEFFICIENTS = {coefficients}", flush=True)
     for what, found in verdicts(rows).items():
         print(f"actual / {what}: median {found['median']:.2f}, {percent(found['within'])} within {found['factor']:g} ×")
-    noted = [each["busy_by_others"] for each in told.values() if each["busy_by_others"] is not None]
+    noted = [each["busy_by_others"] for each in reported.values() if each["busy_by_others"] is not None]
     busy = statistics.mean(noted) if noted else 0.0
     took_s = sum(row["wall_s"] for row in rows)
     return {
@@ -95,7 +95,7 @@ def measure(settings: Settings) -> dict[str, Any]:
             "forced": False,
         },
         "num_specs": len(specs),
-        "unfinished": [name for name, each in told.items() if not each["points"]],
+        "unfinished": [name for name, each in reported.items() if not each["points"]],
         "shipped": SHIPPED._asdict(),
         "fitted_to_presets": learned._asdict(),
         "coefficients": coefficients,
@@ -182,7 +182,7 @@ def seconds_of(spec: Spec) -> float:
 
 
 def random_specs(number: int, seed: int) -> list[Spec]:
-    """Presets with a few settings drawn anew, each within the bounds of its field and some way around its value."""
+    """Presets with a few settings redrawn, each within the bounds of its field and some way around its value."""
     draw = random.Random(seed)
     names = list(EXPERIMENTS)
     found: list[Spec] = []
@@ -218,28 +218,28 @@ def _drawn(draw: random.Random, setting: Setting, value: Any) -> Any:
     return min(max(near, int(low or 0)), int(high or near)) if isinstance(near, int) else near
 
 
-def told_by(spec: Spec) -> list[dict[str, Any]]:
+def reported_by(spec: Spec) -> list[dict[str, Any]]:
     """The points that a fresh process has finished within the limit, without compiled code of others."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["benchmarks.estimates", "jax", *(f"{_home(name)}.compute" for name in EXPERIMENTS)])
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_tell, args=(there, canonical_json(spec)), daemon=True)
+    process = context.Process(target=_report, args=(there, canonical_json(spec)), daemon=True)
     process.start()
     there.close()
-    told, deadline = [], time.monotonic() + LIMIT_S
+    reported, deadline = [], time.monotonic() + LIMIT_S
     with contextlib.suppress(EOFError):
         while here.poll(max(0.0, deadline - time.monotonic())):
-            told.append(here.recv())
+            reported.append(here.recv())
     process.kill()
     process.join()
-    return told
+    return reported
 
 
 def _home(experiment: str) -> str:
     return f"ntk_core.experiments.{experiment}"
 
 
-def compared(name: str, spec: Spec, told: list[dict[str, Any]]) -> dict[str, Any]:
+def compared(name: str, spec: Spec, reported: list[dict[str, Any]]) -> dict[str, Any]:
     """One spec: what was measured of its points beside what was foreseen, and both of it as a whole."""
     work = work_of_points(spec)
     points = [
@@ -251,7 +251,7 @@ def compared(name: str, spec: Spec, told: list[dict[str, Any]]) -> dict[str, Any
             "work": list(work[point["key"]]),
             "programs": _programs(spec, point["key"]),
         }
-        for point in told
+        for point in reported
     ]
     return {
         "name": name,
@@ -272,7 +272,7 @@ def _programs(spec: Spec, key: str) -> dict[str, float]:
     return found
 
 
-def _tell(pipe: Connection, spec: str) -> None:
+def _report(pipe: Connection, spec: str) -> None:
     import jax.numpy as jnp
 
     jnp.zeros(3).sum().block_until_ready()  # the library starts before any point does

@@ -22,7 +22,7 @@ from linearity_lab.views.navigation import PAGES as ALL
 from ntk_core.runs import EXPERIMENTS
 
 PAGE = ROOT / "docs/pages.md"
-PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)  # those that show a figure at once
+PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)  # those that show a figure immediately
 SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}
 LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
     ("desktop", "light"),
@@ -32,7 +32,7 @@ LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
 TIMEOUT_MS = 120_000
 STILL_MS = 300
 FIGURE = ".js-plotly-plot .main-svg"
-# Whatever takes a value and is seen without a click, the sidebar included, but for what lies in a tab. Curves have a
+# Whatever takes a value and is seen without a click, the sidebar included, except in tabs. Curves have a
 # name: seeds belong to that of theirs, bands and guides are no curves; counted in each panel of every figure.
 MEASURE = """guide => {
   const kinds = ['stSelectbox', 'stMultiSelect', 'stNumberInput', 'stTextInput', 'stTextArea', 'stSlider', 'stCheckbox',
@@ -95,7 +95,7 @@ RUN = '[class*="-run_place"] button'
 
 
 def looked_at(page: Page, name: str) -> dict[str, Any]:
-    """What :data:`MEASURE` finds on the page of this name, which was asked for, once it stands still."""
+    """What :data:`MEASURE` finds on the page of this name, which was requested, once it has settled."""
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
     if name in PAGES:

@@ -1,6 +1,6 @@
 """Rows of a GPU: a kernel at m = 10⁶, a Hessian product at m = 3·10⁴, a step of training, as shares of its ceilings.
 
-Run: ``python -m benchmarks.gpu`` on a machine with a GPU and a JAX that finds it; elsewhere it says why it skips.
+Run: ``python -m benchmarks.gpu`` on a machine with a GPU and a JAX that finds it; elsewhere it prints why it skips.
 ``--quick`` runs the same code with tiny sizes on whatever device there is.
 """
 

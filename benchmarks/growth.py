@@ -37,7 +37,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Work:
-    """What is timed: ``call`` does it once, ``units()`` says by how much to divide the time after a call."""
+    """What is timed: ``call`` does it once, ``units()`` is the divisor of the time after a call."""
 
     call: Callable[[], object]
     units: Callable[[], int] = lambda: 1
@@ -68,7 +68,7 @@ def training_step(size: Size) -> Work:
     state = [start(model, optimizer, trained, size.n)]
 
     def call() -> Any:
-        # The weights are handed over and come back: the next call goes on from there.
+        # The weights are passed and returned: the next call continues from there.
         first = start(model, optimizer, state[0].trained, size.n)
         state[0] = advance(model, optimizer, first, fixed, x, y, RATE, STEPS, 0.0)
         return state[0].trained

@@ -125,7 +125,7 @@ def look(watched: Watched) -> tuple[float, float] | None:
 
 
 def verdict(found: Mapping[str, tuple[float, float]], busy: bool) -> tuple[str, int]:
-    """One sentence, and an exit code: 0, or 1 where something has fallen, 3 where nobody can say on a busy machine."""
+    """One sentence, and an exit code: 0, or 1 where something has fallen, 3 if the machine is too busy to tell."""
     fallen = [
         f"{name} ({before:.3g} × before, {now:.3g} × now)"
         for name, (before, now) in found.items()

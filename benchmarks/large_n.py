@@ -1,6 +1,6 @@
 """Kernels of thousands of inputs without holding them: kernel change, exact and estimated, solves and eigenvalues.
 
-The largest sizes run in a process of their own, which says how much memory they took above weights and inputs. At sizes
+The largest sizes run in a process of their own, which reports the memory they took above weights and inputs. At sizes
 that others reach: neural-tangents' kernels in blocks (``nt.batch``), which it then holds, and SciPy on a kernel.
 """
 

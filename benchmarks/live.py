@@ -1,6 +1,6 @@
 """The live component in headless Chromium: frames and steps a second, and the time to the first frame.
 
-The component stands in the page that needs no server, with twenty points; training is counted over some seconds from
+The component is in the page that needs no server, with twenty points; training is counted over some seconds from
 its first frame on, in which a worker computes beside the page. What a visitor waits for on the page *Live* of a server,
 between the page's title and the first frame, is taken from some visits after one that is not counted.
 """

@@ -23,7 +23,7 @@ from benchmarks.peers.side import forget_peak, resident_bytes
 from ntk_core.fits import fit_power_law
 
 RESULTS = Path(__file__).parent / "results"
-# Above this many cores kept busy by other programs, a number says more about them than about us.
+# Above this many cores kept busy by other programs, a number depends on them more than on this code.
 MOST_BY_OTHERS = 0.3
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
@@ -96,7 +96,7 @@ def alternate(
 ) -> dict[str, dict[str, Any]]:
     """Times of each competitor, called in turn ``repeats`` times after one call that is listed apart.
 
-    The first call includes tracing and compiling. The first call in turn also says how much memory it added. A
+    The first call includes tracing and compiling. The first call also records how much memory it added. A
     competitor whose calls in turn have taken ``budget_s`` seconds sits out, but not before ``least`` of them.
     """
     first = {name: call(False).seconds for name, call in competitors.items()}

@@ -22,7 +22,7 @@ from linearity_lab.components.live import SHOWN, TOUR, given, source
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
-Frame = tuple[Image.Image, int]  # and for how many milliseconds it stands
+Frame = tuple[Image.Image, int]  # and for how many milliseconds it is shown
 # From one width to the next, around in a circle.
 PASSAGES = tuple(itertools.pairwise((TOUR[-1], *TOUR)))
 SIZE, WIDTH = (1120, 682), 900  # of the page, and of the picture

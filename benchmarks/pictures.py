@@ -33,7 +33,7 @@ def kernel(data: Data) -> str:
         cases = [row for row in data["cases"] if row["kind"] == "dense" and row["hidden_layers"] == depth]
         if cases:
             panels.append(Panel(title, "width m", "time of a kernel", _lines(cases, "width", names)))
-    words = "Medians with quartiles over the width, log–log; lower is better. The numbers stand in the table below."
+    words = "Medians with quartiles over the width, log–log; lower is better. The numbers are in the table below."
     return figure(f"A kernel, n = {data['num_samples']}, C = {data['num_outputs']}", words, panels)
 
 
@@ -85,7 +85,7 @@ def growth(data: Data) -> str:
                 notes.append(f"{words}: {exponent(found['time'])}")
         if lines:
             panels.append(Panel(f"against {title}", title, "time", tuple(lines), note=("exponents", *notes)))
-    words = "Time against one size at a time, log–log, with fitted exponents; the numbers stand in the table below."
+    words = "Time against one size at a time, log–log, with fitted exponents; the numbers are in the table below."
     return figure("How time grows", words, panels)
 
 

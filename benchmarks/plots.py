@@ -16,7 +16,7 @@ TEMPLATE = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
 PANEL_W, PANEL_H = 420, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 34, 50
 LEGEND_H, HEAD_H = 20, 30
-# Okabe & Ito's colors, which people with any color vision tell apart; each with a dash and a symbol of its own.
+# Okabe & Ito's colors, which are distinguishable with any color vision; each with a dash and a symbol of its own.
 STYLES: tuple[tuple[str, str, str], ...] = (
     ("#0072B2", "", "circle"),
     ("#D55E00", "7 4", "square"),
@@ -49,7 +49,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of logarithmic axes; ``note`` stands in its corner."""
+    """One pair of logarithmic axes; ``note`` is in its corner."""
 
     title: str
     x_title: str
@@ -95,7 +95,7 @@ def _drawn(panel: Panel, x_offset: int, y_offset: int) -> dict[str, Any]:
     """A panel in coordinates of the picture, for the template."""
     marks = [mark for line in panel.lines for mark in line.marks]
     x_low, x_high = _limits([mark.x for mark in marks], 0.06, 0.06)
-    below = 0.08 + 0.09 * len(panel.note)  # a note stands below the lines
+    below = 0.08 + 0.09 * len(panel.note)  # a note is below the lines
     y_low, y_high = _limits([value for mark in marks for value in (mark.low, mark.high)], below, 0.08)
     right, bottom = PANEL_W - RIGHT, PANEL_H - BOTTOM
 
@@ -145,7 +145,7 @@ def _apart(values: Sequence[float], at_x: Callable[[float], float]) -> list[floa
 
 
 def _limits(values: Sequence[float], below: float, above: float) -> tuple[float, float]:
-    """Both ends with some room around them, as shares of their distance; never the same."""
+    """Both ends with some margin around them, as shares of their distance; never the same."""
     low, high = math.log(min(values)), math.log(max(values))
     distance = high - low if high > low else 1.0
     return math.exp(low - below * distance), math.exp(high + above * distance)

@@ -20,7 +20,7 @@ from benchmarks.measure import Settings, spread
 
 AIM_S = 2.0
 REPEATS = 5
-# When the first heading of the page itself appeared; what the browser painted first, it tells by itself.
+# When the first heading of the page itself appeared; the browser itself reports its first paint.
 WATCH = """() => {
   const look = () => {
     if (document.querySelector('[data-testid="stMain"] h1')) window.titledAt ??= Date.now() / 1000;

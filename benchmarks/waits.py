@@ -24,7 +24,7 @@ from ntk_core.runs import machine, work_of_points
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "scale.md"
-# One student asks for something every ten minutes, and every third time nobody has computed it yet; our assumption.
+# One student asks for something every ten minutes, and every third request is not computed yet; our assumption.
 SECONDS_BETWEEN_NEW_RUNS = 3 * 600.0
 CASES = (
     (30, 2),

@@ -19,11 +19,11 @@ import tests.typechecker  # noqa: F401  (found by its name, see pyproject.toml)
 from tests.compiler_flags import QUICK_FLAGS
 
 # No test is about speed, and a loaded machine would fail those that are drawn many times.
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+settings.register_profile("project", deadline=None)
+settings.load_profile("project")
 
 # What is compared there with an oracle or with itself, in this process; nothing there is about speed.
-QUICK_ROOMS = frozenset({
+QUICK_FOLDERS = frozenset({
     "cli", "dashboard", "data", "dynamics", "early_time", "experiments", "hessians", "kernels", "networks",
     "own_models", "runs",
 })  # fmt: skip
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """What stays as it is from now on: XLA's flags, which packages are installed, and all that was imported."""
     _let_xla_read_its_flags()
-    if "streamlit" in sys.modules:  # for each test of a page it would read the metadata of every package anew
+    if "streamlit" in sys.modules:  # each test of a page would read the metadata of every package again
         from streamlit.components.v2 import manifest_scanner
 
         manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
@@ -87,7 +87,7 @@ def quick_compilation() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs that tests start keep what they compile for each other, and not for whoever runs the tests."""
+    """Programs that tests start keep what they compile for each other, and not for the user."""
     own = tmp_path_factory.getbasetemp()  # of this process; the one above is that of all processes that test
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(
@@ -111,7 +111,7 @@ def _own_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(autouse=True, scope="module")
 def _quickly(request: pytest.FixtureRequest) -> None:
-    if request.path.relative_to(TESTS).parts[0] in QUICK_ROOMS:
+    if request.path.relative_to(TESTS).parts[0] in QUICK_FOLDERS:
         request.getfixturevalue("quick_compilation")
 
 

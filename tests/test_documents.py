@@ -100,8 +100,8 @@ def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
     for name, path in zip(names, TOGETHER, strict=True):
         (tmp_path / name).write_text("\n".join(blocks(path, "python")), encoding="utf-8")
     program = ONE_AFTER_ANOTHER.format(names=names)
-    said = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], {})
-    assert [line for line in said.splitlines() if line in names] == names
+    shown = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], {})
+    assert [line for line in shown.splitlines() if line in names] == names
 
 
 def test_every_public_name_has_an_example() -> None:
@@ -118,8 +118,8 @@ def test_every_public_name_has_an_example() -> None:
 @pytest.mark.slow
 def test_the_commands_of_the_tour_compute_and_show_a_result(tmp_path: Path) -> None:
     (commands,) = [block for block in blocks(ROOT / "docs/tour.md", "sh") if block.startswith("linearity-lab presets")]
-    said = run_in(tmp_path, ["bash", "-ec", commands], {})
-    assert "liu-fig1-left" in said
+    shown = run_in(tmp_path, ["bash", "-ec", commands], {})
+    assert "liu-fig1-left" in shown
     assert list((tmp_path / "results").iterdir())
 
 

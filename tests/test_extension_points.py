@@ -128,7 +128,7 @@ def environment(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[
     }
 
 
-def told(place: Place, environment: dict[str, str], *arguments: str) -> str:
+def reported(place: Place, environment: dict[str, str], *arguments: str) -> str:
     """What a program prints."""
     done = subprocess.run(
         [sys.executable, "-W", "error:The experiment", *arguments],
@@ -144,16 +144,16 @@ def told(place: Place, environment: dict[str, str], *arguments: str) -> str:
 
 
 def test_the_command_line_knows_it_runs_it_and_resumes_it(place, environment, tmp_path):
-    assert "toy-first" in told(place, environment, "-m", "ntk_core", "presets")
+    assert "toy-first" in reported(place, environment, "-m", "ntk_core", "presets")
     out = str(tmp_path / "out")
     run = ("-m", "ntk_core", "run", "toy-first", "--json", "--out", out)
-    events = [json.loads(line) for line in told(place, environment, *run).splitlines()]
+    events = [json.loads(line) for line in reported(place, environment, *run).splitlines()]
     assert [event["kind"] for event in events if event["kind"] in ("estimated", "ended")] == ["estimated", "ended"]
-    again = [json.loads(line) for line in told(place, environment, *run).splitlines()]
+    again = [json.loads(line) for line in reported(place, environment, *run).splitlines()]
     assert [event["resumed"] for event in again if event["kind"] == "point_finished"] == [True, True]
-    assert "mean of f²" in told(place, environment, "-m", "ntk_core", "show", out)
-    told(place, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
-    assert "toy" in told(place, environment, "-m", "ntk_core", "list", "--experiment", "toy")
+    assert "mean of f²" in reported(place, environment, "-m", "ntk_core", "show", out)
+    reported(place, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
+    assert "toy" in reported(place, environment, "-m", "ntk_core", "list", "--experiment", "toy")
     header, *rows = (Path(out) / "points.csv").read_text().splitlines()
     assert header == "width,seed,mean_square"
     assert len(rows) == 4
@@ -162,26 +162,26 @@ def test_the_command_line_knows_it_runs_it_and_resumes_it(place, environment, tm
 @pytest.fixture(scope="module")
 def with_gallery(place: Place, environment: dict[str, str]) -> Place:
     """The toy once its gallery holds the toy's preset."""
-    told(place, environment, "-m", "ntk_core", "gallery", "toy-first", *place.gallery)
+    reported(place, environment, "-m", "ntk_core", "gallery", "toy-first", *place.gallery)
     return place
 
 
 def test_the_gallery_the_overview_and_comparisons_show_it(with_gallery, environment):
-    takeaway, rows, strokes = json.loads(told(with_gallery, environment, "-c", COMPARE))
+    takeaway, rows, strokes = json.loads(reported(with_gallery, environment, "-c", COMPARE))
     assert "mean of f²" in takeaway.lower() or "f²" in takeaway
     assert rows == 4  # two runs at two widths
     assert strokes >= 1
 
 
 def test_new_page_has_form_job_chart_and_export(with_gallery, environment):
-    charts_at_first, query, charts, said, downloads = json.loads(told(with_gallery, environment, "-c", PAGE))
+    charts_at_first, query, charts, shown, downloads = json.loads(reported(with_gallery, environment, "-c", PAGE))
     assert charts_at_first == 1
     assert query["widths"] in ("5", ["5"])
     assert query["job"]
     assert charts == 1
-    assert any("A flat line." in text for text in said)
-    assert any("order one" in text for text in said)
-    assert any("linearity-lab run toy-first --set widths=5" in text for text in said)
+    assert any("A flat line." in text for text in shown)
+    assert any("order one" in text for text in shown)
+    assert any("linearity-lab run toy-first --set widths=5" in text for text in shown)
     assert "Numbers, CSV" in downloads
 
 
@@ -191,8 +191,8 @@ def test_chart_without_words_and_unlisted_experiment_are_refused(place, environm
     words.write_text(text.replace("# Chart: squares", "# Chart: cubes"))
     try:
         with pytest.raises(AssertionError, match="squares"):
-            told(place, environment, "-c", PAGE)
+            reported(place, environment, "-c", PAGE)
     finally:
         words.write_text(text)
     with pytest.raises(AssertionError, match="one of"):
-        told(place, environment, "-c", "import ntk_core; ntk_core.experiments.parse_spec({'experiment': 'untold'})")
+        reported(place, environment, "-c", "import ntk_core; ntk_core.experiments.parse_spec({'experiment': 'untold'})")

@@ -1,4 +1,4 @@
-"""Claims about the house itself: sizes, directions of imports, safety, and documents that stay true."""
+"""Rules of the project: file sizes, directions of imports, safety, and true documents."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def requirements(name: str) -> list[Requirement]:
 
 
 def violations(paths: Iterable[Path], found: Callable[[Path], Iterable[object]]) -> list[str]:
-    """What is found in any of these files, each with the name of its file; there must be files to look at."""
+    """What is found in any of these files, each with the name of its file; there must be such files."""
     looked_at = list(paths)
     assert looked_at
     return [f"{named(path)}: {each}" for path in looked_at for each in found(path)]
@@ -148,7 +148,7 @@ def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None
     assert wanted
     for requirement in wanted:
         bounds = sorted(bound.operator for bound in requirement.specifier)
-        # The one cap has a test of its own that says why, and when it can be raised.
+        # The one cap has a test of its own that explains why, and when it can be raised.
         assert bounds == (["<", ">="] if requirement.name == "streamlit" else [">="]), f"{requirement}: one lower bound"
         assert requirement.specifier.contains(importlib.metadata.version(requirement.name)), requirement
 

@@ -142,10 +142,10 @@ WRONG: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 @pytest.mark.parametrize("words", WRONG)
 @pytest.mark.parametrize("name", EVERY)
 def test_wrong_outputs_are_refused(name, words):
-    said, function = WRONG[words]
+    shown, function = WRONG[words]
     found = refusal(name, function, PARAMS, given(name))
     assert found.field in ("net", "model")
-    assert re.search(said, str(found))
+    assert re.search(shown, str(found))
 
 
 @pytest.mark.parametrize("net", [NET, apply], ids=["network", "function"])

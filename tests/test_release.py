@@ -46,7 +46,7 @@ def test_workflows_run_existing_commands_with_few_rights():
         assert command in called
 
 
-def test_one_version_stands_in_the_citation_and_in_the_changelog():
+def test_citation_and_changelog_have_one_version():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert cited["version"] == __version__
     assert {"cff-version", "message", "title", "authors", "license"} <= cited.keys()

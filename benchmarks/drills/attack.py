@@ -1,4 +1,4 @@
-"""The attacker of the drill: a process of low priority, since attackers bring their own machines.
+"""The attacker of the drill: a process of low priority, since attackers use their own machines.
 
 Run by ``benchmarks.drills.attacker`` with ``host:port`` and seconds. Each kind of attack repeats from an address of its
 own; counts of what was done and refused are printed as JSON.
@@ -151,31 +151,31 @@ class Attacker:
             raise ConnectionRefusedError(answer.decode()[:60])
 
 
-async def repeat(attack: Callable[[str], Awaitable[None]], client: str, told: collections.Counter[str]) -> None:
+async def repeat(attack: Callable[[str], Awaitable[None]], client: str, reported: collections.Counter[str]) -> None:
     """Round after round, whatever the server answers."""
     while True:
         try:
             await asyncio.wait_for(attack(client), 60)
-            told["done"] += 1
+            reported["done"] += 1
         except Exception:
-            told["refused"] += 1
+            reported["refused"] += 1
             await asyncio.sleep(0.05)
 
 
 async def main(address: str, seconds: float) -> None:
     """Attack in every way simultaneously."""
     kinds = Attacker(address).kinds()
-    told: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in kinds}
+    reported: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in kinds}
     print("ready", flush=True)
     tasks = [
-        asyncio.create_task(repeat(attack, f"198.51.100.{index}", told[kind]))
+        asyncio.create_task(repeat(attack, f"198.51.100.{index}", reported[kind]))
         for index, (kind, attack) in enumerate(kinds.items(), start=1)
     ]
     await asyncio.sleep(seconds)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
-    print(json.dumps(told), flush=True)
+    print(json.dumps(reported), flush=True)
 
 
 if __name__ == "__main__":

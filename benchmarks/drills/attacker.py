@@ -33,7 +33,7 @@ LIMIT_S, UPLOAD_S, LIMIT_MIB = 1.0, 30.0, 150
 WORKER_MIB = 1.25 * 1024 * 1.25  # the profile's cap of a job, and a quarter between two measurements of it
 PAUSE_S = (5.0, 10.0)  # between two actions of one person
 WORK_EVERY_S = 60.0  # of a visitor who runs something
-NUM_RUNNING, NUM_BRINGING = 3, 2
+NUM_RUNNING, NUM_UPLOADING = 3, 2
 AFTERWARDS_S = 90.0  # for jobs that wait when the attack is over
 SWEEP = "widths=10&outputs=linear&num_seeds=1&training.max_steps=200"
 
@@ -58,9 +58,9 @@ class Seen:
 
 
 async def visit(session: BrowserSession, seen: Seen, number: int, until: asyncio.Event) -> None:
-    """Go from page to page and change choices; some visitors run a sweep or bring data every minute."""
+    """Go from page to page and change choices; some visitors run a sweep or upload data every minute."""
     draw = random.Random(number)
-    work = run_sweep if number < NUM_RUNNING else bring_data if number < NUM_RUNNING + NUM_BRINGING else None
+    work = run_sweep if number < NUM_RUNNING else upload_data if number < NUM_RUNNING + NUM_UPLOADING else None
     due = time.monotonic() + draw.uniform(0, WORK_EVERY_S)
     while not until.is_set():
         with contextlib.suppress(TimeoutError):
@@ -83,7 +83,7 @@ async def run_sweep(session: BrowserSession, seen: Seen, draw: random.Random) ->
     await run_job(session, seen, "kernel_change")
 
 
-async def bring_data(session: BrowserSession, seen: Seen, draw: random.Random) -> None:
+async def upload_data(session: BrowserSession, seen: Seen, draw: random.Random) -> None:
     mark = draw.randrange(10**6)
     rows = (f"{each},{each * each % 17},{'ab'[each % 2]}{mark}" for each in range(80))
     seen.reacted(await session.visit("own_data"))
@@ -121,12 +121,12 @@ async def drill(
             await asyncio.to_thread(attack.stdout.readline)
             seen.is_attacked = True
             seen.server_mib[:] = seen.server_mib[-1:]
-            told = json.loads(await asyncio.to_thread(attack.stdout.readline))
+            reported = json.loads(await asyncio.to_thread(attack.stdout.readline))
         until.set()
         await asyncio.gather(*tasks, return_exceptions=True)
         seen.errors += [repr(task.exception()) for task in tasks if task.done() and task.exception()]
         # Visitors stay: jobs whose visitors have left end.
-        return dict(told), await asyncio.to_thread(unfinished, file, sorted(seen.jobs), AFTERWARDS_S)
+        return dict(reported), await asyncio.to_thread(unfinished, file, sorted(seen.jobs), AFTERWARDS_S)
 
 
 def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
@@ -139,7 +139,7 @@ def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
         app.watched(seen.server_mib, seen.worker_mib, 0.5),
     ):
         machine = Watch()
-        told, left = asyncio.run(drill(folder / STORE, address, visitors, minutes, seen))
+        reported, left = asyncio.run(drill(folder / STORE, address, visitors, minutes, seen))
         busy = machine.note()["busy_by_others"]
     reaction = spread(seen.attacked_s)
     measured = {
@@ -154,7 +154,7 @@ def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
         "num_jobs": len(seen.jobs),
         "unfinished": left,
         "refused_to_visitors": seen.refused[:20],
-        "attack": told,
+        "attack": reported,
         "errors": seen.errors[:20],
     }
     claims = {

@@ -185,12 +185,12 @@ class BrowserSession:
         elif name == "alert":
             self.alerts.append(shown.body)
         elif name == "bidi_component" and shown.component_name in ("linearity_lab_jobs", "linearity_lab_news"):
-            told = json.loads(shown.json)
-            if told.get("kind") == "watch":
-                drawn = told["jobs"][0]["id"] + told["jobs"][0]["seen"]
-                self._watched[fragment_id] = told["url"], ("X-Lab-Session", told["session"]), drawn
-            elif "watch" in told:
-                self._watched[fragment_id] = told["url"], ("X-Lab-Watch", told["watch"]), told["seen"]
+            reported = json.loads(shown.json)
+            if reported.get("kind") == "watch":
+                drawn = reported["jobs"][0]["id"] + reported["jobs"][0]["seen"]
+                self._watched[fragment_id] = reported["url"], ("X-Lab-Session", reported["session"]), drawn
+            elif "watch" in reported:
+                self._watched[fragment_id] = reported["url"], ("X-Lab-Watch", reported["watch"]), reported["seen"]
         elif "$$ID-" in getattr(shown, "id", ""):
             key = shown.id.removeprefix("$$ID-").split("-", 1)[1]
             self._ids[key] = shown.id

@@ -50,7 +50,7 @@ async def finishes(file: Path, job: str) -> bool:
 
 
 async def be_greedy(session: BrowserSession, seen: Seen) -> None:
-    """Run both, one after the other, and note what the page says at the end of each."""
+    """Run both, one after the other, and record the page's text at the end of each."""
     for page, query in HUNGRY.items():
         began = time.monotonic()
         await session.run(page, query)

@@ -1,7 +1,7 @@
-"""A full disk: pages stay, runs end with a sentence, and work goes on when there is room again.
+"""A full disk: pages stay, runs end with a sentence, and work continues when there is space again.
 
 Run: ``python -m benchmarks.drills.full_disk`` (as root on Linux: it mounts a file system of 48 MiB; a minute). Claims:
-a page shows no exception, the server reports that it is not ready, finished points survive, and after some room is
+a page shows no exception, the server reports that it is not ready, finished points survive, and after some space is
 made the same server finishes the run.
 """
 
@@ -41,7 +41,7 @@ def small_disk() -> Iterator[Path]:
 
 
 def fill(file: Path) -> None:
-    """Write until there is no room."""
+    """Write until the disk is full."""
     with file.open("wb", buffering=0) as filling:
         try:
             while filling.write(bytes(2**16)):
@@ -79,7 +79,7 @@ async def run(app: ServedApp, file: Path, seed: int, patience_s: float) -> tuple
 
 
 def drill() -> dict[str, Any]:
-    """A run with room, one without, and one with room again, on one server."""
+    """A run with space, one without, and one with space again, on one server."""
     with small_disk() as disk, own_data():
         file = disk / STORE
         with served_app(LINEARITY_LAB_STORE=str(file)) as app:
@@ -88,7 +88,7 @@ def drill() -> dict[str, Any]:
             kept = finished_points(file, first)
             fill(disk / "filling")
             is_refused = becomes(app, 503)
-            _, without_room, alerts, errors = asyncio.run(run(app, file, 2, 10.0))
+            _, without_space, alerts, errors = asyncio.run(run(app, file, 2, 10.0))
             is_kept, is_whole = finished_points(file, first) == kept, is_intact(file)
             (disk / "filling").unlink()
             is_back = becomes(app, 200)
@@ -97,7 +97,7 @@ def drill() -> dict[str, Any]:
     return {
         "ready_before": was_ready and was_done,
         "not_ready_when_full": is_refused,
-        "finished_when_full": without_room,
+        "finished_when_full": without_space,
         "alerts_when_full": alerts,
         "kept": is_kept and is_whole and not set_aside,
         "ready_again": is_back and again,
@@ -106,7 +106,7 @@ def drill() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Fill the disk under a running server, and make room again."""
+    """Fill the disk under a running server, and free it again."""
     found = drill()
     claims = {
         "a full disk makes the server not ready": found["ready_before"] and found["not_ready_when_full"],

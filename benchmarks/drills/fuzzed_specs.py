@@ -1,4 +1,4 @@
-"""Specs as nobody would write them, through the doors that are open to anybody: command line, JSON, address of a page.
+"""Random specs through all public inputs: command line, JSON, URL of a page.
 
     python -m benchmarks.drills.fuzzed_specs [--count 10000] [--seed 0]
 
@@ -56,7 +56,7 @@ class Findings:
     """What became of the specs.
 
     Attributes:
-        outcomes: door and outcome → how often.
+        outcomes: input and outcome → how often.
         failures: what ended otherwise, with its input and its traceback.
         slowest_s: the longest processor time that one spec took, in seconds.
     """
@@ -66,14 +66,14 @@ class Findings:
     slowest_s: float = 0.0
     slowest: str = ""
 
-    def note(self, door: str, attempt: Callable[..., str], *given: Any) -> None:
+    def note(self, entry: str, attempt: Callable[..., str], *given: Any) -> None:
         """Run ``attempt(*given)`` and keep how it ended."""
         began, shown = time.thread_time(), f"{given[-1]!r}"[:2000]
         try:
             outcome = attempt(*given)
         except Exception:
             outcome = "failed"
-            self.failures.append({"door": door, "given": shown, "traceback": traceback.format_exc()})
+            self.failures.append({"input": entry, "given": shown, "traceback": traceback.format_exc()})
         took = time.thread_time() - began
         if (
             took > MAX_SECONDS
@@ -83,14 +83,14 @@ class Findings:
                 attempt(*given)
             took = min(took, time.thread_time() - began)
         if took > self.slowest_s:
-            self.slowest_s, self.slowest = took, f"{door}: {shown[:300]}"
+            self.slowest_s, self.slowest = took, f"{entry}: {shown[:300]}"
         if took > MAX_SECONDS:
-            self.failures.append({"door": door, "given": shown, "traceback": f"took {took:.1f} s"})
-        self.outcomes[f"{door}: {outcome}"] += 1
+            self.failures.append({"input": entry, "given": shown, "traceback": f"took {took:.1f} s"})
+        self.outcomes[f"{entry}: {outcome}"] += 1
 
 
 class Fuzzer:
-    """Draws what somebody might send; equal seeds draw equal things."""
+    """Draws random requests; equal seeds draw equal requests."""
 
     def __init__(self, seed: int):
         self._random = random.Random(seed)
@@ -202,7 +202,7 @@ class Fuzzer:
 
 
 def fuzz(count: int, seed: int) -> Findings:
-    """Send ``count`` specs through the doors, in turn."""
+    """Send ``count`` specs through the inputs, round-robin."""
     fuzzer, findings = Fuzzer(seed), Findings()
     with tempfile.TemporaryDirectory() as directory, nothing_computed():
         for index in range(count):
@@ -270,7 +270,7 @@ def _check_sentences(problems: Sequence[InvalidInput]) -> None:
     assert problems, "refused without a word"
     for problem in problems:
         str(problem).encode()  # a browser and a terminal can show it
-        assert len(str(problem)) < 2000, "a sentence that nobody reads"
+        assert len(str(problem)) < 2000, "a sentence too long to read"
 
 
 def _estimated(spec: Any) -> str:

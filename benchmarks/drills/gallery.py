@@ -1,4 +1,4 @@
-"""The cheapest point of every figure in the gallery, computed anew to its end with all its seeds and compared.
+"""The cheapest point of every figure in the gallery, recomputed to its end with all its seeds and compared.
 
 Run: ``python -m benchmarks.drills.gallery [NAME …]`` (all: ten minutes on two quiet cores).
 """
@@ -67,7 +67,7 @@ def again(name: str) -> dict[str, Any]:
 
 
 def main(*names: str) -> None:
-    """Compute one point of these figures in the gallery, or of all, anew."""
+    """Recompute one point of these figures in the gallery, or of all."""
     rows = {}
     for name in names or PRESETS:
         rows[name] = again(name)

@@ -1,7 +1,7 @@
 """A class in a poll: thirty phones answer one question after the other on one server, and the projector counts.
 
 Run: ``python -m benchmarks.drills.poll [--phones 30 --questions 6]``. Real web sockets against ``streamlit run app.py``
-in the profile ``classroom``. Claims: a phone that has answered is told so within a second (p95), all votes are counted,
+in the profile ``classroom``. Claims: answers are confirmed within a second (p95), all votes are counted,
 the answer and the next question reach every phone within three seconds, nothing of the poll is on the disk.
 """
 
@@ -40,8 +40,8 @@ class Screen:
         message.ParseFromString(raw)
         if message.WhichOneof("type") == "delta" and message.delta.WhichOneof("type") == "new_element":
             element = message.delta.new_element
-            said = (element.markdown.body, element.alert.body, element.heading.body, element.code.code_text)
-            for text in filter(None, said):
+            output = (element.markdown.body, element.alert.body, element.heading.body, element.code.code_text)
+            for text in filter(None, output):
                 self.texts.setdefault(text, time.perf_counter())
 
     async def shows(self, pattern: str) -> float:
@@ -67,7 +67,7 @@ class Seen:
 
 
 async def vote(phone: BrowserSession, screen: Screen, seen: Seen, key: str, draw: random.Random) -> None:
-    """Think, answer, and wait until the phone says that the answer is in."""
+    """Think, answer, and wait until the phone confirms the answer."""
     await asyncio.sleep(draw.uniform(0, THINKS_S))
     screen.texts.clear()
     began = time.perf_counter()
@@ -83,7 +83,7 @@ async def everywhere(screens: list[Screen], pattern: str, since: float) -> list[
 async def drill(
     app: ServedApp, num_phones: int, num_questions: int, holds: Callable[[bytes], list[str]]
 ) -> dict[str, Any]:
-    """Open a room, let the phones join at once, and ask one question after the other."""
+    """Open a poll, let the phones join together, and ask one question after the other."""
     draw, seen = random.Random(0), Seen()
     url, projector = f"ws://{app.address}", Screen()
     async with AsyncExitStack() as stack:

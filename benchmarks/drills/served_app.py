@@ -1,4 +1,4 @@
-"""The dashboard as a process of its own, for drills that look at it from outside."""
+"""The dashboard as a process of its own, for drills that use it from outside."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ServedApp:
             watching.join()
 
     def kill(self) -> None:
-        """End the server at once, as by lack of memory."""
+        """Kill the server, as by lack of memory."""
         self.process.kill()
         self.process.wait(10)
 

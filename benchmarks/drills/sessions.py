@@ -1,4 +1,4 @@
-"""A class at one machine: sessions run sweeps, bring data and look around while workers are killed.
+"""A class at one machine: sessions run sweeps, upload data and browse while workers are killed.
 
 Run: ``python -m benchmarks.drills.sessions [--minutes 4 --sessions 30 --kill-every-s 30]``. Real web sockets against
 ``streamlit run app.py`` in the profile ``classroom``. Claims: idle sessions react within half a second (p95), every
@@ -30,7 +30,7 @@ IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "e
 RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
 QUERY = "widths=30,100,300"  # settings of the sweeps, as in a link
 PAUSE_S = (3.0, 12.0)  # between two changes of one person
-LOOK_S = 1.0  # between two looks at the store
+LOOK_S = 1.0  # between two checks of the store
 # Notes every attempt to save a point, also of one that exists. A recomputed point has another hash: it holds times.
 AUDIT = """
 CREATE TABLE attempts (digest TEXT, key TEXT, sha TEXT, UNIQUE (digest, key, sha));
@@ -103,7 +103,7 @@ async def run_sweeps(
             return
 
 
-async def bring_data(session: BrowserSession, seen: Seen, own: int, until: float, patience_s: float) -> None:
+async def upload_data(session: BrowserSession, seen: Seen, own: int, until: float, patience_s: float) -> None:
     """Upload one file after another, run a network on each and list all results."""
     for count in itertools.count():
         mark = f"{own:03d}x{count:03d}"  # in every name that a page may show
@@ -165,8 +165,8 @@ async def drill(
             run_sweeps(each, seen, range(1 + index % num_distinct, 10**6, num_distinct), until, patience_s, query)
             for index, each in enumerate(sessions[:num_running])
         ]
-        brings = [bring_data(sessions[own], seen, own, until, patience_s) for own in range(num_running, num_busy)]
-        await asyncio.gather(*runs, *brings, *background)
+        uploads = [upload_data(sessions[own], seen, own, until, patience_s) for own in range(num_running, num_busy)]
+        await asyncio.gather(*runs, *uploads, *background)
         killing.cancel()
         for session in sessions:
             await session.visit(RESULTS_PAGE)

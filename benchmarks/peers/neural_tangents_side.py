@@ -92,7 +92,7 @@ def changes(request):
 
 
 def trajectories(request):
-    """Gradient flow at all times at once, the eigendecomposition included; the outputs go into a file."""
+    """Gradient flow at all times in one call, the eigendecomposition included; the outputs go into a file."""
     with np.load(request["file"], allow_pickle=False) as arrays:
         given = {name: jnp.asarray(arrays[name]) for name in arrays.files}
 

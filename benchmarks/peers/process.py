@@ -75,7 +75,7 @@ class Peer:
         return json.loads(line)
 
     def packages(self) -> dict[str, str]:
-        """Versions of what the peer stands on."""
+        """Versions of the peer's dependencies."""
         return self.ask({"packages": True})
 
     def competitor(self, name: str, answers: dict[str, dict[str, Any]]) -> Competitor:

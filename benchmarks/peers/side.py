@@ -11,7 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# What is timed, and what is told about its result once the clock has stopped.
+# The timed call, and the report on its result after the clock has stopped.
 Calls = dict[str, tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]]
 
 

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import eigsh
 from side import serve
 from torch.func import jacrev, jvp, vjp, vmap
 
-MOST_BYTES = 2**29  # for what vmap computes at once; the tutorial's way would need as many gradients as n² C
+MOST_BYTES = 2**29  # for one call of vmap; the tutorial's way would need as many gradients as n² C
 LANCZOS_STEPS = (15, 20, 30, 50, 80)
 
 

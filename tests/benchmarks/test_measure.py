@@ -67,7 +67,7 @@ def test_work_of_children_is_ours_and_work_of_strangers_is_not(monkeypatch):
     busy = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     subprocess.run([sys.executable, "-c", busy], check=True)
     note = watch.note()
-    # The machine is said to have worked twice as much as we did: the other half, at least 0.5 s, is the strangers'.
+    # The machine worked twice as much as this process: the other half, at least 0.5 s, is other programs'.
     assert note["busy_by_others"] * note["took_s"] >= 0.48  # two of the ticks that processor time is counted in
     assert note["high"] == (note["busy_by_others"] > measure.MOST_BY_OTHERS)
 
@@ -131,7 +131,7 @@ def test_peers_are_pinned(name):
     assert all("==" in line or line == "-r ../../requirements.txt" for line in lines)
 
 
-def test_a_warm_peer_answers_requests_and_its_end_is_said(tmp_path, monkeypatch):
+def test_a_warm_peer_answers_requests_and_reports_its_end(tmp_path, monkeypatch):
     script = Path(process.HERE) / "side.py"
     (tmp_path / "side.py").write_text(script.read_text())
     (tmp_path / "fake_side.py").write_text(

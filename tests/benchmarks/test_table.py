@@ -1,4 +1,4 @@
-"""The published tables and pictures are what was measured, and say where somebody else is faster."""
+"""Published tables and pictures show the measurements, including where peers are faster."""
 
 from __future__ import annotations
 

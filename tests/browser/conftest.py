@@ -1,4 +1,4 @@
-"""The dashboard as people start it, and a Chromium to look at it."""
+"""The dashboard as people start it, and a Chromium that opens it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def browser(chromium: str) -> Iterator:
 
 @pytest.fixture(scope="session")
 def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where servers keep what is brought."""
+    """Directory in which servers keep uploads."""
     return tmp_path_factory.mktemp("data")
 
 
@@ -59,7 +59,7 @@ def dashboard_url(tmp_path_factory: pytest.TempPathFactory, data_directory: Path
 
 @pytest.fixture(scope="module")
 def new_server(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -> Iterator[str]:
-    """A fresh server with an empty store, nobody has opened a page before."""
+    """A fresh server with an empty store and no earlier page views."""
     with serving(tmp_path_factory.mktemp("dashboard"), data_directory) as url:
         yield url
 
@@ -96,7 +96,7 @@ def serving(directory: Path, data_directory: Path) -> Iterator[str]:
 
 
 class Window:
-    """A page that is opened once: in a new one Chromium reads and compiles all scripts anew, half of a visit's work."""
+    """A page that is opened once: a new one reads and compiles all scripts again, half of a visit's work."""
 
     def __init__(self, browser, url: str) -> None:
         self._url = url

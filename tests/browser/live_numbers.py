@@ -1,4 +1,4 @@
-"""The live component's weights, generated anew: Threefry-2x32 with 20 rounds by counter, then Box–Muller, in NumPy."""
+"""The live component's weights, by Threefry-2x32, 20 rounds by counter, then Box–Muller, in NumPy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No page shuts anybody out: axe-core looks at every page in both themes, and one is used by the keyboard alone.
+"""Every page is accessible: axe-core checks all pages in both themes, and one is used by keyboard alone.
 
 Each draws its figures under the security policy of the server, with few controls and the figure first, on a screen and
 on a phone.
@@ -46,13 +46,13 @@ def dashboard_url(new_server: str) -> str:
 
 @pytest.fixture(scope="module")
 def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, dict[str, Any]]]]:
-    """A page on one of the screens, once it stands still, and what it measures; nothing it asks for is forbidden."""
+    """A settled page on one of the screens, and its measurements; nothing it asks for is forbidden."""
     pages: dict[str, Page] = {}
     forbidden: list[str] = []
 
-    def note(said: ConsoleMessage) -> None:
-        if "Content Security Policy" in said.text:
-            forbidden.append(said.text)
+    def note(shown: ConsoleMessage) -> None:
+        if "Content Security Policy" in shown.text:
+            forbidden.append(shown.text)
 
     def open_page(name: str, screen: str) -> tuple[Page, dict[str, Any]]:
         if screen not in pages:
@@ -193,7 +193,7 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
 
 
 @pytest.mark.parametrize("query", ["?widths=%00%ff&job=%F0%9F%A6%84", "?preset=<script>alert(1)</script>&widths=1e999"])
-def test_an_address_that_nobody_meant_is_answered_in_sentences(open_page, query):
+def test_malformed_urls_get_sentences(open_page, query):
     page = open_page("/kernel_change" + query)
     expect(page.get_by_text(re.compile("In the URL")).first).to_be_visible(timeout=TIMEOUT_MS)
     assert page.locator('[data-testid="stException"]').count() == 0

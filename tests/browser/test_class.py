@@ -193,7 +193,7 @@ def test_notes_follow_in_a_second_window_and_keys_are_listed(open_page):
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.locator(READY)).to_be_attached(timeout=TIMEOUT_MS)  # what the page does not yet listen to is lost
+    expect(page.locator(READY)).to_be_attached(timeout=TIMEOUT_MS)  # earlier events would be ignored
     with page.expect_popup(timeout=TIMEOUT_MS) as opened:
         for _ in range(4):
             page.keyboard.press("n")

@@ -1,4 +1,4 @@
-"""The canvas of graphs under the hand: mouse, touch and keys alone; files brought along; verdicts that keep up."""
+"""The graph canvas by mouse, touch and keyboard; imported files; verdicts that follow edits."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
     drag(page, places["b"], (places["b"][0] + 20, places["b"][1] + 90))
     drop = below(graph.evaluate(PLACES))
     assert drop == pytest.approx(below(places) + 90, abs=2)
-    assert graph.evaluate("root => root.dataset.outcome") == "good", "where a group stands needs no new verdict"
+    assert graph.evaluate("root => root.dataset.outcome") == "good", "moving a group needs no new verdict"
 
     good, bad = tmp_path / "graph.json", tmp_path / "none.json"
     good.write_text(json.dumps(graph_data(bottleneck_layer_graph())))
@@ -190,7 +190,7 @@ def upload(page: Page, path) -> None:
 
 
 def settled(page: Page) -> None:
-    """The canvas in the middle of the screen, once the page has answered and stands still."""
+    """The canvas in the middle of the screen, once the page has answered and settled."""
     expect(page.locator(".graph:not([data-outcome=waiting])")).to_be_visible(timeout=TIMEOUT_MS)
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.locator(".graph .frame").evaluate("each => each.scrollIntoView({ block: 'center' })")

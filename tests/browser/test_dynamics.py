@@ -13,7 +13,7 @@ SHOWN_STEP = f"{MOVING}.layout.sliders[0].active"
 CURVE = f"Array.from({MOVING}.data[1].y).join()"
 
 
-def test_play_shows_every_recorded_step_of_the_curves_in_turn(open_page):
+def test_play_shows_every_recorded_step_in_order(open_page):
     page = open_page("/dynamics?preset=curves-in-one-dimension")
     wait_until(page, f"{MOVING} !== undefined", timeout=TIMEOUT_MS)
     last, at_end = page.evaluate(SHOWN_STEP), page.evaluate(CURVE)

@@ -11,7 +11,7 @@ WORDS = "See when and why a wide neural network becomes a linear model."
 
 
 @pytest.mark.parametrize("path", ["/", "/kernel_change"])
-def test_the_lab_says_what_it_is_before_its_scripts_arrive(open_page, path):
+def test_the_name_shows_before_scripts_arrive(open_page, path):
     page = open_page(path, ready=False, scripts=False)
     first = page.get_by_role("status")
     assert WORDS in first.inner_text()

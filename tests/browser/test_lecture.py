@@ -30,7 +30,7 @@ def test_arrows_clicker_and_predictions_lead_through_the_lecture(open_page):
     assert page.url.endswith("/lecture?step=hessian-and-ball")
     question = STEPS[1].question
     right = page.get_by_role("button", name=re.compile(re.escape(question.choices[question.answer])))
-    page.keyboard.press(right.locator("kbd").inner_text())  # wherever it stands in this visit
+    page.keyboard.press(right.locator("kbd").inner_text())  # its place differs between visits
     expect(page.get_by_text("Right:")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("radio", name="R = 4").press("Space")
     wait_until(page, "document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")

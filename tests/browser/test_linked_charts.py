@@ -24,7 +24,7 @@ PLACE = """width => {
 }"""
 SWEPT, BESIDE = (f"document.querySelectorAll('.js-plotly-plot')[{index}]" for index in (0, 1))
 LINE = f"{SWEPT}?.querySelector('.linked-line')?.dataset.at"
-SAID = "document.querySelectorAll('[role=figure]')[1]?.ariaLabel ?? ''"
+LABEL = "document.querySelectorAll('[role=figure]')[1]?.ariaLabel ?? ''"
 GHOSTS = f"{SWEPT}?.data?.filter(trace => trace.meta?.ghost).length"
 
 
@@ -44,7 +44,7 @@ def click_on(page, width: int) -> None:
         page.mouse.move(*at)
         page.wait_for_timeout(500)
         page.mouse.click(*at)
-        if is_soon(page, f"({SAID}).includes('at width {width:,}.')"):
+        if is_soon(page, f"({LABEL}).includes('at width {width:,}.')"):
             return
     pytest.fail(f"a click on width {width} did not show its run")
 
@@ -103,15 +103,15 @@ def test_old_figure_is_below_new_points_and_stopped_run_resumes(open_page):
     expect(page.get_by_text("Pale curves show the previous settings (")).to_be_visible()
     expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
     choose_width(page, "2")
-    wait_until(page, f"({SAID}).includes('at width 2.')")
+    wait_until(page, f"({LABEL}).includes('at width 2.')")
     ghosts = page.evaluate(GHOSTS)
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 2 of 3 widths are done. Resume continues")).to_be_visible(timeout=TIMEOUT_MS)
-    assert page.evaluate(GHOSTS) == ghosts, "Stop draws nothing anew"
+    assert page.evaluate(GHOSTS) == ghosts, "Stop redraws nothing"
 
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
-    wait_until(page, f"({SAID}).includes('at width 2.')")
+    wait_until(page, f"({LABEL}).includes('at width 2.')")
     assert page.evaluate(GHOSTS) == ghosts, "a run that goes on has no ghost of itself"
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 2 of 3 widths")).to_be_visible(timeout=TIMEOUT_MS)
@@ -147,13 +147,13 @@ def test_zoom_survives_clicks_until_a_double_click(open_page):
     along = zoom_into(page, 1)
     page.evaluate(f"{BESIDE}.marked = true")
     choose_width(page, "3,000")
-    wait_until(page, f"({SAID}).includes('at width 3,000.') && !{BESIDE}.marked")  # another element
+    wait_until(page, f"({LABEL}).includes('at width 3,000.') && !{BESIDE}.marked")  # another element
     wait_until(page, f"{ranges(BESIDE)} === '{along}'")
     assert page.evaluate(ranges(SWEPT)) == seen
 
     page.evaluate(f"Plotly.restyle({BESIDE}, {{ visible: 'legendonly' }}, [0]); {BESIDE}.marked = true")
     choose_width(page, "1,000")
-    wait_until(page, f"({SAID}).includes('at width 1,000.') && !{BESIDE}.marked")
+    wait_until(page, f"({LABEL}).includes('at width 1,000.') && !{BESIDE}.marked")
     wait_until(page, f"{BESIDE}._fullData?.[0].visible === 'legendonly'")
     assert page.evaluate(f"{BESIDE}._fullData[1].visible") is True
 

@@ -44,15 +44,15 @@ def points(component: Locator) -> list[list[float]]:
 
 def test_it_trains_by_itself_without_a_word_on_the_console(open_page):
     page = open_page("/_stcore/health", ready=False)
-    said = []
-    page.on("console", lambda message: said.append((message.type, message.text, message.location.get("url", ""))))
-    page.on("pageerror", lambda error: said.append(("error", str(error), "")))
+    shown = []
+    page.on("console", lambda message: shown.append((message.type, message.text, message.location.get("url", ""))))
+    page.on("pageerror", lambda error: shown.append(("error", str(error), "")))
     page.goto(re.sub(r"/_stcore.*", "/live?width=16", page.url))
     component = live(page)
     until(component, "each => each.live.now.time > 100")
     expect(page.locator(".verdict")).to_contain_text("Width 16:")
     # Streamlit asks for its addresses below every page but the root, and connects again on a fresh server.
-    others = [each for each in said if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]]
+    others = [each for each in shown if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]]
     assert others == []
 
 
@@ -72,7 +72,7 @@ def test_parts_explain_themselves_and_points_are_edited_by_mouse(open_page):
     page.mouse.down()
     page.mouse.move(x + 5, y - 60, steps=4)
     until(component, "each => each.live.settings.target === 'own'")
-    assert "points=" not in page.url, "the server is told once the hand lets go"
+    assert "points=" not in page.url, "the server receives points after the drag"
     page.mouse.up()
     expect(page).to_have_url(re.compile("points="), timeout=TIMEOUT_MS)
     moved = points(component)
@@ -130,7 +130,7 @@ def test_points_are_dragged_added_and_removed_by_a_finger(browser, dashboard_url
     context.close()
 
 
-def test_the_slider_draws_anew_while_it_is_dragged(open_page):
+def test_the_slider_redraws_while_dragged(open_page):
     page = open_page("/live")
     component = live(page)
     box = page.get_by_role("slider", name="Width m").bounding_box()

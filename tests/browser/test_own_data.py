@@ -1,4 +1,4 @@
-"""Data of one's own in a browser: each kind of file, one that is refused, and a run on what was brought."""
+"""Uploads in a browser: each kind of file, one that is refused, and a run on uploaded data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 
 
-def bring(page, path: Path) -> None:
+def upload(page, path: Path) -> None:
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.locator('input[type="file"]').set_input_files(path)
 
@@ -32,7 +32,7 @@ def test_each_file_type_is_read_and_a_bad_one_is_refused(open_page, tmp_path):
     for name, (data, words) in files.items():
         path = tmp_path / name
         path.write_bytes(data)
-        bring(page, path)
+        upload(page, path)
         expect(page.get_by_text(words).first).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_text("Watch its kernel move")).to_have_count(0)
 
@@ -51,11 +51,11 @@ def numbers() -> bytes:
     ],
     ids=["classes", "numbers"],
 )
-def test_one_press_runs_what_was_brought(open_page, tmp_path, data_directory, name, data, seen, button, to):
+def test_one_press_runs_uploaded_data(open_page, tmp_path, data_directory, name, data, seen, button, to):
     path = tmp_path / name
     path.write_bytes(data)
     page = open_page("/own_data")
-    bring(page, path)
+    upload(page, path)
     expect(page.get_by_text(seen).first).to_be_attached(timeout=TIMEOUT_MS)
     before = set((data_directory / "linearity-lab" / "uploads").glob("*.npz"))
     page.get_by_role("button", name=button).click()

@@ -1,4 +1,4 @@
-"""Fifty runs as cards: brought as a file, searched, starred, named, compared, and open to everybody."""
+"""Fifty runs as cards: imported, searched, starred, named, compared, and accessible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site from a disk: it scrolls, asks, takes a drawn line, trains, stands in a frame, and asks for nothing else."""
+"""The static site from a disk: scrolling, questions, drawing, training, frames, and no other requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGES = (
 )  # fmt: skip
 DRAWN = ".place[data-drawn] .js-plotly-plot .main-svg"
 PAINTED_MS = 3000  # of a machine that other tests keep busy; alone it is below 1 s (benchmarks)
-# axe looks at the first ones of what repeats.
+# axe checks the first of repeated elements.
 FEW_OF_EACH = """() => document.querySelectorAll(
   'tbody:nth-of-type(n+2), tr:nth-of-type(n+5), .entries article:nth-of-type(n+8), .step:nth-of-type(n+4)'
 ).forEach(each => each.remove())"""
@@ -68,7 +68,7 @@ def test_site_links_are_internal(site):
             assert not place or missing or place in ids[at] or at == "gallery.html", f"{name}: {target}"
 
 
-def test_the_site_says_what_the_app_says(site):
+def test_the_site_has_the_texts_of_the_app(site):
     lecture, questions = (site / "index.html").read_text(), (site / "questions.md").read_text()
     for step in STEPS:
         why = step.question.why({name: gallery_result(name) for name in step.gallery})
@@ -82,14 +82,14 @@ def test_the_site_says_what_the_app_says(site):
 
 @pytest.fixture(scope="module")
 def pages(browser) -> Iterator[tuple[Page, Page]]:
-    """A screen in light and a phone in dark; nothing may be said on the console or asked of any host."""
-    said: list[str] = []
+    """A screen in light and a phone in dark; no console messages and no requests to hosts are allowed."""
+    reported: list[str] = []
     asked: list[str] = []
 
     def opened_page(width: int, height: int, scheme: str) -> Page:
         found = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme).new_page()
-        found.on("console", lambda message: said.append(message.text))
-        found.on("pageerror", lambda error: said.append(str(error)))
+        found.on("console", lambda message: reported.append(message.text))
+        found.on("pageerror", lambda error: reported.append(str(error)))
         found.on("request", lambda request: asked.append(request.url))
         return found
 
@@ -97,7 +97,7 @@ def pages(browser) -> Iterator[tuple[Page, Page]]:
     yield both
     for each in both:
         each.context.close()
-    assert said == []
+    assert reported == []
     assert [url for url in asked if not url.startswith(("file://", "blob:", "data:"))] == []
 
 
@@ -164,7 +164,7 @@ def test_the_lecture_scrolls_asks_and_answers_and_live_trains(screen, site):
 def test_a_drawn_line_is_compared_in_the_words_of_the_app(phone, site):
     page = phone
     opened(page, site, "index.html")
-    told = next(each for each in STEPS if each.name == "attention")
+    received = next(each for each in STEPS if each.name == "attention")
     step = page.locator("#attention")
     step.scroll_into_view_if_needed()
     expect(step.locator(".sketch-sheet")).to_be_visible()
@@ -174,13 +174,13 @@ def test_a_drawn_line_is_compared_in_the_words_of_the_app(phone, site):
         page.keyboard.press("ArrowLeft")
     step.get_by_role("button", name="Compare").click()
     expect(step.get_by_role("status").last).to_contain_text("You drew")
-    line, axis, _ = measured = told.measured(_results(told))
+    line, axis, _ = measured = received.measured(_results(received))
     (first, start), *_, (last, _) = line.means
     x = np.geomspace(first, last, COLUMNS)
     drawn = -0.35, [(each, start.value * (each / first) ** -0.35) for each in x]
-    said = re.sub(r"[$\\{}^]|pm", "", line_words(told, drawn, measured)).replace("-", "−")
+    reported = re.sub(r"[$\\{}^]|pm", "", line_words(received, drawn, measured)).replace("-", "−")
     shown = step.locator(".answer p").nth(1).inner_text()
-    letters = [re.sub(r"[\s±]", "", unicodedata.normalize("NFKC", each)) for each in (said, shown)]
+    letters = [re.sub(r"[\s±]", "", unicodedata.normalize("NFKC", each)) for each in (reported, shown)]
     assert letters[0] == letters[1]
     expect(step.locator(".legendtext").filter(has_text="your line")).to_be_visible()
     assert math.isclose(page.evaluate("document.querySelector('#attention .js-plotly-plot').data.at(-1).y.at(-1)"),
@@ -188,7 +188,7 @@ def test_a_drawn_line_is_compared_in_the_words_of_the_app(phone, site):
     assert axis.letter in shown
 
 
-def test_a_figure_in_a_frame_stands_alone_and_is_saved_as_svg(screen, site):
+def test_a_framed_figure_works_alone_and_is_saved_as_svg(screen, site):
     page = screen
     opened(page, site, "figures/curves-in-one-dimension.html")
     page.get_by_text("On a slide or another page").click()

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def own_store(tmp_path_factory):
-    """Nothing is read from or written to the results of whoever runs the tests."""
+    """Keep the tests away from the user's own results."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LINEARITY_LAB_STORE", str(tmp_path_factory.mktemp("lab") / "results.sqlite"))
         yield

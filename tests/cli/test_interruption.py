@@ -64,7 +64,7 @@ def test_the_second_signal_ends_it_at_once():
 
 
 def test_run_stopped_early_keeps_points_and_explains_resume(tmp_path):
-    """The signal comes while the second point is compiled: right after the event that says that it begins."""
+    """The signal comes while the second point is compiled: right after the event of its start."""
     spec, location = tmp_path / "spec.json", str(tmp_path / "lab.sqlite")
     spec.write_text(canonical_json(SLOW))
     process = started('"key":"width=3000","index":1', "run", spec, env={"LINEARITY_LAB_STORE": location})

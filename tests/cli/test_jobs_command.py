@@ -15,7 +15,7 @@ SPEC = KernelChangeSpec(widths=(3,), num_seeds=1)
 def test_the_command_line_lists_and_ends_jobs(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     store = Store()
-    store.write_jobs([UnfinishedJob(SPEC, "somebody", 1.0, running=True, spent_s=12.0, allowed_s=60.0)])
+    store.write_jobs([UnfinishedJob(SPEC, "client", 1.0, running=True, spent_s=12.0, allowed_s=60.0)])
     assert main(["jobs"]) == 0
     (line,) = capsys.readouterr().out.splitlines()
     assert line.split()[:2] == [spec_digest(SPEC)[:16], "running"]
@@ -25,6 +25,6 @@ def test_the_command_line_lists_and_ends_jobs(monkeypatch, tmp_path, capsys):
     assert main(["jobs", "--end", spec_digest(SPEC)[:8]]) == 0
     capsys.readouterr()
     assert main(["jobs", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert (told["ending"], told["experiment"]) == (True, "kernel_change")
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["ending"], reported["experiment"]) == (True, "kernel_change")
     store.close()

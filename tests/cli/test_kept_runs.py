@@ -37,7 +37,7 @@ def refused(capsys, *arguments: str) -> str:
     return line
 
 
-def test_runs_are_listed_with_what_tells_them_apart(store, capsys):
+def test_runs_are_listed_with_differing_settings(store, capsys):
     assert main(["list"]) == 0
     first, second, total = capsys.readouterr().out.splitlines()
     assert first.split()[:3] == [spec_digest(spec(7))[:12], "cancelled", "1/2"]

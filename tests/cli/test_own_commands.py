@@ -1,4 +1,4 @@
-"""The commands for data and models of one's own."""
+"""The commands for your own data and models."""
 
 from __future__ import annotations
 

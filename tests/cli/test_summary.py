@@ -49,5 +49,5 @@ def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
     assert "! diverged: " in text
 
 
-def test_nothing_finished_is_said():
+def test_a_summary_without_points_is_a_sentence():
     assert run_summary(SPEC, []) == "No point is finished."

@@ -14,7 +14,7 @@ from ntk_core.runs import estimate, spec_digest
 
 
 class FakeJobs:
-    """Jobs that stand still at the moment a test puts them in; ``others`` makes Stop only detach."""
+    """Jobs frozen in the state that a test sets; ``others`` makes Stop only detach."""
 
     def __init__(self):
         self.snapshots, self.stopped, self.submitted, self.adopted = {}, [], [], []
@@ -85,7 +85,7 @@ class FakeJobs:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nobodys_results(tmp_path_factory) -> Iterator[None]:
-    """Nothing is read from or written to the results of whoever runs the tests."""
+    """Keep the tests away from the user's own results."""
     with pytest.MonkeyPatch.context() as patch:
         yield from _store_at(patch, tmp_path_factory.mktemp("lab"))
 
@@ -116,7 +116,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
 
 
 @pytest.fixture(autouse=True)
-def _drawn_anew() -> None:
+def _without_cached_figures() -> None:
     """Points made by tests may have the names of others that were drawn before, and other numbers."""
     from linearity_lab.components.drawn_once import _kept
 

@@ -45,7 +45,7 @@ def make_early_run(activation: str = "erf", seed: int = 0, distance: float = 0.0
 
 
 def make_early_point(value: int = 50, swept: str = "input_dim", trained: bool = True, **settings) -> EarlyPoint:
-    """A point whose discrepancy falls like 1/value, whose spectral distance falls faster and whose Frobenius slower."""
+    """A point whose discrepancy decreases as 1/value, spectral distance faster and Frobenius distance slower."""
     runs = [make_early_run(seed=seed, distance=(1 + 0.1 * seed) / value, **settings) for seed in (0, 1)]
     norms = KernelComparison(
         activation="erf",

@@ -1,4 +1,4 @@
-"""A page opened through app.py, and what it says."""
+"""Pages opened through app.py, and their texts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
-    """The page with these settings in its URL; ``__`` in a name stands for the dot.
+    """The page with these settings in its URL; ``__`` in a name is a dot.
 
     Args:
-        opened: with the panels open that a person opens by a click: all settings, and what is said about each figure.
+        opened: with the panels open that need a click: all settings, and the text about each figure.
     """
     app = AppTest.from_file(ROOT / "app.py", default_timeout=30)
-    with mock.patch("linearity_lab.views.overview.page.show"):  # a run that only tells Streamlit which pages there are
+    with mock.patch("linearity_lab.views.overview.page.show"):  # a run that only registers the pages with Streamlit
         app.run()
     app.switch_page(f"pages/{page}.py")
     if opened:
@@ -34,7 +34,7 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
 
 
 def open_panels(app: AppTest, page: str) -> None:
-    """Open all settings of a page, and what is said about each of its figures."""
+    """Open all settings of a page, and the text about each of its figures."""
     app.session_state[f"{page}.{settings_row.OPENED}"] = True
     for name in charts_in(VIEWS / page):
         for key in (f"{page}.{name}", f"{page}.{name}{VEILED_KEY}"):
@@ -47,9 +47,9 @@ def checked(app: AppTest) -> AppTest:
 
 
 def form_sentences(app: AppTest) -> list[str]:
-    """What the form says of its settings and of the URL, each sentence once."""
-    said = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
-    return list(dict.fromkeys(sentence for sentence in said if not sentence.startswith("Fix these settings")))
+    """Sentences of the form about its settings and the URL, without repeats."""
+    output = [element.value.replace("\\", "") for element in (*app.error, *app.warning)]
+    return list(dict.fromkeys(sentence for sentence in output if not sentence.startswith("Fix these settings")))
 
 
 def words(app: AppTest) -> str:

@@ -28,7 +28,7 @@ KINDS = (*LAYERED, "composed")  # the others take sequences
 
 
 def architecture(kind: str, **settings) -> ArchitectureSpec:
-    """Three layers, or those that somebody put together."""
+    """Three layers, or a custom composition."""
     return ArchitectureSpec(kind=kind, **settings, **({} if kind == "composed" else {"depth": 3}))
 
 
@@ -237,7 +237,7 @@ def test_infinite_width_eigenvalues_are_those_of_one_output():
     assert [row["infinite width"] for row in figures.spectra({"A": kept}, STYLES).rows] == [2, 2, 2, 1, 1, 1]
 
 
-def test_heatmaps_show_the_shape_and_tell_the_size():
+def test_heatmaps_show_shape_and_size():
     figure = figures.heatmaps(snapshot(4.0, infinite=True), "A", 100).figure
     assert [annotation.text for annotation in figure.layout.annotations] == [
         "A before<br>× 1.5",
@@ -366,7 +366,7 @@ def test_what_is_wrong_with_a_network_names_it(page):
     assert "Network A" not in words(app).split("Fix these settings")[1].split("\n")[0]
 
 
-def test_many_samples_are_not_drawn_and_the_page_says_so(page, points):
+def test_many_samples_are_replaced_by_a_sentence(page, points):
     spec = with_settings(MADE, {"dataset.num_samples": 300})
     bare = {letter: with_no_kernels(found) for letter, found in points.items()}
     app = opened(job=page.add(spec, points=of_a_run(bare), status="completed"))

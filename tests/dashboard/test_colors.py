@@ -59,18 +59,18 @@ def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]
 
 
 def _shown(app: AppTest) -> tuple[list, list[str]]:
-    said = [line for caption in app.caption for line in caption.value.replace("\\", "").split("  \n")]
-    return [element.proto for element in app.get("plotly_chart")], said
+    reported = [line for caption in app.caption for line in caption.value.replace("\\", "").split("  \n")]
+    return [element.proto for element in app.get("plotly_chart")], reported
 
 
 def explained(app: AppTest) -> set[str]:
     """The keys of the figures on the page; each has both answers, and a formula in sight."""
-    charts, said, captions = app.get("plotly_chart"), words(app), {caption.value for caption in app.caption}
+    charts, reported, captions = app.get("plotly_chart"), words(app), {caption.value for caption in app.caption}
     keys = [re.sub(r"^.*?ID-[0-9a-f]+-", "", chart.proto.id) for chart in charts]
     for key in keys:
         found = figure_words(key)
-        assert found.see.replace("\\", "") in said
-        assert found.finite_width.replace("\\", "") in said
+        assert found.see.replace("\\", "") in reported
+        assert found.finite_width.replace("\\", "") in reported
         assert not found.formula or found.formula in captions, f"{key} has no formula in sight"
     assert sum(block.proto.popover.label == ABOUT for block in app.get("popover")) == len(charts)
     return {key.removesuffix(VEILED_KEY) for key in keys}
@@ -103,7 +103,7 @@ def test_every_figure_has_words_and_no_words_are_unused(pages):
 
 
 def test_every_fitted_interval_is_explained_below_its_chart(pages):
-    """The draws that it is over, and the runs that it is given; nowhere else is it said, or forgotten."""
+    """Every interval names its draws and its runs, in exactly one caption."""
     counted = 0
     for name, (charts, captions, _) in pages.items():
         traces = [json.loads(chart.spec)["data"] for chart in charts]
@@ -116,10 +116,10 @@ def test_every_fitted_interval_is_explained_below_its_chart(pages):
             for each in traces
         )
         over = tuple(f"95% confidence intervals over random initializations {each}" for each in ("(one", "and data"))
-        said = [words for words in captions if words.startswith(over)]
-        assert len(said) == with_interval, name
-        assert all(re.search(r"(\d+ )?converged runs", words) for words in said)
-        counted += len(said)
+        reported = [words for words in captions if words.startswith(over)]
+        assert len(reported) == with_interval, name
+        assert all(re.search(r"(\d+ )?converged runs", words) for words in reported)
+        counted += len(reported)
     assert counted > 30
 
 
@@ -184,7 +184,7 @@ def test_no_two_meanings_share_color_dash_and_symbol():
 def test_in_one_figure_no_look_has_two_names(figures):
     for preset, charts in figures.items():
         for chart in charts:
-            names: dict[tuple, set[str]] = {}  # beside the look, strength may tell widths apart
+            names: dict[tuple, set[str]] = {}  # beside the look, strength may distinguish widths
             for trace in scatters(chart):
                 if "lines" in trace["mode"] and trace.get("legendgroup") and trace["line"].get("color"):
                     look = (*look_of(trace), trace["line"].get("width"), trace.get("opacity"), trace.get("yaxis"))
@@ -202,7 +202,7 @@ def test_unregistered_look_has_one_name_in_every_figure(figures):
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS)
-def test_lines_and_marks_stand_out_on_both_backgrounds(background):
+def test_lines_and_marks_contrast_with_both_backgrounds(background):
     """WCAG 2.2, 1.4.11: 3:1 for graphical objects."""
     colors = {module.GUIDE_COLOR, *OUTPUT_COLORS, *VIOLETS, *(color for color, _, _ in RAMP)}
     assert {color for color in colors if contrast(color, background) < 3} == set()

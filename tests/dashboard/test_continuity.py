@@ -113,7 +113,7 @@ def test_there_is_no_ghost_of_another_quantity(title):
     assert (above(new, old) is new) == (title != "loss")
 
 
-def test_run_stands_out_where_it_would_change_the_figure(jobs):
+def test_run_is_primary_where_it_changes_the_figure(jobs):
     assert open_page(PAGE).button(key=f"{PAGE}.run").proto.type == "secondary"
     app = open_page(PAGE, num_seeds="3")
     assert app.button(key=f"{PAGE}.run").proto.type == "primary"

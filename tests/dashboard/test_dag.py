@@ -49,7 +49,7 @@ def test_every_preset_of_the_paper_has_a_precomputed_figure(name):
 
 @pytest.mark.slow
 def test_one_run_of_fig_2_is_found_again():
-    """The smallest width and first seed, computed anew."""
+    """The smallest width and first seed, recomputed."""
     shown = RESULTS["zhu-fig2"]
     *_, ended = experiments.run(with_settings(shown.spec, {"widths": [shown.spec.widths[0]], "num_seeds": 1}))
     (again,), before = ended.result.points[0].runs, shown.points[0].runs[0]
@@ -156,9 +156,9 @@ def test_impossible_canvas_report_is_refused_in_one_sentence():
         edit(groups=[{"name": "a" * 80}] * 5000), edit(edges=[{"source": {}, "target": "b"}]),
     ]  # fmt: skip
     for each in refused:
-        with pytest.raises(InvalidInput) as told:
+        with pytest.raises(InvalidInput) as reported:
             from_browser(each)
-        assert len(str(told.value)) < 400
+        assert len(str(reported.value)) < 400
     wild = {"a": [1e9, 0], "b": [0], "c": "here", "d": [None, 1], "e" * 90: [0, 0], "f": [1, 2]}
     assert from_browser(edit(places=wild)).places == {"f": (1.0, 2.0)}
     assert from_browser(edit(places=[1])).places == {}
@@ -188,7 +188,7 @@ def test_graph_error_is_one_sentence_with_its_place(change, at):
     assert "degrees" not in found
 
 
-def test_the_canvas_is_told_what_the_core_says_of_the_graph():
+def test_the_canvas_gets_the_verdict_of_the_core():
     spec = DAGSpec()
     for name, graph in EXAMPLES.items():
         shape = (8, 8, 3) if graph.positioned else (10,)
@@ -230,15 +230,15 @@ def page(jobs, through_the_menu):
     return open_page
 
 
-def told(app) -> dict:
-    """What the canvas of the page is told."""
+def reported(app) -> dict:
+    """Data of the page's canvas."""
     (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
     return json.loads(component.json)
 
 
 def test_page_shows_graph_verdict_and_precomputed_figures(page):
     app = page("dag")
-    found = told(app)
+    found = reported(app)
     assert found["judged"]["title"] == "Wide: becomes linear"
     assert found["graph"] == graph_data(dense_graph(3, 0.5))
     assert "Precomputed figure" in words(app)
@@ -247,11 +247,11 @@ def test_page_shows_graph_verdict_and_precomputed_figures(page):
 
 def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
     app = page("dag", num_hessians="0")
-    version = told(app)["version"]
+    version = reported(app)["version"]
     app.selectbox(key="dag.gallery").set_value("bottleneck-layer")
     checked(app.run())
     assert app.selectbox(key="dag.gallery").value == "bottleneck-layer"
-    found = told(app)
+    found = reported(app)
     assert found["version"] == version + 1
     assert (
         "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in found["judged"]["reasons"]
@@ -262,7 +262,7 @@ def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
     checked(app.run())
     assert jobs.submitted[0].graph == EXAMPLES["bottleneck-layer"]
     checked(app.run())
-    assert told(app)["judged"]["at"] == ["c"]
+    assert reported(app)["judged"]["at"] == ["c"]
     assert app.selectbox(key="dag.gallery").value == "bottleneck-layer"
     app.session_state["dag.graph"] = str(dense_graph(2))
     checked(app.run())
@@ -275,7 +275,7 @@ def test_impossible_graph_is_drawn_with_its_error(page):
     data["edges"].append({"source": "b", "target": "a"})
     app.session_state["dag.graph"] = json.dumps(data)
     checked(app.run())
-    found = told(app)
+    found = reported(app)
     assert found["graph"] == data
     assert found["judged"]["title"] == "Not a graph yet"
     assert found["judged"]["reasons"] == ["edges: a → b → a cannot be used; use a graph without cycles."]
@@ -287,19 +287,19 @@ def test_a_graph_that_the_other_settings_refuse_has_no_verdict(page):
     app = page("dag", dataset__name="gaussian-mixture")
     app.selectbox(key="dag.gallery").set_value("shared-weights")
     checked(app.run())
-    assert told(app)["judged"]["outcome"] == "invalid"
-    assert "images only" in told(app)["judged"]["reasons"][0]
+    assert reported(app)["judged"]["outcome"] == "invalid"
+    assert "images only" in reported(app)["judged"]["reasons"][0]
 
 
 def test_nonlinear_output_is_a_verdict_or_a_remark(page):
-    alone = told(page("dag", outputs="softmax"))["judged"]
+    alone = reported(page("dag", outputs="softmax"))["judged"]
     assert (alone["title"], alone["at"]) == ("Nonlinear output: does not become linear", ["output"])
     both = page("dag", outputs="linear,softmax")
-    assert told(both)["judged"]["title"] == "Wide: becomes linear"
+    assert reported(both)["judged"]["title"] == "Wide: becomes linear"
     assert "With softmax outputs no graph becomes linear" in words(both)
 
 
-def test_a_graph_in_the_url_that_cannot_be_is_said_and_replaced(page):
+def test_an_invalid_graph_in_the_url_is_replaced(page):
     app = page("dag", graph="{")
     assert "In the URL" in words(app)
-    assert told(app)["judged"]["title"] == "Wide: becomes linear"
+    assert reported(app)["judged"]["title"] == "Wide: becomes linear"

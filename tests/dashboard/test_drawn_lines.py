@@ -46,7 +46,7 @@ def test_nearest_answer_of_a_drawn_step_is_right():
 @pytest.mark.parametrize(
     "heights", [None, 3, "x", [], [0.0] * 5, [math.nan] * COLUMNS, [1e9] * COLUMNS, ["a"] * COLUMNS]
 )
-def test_what_nobody_could_have_drawn_is_no_line(heights):
+def test_invalid_drawings_are_rejected(heights):
     assert from_browser(heights, (1.0, 3.0)) is None
 
 
@@ -67,14 +67,14 @@ def test_drawn_line_is_compared_with_the_measured_interval(step):
     for power, verdict in ((law.exponent, "inside the 95%"), (law.exponent + law.interval + 0.3, "outside the 95%")):
         drawn = straight(step, power)
         assert drawn[0] == pytest.approx(power, abs=1e-12)
-        said = line_words(step, drawn, measured)
-        assert verdict in said
-        assert f"{axis.letter}^{{{power:.2f}}}" in said.replace("-0.00", "0.00")
-        assert step.question.choices[step.nearest(power)] in said
+        output = line_words(step, drawn, measured)
+        assert verdict in output
+        assert f"{axis.letter}^{{{power:.2f}}}" in output.replace("-0.00", "0.00")
+        assert step.question.choices[step.nearest(power)] in output
     ratio = drawn[1][-1][1] / end.value
-    assert "too high" in said
+    assert "too high" in output
     assert ratio > 1
-    assert f"by {law.interval + 0.3:.2f}" in said
+    assert f"by {law.interval + 0.3:.2f}" in output
 
 
 @pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)

@@ -1,4 +1,4 @@
-"""A figure is drawn by the first who asks for it, and never handed to somebody who asks for another one."""
+"""Figures are drawn once per request key, and keys never share a figure."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_three_values_are_too_few_for_an_exponent():
     assert "exponent" not in chart.takeaway
 
 
-def test_both_norms_of_the_kernels_stand_beside_the_guide():
+def test_both_kernel_norms_are_drawn_with_the_guide():
     chart = early_sweep.kernel_distance([make_early_point(value, trained=False) for value in (10, 20, 40, 80)])
     traces = named(chart.figure)
     assert any(name.startswith("erf, spectral norm ∝ d<sup>−1.50") for name in traces)

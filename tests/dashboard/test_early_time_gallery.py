@@ -186,7 +186,7 @@ def test_only_activations_like_the_teacher_improve():
 
 @pytest.mark.slow
 def test_one_point_of_each_kind_is_found_again():
-    """The smallest point of a trained network and of a compared kernel, computed anew."""
+    """The smallest point of a trained network and of a compared kernel, recomputed."""
     for name in ("hu-fig1", "hu-fig5"):
         shown = gallery_result(name)
         spec = with_settings(shown.spec, {"values": [shown.spec.values[0]], "num_seeds": 1})

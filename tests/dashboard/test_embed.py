@@ -36,7 +36,7 @@ def test_embedded_figure_keeps_its_own_choices():
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "shown"),
     [
         ({"figure": "liu-fig1-lefft"}, "such as liu-fig1-left"),
         ({}, "the name of a figure, such as"),
@@ -45,10 +45,10 @@ def test_embedded_figure_keeps_its_own_choices():
         ({"figure": "liu-fig2", "theme": "dark"}, "only figure"),
     ],
 )
-def test_unknown_name_suggests_the_nearest(query, said):
+def test_unknown_name_suggests_the_nearest(query, shown):
     app = embedded(**query)
     (sentence,) = form_sentences(app)
-    assert said in sentence
+    assert shown in sentence
     assert len(sentence) < 400
     assert len(app.get("plotly_chart")) == ("theme" in query)
 

@@ -1,4 +1,4 @@
-"""What every page owes to those who look at it: each page is opened once, with the gallery that ships."""
+"""Requirements on every page: each is opened once, with the shipped gallery."""
 
 from __future__ import annotations
 

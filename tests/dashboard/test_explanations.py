@@ -1,4 +1,4 @@
-"""Every control says what it is, and every figure what to look for, with words that the glossary has."""
+"""Every control and figure is explained, in words of the glossary."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_symbols_of_a_title_are_found():
 
 
 def contains(text: str, symbol: str) -> bool:
-    """Whether the symbol stands in the text, and not as a part of a word."""
+    """Whether the symbol is in the text, and not part of a word."""
     return re.search(rf"(?<!\w){re.escape(symbol)}(?!\w)", text) is not None
 
 
@@ -125,9 +125,9 @@ def test_all_words_of_figures_are_short_and_link_to_the_glossary():
 
 
 def test_greek_letters_that_pages_use_are_in_the_glossary():
-    said = [path.read_text(encoding="utf-8") for path in VIEWS.glob("*/words.md")]
+    reported = [path.read_text(encoding="utf-8") for path in VIEWS.glob("*/words.md")]
     greek = {"Delta", "alpha", "beta", "zeta", "eta", "kappa", "lambda", "mu", "rho", "sigma", "varphi", "psi"}
-    used = {letter for text in said for letter in re.findall(r"\\([A-Za-z]+)", text)} & greek
+    used = {letter for text in reported for letter in re.findall(r"\\([A-Za-z]+)", text)} & greek
     known = {
         letter for each in glossary().values() for letter in re.findall(r"\\([A-Za-z]+)", each.symbol + each.formula)
     }
@@ -205,9 +205,9 @@ def test_a_search_is_kept_in_the_address_and_narrows_the_list():
 
 
 @pytest.mark.parametrize("query", [{"term": "[a](http://b)"}, {"word": "x"}, {"term": "9" * 5000}])
-def test_a_bad_address_of_the_glossary_is_told_in_one_sentence(query):
+def test_a_bad_glossary_url_gets_one_sentence(query):
     app = open_page("glossary", **query)
-    (told,) = app.warning
-    assert "cannot be used; use " in told.value.replace("\\", "")
+    (received,) = app.warning
+    assert "cannot be used; use " in received.value.replace("\\", "")
     assert len(titles(app)) == len(glossary())
     assert not app.query_params

@@ -70,13 +70,13 @@ def test_csv_has_one_row_a_run():
     assert {row["outcome"] for row in rows} == {"converged"}
 
 
-def test_provenance_tells_time_device_versions_and_identities():
+def test_provenance_has_time_device_versions_identities():
     sentence = provenance_sentence(make_result(make_points()))
     for part in ("2026-01-02 03:04:05 UTC", "12 s", "on cpu, float32", "jax 0.10.2", "spec ", "data abababababab"):
         assert part in sentence
 
 
-def test_the_origin_says_how_many_points_are_of_earlier_runs():
+def test_the_origin_counts_points_of_earlier_runs():
     result = make_result(make_points())
     earlier = result.provenance.model_copy(update={"started_at": "2025-01-01T00:00:00+00:00"})
     first, *rest = result.points
@@ -98,12 +98,12 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch):
         yield Ended(status="completed", result=make_result(make_points((30,))))
 
     monkeypatch.setattr(ntk_core, "run", begin)
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
         exec(compile(program('What "is" it?', spec), "program", "exec"), {})
     assert [spec_digest(each) for each in computed] == [spec_digest(spec)]
-    assert said.getvalue().startswith("estimated")
-    assert "width,num_params,output,seed" in said.getvalue()
+    assert shown.getvalue().startswith("estimated")
+    assert "width,num_params,output,seed" in shown.getvalue()
 
 
 def test_program_runs_in_an_empty_folder(tmp_path):
@@ -175,7 +175,7 @@ def cells(text: str) -> list[str]:
 
 
 def executed(text: str) -> dict[str, Any]:
-    """What the names of a notebook stand for after its last cell; each cell ends as Jupyter would show it."""
+    """Values of a notebook's names after its last cell; each cell ends as Jupyter would show it."""
     names: dict[str, Any] = {}
     for code in cells(text):
         exec(compile(code, "cell", "exec"), names)
@@ -199,7 +199,7 @@ def test_figure_is_named_by_heading_or_takeaway():
     assert len(long) <= MAX_TITLE + 2
 
 
-def test_html_page_of_two_runs_says_where_both_come_from():
+def test_html_page_of_two_runs_has_both_origins():
     results = [make_result(make_points((30,))), make_result(make_points((30, 100)))]
     page = page_html("Both", (), results)
     assert page.count("Computed 2026-01-02") == 2

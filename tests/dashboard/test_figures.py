@@ -95,9 +95,9 @@ def test_end_of_a_line_has_name_exponent_and_interval():
 
 def test_missing_interval_and_last_slope_are_explained():
     few = figures.change_against_width(make_points((30, 100, 1000), seeds=2))
-    said = "; no interval (needs 3 seeds and 4 widths)"
+    shown = "; no interval (needs 3 seeds and 4 widths)"
     assert mean_line(few.figure, "linear")["name"] == "linear output ∝ m<sup>−1.00</sup>; no interval"
-    assert f"fitted exponent −1.00{said}." in few.takeaway
+    assert f"fitted exponent −1.00{shown}." in few.takeaway
     widths = (30, 100, 300, 1000, 3000)
     bent = [
         point.model_copy(
@@ -201,7 +201,7 @@ def test_the_labels_of_a_logarithmic_axis_are_all_of_one_kind(values, labels):
     assert sum(values[0] / 10 <= at <= values[1] * 10 for at in found["tickvals"]) >= 2
 
 
-def test_axis_says_what_was_swept():
+def test_axis_names_the_swept_setting():
     points = make_points((3, 10))
     assert against_width(points).layout.xaxis.title.text == "width m"
     swept = against_width(points, swept="bottleneck_width")
@@ -270,13 +270,13 @@ def test_no_two_outputs_share_color_and_dash_or_a_symbol():
 
 @pytest.mark.parametrize("background", ["#FFFFFF", "#10151D"])
 @pytest.mark.parametrize("output", ["linear", "softmax", "swish"])
-def test_the_outputs_of_the_paper_stand_out_in_both_themes(output, background):
+def test_outputs_of_the_paper_contrast_in_both_themes(output, background):
     assert (
         contrast(network_style("fully-connected", output).color, background) >= 3
     )  # WCAG 2.2, 1.4.11, graphical objects
 
 
-def test_takeaway_tells_the_trend_of_each_output_in_words():
+def test_takeaway_has_the_trend_of_each_output():
     words = figures.change_against_width(make_points((30, 100, 300, 1000), spread=0.0)).takeaway
     assert "linear output: from 0.033 at m = 30 to 0.001 at 1,000, fitted exponent −1.00 ± 0.00." in words
 
@@ -329,8 +329,8 @@ def with_starts(points, output="linear", ball=None) -> list[KernelChangePoint]:
 def test_velocity_ball_and_training_share_one_figure():
     points = with_starts(make_points(exponents={"linear": -1.0}), ball=2.0)
     chart = figures.start_against_width(points, radius=1.0)
-    said = {row["measured"] for row in chart.rows}
-    assert said == {"largest ΔK for R = 1", "velocity at w₀", "ΔK in training"}
+    shown = {row["measured"] for row in chart.rows}
+    assert shown == {"largest ΔK for R = 1", "velocity at w₀", "ΔK in training"}
     names = " ".join(str(trace.get("name")) for trace in traces(chart.figure))
     assert names.count("m<sup>−1.00") == 2
     assert names.count("m<sup>−0.50") == 1

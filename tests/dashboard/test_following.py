@@ -24,7 +24,7 @@ def running(jobs):
     return jobs.snapshots[jobs.add(SPEC)]
 
 
-def test_waiting_says_the_place_the_beginning_and_the_end(running):
+def test_waiting_shows_place_start_and_end(running):
     waiting = replace(running, status="queued", position=3, starts_in_s=40.0, remaining_s=200.0)
     assert progress_words(waiting) == "Waiting, place 3 in the queue, starts in about 40 s, done in about 3 min"
 

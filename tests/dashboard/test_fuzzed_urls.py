@@ -1,4 +1,4 @@
-"""Addresses that nobody meant: no page ends in a traceback, and what cannot be used is named in a sentence."""
+"""Malformed URLs: no page ends in a traceback, and invalid values are named in a sentence."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NAMES = tuple(entry.name for entry in PAGES)
 
 
 def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
-    """Known settings and unknown ones with values that nobody would write."""
+    """Known settings and unknown ones with random values."""
     known = [setting.name for setting in settings(SPECS[page])] if page in SPECS else ["step", "term", "run"]
     odd = [
         "preset",
@@ -107,9 +107,9 @@ def test_no_address_ends_in_a_traceback(page, apps):
         app.query_params = query
         app.run()
         assert [error.value for error in app.exception] == [], (page, query)
-        said = words(app)
-        assert "Traceback" not in said
-        assert 'File "' not in said
+        shown = words(app)
+        assert "Traceback" not in shown
+        assert 'File "' not in shown
 
 
 @pytest.mark.parametrize("page", [name for name in NAMES if name in SPECS])
@@ -117,6 +117,6 @@ def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     app = apps[page]
     app.query_params = {"num_seeds": "-3", "nothing": "1", "job": "no such run"}
     app.run()
-    said = [element.value.replace("\\", "") for element in app.warning]
+    shown = [element.value.replace("\\", "") for element in app.warning]
     for begin in ("In the URL, Seeds: -3 cannot be used", "In the URL, nothing: ", "In the URL, job: "):
-        assert sum(sentence.startswith(begin) for sentence in said) == 1, said
+        assert sum(sentence.startswith(begin) for sentence in shown) == 1, shown

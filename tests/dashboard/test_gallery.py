@@ -33,7 +33,7 @@ def test_gallery_result_is_that_of_its_preset_with_its_origin(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in KERNEL_CHANGES if name != "liu-fig1-right"])
 def test_one_point_of_the_gallery_is_found_again(name):
-    """The smallest width and first seed, computed anew; liu-fig1-right has one large width, with the runs of left."""
+    """The smallest width and first seed, recomputed; liu-fig1-right has one large width, with the runs of left."""
     shown = gallery_result(name)
     spec = with_settings(shown.spec, {"widths": [shown.spec.widths[0]], "num_seeds": 1})
     *_, ended = run(spec)

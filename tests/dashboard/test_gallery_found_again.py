@@ -1,6 +1,6 @@
-"""The beginning of one point of every preset is computed anew: the cheapest point, its first seed, its first steps.
+"""The beginning of one point of every preset is recomputed: the cheapest point, its first seed, its first steps.
 
-Presets of kernel change, of architectures and of Hessians are computed anew to their end in test_gallery.py and
+Presets of kernel change, of architectures and of Hessians are recomputed to their end in test_gallery.py and
 test_hessian_gallery.py. The others would take minutes to their end: here they go three steps, which needs the same
 data, networks, kernels and rates, and of lists (outputs, rates, graphs) the first one is enough. Horizons are clocked
 by the loss of a whole run: these runs go to their end.
@@ -36,7 +36,7 @@ def close(value: Any) -> Any:
 
 
 def identity(each: Any) -> tuple[Any, ...]:
-    """What tells a run from the others of its point."""
+    """Keys that identify a run within its point."""
     names = ("output", "graph", "method", "model", "rate", "start", "activation", "seed")
     return tuple(getattr(each, name, None) for name in names)
 
@@ -87,7 +87,7 @@ def prefix(again: Any, before: Any) -> int:
 
 
 def test_training_at_one_width_shows_runs_of_the_sweep():
-    """liu-fig1-right is the widest point of liu-fig1-left; it is the one that nothing cheaper could stand for."""
+    """liu-fig1-right is the widest point of liu-fig1-left; no cheaper point could replace it."""
     (point,) = gallery_result("liu-fig1-right").points
     sweep = {each.width: each for each in gallery_result("liu-fig1-left").points}
     assert sorted(point.runs, key=identity) == sorted(sweep[point.width].runs, key=identity)

@@ -70,7 +70,7 @@ def test_all_richness_shows_extremes_and_one_shows_every_model(points):
     chart = figures.against(at_n, SPEC, "error", 0.5)
     means = {trace.legendgroup: trace for trace in chart.figure.data if trace.mode == "lines+markers"}
     assert list(means["network"].y) == pytest.approx([0.1, 0.1])
-    # One of three runs counts at width 10, all at 100: so many test points are behind a bar.
+    # One of three runs counts at width 10, all at 100: these test points are behind a bar.
     for at, count in enumerate((100, 300)):
         low, high = wilson(0.1, count)
         assert means["network"].error_y.array[at] == pytest.approx(high - 0.1)
@@ -95,7 +95,7 @@ def test_learning_curves_are_against_n_at_one_width(points):
     assert chart.name == "learning_curves"
 
 
-def test_what_turns_along_training_is_told_with_its_numbers(points):
+def test_along_training_caption_has_the_numbers(points):
     chart = figures.along(points, "error", 100, 0.5, 40)
     assert chart.takeaway == (
         "Alignment from 0.04 to 0.2; test error of regression with the kernel from 0.3 to 0.1, means of 3 runs."

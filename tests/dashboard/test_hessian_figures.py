@@ -84,7 +84,7 @@ def test_verdict_needs_the_whole_interval_on_one_side(exponent, interval, verdic
     assert becomes_linear(None) == "undecided"
 
 
-def test_measured_norm_stands_between_its_bounds():
+def test_measured_norm_is_between_its_bounds():
     points = make_hessian_points()
     above = parts.bounded(points, LINEAR)
     norm, bound = (numbers(line(above, name)["y"]) for name in ("norm", "bound"))

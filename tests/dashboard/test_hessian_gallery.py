@@ -29,7 +29,7 @@ def test_every_preset_of_hessians_has_a_small_figure(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HESSIANS)
 def test_the_first_hessian_of_the_gallery_is_found_again(name):
-    """The smallest width, first network and first seed, computed anew."""
+    """The smallest width, first network and first seed, recomputed."""
     shown = gallery_result(name)
     changed = {"widths": [shown.spec.widths[0]], "num_seeds": 1}
     quick = {
@@ -110,7 +110,7 @@ def test_medians_of_the_bottleneck_block_are_those_of_its_limit():
 
 def test_diagonal_hessian_of_the_gallery_is_its_closed_form():
     for point, found in hessian_runs("liu-shallow", "shallow"):
-        # Many neurons are near the largest |σ''|. A small residual tells that an eigenvalue of the cluster is found,
+        # Many neurons are near the largest |σ''|. A small residual shows that an eigenvalue of the cluster is found,
         # not that it is its largest: the norm is never too large, and too small by no more than the tolerance.
         assert -1e-6 <= 1 - found.norm / found.exact <= TOLERANCE
         assert point.width**0.5 * found.norm <= 0.7699  # max |tanh''| = 4 / (3 √3)

@@ -61,10 +61,10 @@ def test_relu_figures_report_what_the_hessian_misses(gallery):
     )
     gallery("liu-table1", make_hessian_result(relu))
     app = open_page("hessian")
-    said = words(app)
-    assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian." in said
+    shown = words(app)
+    assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian." in shown
     assert (
-        said.count("It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound") >= 3
+        shown.count("It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound") >= 3
     )  # norms and both balls
     (table,) = tables(app)
     assert "yes (almost everywhere)" in table

@@ -42,7 +42,7 @@ def listed(session: str) -> list[dict]:
     return ask("/api/jobs", session)[1]["jobs"]
 
 
-def test_session_is_told_of_its_own_jobs_alone(waiting):
+def test_sessions_see_only_their_own_jobs(waiting):
     own, theirs = waiting.submit(SPEC, "ann"), waiting.submit(SPEC.model_copy(update={"seed": 1}), "bob")
     assert [job["id"] for job in listed("ann")] == [own]
     assert [job["id"] for job in listed("bob")] == [theirs]

@@ -26,7 +26,7 @@ LABELS = st.lists(st.tuples(st.floats(0, 400), st.floats(10, 60)), min_size=1, m
 
 
 @given(LABELS)
-def test_labels_keep_apart_in_order_and_in_the_room(labels):
+def test_labels_keep_apart_in_order_within_bounds(labels):
     wanted, heights = [at for at, _ in labels], [height for _, height in labels]
     places = shifted_apart(wanted, heights, 400)
     order = sorted(range(len(labels)), key=lambda index: wanted[index])
@@ -36,7 +36,7 @@ def test_labels_keep_apart_in_order_and_in_the_room(labels):
     assert max(place + height / 2 for place, height in zip(places, heights, strict=True)) <= 400 + 1e-9
 
 
-def test_labels_with_room_stay_where_they_are():
+def test_labels_without_overlap_stay_in_place():
     assert shifted_apart([300, 50, 120], [20, 20, 30], 400) == [300, 50, 120]
 
 
@@ -104,7 +104,7 @@ def test_axis_fits_visible_curves_and_prefers_their_ticks():
     assert sweep(made_lines(4), width_axis(), "value").figure.layout.xaxis.range is not None
 
 
-def test_there_is_room_for_the_widest_label():
+def test_the_margin_fits_the_widest_label():
     figure = sweep(made_lines(2), width_axis(), "value").figure
     widest = max(End(1, 1, rows_of(f"curve {index}"), nth_style(index, "")).width for index in range(2))
     assert figure.layout.margin.r >= widest

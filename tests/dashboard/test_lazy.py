@@ -140,7 +140,7 @@ def test_the_least_distance_is_drawn_where_it_was_computed():
 
 
 def test_gallery_runs_move_at_least_the_bound():
-    """Liu, Zhu & Belkin 2020, Eq. 2, and the bound from all inputs at once, which the linear model meets."""
+    """Liu, Zhu & Belkin 2020, Eq. 2, and the bound from all inputs together, which the linear model meets."""
     shown = gallery_result("liu-distance").points
     assert len(shown) >= 6
     excess = []
@@ -173,7 +173,7 @@ def test_gallery_scale_moves_weights_less_from_zero_output(points, measure):
 
 @pytest.mark.parametrize("measure", [figures.CHANGE, figures.DISTANCE])
 def test_gallery_scale_has_no_effect_from_nonzero_output(points, measure):
-    """It soon stops: from three times the scale on nothing falls any more."""
+    """It soon stops: from three times the scale on nothing decreases."""
     first, *later = figures.line(points, "scale", "linear", "random", measure).law.local
     assert -0.4 < first.slope < 0
     assert all(abs(each.slope) < 0.05 for each in later)

@@ -123,7 +123,7 @@ def test_the_gallery_has_the_exponents_of_the_laws(measured, measure, expected):
 def test_the_gallery_has_the_table_of_an_independent_script():
     """ΔK at the end and exponents of |Δh|, n = 20, d = 10, one hidden layer; theirs are means over 3 to 5 seeds.
 
-    Given as ± 10%, exponents as ± 0.1. Neither their targets nor how often they drew data is said; the spread of
+    Given as ± 10%, exponents as ± 0.1. Neither their targets nor their number of draws is stated; the spread of
     such means is taken to be that of four draws of ours.
     """
     table = {0.0: (0.152, 0.055, 0.013), 0.25: (0.85, 0.62, 0.40), 0.5: (3.07, 3.02, 3.01)}
@@ -136,7 +136,7 @@ def test_the_gallery_has_the_table_of_an_independent_script():
             found = np.array([run.last_change for run in runs])
             error = found.std(ddof=1) * math.sqrt(1 / len(runs) + 1 / 4)
             assert abs(found.mean() - expected) < 0.1 * expected + 2 * error
-            assert error < 0.25 * expected, "or nothing would be said"
+            assert error < 0.25 * expected, "otherwise the check is empty"
         moved = [np.mean([run.mean_hidden_change for run in points[width, rho].runs]) for width in (256, 4096)]
         assert math.log(moved[1] / moved[0]) / math.log(16) == pytest.approx(exponents[rho], abs=0.1)
 

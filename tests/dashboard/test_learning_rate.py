@@ -64,7 +64,7 @@ def test_followed_run_crosses_the_edge_before_recovering():
 
 
 # Largest (1/n) Σ (f − y)² and last c of an independent script at m = 100, 1,000 and 10,000, n = d = 10, as ± 10% means
-# over 3 to 5 seeds. Targets and draws are not said: the spread of such means is taken to be that of four draws of ours.
+# over 3 to 5 seeds. Targets and draws are not stated: their spread is taken to be that of four draws of ours.
 SCRIPT = {
     ("network", 3.0): ((4.1, 42, 380), (1.20, 1.14, 1.09)),
     ("quadratic", 3.0): ((5.0, 50, 450), (1.13, 0.97, 0.92)),
@@ -85,7 +85,7 @@ def test_peaks_and_curvatures_agree_with_the_independent_script(model, rate):
             if expected is not None:
                 error = np.std(found, ddof=1) * math.sqrt(1 / len(runs) + 1 / 4)
                 assert abs(np.mean(found) - expected) < 0.1 * expected + 2 * error
-                assert error < 0.4 * expected, "or nothing would be said"
+                assert error < 0.4 * expected, "otherwise the check is empty"
 
 
 def test_last_curvature_varies_over_draws_after_a_catapult():

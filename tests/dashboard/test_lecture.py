@@ -1,4 +1,4 @@
-"""The lecture: every step opens and is reached, keeps its answer until asked, and says what the gallery shows."""
+"""The lecture: every step opens and is reached, hides its answer until asked, and agrees with the gallery."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_every_step_opens_by_link_and_hides_its_answer(step):
     assert figure_words(f"lecture.{step.name}").finite_width.replace("\\", "") in words(app)
 
 
-def test_a_wrong_prediction_is_told_with_the_right_answer():
+def test_a_wrong_prediction_gets_the_right_answer():
     question = STEPS[1].question
     app = open_page("lecture", step="2")
     press(app, "choice0")
@@ -139,7 +139,7 @@ def test_arrows_and_the_keys_of_a_clicker_turn_the_pages():
     assert answers[3] == "a"
 
 
-def test_the_story_has_three_parts_and_tells_every_step_once():
+def test_the_story_has_three_parts_with_every_step_once():
     assert len(PARTS) == 3
     assert [name for names in PARTS.values() for name in names] == NAMES
     assert [part_of(step)[0] for step in STEPS] == sorted(part_of(step)[0] for step in STEPS)
@@ -154,7 +154,7 @@ def test_choices_have_a_uniform_order_per_visit():
     first = places(app)
     assert sorted(first) == sorted(STEPS[0].question.choices)
     press(app, "next.top")
-    assert places(press(app, "back.top")) == first, "it stays"
+    assert places(press(app, "back.top")) == first, "the order is kept"
     for step in STEPS:
         visits = [Visit(seed=seed).order(step) for seed in range(600)]
         found = Counter(order.index(step.question.answer) for order in visits)
@@ -178,7 +178,7 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     checked(phone.button(key=f"lecture.vote.{NAMES[1]}.{question.answer}").click().run())
     assert "Your answer is in" in words(phone)
     member = phone.query_params["me"]
-    assert "Your answer is in" in words(open_page("lecture", room=code, me=member)), "loaded anew: the same member"
+    assert "Your answer is in" in words(open_page("lecture", room=code, me=member)), "after a reload: the same member"
     assert "Choose" in words(open_page("lecture", room=code, me="guess"))
     press(app, "bars")
     assert "1 of 2 phones have answered" in words(app)
@@ -293,8 +293,8 @@ def test_every_option_of_a_figure_is_found_by_its_name(step):
 )
 def test_bad_address_is_reported_and_opens_the_first_step(name, text, sentence):
     app = open_page("lecture", **{name: text})
-    (told,) = app.warning
-    assert sentence in told.value.replace("\\", "").replace("\u2060", "")  # a link has a joiner in it, and is none
+    (reported,) = app.warning
+    assert sentence in reported.value.replace("\\", "").replace("\u2060", "")  # a link has a joiner in it, and is none
     assert at(app) == STEPS[0].asks
     assert query(app) == {}
     assert not press(app, "next.top").warning
@@ -332,7 +332,7 @@ def test_a_veiled_figure_gives_nothing_away(step):
         assert len(drawn) < len(points)
 
 
-def test_a_veil_says_that_something_is_behind_it():
+def test_a_veil_announces_the_hidden_part():
     step = STEPS[1]
     veiled = step.draw(results(step), step.control.start, False).figure
     assert [each.text for each in veiled.layout.annotations] == [VEILED]
@@ -363,11 +363,11 @@ def test_diagonal_on_the_page_is_that_of_the_gallery():
     for point in of_line(gallery_result("liu-shallow").points, "shallow"):
         norms = mean([run.norm for run in point.runs])
         largest = [float(abs(lecture_exact.diagonal_entries(point.width, seed)[1]).max()) for seed in range(5)]
-        # The largest of many entries close to the bound: it hardly depends on the draw.
+        # The largest of many entries close to the bound: it barely depends on the draw.
         assert mean(largest).value == pytest.approx(norms.value, rel=0.01)
 
 
-def test_the_norms_drawn_on_the_page_scale_as_the_step_says():
+def test_the_drawn_norms_scale_as_the_step_states():
     for law, low, high in (("signs", -0.5001, -0.4999), ("normal", -0.45, -0.37)):
         found = lecture_exact.norm_dots(law)
         rows = [(dot.at, dot.value) for dot in found["b_max"]]

@@ -59,7 +59,7 @@ def hessian_and_ball():
         }
         fallen = {network: means[1000].value / means[100].value for network, means in found.items()}
         assert 0.15 < fallen[LINEAR] < 0.35, "about a quarter"
-        assert fallen[NONLINEAR] > (0.7 if radius <= 1 else 0.5), "it stays, in a large ball not wholly"
+        assert fallen[NONLINEAR] > (0.7 if radius <= 1 else 0.5), "it stays flat, less so in a large ball"
         assert fallen[NONLINEAR] > 2.5 * fallen[LINEAR]
         # The ascent finds what random directions miss.
         for point in of_line(gallery_result("liu-ball").points, LINEAR):
@@ -156,8 +156,8 @@ def not_lazy_training():
 def learning_rate():
     shown = points("catapult-map")
     assert {run.outcome for point in shown for run in point.of("linear", 3.0)} == {"diverged"}
-    thrown = [(point.width, run.peak) for point in shown for run in point.of("network", 3.0)]
-    assert 0.8 < slope(thrown) < 1.1, "the higher the wider"
+    peaks = [(point.width, run.peak) for point in shown for run in point.of("network", 3.0)]
+    assert 0.8 < slope(peaks) < 1.1, "the higher the wider"
     runs = [run for point in shown for run in point.of("network", 3.0)]
     assert all(run.converged and run.curvature < 2 for run in runs), "and then falls to 0"
     for point in shown:

@@ -1,4 +1,4 @@
-"""What a page says where the server allows less than the paper used."""
+"""Pages on servers that allow less than the paper used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _hosted(monkeypatch, jobs, gallery, through_the_menu):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted")
 
 
-def test_the_limit_stands_beside_its_field_and_run_waits(jobs):
+def test_the_limit_is_beside_its_field_and_run_waits(jobs):
     app = open_page("kernel_change", widths="30,10001")
     sentence = "Widths m: 10001 cannot be used; use at most 10,000 on this server."
     assert form_sentences(app) == [sentence]

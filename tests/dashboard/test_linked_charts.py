@@ -19,7 +19,7 @@ PAGE = "kernel_change"
 
 @pytest.fixture
 def browser(monkeypatch, jobs) -> dict[str, Any]:
-    """What the component in the browser is told (``at``); what is put into ``clicked`` arrives with the next run."""
+    """Data of the browser component (``at``); the value of ``clicked`` arrives with the next run."""
     there: dict[str, Any] = {"at": {}, "clicked": []}
 
     def linked(key, at, clicked, land, answer):
@@ -33,7 +33,7 @@ def browser(monkeypatch, jobs) -> dict[str, Any]:
 
 
 def charts(app) -> dict[str, str]:
-    """What each figure says → what it is."""
+    """Caption of each figure → the figure."""
     return {proto.alt: proto.spec for proto in (each.proto for each in app.get("plotly_chart"))}
 
 

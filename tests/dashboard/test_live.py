@@ -40,7 +40,7 @@ def _no_workers(jobs, through_the_menu):
     return
 
 
-def told(app) -> dict:
+def received(app) -> dict:
     (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
     return json.loads(component.json)
 
@@ -57,20 +57,20 @@ def test_settings_survive_the_url_and_the_browser(settings):
     assert from_browser(json.loads(json.dumps(settings.plain()))) == settings
 
 
-def test_the_url_says_what_differs_and_the_component_is_told_all():
+def test_the_url_has_differences_the_component_everything():
     assert LiveSettings().query() == {}
     app = open_page("live", **OTHER.query())
-    assert told(app)["settings"] == json.loads(json.dumps(OTHER.plain()))
+    assert received(app)["settings"] == json.loads(json.dumps(OTHER.plain()))
     shown = {name: text if isinstance(text, str) else text[-1] for name, text in app.query_params.items()}
     assert shown == OTHER.query()
 
 
 def test_another_url_updates_a_mounted_component():
     app = open_page("live", width="100")
-    version = told(app)["version"]
-    assert told(checked(app.run()))["version"] == version
+    version = received(app)["version"]
+    assert received(checked(app.run()))["version"] == version
     app.query_params = {"width": "200"}
-    after = told(checked(app.run()))
+    after = received(checked(app.run()))
     assert after["version"] != version
     assert after["settings"]["width"] == 200
 
@@ -87,11 +87,11 @@ UNUSABLE = [
 def test_unusable_settings_are_reported_and_use_defaults():
     for texts in UNUSABLE:
         app = open_page("live", **texts)
-        said = [warning.value.replace("\\", "") for warning in app.warning]
-        assert len(said) == len(texts)
-        assert told(app)["settings"] == LiveSettings().plain()
+        reported = [warning.value.replace("\\", "") for warning in app.warning]
+        assert len(reported) == len(texts)
+        assert received(app)["settings"] == LiveSettings().plain()
         for name, text in texts.items():
-            assert sum(bool(re.match(rf"In the URL, {name}: .+ cannot be used; use ", each)) for each in said) == 1
+            assert sum(bool(re.match(rf"In the URL, {name}: .+ cannot be used; use ", each)) for each in reported) == 1
             with pytest.raises(InvalidInput):
                 READERS[name](text)
 
@@ -156,7 +156,7 @@ def test_both_sides_know_the_same_choices_and_bounds():
     assert "least: 0.1, most: 4," in text
 
 
-def test_every_word_is_said_and_every_word_that_is_said_exists():
+def test_words_of_live_are_used_and_exist():
     scripts = "".join((source.FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in FILES)
     for name in source.words()["verdicts"]:
         assert f'"{name}"' in scripts or f"verdicts.{name}" in scripts, name

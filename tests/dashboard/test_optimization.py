@@ -73,9 +73,9 @@ def test_bound_uses_the_smallest_eigenvalue_and_slope():
 def test_an_output_without_a_guarantee_has_no_bound(draw):
     drawn = draw(made_point(), "swish").figure
     assert [trace.name for trace in drawn.data if "η," not in trace.name] == []
-    said = caption(made_point(), "swish")[0]
-    assert "The theorem does not apply" in said
-    assert "f = −1.28" in said
+    shown = caption(made_point(), "swish")[0]
+    assert "The theorem does not apply" in shown
+    assert "f = −1.28" in shown
 
 
 def test_divergent_run_is_named_and_excluded_from_the_axis():

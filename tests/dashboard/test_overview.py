@@ -55,7 +55,7 @@ def test_home_needs_at_most_sixty_words_and_no_formula():
     assert "tangent kernel" in text
 
 
-def test_three_doors_and_a_card_for_every_other_page():
+def test_three_starting_points_and_a_card_per_other_page():
     assert tuple(STARTING_POINTS) == ("lecture", "kernel_change", "learning_rate")
     app = open_page("overview")
     links = [link.proto for link in app.get("page_link")]
@@ -97,7 +97,7 @@ def test_all_pictures_together_take_little_of_a_second():
     assert min(times) < 0.3
 
 
-def test_scales_keep_what_lies_outside_on_the_edge():
+def test_scales_clip_outside_values_to_the_edge():
     scale = Scale(FLOOR, 1.0, 100, 0, log=True)
     assert (scale(FLOOR / 10), scale(1.0), scale(5.0)) == (100, 0, 0)
     assert scale(FLOOR**0.5) == pytest.approx(50)

@@ -1,4 +1,4 @@
-"""The page on which people bring data: every kind is read, every refusal stands beside its choice."""
+"""The upload page: every kind of file is read, and every refusal is beside its choice."""
 
 from __future__ import annotations
 

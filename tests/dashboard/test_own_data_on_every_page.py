@@ -1,4 +1,4 @@
-"""Every page that takes data runs each kind of data that a person can bring, from its URL to its figures."""
+"""Every page that takes data runs each kind of uploaded data, from its URL to its figures."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _own_directory(jobs, gallery, through_the_menu, quick_compilation, monkeypat
     ("page", "kind"),
     [
         # Every page with a numeric target and with classes; what kind of file they come from is the data's
-        # business, not the page's, so two pages stand for all. Those whose runs take seconds, at leisure.
+        # business, not the page's, so two pages represent all. Those whose runs take seconds, at leisure.
         pytest.param(page, kind, marks=[] if kind == "numbers" and page not in LONG else pytest.mark.slow)
         for page in PAGES
         for kind in KINDS
@@ -145,7 +145,7 @@ def test_address_with_few_data_keeps_them():
     assert [problem.field for problem in problems] == ["dataset.num_samples"]
 
 
-def test_a_page_says_what_took_the_place_of_the_softmax():
+def test_a_page_names_the_replacement_of_the_softmax():
     app = open_page("kernel_change", dataset__name="upload", dataset__digest=numbers(), dataset__num_samples="9")
     assert form_sentences(app) == [
         "In the URL, Outputs φ: softmax cannot be used; use other outputs, for data without classes. "

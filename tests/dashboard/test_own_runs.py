@@ -1,4 +1,4 @@
-"""Runs of models of one's own: shown on Results, exported, compared, and started by nothing that a browser reaches."""
+"""Runs of your own models: shown on Results, exported, compared, and started by nothing that a browser reaches."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def test_a_report_is_listed_and_shown_and_cannot_be_run(store, opened):
     assert "Linearity report · 1 report" in words(app)
     (button,) = [each for each in app.button if each.key == f"results.open.{spec_digest(spec)}"]
     checked(button.click().run())
-    said = words(app)
+    output = words(app)
     assert (
         "Linear so far: the outputs follow the linear model at w₀ up to 3.1%, although the kernel changed by 44%"
-        in said
+        in output
     )
-    assert "body.w carries the largest share of the outputs' change, 70%." in said
+    assert "body.w carries the largest share of the outputs' change, 70%." in output
     tables = "".join(each.proto.body for each in app.get("html"))
     assert all(cell in tables for cell in ("44% ± 2%", "Second-order share", "head.w", "∞"))
     assert tables.index("body.w") < tables.index("head.w")
@@ -151,7 +151,7 @@ def test_a_spec_holds_a_name_and_a_hash_and_no_code(changes):
         parse_spec({"experiment": "own_model", **changes})
 
 
-def test_it_is_named_by_its_file_and_told_how_it_was_computed():
+def test_own_runs_show_their_file_and_command():
     spec = made(8, 16, num_seeds=4).spec
     assert parse_spec(spec.model_dump_json()) == spec
     assert name_of(spec) == "mlp.py:network"

@@ -103,9 +103,9 @@ NONSENSE = {
 @pytest.mark.parametrize("texts", [{"widths": "0", **NONSENSE}, {"widths": "1e9"}, {"widths": "abc"}])
 def test_invalid_url_value_uses_the_default_and_is_named(texts):
     app = opened(**{name.replace(".", "__"): text for name, text in texts.items()})
-    said = form_sentences(app)
-    assert len(said) == len(texts)
-    for sentence in said:
+    reported = form_sentences(app)
+    assert len(reported) == len(texts)
+    for sentence in reported:
         assert sentence.startswith("In the URL, ")
         assert "cannot be used; use " in sentence
         assert sentence.endswith(" is used instead.")
@@ -171,7 +171,7 @@ def test_oversized_sweep_is_refused_with_the_largest_that_fits():
     assert app.button(key=PREFIX + "run").disabled
 
 
-def test_cost_is_told_before_run():
+def test_cost_is_shown_before_run():
     assert any(" widths, about " in caption.value for caption in opened().caption)
 
 
@@ -250,7 +250,7 @@ def test_other_settings_can_be_run_while_a_job_runs(jobs):
     assert {PREFIX + "run", PREFIX + "stop"} <= {button.key for button in app.button}
 
 
-def test_full_queue_is_told_in_a_sentence(jobs):
+def test_full_queue_gets_a_sentence(jobs):
     jobs.refusal = NoRoom("run", "one more than 32 waiting jobs", "in a moment")
     app = opened()
     app.button(key=PREFIX + "run").click()
@@ -300,7 +300,7 @@ def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
     assert "width 100: the computation ran out of memory." in words(app)
 
 
-def test_figure_of_other_settings_than_the_form_says_which(jobs):
+def test_figure_of_other_settings_names_them(jobs):
     result = make_result(make_points())
     app = opened(job=jobs.add(result.spec, status="completed", points=result.points, result=result, fraction=1.0))
     assert "Settings changed" not in words(app)
@@ -313,8 +313,8 @@ def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
     point = point.model_copy(update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))})
     spec = KernelChangeSpec(widths=(30,))
     app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
-    said = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4): 1 of"
-    assert f"Excluded from the means: {said}" in words(app)
+    reported = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4): 1 of"
+    assert f"Excluded from the means: {reported}" in words(app)
 
 
 def test_training_figure_starts_at_the_largest_width(jobs):
@@ -337,7 +337,7 @@ def test_pages_do_not_start_jax_in_the_servers_process():
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
-def test_server_whose_settings_cannot_be_used_says_so(monkeypatch):
+def test_invalid_server_settings_are_reported(monkeypatch):
     def refuse():
         raise InvalidInput("LINEARITY_LAB_STORE", "/nowhere", "a folder that can be written")
 

@@ -120,7 +120,7 @@ def _write_all(pipe: Connection, written: bytes) -> None:
             written = written[os.write(pipe.fileno(), written) :]
 
 
-def test_reader_that_lies_is_replaced():
+def test_a_reader_with_false_replies_is_replaced():
     reader, context = Reader(), Context()
     reader._pipe, theirs = context.Pipe()
     reader._process = context.Process(target=time.sleep, args=(60,), daemon=True)

@@ -50,7 +50,7 @@ def texts(app: AppTest) -> str:
     return words(app) + "\n".join(box.label.replace("\\", "") for box in app.checkbox)
 
 
-def test_an_empty_store_says_so(store):
+def test_an_empty_store_has_a_sentence(store):
     app = open_page("results")
     assert "Nothing has been computed yet." in words(app)
     assert "Start with the kernel" in [link.proto.label for link in app.get("page_link")]
@@ -71,7 +71,7 @@ def test_runs_are_listed_in_words_with_their_status(store):
     assert [link.proto.query_string for link in app.get("page_link")] != []
 
 
-def test_filters_leave_what_fits_and_stand_in_the_url(store):
+def test_filters_select_runs_and_are_in_the_url(store):
     saved(store)
     store.save_spec(PRESETS["zhu-fig2"].spec)
     app = open_page("results")
@@ -167,7 +167,7 @@ def test_compared_runs_state_their_differences(store):
     assert "2 chosen" in words(again)
 
 
-def test_runs_that_cannot_be_compared_are_told_why(store):
+def test_incomparable_runs_get_a_reason(store):
     first, other = saved(store), saved(store, num_seeds=9)
     store.save_spec(PRESETS["zhu-fig2"].spec)
     unfinished = spec_digest(PRESETS["zhu-fig2"].spec)

@@ -1,4 +1,4 @@
-"""Runs of every experiment lie in one figure, told apart by color, dash and symbol, with nothing silently averaged."""
+"""Runs of one experiment share a figure; color, dash and symbol differ, and nothing is silently averaged."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def test_runs_of_every_preset_are_drawn_on_every_axis(name):
 
 
 def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():
-    said = {}
+    shown = {}
     for name in ({preset.spec.experiment: name for name, preset in PRESETS.items()} | {"": "liu-lazy"}).values():
         runs = pair(name)
         how = comparison_of(runs[0][1].spec)
-        said[name] = [how.line_words(line) for line in lines_of(runs, how)]
+        shown[name] = [how.line_words(line) for line in lines_of(runs, how)]
     bare = re.compile(r"(^|, )[0-9.]+(,|$)")
-    assert {name: words for name, lines in said.items() for words in lines if bare.search(words)} == {}
-    assert any("ρ = 0" in words.split(", ") for words in said["liu-lazy"])
+    assert {name: words for name, lines in shown.items() for words in lines if bare.search(words)} == {}
+    assert any("ρ = 0" in words.split(", ") for words in shown["liu-lazy"])
 
 
 def test_means_are_over_converged_runs_and_the_others_are_marked():
@@ -69,7 +69,7 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     assert list(marked.marker.symbol) == [first.marker.symbol, first.marker.symbol, f"{first.marker.symbol}-open"]
 
 
-def test_runs_are_told_apart_without_color():
+def test_runs_differ_without_color():
     result = make_result(make_points())
     four = [(f"{letter}", result) for letter in "ABCD"]
     axis = comparison_of(result.spec).axes[0]
@@ -110,7 +110,7 @@ def test_runs_without_a_common_output_are_all_drawn_by_name():
     assert titles[-1] == "B"
 
 
-def test_a_graph_of_your_own_says_so():
+def test_a_custom_graph_is_labeled():
     base: Any = PRESETS["zhu-fig2"].spec
     edges = [{"source": one, "target": other} for one, other in (("input", "a"), ("a", "output"))]
     own = name_of(with_settings(base, {"graph": {"groups": [{"name": "a"}], "edges": edges}}))

@@ -1,4 +1,4 @@
-"""Settings as text: what a URL or a field says becomes a spec, or a sentence."""
+"""Settings as text: URLs and fields become a spec, or a sentence."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
 
 
 def chips(app) -> dict[str, str]:
-    """Key of a chip → what it says."""
+    """Key of a chip → its text."""
     return {button.key: button.label.replace("\\", "") for button in app.button if (button.key or "").endswith(".back")}
 
 
@@ -90,7 +90,7 @@ def test_panel_has_all_other_settings_and_is_searchable():
     app = open_page("kernel_change")
     shown = in_panel(app)
     assert len(shown) > 20
-    assert PREFIX + "architecture.activation" not in shown  # it stands in the row
+    assert PREFIX + "architecture.activation" not in shown  # it is in the row
     assert PREFIX + "widths" in shown  # the row has a slider for them
     app.text_input(key=PREFIX + "search").set_value("noise")
     assert in_panel(checked(app.run())) == {PREFIX + "dataset.noise", PREFIX + "dataset.name"}

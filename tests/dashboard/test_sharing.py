@@ -71,12 +71,12 @@ def address(app: AppTest) -> dict[str, str]:
 
 def assert_shows(app: AppTest, spec: Spec) -> None:
     """The page shows the stored run, and its form holds the run's settings."""
-    said = words(app)
+    output = words(app)
     assert app.get("plotly_chart")
-    assert spec_digest(spec)[:12] in said  # the origin below the figures
-    assert "other settings than the form" not in said
-    assert "cannot be used" not in said
-    assert "Precomputed figure" not in said
+    assert spec_digest(spec)[:12] in output  # the origin below the figures
+    assert "other settings than the form" not in output
+    assert "cannot be used" not in output
+    assert "Precomputed figure" not in output
 
 
 @pytest.mark.parametrize("page", PRESET_OF)

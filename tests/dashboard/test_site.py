@@ -95,11 +95,11 @@ def test_plotly_of_the_site_is_of_the_version_that_draws_the_app():
 
 
 def test_formulas_and_tables_become_html():
-    said = html_of("At $m\\ge 10$ it **falls** like $$m^{-1/2}$$.")
-    assert said.startswith("<p>At <math")
-    assert said.count("<math") == 2
-    assert "$" not in said
-    assert "<strong>falls</strong>" in said
+    output = html_of("At $m\\ge 10$ it **falls** like $$m^{-1/2}$$.")
+    assert output.startswith("<p>At <math")
+    assert output.count("<math") == 2
+    assert "$" not in output
+    assert "<strong>falls</strong>" in output
     table = html_of("| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None)
     assert '<td data-label="Claim">one</td><td data-label="Found">&lt;b&gt;</td>' in table.replace("\n", "")
 

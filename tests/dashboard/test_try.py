@@ -1,4 +1,4 @@
-"""What pages propose to try are links that work: a page, and settings that it can use; a short run begins at once."""
+"""Suggested links work: a page with valid settings; a short run starts immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words are read from Markdown; whatever is missing or unknown is told with its file, its section and its name."""
+"""Words are read from Markdown; missing or unknown ones are reported with file, section and name."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
 )
 def test_missing_or_unknown_words_are_reported_with_their_place(tmp_path, written, instead, sentence):
     assert written in PAGE
-    with pytest.raises(WordsError, match=sentence) as told:
+    with pytest.raises(WordsError, match=sentence) as reported:
         charts_in(page(tmp_path, PAGE.replace(written, instead)))
-    assert "words.md" in str(told.value)
+    assert "words.md" in str(reported.value)
 
 
 def test_a_missing_file_is_named():
@@ -93,7 +93,7 @@ def test_a_missing_file_is_named():
         ),
     ],
 )
-def test_an_entry_of_the_glossary_that_lacks_something_is_told(tmp_path, text, sentence):
+def test_incomplete_glossary_entries_are_reported(tmp_path, text, sentence):
     with pytest.raises(WordsError, match=f"words.md, {sentence}"):
         glossary(page(tmp_path, text) / "words.md")
 

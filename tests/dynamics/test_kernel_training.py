@@ -1,4 +1,4 @@
-"""Training to a loss threshold with the kernels measured: where it stops, and what it says of itself."""
+"""Training to a loss threshold with the kernels measured: where it stops, and its report."""
 
 import math
 

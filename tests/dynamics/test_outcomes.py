@@ -64,7 +64,7 @@ def test_swish_plateaus_are_stuck_and_slow_training_is_not():
 
 
 @pytest.mark.parametrize("settings", [{}, {"learning_rate": 0.5}, {"optimizer": "adam"}], ids=["auto", "fixed", "adam"])
-def test_a_dead_network_and_its_linear_model_are_said_to_be_dead(settings):
+def test_a_dead_network_and_its_linear_model_are_dead(settings):
     params, x, y, _, _ = problem()
     dead = jax.tree.map(jnp.zeros_like, params)
     history = train(NET, dead, x, y, max_steps=9, num_records=3, loss_threshold=0.01, **settings)

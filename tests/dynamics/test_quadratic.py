@@ -121,10 +121,10 @@ def _relu_gain(net, params, x, width, dim):
 
 def test_recursion_diverges_above_four_and_decreases_below_two():
     assert np.all(np.diff(one_sample_catapult(1e-3, 1.9, 0.0, 200).u) < 0)
-    thrown = one_sample_catapult(1e-3, 3.0, 0.0, 500)
-    assert thrown.u.max() > 100 * thrown.u[0]
-    assert thrown.u[-1] < 1e-9
-    assert thrown.v[-1] < 2
+    path = one_sample_catapult(1e-3, 3.0, 0.0, 500)
+    assert path.u.max() > 100 * path.u[0]
+    assert path.u[-1] < 1e-9
+    assert path.v[-1] < 2
     assert not np.isfinite(one_sample_catapult(1e-3, 4.5, 0.0, 500).u[-1])
 
 

@@ -1,6 +1,6 @@
 """The notebooks of examples/, executed; ``python -m tests.examples.notebooks`` writes their outputs into them.
 
-The lab need not be installed: a folder with its entry points, as an installation has one, lies on the kernel's path.
+The lab need not be installed: a folder with its entry points, as after an installation, is on the kernel's path.
 """
 
 from __future__ import annotations

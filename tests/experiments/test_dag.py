@@ -1,4 +1,4 @@
-"""Networks on graphs: what the spec refuses, and that the experiment measures what it says."""
+"""Networks on graphs: refusals of the spec, and measurements of the experiment."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Deep against wide: the law of K(x, x), drawn without weights, against the seam, 3/m and the formula for any depth."""
+"""Deep against wide: the law of K(x, x), drawn without weights, against network passes, 3/m and the general formula."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DIMENSION = 4
 
 
 def noise_of(params, x: np.ndarray) -> Iterator[np.ndarray]:
-    """The normal numbers that stand for these weights, by plain passes: z / √(2 q), then v, then Wᵀδ / |δ|."""
+    """The normal numbers that replace these weights, by plain passes: z / √(2 q), then v, then Wᵀδ / |δ|."""
     *hidden, output = [np.asarray(layer["weight"]) for layer in params.values()]
     a, before = x, []
     for weights in hidden:
@@ -162,8 +162,8 @@ def test_a_run_draws_every_pair_and_trains_the_small_ones():
     assert math.isnan(deep.runs[0].curvature)
     assert len(ended.result.rows()) == 2
     assert [row["hessian"] is None for row in ended.result.rows()] == [False, True]
-    said = run_summary(SMALL, ended.result.points)
-    assert "CV² of K" in said
+    shown = run_summary(SMALL, ended.result.points)
+    assert "CV² of K" in shown
     *_, again = run(SMALL.model_copy(update={"depths": (3,), "trained_depth": 0}))
     (alone,) = again.result.points
     assert alone.runs == ()
@@ -177,7 +177,7 @@ def test_preset_is_expected_within_four_minutes():
 
 
 def test_fifteen_hundred_draws_reproduce_the_independent_script():
-    """4.99 at m = 32: the estimate from so many draws scatters from 4 to 9 around 5.9, since the tail is heavy."""
+    """4.99 at m = 32: such estimates scatter from 4 to 9 around 5.9, since the tail is heavy."""
     found = []
     for seed in range(12):
         kernels = random_kernels(16, 32, 1500, np.random.default_rng(seed).standard_normal)

@@ -129,7 +129,7 @@ def test_followed_points_take_turns_among_the_classes():
     assert [int(data.labels[index]) for index in found] == [0, 1, 2, 0, 1]
 
 
-def test_progress_is_told_between_stretches_and_never_falls():
+def test_progress_is_reported_and_never_falls():
     fractions = [event.fraction for event in run(SMALL) if isinstance(event, PointProgress)]
     assert len(fractions) > 3
     assert fractions == sorted(fractions)

@@ -15,7 +15,7 @@ from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 LINEAR = {"kind": "fully-connected"}
 NUMBERS = {"dataset.name": "gaussian-mixture"}
-# (settings, the one that is refused, what is said)
+# (settings, the refused one, the message)
 REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
     "kernel_change": [
         ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),

@@ -167,7 +167,7 @@ def test_seeds_draw_separate_data_and_the_summary_reports_it():
     assert GeneralizationRun.model_validate_json(point.runs[0].model_dump_json()) == point.runs[0]
 
 
-def test_a_dead_network_and_numbers_without_classes_are_told():
+def test_dead_networks_and_missing_classes_are_reported():
     """All inputs 0: the kernel is 0, nothing moves, regression predicts 0."""
     spec = with_settings(SPEC, {"dataset": {"name": "single-index", "num_samples": N, "input_dim": DIM, "degree": 1}})
     drawn = load_dataset(spec.dataset.name, **spec.data_options())

@@ -163,7 +163,7 @@ def test_lecun_multiplies_kernel_and_hessian_by_the_width():
         assert after.relative_norm == pytest.approx(before.relative_norm, rel=1e-3)
 
 
-def test_norms_that_did_not_converge_are_said_to_be_so(monkeypatch):
+def test_unconverged_norms_are_marked(monkeypatch):
     monkeypatch.setattr(_hessian, "MAX_MATVECS", 2)
     result = result_of(SMALL)
     assert not any(found.converged for found in result.points[0].runs)
@@ -175,12 +175,12 @@ def test_norms_that_did_not_converge_are_said_to_be_so(monkeypatch):
 
 def test_progress_is_reported_before_every_seed_and_stretch():
     spec = with_settings(SMALL, {"num_trained": 1})
-    told = [event.message for event in run(spec) if isinstance(event, PointProgress)]
-    assert [message for message in told if message.endswith(("seed 0", "seed 1"))] == [
+    reported = [event.message for event in run(spec) if isinstance(event, PointProgress)]
+    assert [message for message in reported if message.endswith(("seed 0", "seed 1"))] == [
         "width 8: linear output, seed 0",
         "width 8: linear output, seed 1",
     ]
-    assert sum("step" in message for message in told) >= 2
+    assert sum("step" in message for message in reported) >= 2
 
 
 def test_run_stops_between_two_seeds():

@@ -134,7 +134,7 @@ def test_kappa_equals_full_hessians_and_gradients():
 
 
 @pytest.mark.slow
-def test_summary_tells_the_exponents_of_both_roads(points):
+def test_summary_has_the_exponents_of_both_sweeps(points):
     words = run_summary(SPEC, points)
     assert "linear output, subtracted start, κ ∝ α^(−1.0" in words
     assert "∝ m^(" in words

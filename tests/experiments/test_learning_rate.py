@@ -105,7 +105,7 @@ def test_above_two_only_the_linear_model_diverges(result):
     assert LearningRateResult.model_validate_json(result.model_dump_json()).points == result.points
 
 
-def test_paths_that_are_kept_are_told_while_they_grow():
+def test_kept_paths_are_reported_while_they_grow():
     spec = with_settings(SMALL, {"rates": [3.0], "num_seeds": 1, "max_steps": 20, "models": ["network"]})
     events = [each for each in run(spec) if isinstance(each, PointProgress) and each.point is not None]
     lengths = [len(event.point.runs[0].path.steps) for event in events]
@@ -123,7 +123,7 @@ def test_paths_that_are_kept_are_told_while_they_grow():
         ([1, math.inf, math.nan], True, "diverged"),
     ],
 )
-def test_outcomes_are_told_by_the_losses(losses, dead, outcome):
+def test_outcomes_follow_from_losses(losses, dead, outcome):
     assert rate_outcome(losses, dead) == outcome
 
 

@@ -58,7 +58,7 @@ def test_the_loss_stays_below_the_bound_while_the_kernel_moves(result, width):
     (found,) = point.of("leaky_softplus", 2.0)
     bound = found.bound(point.num_samples)
     assert bound is not None
-    assert bound[-1] < 0.95 * bound[0]  # it says something
+    assert bound[-1] < 0.95 * bound[0]  # the bound is not vacuous
     assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, bound, strict=True))
     assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(found.loss, found.pl_bound(), strict=True))
     assert found.outcome == "converged"

@@ -34,9 +34,9 @@ def exhausted(work):
 def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
     compiled: list[str] = []
 
-    def listen(name: str, _: float, **told: object) -> None:
+    def listen(name: str, _: float, **reported: object) -> None:
         if name.endswith("backend_compile_duration"):
-            compiled.append(str(told.get("fun_name")))
+            compiled.append(str(reported.get("fun_name")))
 
     jax.monitoring.register_event_duration_secs_listener(listen)
     data = load_data(SPEC)
@@ -61,13 +61,13 @@ def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
     pairs = ArchitecturesSpec(architectures=tuple(both.values()), widths=(37,), num_seeds=2, training=SPEC.training)
     for compute, spec in ((kernel_change.compute, SPEC), (architectures.compute, pairs)):
         work = compute(spec, load_data(spec), spec.point_keys()[0])
-        told: list[KernelChanges] = []
+        reported: list[KernelChanges] = []
 
-        def listening(work=work, told=told):
-            told.append((yield from work))
+        def listening(work=work, reported=reported):
+            reported.append((yield from work))
 
         grown = [each[2] for each in listening() if len(each) == 3]
-        (whole,) = told
+        (whole,) = reported
         trainings = len(getattr(spec, "groups", [0])) * spec.num_seeds  # those of the pair have one output
         assert len(grown) == trainings - 1 if threads == 1 else len(grown) < trainings
         assert [len(point.runs) for point in grown] == sorted(len(point.runs) for point in grown)
@@ -81,7 +81,8 @@ def test_partial_points_are_reported_at_most_once_a_second(monkeypatch):
     monkeypatch.setattr(kernel_change, "GROWN_S", 1e9)
     monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 1)
     counts = [
-        sum(len(told) == 3 for told in kernel_change.compute(SPEC, load_data(SPEC), key)) for key in SPEC.point_keys()
+        sum(len(reported) == 3 for reported in kernel_change.compute(SPEC, load_data(SPEC), key))
+        for key in SPEC.point_keys()
     ]
     assert counts == [1, 0]
 
@@ -115,7 +116,7 @@ def counted(number, begun=None, alone=None):
 
 
 def test_works_report_progress_and_return_results_in_order():
-    # Neither goes on before both have begun: they are under way at once.
+    # Neither continues before both have started, so they run in parallel.
     begun = threading.Barrier(2, timeout=60)
     alone: list[int] = []
     found: list[int] = []
@@ -124,10 +125,10 @@ def test_works_report_progress_and_return_results_in_order():
     def listening():
         found.extend((yield from works))
 
-    told = list(listening())
+    reported = list(listening())
     assert found == [0, 1, 2, 3]
-    assert [share for share, _ in told] == sorted(share for share, _ in told)
-    assert {message for _, message in told} > {f"{number}: 1" for number in range(4)}
+    assert [share for share, _ in reported] == sorted(share for share, _ in reported)
+    assert {message for _, message in reported} > {f"{number}: 1" for number in range(4)}
 
 
 def test_leaving_stops_all_works_and_one_error_ends_the_others():

@@ -34,7 +34,7 @@ LARGE = with_settings(
 
 
 def finished(spec, should_stop=lambda: False) -> tuple[list[str], Ended]:
-    """What a run says on its way, and its end."""
+    """Return the events of a run, and its end."""
     *events, last = run(spec, should_stop=should_stop)
     assert isinstance(last, Ended)
     return [event.message for event in events if isinstance(event, PointProgress)], last
@@ -89,7 +89,7 @@ def test_a_stopped_run_goes_on_inside_a_point(streaming, monkeypatch, tmp_path):
     whole = runs_of(ONE_GROUP)
     monkeypatch.setattr(unfinished, "_is_kept", True)
     monkeypatch.setattr(unfinished, "data_directory", lambda: tmp_path)
-    left = tmp_path / "unfinished" / "of-a-run-that-nobody-resumed.jsonl"
+    left = tmp_path / "unfinished" / "of-an-abandoned-run.jsonl"
     left.parent.mkdir()
     left.touch()
     os.utime(left, (0, 0))

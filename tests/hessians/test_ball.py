@@ -80,7 +80,7 @@ def test_ascent_direction_is_the_gradient_of_the_norm(x64):
     assert slope(other) == pytest.approx(slope(steepest) * float(cosine), abs=1e-6 * slope(steepest))
 
 
-def test_every_point_of_the_search_lies_in_the_ball(monkeypatch):
+def test_every_point_of_the_search_is_in_the_ball(monkeypatch):
     params, x = drawn()
     center, _ = NET.partition(params)
     seen = []

@@ -74,7 +74,7 @@ def dense_search(net, params, x, radius, num_starts):
 
 
 @pytest.mark.parametrize(("activation", "width", "radius"), [("tanh", 12, 0.5), ("relu", 60, 0.5), ("relu", 12, 1.5)])
-def test_dense_searches_from_many_starts_find_hardly_less(x64, activation, width, radius):
+def test_dense_searches_from_many_starts_find_little_less(x64, activation, width, radius):
     graph = dense_graph(2, 0.0)
     net = DAGNetwork(width=width, groups=graph.groups, edges=graph.edges, activation=activation, use_bias=False)
     params, x = net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (6, 3))

@@ -92,7 +92,7 @@ def test_repeated_eigenvalues_survive_invariant_subspaces(x64):
     assert np.sum(np.isclose(found.values, 2)) >= 2
 
 
-def test_zero_matrix_has_norm_zero_and_says_converged(x64):
+def test_zero_matrix_has_norm_zero_and_converges(x64):
     found = lanczos_extreme(jnp.zeros_like, start_of(20), spare_of(20), max_steps=20, tolerance=1e-8)
     assert found.converged
     assert found.values[0] == 0
@@ -113,7 +113,7 @@ def test_underflowing_norm_never_converges():
     assert not found.converged
 
 
-def test_too_few_steps_are_said_to_be_unconverged(x64):
+def test_too_few_steps_are_unconverged(x64):
     matrix = with_spectrum(SPECTRA["plus and minus pairs"])
     found = lanczos_extreme(matrix.__matmul__, start_of(60), spare_of(60), max_steps=3, tolerance=1e-8)
     assert not found.converged

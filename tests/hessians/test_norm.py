@@ -106,7 +106,7 @@ def test_network_is_traced_once_per_shape(x64):
         hessian_norm(net, params, x, 3)
 
 
-def test_too_few_products_are_said_to_be_unconverged(x64):
+def test_too_few_products_are_unconverged(x64):
     params, x = drawn(NET)
     found = hessian_norm(NET, params, x, max_matvecs=3)
     assert not found.converged

@@ -36,7 +36,7 @@ def exponent(network, widths, input_shape, num_seeds):
     ids=["fully connected", "resnet", "convolutional"],
 )
 def test_linear_output_norm_scales_as_inverse_root_of_width(network, widths, input_shape):
-    # Gaussian output weights add a logarithm, so that the slope lies somewhat above -0.5 at these widths
+    # Gaussian output weights add a logarithm, so that the slope is somewhat above -0.5 at these widths
     assert -0.6 <= exponent(network, widths, input_shape, 8) <= -0.35
 
 

@@ -1,4 +1,4 @@
-"""What is said about containers and settings, held against the files themselves."""
+"""Documentation of containers and settings, compared with the files themselves."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_a_license_is_allowed_when_all_of_one_choice_are(expression, allowed):
 
 
 def answer(**packages: dict[str, Any]) -> dict[str, Any]:
-    """What pip-audit says of some packages."""
+    """Return a report of pip-audit on some packages."""
     return {"dependencies": [{"name": name, **about} for name, about in packages.items()]}
 
 
@@ -103,7 +103,7 @@ UNASKED: dict[str, Any] = {"skip_reason": "Dependency not found"}
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "said"),
+    ("given", "code", "shown"),
     [
         (answer(a=CLEAN, b=CLEAN), 0, "no known vulnerability in 2 packages"),
         (answer(a=CLEAN, b=KNOWN), 1, "b 1.0: PYSEC-1, fixed in 1.1"),
@@ -112,6 +112,6 @@ UNASKED: dict[str, Any] = {"skip_reason": "Dependency not found"}
         (None, 3, "NOT AUDITED"),
     ],
 )
-def test_an_audit_without_an_answer_is_never_a_pass(capsys, given, code, said):
+def test_an_audit_without_an_answer_is_never_a_pass(capsys, given, code, shown):
     assert script("audit").verdict("cpu", given) == code
-    assert said in capsys.readouterr().out
+    assert shown in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""A server that fails tells visitors one sentence, its log the cause, and whoever asks that it is not ready."""
+"""A failing server shows one sentence, logs the cause, and reports that it is not ready."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_full_database_is_not_treated_as_damaged(tmp_path, caplog):
 
 
 def _full() -> sqlite3.OperationalError:
-    """What SQLite says where a file may not grow."""
+    """The error of SQLite when a file may not grow."""
     connection = sqlite3.connect(":memory:")
     connection.execute("PRAGMA page_size=512")
     connection.execute("PRAGMA max_page_count=2")
@@ -77,8 +77,8 @@ def test_a_deleted_store_is_not_ready(tmp_path):
 
 
 def test_logs_name_known_causes_alone():
-    said = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes for anna.csv"
-    assert known_causes(said) == "XlaRuntimeError, RESOURCE_EXHAUSTED, Out of memory"
+    output = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes for anna.csv"
+    assert known_causes(output) == "XlaRuntimeError, RESOURCE_EXHAUSTED, Out of memory"
     assert known_causes("the file anna.csv of 192.0.2.7") == ""
 
 

@@ -1,4 +1,4 @@
-"""Specs as nobody would write them: parsed, estimated, refused in sentences or let pass, never a traceback.
+"""Random specs: parsed, estimated, refused in sentences or accepted, never a traceback.
 
 Ten thousand of them: ``python -m benchmarks.drills.fuzzed_specs``.
 """

@@ -1,4 +1,4 @@
-"""Polls of classes: rooms that nobody guesses, bounded in every number, one vote each, gone when they end."""
+"""Class polls: unguessable codes, bounded numbers, one vote each, deleted at their end."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_numbers_of_rooms_questions_and_members_are_bounded(polls, clock):
     with pytest.raises(TooManyPolls):
         polls.open("one more", LINE)
     clock.now += rooms.SILENT_S + 1
-    polls.open("one more", LINE)  # in place of one that nobody has heard of
+    polls.open("one more", LINE)  # replaces one with an absent host
     assert "host 0" not in polls._rooms
     for index in range(rooms.MAX_ROOMS_PER_ADDRESS - 1):
         polls.open(f"again {index}", LINE)

@@ -48,7 +48,7 @@ def _bare_environment(monkeypatch):
 
 @pytest.fixture
 def costs(monkeypatch):
-    """What a spec costs is what the test says."""
+    """The test sets the cost of specs."""
 
     def state(*, seconds: float = 1.0, peak_bytes: float = 1.0) -> None:
         monkeypatch.setattr("ntk_core.runs._estimate.seconds_of_points", lambda *_: {"": seconds})
@@ -75,7 +75,7 @@ def test_no_limit_grows_from_local_over_classroom_to_hosted():
     local, classroom, hosted = PROFILES.values()
     limits = [field.name for field in fields(Profile) if field.name.startswith("max_")]
     for name in limits:
-        if name == "max_waiting":  # a room of thirty presses Run at once
+        if name == "max_waiting":  # a class of thirty presses Run together
             continue
         assert getattr(local, name) >= getattr(classroom, name) >= getattr(hosted, name), name
 

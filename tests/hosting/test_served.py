@@ -95,7 +95,7 @@ def test_another_host_is_refused(served):
     assert served.get("/", Host="lab.example.org")[0] == 200
 
 
-def test_behind_tls_browsers_are_told_to_insist_on_https(served):
+def test_behind_tls_responses_demand_https(served):
     assert "strict-transport-security" not in served.get("/")[2]
     assert "strict-transport-security" in served.get("/", X_Forwarded_Proto="https")[2]
 

@@ -1,4 +1,4 @@
-"""The largest file of each profile is read, one more byte is refused, by the page and by the server's own door."""
+"""The largest file of each profile is read, one more byte is refused, by the page and by the server's own limit."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def jobs(shared_store_file) -> Iterator[Jobs]:
 
 @pytest.fixture
 def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
-    """Makes jobs without workers: they wait, or stand still once :meth:`Jobs._next` has begun one."""
+    """Makes jobs without workers: they wait, or freeze once :meth:`Jobs._next` has begun one."""
     made = []
 
     def make(profile: str = "local", **limits: Any) -> Jobs:

@@ -68,7 +68,7 @@ def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):
 
 
 @pytest.mark.parametrize(("profile", "address"), [("hosted", ""), ("classroom", "192.0.2.1"), ("local", "192.0.2.1")])
-def test_sessions_of_one_room_are_not_limited_together(unattended, tiny, profile, address):
+def test_sessions_behind_one_address_are_limited_apart(unattended, tiny, profile, address):
     jobs = unattended(profile)
     for seed in range(10):
         jobs.submit(tiny(seed), f"student{seed}", address)

@@ -1,4 +1,4 @@
-"""Kernels that nobody holds: sums and products against the dense kernel in float64, estimates by their coverage."""
+"""Kernels too large for memory: sums and products against the dense kernel in float64, estimates by their coverage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LIMIT = 3 * 2 * view_bytes(NET, (3,), 8) + 9 * 6 * 8 * C**2
 
 
 def own_function(params, x):
-    """A callable that is no network, with an integer that nobody differentiates."""
+    """A callable that is no network, with an integer parameter."""
     return jnp.tanh(x @ params["a"]) @ params["b"] * params["step"]
 
 
@@ -98,16 +98,16 @@ def test_nearly_equal_kernels_do_not_cancel(x64):
 def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
     w0, w1, x, y = problem(NET)
     whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT)
-    kept, told, asked = tmp_path / "pairs.jsonl", [], []
+    kept, reported, asked = tmp_path / "pairs.jsonl", [], []
 
     def stop(share):
-        told.append(share)
-        if len(told) == 4:
+        reported.append(share)
+        if len(reported) == 4:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, kept=kept, progress=stop)
-    assert told == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6])
+    assert reported == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6])
     kept.write_text(kept.read_text()[:-9])  # the machine went down while the last line was written
 
     def counted(function, pairs):
@@ -237,4 +237,4 @@ def test_memory_is_a_part_of_one_kernel():
     """In a process of its own, 64-fold blocks below the limit: n = 2,000 and C = 10 would take 1.5 GiB a kernel."""
     found = peak_of("benchmarks.large_n", "exact", "2000", "100")
     assert found["kernel_would_need_bytes"] == 4 * 20_000**2
-    assert found["added_bytes"] < 1.5 * 2**30  # of 1 GiB allowed, compiled programs and their code besides
+    assert found["added_bytes"] < 1.5 * 2**30  # of 1 GiB allowed, plus compiled programs and their code

@@ -110,7 +110,7 @@ def programs():
 
 @pytest.fixture(scope="module")
 def lowered():
-    """(name, platform) → text, traced as an accelerator is: what a CPU does in stretches is done at once."""
+    """(name, platform) → text, traced as an accelerator is: what a CPU does in stretches is done in one call."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "default_backend", lambda: "gpu")
         return {

@@ -1,4 +1,4 @@
-"""Every activation and output is one entry that holds all that is known of it, and what it says is true."""
+"""Every activation and output is one entry, and its properties are true."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_smooth_functions_have_a_second_derivative(x64, function):
 
 
 @pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
-def test_a_negative_slope_says_the_whole_function(x64, function):
+def test_a_negative_slope_shows_the_whole_function(x64, function):
     pieces = function.negative_slope
     straight = jnp.where(GRID > 0, GRID, (0.5 if pieces is None else pieces) * GRID)
     same = bool(jnp.allclose(function.apply(jnp.asarray(GRID)), straight, rtol=1e-12, atol=0))

@@ -74,8 +74,8 @@ print(json.dumps(found))
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
     tree = tmp_path_factory.mktemp("tree")
-    for room in ("ntk_core", "linearity_lab"):
-        shutil.copytree(ROOT / room, tree / room, ignore=shutil.ignore_patterns("__pycache__"))
+    for package in ("ntk_core", "linearity_lab"):
+        shutil.copytree(ROOT / package, tree / package, ignore=shutil.ignore_patterns("__pycache__"))
     kinds = tree / "ntk_core" / "networks" / "kinds"
     (kinds / "toy.py").write_text(files_of("own-architecture.md")["ntk_core/networks/kinds/toy.py"])
     table = (kinds / "__init__.py").read_text()
@@ -92,7 +92,7 @@ def found(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_it_stands_in_the_form_and_in_specs(found):
+def test_the_toy_is_in_the_form_and_in_specs(found):
     assert found["choice"] == ["scaled skip", True, False, True]
     assert found["stored"]
     assert not found["limit"]

@@ -1,4 +1,4 @@
-"""What is said of the time that a run still takes, by a clock that the test sets."""
+"""Estimates of the remaining time, by a clock that the test sets."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def now(monkeypatch):
     return times
 
 
-def test_nothing_is_said_until_something_is_done(now):
+def test_no_estimate_before_any_progress(now):
     clock = Clock({"a": 1.0, "b": 3.0})
     assert clock.remaining() is None
     clock.advance("a", 0.0)

@@ -22,7 +22,7 @@ RUN = """
 import json, sys
 from ntk_core.runs.compiled_code import keep_compiled_code
 keep_compiled_code()
-if sys.argv[1:]:  # as on a full disk: files end after so many bytes, and the writer is told
+if sys.argv[1:]:  # as on a full disk: files end after so many bytes, and the writer gets an error
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 import jax
@@ -52,7 +52,7 @@ def started(place: Path | str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[dict, int]:
-    """Its point, and how many programs it found on the disk; nothing may be said on stderr."""
+    """Its point, and how many programs it found on the disk; stderr must be empty."""
     printed, complaints = process.communicate(timeout=120)
     assert (process.returncode, complaints) == (0, "")
     point, hits = json.loads(printed)
@@ -85,7 +85,7 @@ def test_compilers_that_complain_of_their_own_code_keep_none(version, supported,
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory) -> tuple[Path, dict]:
-    """A directory that two processes have filled at once, and the point of a process that keeps nothing."""
+    """A directory that two processes have filled in parallel, and the point of a process that keeps nothing."""
     if not compiled_code.is_supported():
         pytest.skip("this jaxlib complains when it reads what it has compiled itself: nothing is kept")
     place = tmp_path_factory.mktemp("filled")
@@ -135,15 +135,15 @@ def test_the_directory_is_the_owners_alone(place):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
-def test_a_jax_that_has_started_is_told_too(place, monkeypatch):
-    told: dict[str, object] = {}
-    config = type("Config", (), {"update": staticmethod(told.__setitem__)})
+def test_a_started_jax_is_configured_too(place, monkeypatch):
+    reported: dict[str, object] = {}
+    config = type("Config", (), {"update": staticmethod(reported.__setitem__)})
     monkeypatch.setitem(sys.modules, "jax", type("JAX", (), {"config": config}))
     keep_compiled_code()
-    assert told["jax_compilation_cache_dir"] == str(compiled_code_directory())
+    assert reported["jax_compilation_cache_dir"] == str(compiled_code_directory())
 
 
-def test_whoever_imports_the_core_keeps_their_own_settings():
+def test_importing_the_core_keeps_own_settings():
     script = (
         f"import os, ntk_core, ntk_core.cli, linearity_lab.jobs.worker as _; print(os.environ.get('{JAX_VARIABLE}'))"
     )
@@ -166,7 +166,7 @@ def test_it_can_be_turned_off(place, monkeypatch):
 
 
 def refusal(caplog) -> str:
-    """The one line that is said when nothing can be kept; JAX hears of nothing then."""
+    """The line logged when nothing can be kept; JAX is not configured then."""
     with caplog.at_level(logging.WARNING):
         keep_compiled_code()
     assert os.environ[JAX_VARIABLE] == ""
@@ -176,13 +176,13 @@ def refusal(caplog) -> str:
     return message
 
 
-def test_a_path_that_is_none_is_said_in_one_sentence(place, monkeypatch, caplog):
+def test_an_invalid_path_gets_one_sentence(place, monkeypatch, caplog):
     monkeypatch.setenv(VARIABLE, "yes")
     allowed = "the absolute path of a directory that can be written, or off"
     assert refusal(caplog).endswith(f"yes cannot be used; use {allowed}")
 
 
-def test_a_file_in_the_way_is_said_in_one_sentence(place, caplog):
+def test_a_file_in_the_way_gets_one_sentence(place, caplog):
     place.write_text("")
     assert "Not a directory" in refusal(caplog)
 

@@ -25,7 +25,7 @@ architecture = { depth = 5 }
 
 [two]
 title = "Two"
-claim = "It stays."
+claim = "It is flat."
 source = "A paper, Fig. 2"
 our_choice = "The widths."
 """
@@ -50,7 +50,7 @@ def test_an_unknown_setting_and_missing_words_are_refused(tmp_path):
     with pytest.raises(InvalidSpec, match="wdths: "):
         beside(tmp_path, TABLES.replace("widths", "wdths"))
     with pytest.raises(TypeError, match="claim"):
-        beside(tmp_path, TABLES.replace('claim = "It stays."', ""))
+        beside(tmp_path, TABLES.replace('claim = "It is flat."', ""))
 
 
 def test_every_preset_has_all_its_words():

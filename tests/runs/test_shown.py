@@ -64,7 +64,7 @@ def test_result_shows_outcome_numbers_and_figure(monkeypatch):
     assert "&lt;b&gt;" in Ended(status="failed", reason="<b> is no bracket")._repr_html_()
 
 
-def test_result_without_the_dashboard_says_how_to_get_its_figure(monkeypatch):
+def test_result_without_dashboard_names_the_extra(monkeypatch):
     def load():
         raise ImportError("no plotly")
 

@@ -39,7 +39,7 @@ def test_no_preset_is_private(name):
     assert not PRESETS[name].paper_spec.is_private
 
 
-def test_a_spec_whose_data_someone_brought_is_private():
+def test_a_spec_on_uploaded_data_is_private():
     assert SPEC.model_copy(update={"dataset": SPEC.dataset.model_copy(update={"name": "upload"})}).is_private
 
 

@@ -83,7 +83,7 @@ def weights_scattered(p, x):
 
 def sliced_at_data(p, x):
     def row(a):
-        start = (4 * a[0]).astype(int)  # clamped where it lies outside
+        start = (4 * a[0]).astype(int)  # clamped if outside
         return jnp.tanh(a @ lax.dynamic_slice(p["w"], (0, start), (3, 4))) @ lax.dynamic_slice(p["v"], (7, 0), (4, 2))
 
     return jax.vmap(row)(x)

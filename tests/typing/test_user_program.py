@@ -15,7 +15,7 @@ PROGRAM = Path(__file__).with_name("user_program.py")
 ROOT = PROGRAM.parents[2]
 
 
-def told(*command: str, folder: Path) -> str:
+def reported(*command: str, folder: Path) -> str:
     """What a command prints; it must succeed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MYPYPATH": str(ROOT)}
     ended = subprocess.run(
@@ -30,17 +30,17 @@ def test_program_has_sixty_lines():
 
 
 def test_program_runs(tmp_path):
-    assert told(str(PROGRAM), folder=tmp_path).startswith("widths")
+    assert reported(str(PROGRAM), folder=tmp_path).startswith("widths")
 
 
 def test_program_passes_mypy_strict(tmp_path):
     """As from outside: without the settings of this project."""
     config = tmp_path / "mypy.ini"
     config.write_text("[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = True\n")
-    told("-m", "mypy", "--config-file", str(config), "--follow-imports=silent", str(PROGRAM), folder=tmp_path)
+    reported("-m", "mypy", "--config-file", str(config), "--follow-imports=silent", str(PROGRAM), folder=tmp_path)
 
 
 def test_program_passes_pyright(tmp_path):
     if importlib.util.find_spec("pyright") is None:
         pytest.skip("pyright is not installed")
-    told("-m", "pyright", "--pythonpath", sys.executable, str(PROGRAM), folder=ROOT)
+    reported("-m", "pyright", "--pythonpath", sys.executable, str(PROGRAM), folder=ROOT)

@@ -25,7 +25,7 @@ def measured(width: int) -> tuple[float, float]:
 
 
 def model(params: dict[str, Array], x: Array) -> Array:
-    """A function of one's own."""
+    """A custom function."""
     return jnp.tanh(x @ params["w"]) @ params["v"]
 
 

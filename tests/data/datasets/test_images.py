@@ -221,7 +221,7 @@ def test_wrong_choice_is_refused_by_the_name_of_the_option(name, options, field)
         ("cifar2", {"resolution": 9}, "8 or 32"),
     ],
 )
-def test_refusal_says_what_is_allowed(name, options, words):
+def test_refusals_name_what_is_allowed(name, options, words):
     with pytest.raises(InvalidInput, match=words):
         load_dataset(name, **options)
 

@@ -16,7 +16,7 @@ FIELDS = {name: info for name, info in DatasetSpec.model_fields.items() if name 
 
 
 @pytest.mark.parametrize("name", FIELDS)
-def test_a_setting_of_a_spec_says_what_the_option_says(name):
+def test_settings_and_options_have_the_same_help(name):
     option, info = OPTIONS[name], FIELDS[name]
     assert (info.title, info.description, info.default) == (option.title, option.help, option.default)
     if option.kind in ("integer", "number"):

@@ -66,7 +66,7 @@ def test_class_centers_are_uniform_and_shared_with_the_test_set():
         assert np.all(test == train[0])
 
 
-def test_default_classes_hardly_overlap():
+def test_default_classes_barely_overlap():
     accuracies = []
     for seed in range(40):
         data = load_dataset("gaussian-mixture", num_samples=2000, num_test=0, seed=seed)

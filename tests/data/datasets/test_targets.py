@@ -52,7 +52,7 @@ def test_parity_noise_flips_at_the_bayes_error():
     assert least == pytest.approx(loss, abs=5 * np.std((y - (1 - 2 * flips) * product) ** 2 / 2) / math.sqrt(N))
 
 
-def test_each_target_is_what_its_law_says():
+def test_each_target_follows_its_law():
     for degree in (1, 2, 3, 8):
         data = load_dataset("single-index", num_samples=40, num_test=0, input_dim=3, degree=degree)
         first = data.x[:, 0].astype(float)

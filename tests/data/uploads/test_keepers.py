@@ -1,4 +1,4 @@
-"""Equal data are one file with a reference of everybody who keeps them; quotas, and who has to make room."""
+"""Equal data share one file with a reference per keeper; quotas and eviction."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_a_job_needs_stays_when_it_is_forgotten():
     assert is_kept(digest)
 
 
-def test_session_that_keeps_most_makes_room():
+def test_the_largest_keeper_loses_data_first():
     mine = keep_upload(made(0), BEN)
     os.utime(path_of(mine), (1, 1))  # the longest unused of all
     for seed in range(1, 40):
@@ -73,12 +73,12 @@ def test_session_that_keeps_most_makes_room():
 
 def test_needed_data_are_never_evicted_and_excess_is_refused():
     needed = [keep_upload(made(seed), ANNA) for seed in range(4)]
-    room = sum(path_of(digest).stat().st_size for digest in needed) + 1000
+    space = sum(path_of(digest).stat().st_size for digest in needed) + 1000
     with pytest.raises(InvalidInput, match="file: data beyond what can be kept now"):
-        keep_upload(made(9), BEN, max_kept_bytes=room, needed=needed)
+        keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed)
     assert all(map(is_kept, needed))
     assert not is_kept(upload_digest(made(9)))
-    assert keep_upload(made(9), BEN, max_kept_bytes=room, needed=needed[1:]) == upload_digest(made(9))
+    assert keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed[1:]) == upload_digest(made(9))
     assert [is_kept(digest) for digest in needed] == [False, True, True, True]
 
 
@@ -103,7 +103,7 @@ def test_names_of_sessions_are_hashed_on_disk():
     assert "anna" not in " ".join(str(path) for path in path_of("x").parents[1].rglob("*"))
 
 
-def test_the_example_is_shipped_so_nobody_keeps_or_forgets_it():
+def test_the_shipped_example_is_neither_kept_nor_forgotten():
     table = parse_upload(EXAMPLE.read_bytes())
     spirals = clean_upload(table, suggested_choices(table))
     digest = upload_digest(spirals)

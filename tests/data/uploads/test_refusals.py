@@ -20,7 +20,7 @@ X, Y = np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2
 
 
 def refusal(data: bytes, limits: Limits = SMALL, **changes) -> InvalidInput:
-    """What is said about a file that is refused, with the suggested choices or with some changed."""
+    """Return the refusal of a file, with the suggested choices or with some changed."""
 
     def read() -> None:
         candidate = parse_upload(data, limits)

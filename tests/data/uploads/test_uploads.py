@@ -67,7 +67,7 @@ def test_csv_allows_quotes_empty_lines_and_crlf():
     assert (found.x[:, 0].tolist(), found.class_names) == ([1, 2, 3, 5], ("x, y", "z"))
 
 
-def test_rows_with_gaps_are_left_out_when_a_person_says_so():
+def test_rows_with_gaps_are_dropped_on_request():
     text = "a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,,y\n5,7,y\n6,8,y\n"
     found = cleaned(text.encode(), drop_missing=True)
     assert found.x.tolist() == [[1, 2], [3, 4], [5, 7], [6, 8]]
@@ -249,7 +249,7 @@ def test_what_is_no_digest_is_refused_beside_the_field(digest):
     assert [problem.field for problem in error.value.problems] == ["dataset.digest"]
 
 
-def test_more_points_than_there_are_is_said_beside_the_number():
+def test_too_many_points_are_refused_beside_the_number():
     digest = keep_upload(cleaned(flowers()))
     with pytest.raises(InvalidSpec, match=r"dataset.num_samples: 61 .*at most 60"):
         private_spec(digest, **{"dataset.num_samples": 61})

@@ -83,7 +83,7 @@ IN, OUT = "input", "output"
 
 
 @pytest.mark.parametrize(
-    ("names", "edges", "said"),
+    ("names", "edges", "shown"),
     [
         ("ab", [(IN, "a"), ("a", "b"), ("b", "a"), ("b", OUT)], "→"),
         ("a", [(IN, "a"), ("a", "a"), ("a", OUT)], "a → a"),
@@ -100,11 +100,11 @@ IN, OUT = "input", "output"
         ("a", [(IN, "a", 1.0), ("a", OUT)], "input-a"),
     ],
 )
-def test_impossible_graphs_are_refused_by_the_name_of_the_group(names, edges, said):
+def test_impossible_graphs_are_refused_by_the_name_of_the_group(names, edges, shown):
     with pytest.raises(InvalidInput) as error:
         DAGNetwork(groups=tuple(Group(name) for name in names), edges=tuple(Edge(*edge) for edge in edges))
     assert error.value.field.startswith(("groups", "edges"))
-    assert said in str(error.value)
+    assert shown in str(error.value)
 
 
 @pytest.mark.parametrize(

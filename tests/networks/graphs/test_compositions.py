@@ -1,4 +1,4 @@
-"""Layers of one's own: JSON in and out, one sentence by its place for what is wrong, shapes and verdict by counting."""
+"""Custom layers: JSON in and out, errors with their place, shapes and verdict by counting."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ EDGES = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}
 
 
 @pytest.mark.parametrize(
-    ("data", "field", "said"),
+    ("data", "field", "shown"),
     [
         ("{", "graph", "JSON"),
         ("[" * 100_000, "graph", "JSON"),
@@ -94,16 +94,16 @@ EDGES = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}
         ({"groups": GROUPS, "edges": [{**EDGES[0], "drop_probability": "x"}, EDGES[1]]}, None, "from 0"),
     ],
 )
-def test_bad_json_is_one_sentence_with_its_field(data, field, said):
+def test_bad_json_is_one_sentence_with_its_field(data, field, shown):
     with pytest.raises(InvalidInput) as error:
         parse_graph(data)
     assert field in (None, error.value.field)
-    assert said in str(error.value)
+    assert shown in str(error.value)
     assert len(str(error.value)) < 300
 
 
 @pytest.mark.parametrize(
-    ("edges", "said"),
+    ("edges", "shown"),
     [
         ([Edge("a", "b"), Edge("a", "b", kind="shared")], "each edge once"),
         ([Edge("a", "b", kind="skip")], "group 'b'"),  # a fixed skip alone is no in-degree
@@ -113,8 +113,8 @@ def test_bad_json_is_one_sentence_with_its_field(data, field, said):
         ([Edge("a", "b", 0.5), Edge("a", "b", 0.1, kind="skip")], "0 for skip edges"),
     ],
 )
-def test_kinds_of_edges_that_do_not_fit_are_refused(edges, said):
-    with pytest.raises(InvalidInput, match=said):
+def test_kinds_of_edges_that_do_not_fit_are_refused(edges, shown):
+    with pytest.raises(InvalidInput, match=shown):
         Graph((Group("a"), Group("b")), (Edge("input", "a"), *edges, Edge("b", "output")))
 
 

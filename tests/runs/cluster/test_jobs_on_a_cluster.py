@@ -51,6 +51,6 @@ def test_a_job_runs_on_the_cluster_and_its_points_are_stored(cluster, jobs, quic
     before = cluster.num_messages()
     job = ended(jobs, jobs.submit(SMALL))
     assert job.status == "completed", job.reason
-    assert cluster.num_messages() > before  # the workers of the cluster have told of it
+    assert cluster.num_messages() > before  # the workers of the cluster have reported it
     plain = [point.model_copy(update={"runtime_s": 0.0, "provenance": None}) for point in job.points]
     assert plain == [point.model_copy(update={"runtime_s": 0.0, "provenance": None}) for point in here.result.points]

@@ -32,7 +32,7 @@ TINY_SETTINGS = {
     "training.num_records": 5,
 }
 TINY = with_settings(KernelChangeSpec(), TINY_SETTINGS)
-# Two points of seconds each, told of many times.
+# Two points of seconds each, with many reports.
 SLOW = with_settings(
     TINY,
     {
@@ -96,7 +96,7 @@ def test_a_run_on_a_cluster_equals_the_run_here_to_the_bit(here, there):
     )
 
 
-def test_several_points_are_under_way_and_each_tells_in_order(there):
+def test_parallel_points_report_in_order(there):
     assert isinstance(there[0], Estimated)
     assert [type(event) for event in there].count(Ended) == 1
     assert [point.key for point in there[-1].result.points] == list(TINY.point_keys())
@@ -147,7 +147,7 @@ def test_stop_ends_the_run_at_once_and_frees_the_workers(cluster):
 
 
 def test_finished_points_are_not_sent_again(cluster, here):
-    marked = here[-1].result.points[0].model_copy(update={"num_params": 12_345})  # nobody computes this number
+    marked = here[-1].result.points[0].model_copy(update={"num_params": 12_345})  # a number that no run computes
     points = Memory({marked.key: marked})
     events = list(run(TINY, scheduler=cluster.address, points=points))
     assert isinstance(events[1], PointFinished)

@@ -50,7 +50,7 @@ def test_training_takes_a_quarter_of_the_memory_per_device(measured):
     assert measured["bytes"] < 0.35  # weights are most of it; inputs and targets are on every device
 
 
-def test_a_sweep_is_divided_when_the_environment_says_so(measured):
+def test_a_sweep_is_divided_by_the_environment(measured):
     divided, whole = measured["run"]["shares"]
     assert divided == [0.25]
     assert 1.0 in whole

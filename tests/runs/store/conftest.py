@@ -51,7 +51,7 @@ def store(location) -> Iterator[Store]:
 
 @pytest.fixture
 def num_bytes_of_a_run(tmp_path) -> int:
-    """Room that one completed run takes, of those with a seed of four digits."""
+    """Bytes that a completed run takes, for seeds of four digits."""
     store = Store(tmp_path / "one.sqlite")
     store.save_result(result(spec=spec(1000)))
     store.close()

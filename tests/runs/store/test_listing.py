@@ -45,7 +45,7 @@ def test_runs_are_filtered_by_experiment_status_and_words(store):
 def test_words_are_words_and_not_patterns(store, text):
     store.save_result(result())
     found = store.runs(text=text)
-    assert found.total == len(found.runs) == int(text in ("_", "\0"))  # an underscore stands in kernel_change
+    assert found.total == len(found.runs) == int(text in ("_", "\0"))  # kernel_change has an underscore
 
 
 def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatch):

@@ -1,4 +1,4 @@
-"""Several processes write to one store at once, and one of them is killed."""
+"""Several processes write to one store in parallel, and one of them is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs as one file: whole ones come back as they were, anything else is named and left aside."""
+"""Runs as one file: complete ones are restored, others are named and skipped."""
 
 from __future__ import annotations
 

@@ -11,14 +11,14 @@ import pytest
 
 import ntk_core
 
-pytestmark = pytest.mark.slow  # mypy reads all that the door leads to
+pytestmark = pytest.mark.slow  # mypy reads the whole library
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = [name for name in dir(ntk_core) if not name.startswith("_")]
 
 
 @pytest.fixture(scope="module")
-def said() -> list[str]:
-    """What mypy says of a program, a line of words for each of its own: a missing name, then every name of the door."""
+def shown() -> list[str]:
+    """Messages of mypy on a program of a missing name, then every public name."""
     program = ["import ntk_core", "ntk_core.nothing", *(f"reveal_type(ntk_core.{name})" for name in NAMES)]
     ended = subprocess.run(
         [sys.executable, "-m", "mypy", "-c", "\n".join(program)],  # knows what make static has seen
@@ -31,14 +31,14 @@ def said() -> list[str]:
     return re.findall(r"^<string>:\d+: (.*)$", ended.stdout, flags=re.MULTILINE)
 
 
-def test_a_name_that_does_not_exist_is_an_error(said):
-    assert [line for line in said if line.startswith("error")] == [
+def test_a_name_that_does_not_exist_is_an_error(shown):
+    assert [line for line in shown if line.startswith("error")] == [
         'error: Module has no attribute "nothing"  [attr-defined]'
     ]
 
 
-def test_every_name_of_the_door_has_a_type(said):
-    revealed = [line.removeprefix("note: Revealed type is ") for line in said if line.startswith("note")]
+def test_every_public_name_has_a_type(shown):
+    revealed = [line.removeprefix("note: Revealed type is ") for line in shown if line.startswith("note")]
     assert len(revealed) == len(NAMES)
     assert [name for name, kind in zip(NAMES, revealed, strict=True) if kind == '"Any"'] == []
     kernel = revealed[NAMES.index("empirical_ntk")]
