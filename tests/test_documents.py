@@ -118,6 +118,7 @@ def test_every_public_name_has_an_example() -> None:
 @pytest.mark.slow
 def test_the_commands_of_the_tour_compute_and_show_a_result(tmp_path: Path) -> None:
     (commands,) = [block for block in blocks(ROOT / "docs/tour.md", "sh") if block.startswith("linearity-lab presets")]
+    assert commands in blocks(ROOT / "docs/start.md", "sh")
     shown = run_in(tmp_path, ["bash", "-ec", commands], {})
     assert "liu-fig1-left" in shown
     assert list((tmp_path / "results").iterdir())
