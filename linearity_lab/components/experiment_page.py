@@ -80,7 +80,8 @@ def experiment_page(
             with st.container(key="editor"):
                 editor(form)
         form.notes()
-        run_bar(page, form, beside, elsewhere if editor is not None else ())
+        named = [each for each in controls if isinstance(each, str)]
+        run_bar(page, form, beside, (*named, *(elsewhere if editor is not None else ())))
         if editor is not None:
             settings_row(form, controls)
     with figures:

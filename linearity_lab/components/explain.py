@@ -28,7 +28,10 @@ def formula(key: str) -> None:
 
 
 def about(key: str, chart: Chart, page: str = "") -> None:
-    """Show observations, effects of finite width, terms and numbers; first the words of the page, if named."""
+    """Show observations, effects of finite width, terms and numbers; of the page named, its words instead of the first.
+
+    Beside the figure of a page its observations are shown already.
+    """
     words = figure_words(key)
     panel = st.popover(
         ABOUT, icon=":material/info:", type="tertiary", width="content", key=f"{key}.{OPENED}", on_change="rerun"
@@ -39,7 +42,8 @@ def about(key: str, chart: Chart, page: str = "") -> None:
         for heading in (SHOWS, CHANGES) if page else ():
             st.markdown(titled_prose(page, heading))
         for heading, text in ((SEE, words.see), (FINITE, words.finite_width)):
-            st.markdown(f"**{heading}** {text}")
+            if not page or heading == FINITE:
+                st.markdown(f"**{heading}** {text}")
         with st.container(horizontal=True, gap="small"):
             for name in words.terms:
                 st.page_link("pages/glossary.py", label=glossary()[name].title, query_params={"term": name})

@@ -259,8 +259,13 @@ class SpecForm(Generic[AnySpec]):
             check_limits(spec)
         except (InvalidSpec, InvalidInput) as error:
             found = error.problems if isinstance(error, InvalidSpec) else (error,)
-            return None, {p.field: titled[p.field].sentence(p) if p.field in titled else f"{p}." for p in found}
+            return None, {p.field: self._sentence(titled[p.field], p) if p.field in titled else f"{p}." for p in found}
         return spec, {}
+
+    def _sentence(self, setting: Setting, problem: InvalidInput) -> str:
+        if setting.entry == "choices" and not self._state.raw[setting.name]:
+            return f"{setting.full_title}: choose at least one."
+        return setting.sentence(problem)
 
     def _widget(self, setting: Setting, title: str = "") -> None:
         key = self._key(setting.name)

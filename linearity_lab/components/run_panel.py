@@ -90,7 +90,7 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
     """Show Run, its cost, and nearby messages.
 
     Args:
-        elsewhere: settings whose errors the page shows itself, so that nothing below shifts.
+        elsewhere: settings beside which their errors are shown.
     """
     now = _snapshot_of(page)
     running = now if now is not None and now.active and not session.is_detached(page) else None
@@ -122,7 +122,7 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
             elif form.spec is not None:
                 st.caption(_cost_words(form.spec, seconds, done))
             elif form.sentences and not notice:
-                st.caption(f"Fix the {' and the '.join(elsewhere)} below to run.")
+                st.caption("Fix the settings marked in red to run.")
         beside()
     if form.spec is None:
         if notice:

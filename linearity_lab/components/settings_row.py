@@ -170,5 +170,5 @@ def _has(text: str, sought: str) -> bool:
 
 def _shown(setting: Setting, value: Any) -> str:
     """Return a short form of a value."""
-    text = f"{value:g}" if isinstance(value, float) else value_words(setting, value)
+    text = f"{value:g}" if isinstance(value, float) else value_words(setting, value) or "none"
     return text if 0 < len(text) <= MAX_CHARACTERS else "changed"

@@ -95,7 +95,7 @@ def test_points_arrive_singly_and_one_of_two_stops_only_detaches(
     other = open_page(f"/kernel_change?job={job_of(page)}")
     expect(other.get_by_test_id("job-progress")).to_contain_text("of 4 widths", timeout=TIMEOUT_MS)
     other.get_by_role("button", name="All settings").click()
-    expect(other.get_by_role("textbox", name="Widths m")).to_have_value("2,3,4,30000")
+    expect(other.get_by_role("textbox", name="Widths m")).to_have_value("2, 3, 4, 30000")
     other.keyboard.press("Escape")
     other.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(other.get_by_text("Someone else is following this run too")).to_be_visible(timeout=TIMEOUT_MS)

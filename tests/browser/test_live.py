@@ -209,7 +209,7 @@ def test_error_bars_are_computed_on_the_kernel_page(open_page):
     expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths=10%2C40%2C160%2C640"), timeout=TIMEOUT_MS)
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.get_by_role("button", name="All settings").click()
-    expect(page.get_by_role("textbox", name="Widths m")).to_have_value("10,40,160,640", timeout=TIMEOUT_MS)
+    expect(page.get_by_role("textbox", name="Widths m")).to_have_value("10, 40, 160, 640", timeout=TIMEOUT_MS)
     handed = re.compile(r"dataset\.xs=-1\.0%2C0\.25%2C1\.0.*dataset\.ys=0\.5%2C-0\.5%2C0\.75")
     expect(page).to_have_url(handed, timeout=TIMEOUT_MS)
     expect(run_button(page)).to_be_enabled()

@@ -159,4 +159,4 @@ def test_every_preset_fills_the_form(name):
     assert isinstance(spec, EarlyTimeSpec)
     app = open_page("early_time", preset=name)
     assert not app.error
-    assert app.text_input(key="early_time.values").value == ",".join(map(str, spec.values))
+    assert app.text_input(key="early_time.values").value == ", ".join(map(str, spec.values))

@@ -9,7 +9,7 @@ import pytest
 from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
-from ntk_core.settings.fields import differences, spec_from_texts, text_of
+from ntk_core.settings.fields import differences, spec_from_texts
 from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
 from tests.dashboard.open_pages import bars, checked, chooser, form_sentences, open_page, words
 
@@ -128,5 +128,5 @@ def test_points_of_a_running_job_are_drawn_network_by_network(jobs):
 def test_presets_and_their_paper_sizes_come_from_the_url(preset):
     query = {name.replace(".", "__"): text for name, text in differences(preset.paper_spec, preset.spec).items()}
     app = open_page("hessian", preset=preset.name, **query)
-    assert app.text_input(key=PREFIX + "widths").value == text_of(preset.paper_spec.widths)
+    assert app.text_input(key=PREFIX + "widths").value == ", ".join(map(str, preset.paper_spec.widths))
     assert form_sentences(app) == []

@@ -151,7 +151,7 @@ def test_a_sentence_about_the_url_goes_when_its_field_changes():
         ),
         ("number_input", "num_seeds", 10**12, "Seeds: 1000000000000 cannot be used; use "),
         ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 cannot be used; use "),
-        ("multiselect", "outputs", [], "Outputs φ: [] cannot be used; use "),
+        ("multiselect", "outputs", [], "Outputs φ: choose at least one."),
     ],
 )
 def test_disallowed_value_is_explained_and_run_waits(kind, name, value, part):
