@@ -7,13 +7,12 @@ import streamlit as st
 
 from linearity_lab.components import job_status, session
 from linearity_lab.jobs import shared_jobs
-from linearity_lab.jobs.faults import error_text
-from linearity_lab.jobs.profile import profile
+from linearity_lab.jobs.profile import error_text, profile
 from linearity_lab.server import lifespan, middleware, routes
 from linearity_lab.server.garbage import collect_garbage
 from linearity_lab.views.lecture import rooms
 from linearity_lab.views.navigation import ICON, PAGES, menu
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.components.explain import about, formula, things_to_try, what_to_see
 from linearity_lab.components.linked import linked
-from linearity_lab.words.sentences import plain, typeset
+from linearity_lab.words.markdown import plain, typeset
 from ntk_core.numbers import width_label
 from ntk_core.runs import SeededSpec, Spec
 

@@ -4,7 +4,7 @@ import json
 
 import streamlit as st
 
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import (
     BLOCKS,

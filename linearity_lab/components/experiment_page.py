@@ -18,7 +18,7 @@ from linearity_lab.components.chart import (
 from linearity_lab.components.forms import Group, SpecForm
 from linearity_lab.components.run_panel import Shown, attach, figures_panel, run_bar
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
-from linearity_lab.words.sentences import typeset
+from linearity_lab.words.markdown import typeset
 from ntk_core.runs import EXPERIMENTS, Spec
 from ntk_core.settings.fields import differences
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import CHART_CONFIG
-from linearity_lab.components.provenance import provenance_sentence
+from linearity_lab.components.explain import provenance_sentence
 from linearity_lab.notebook import first_chart
 from linearity_lab.words.run_words import nearest_preset, variation
 from ntk_core import __version__

@@ -10,7 +10,7 @@ import streamlit as st
 from linearity_lab.components.composition_editor import composition_editor
 from linearity_lab.components.own_data import upload_chooser, uploaded
 from linearity_lab.jobs.limits import check_limits, largest_fit, limit_words
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, Preset, Spec
 from ntk_core.settings.fields import Setting, differences, settings, spec_from_texts, text_of, value_of, values_of

@@ -10,15 +10,14 @@ import streamlit as st
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components import export, session
 from linearity_lab.components.chart import Figures, linked_charts, shown_charts
-from linearity_lab.components.explain import TRIED
+from linearity_lab.components.explain import TRIED, provenance_footer
 from linearity_lab.components.forms import SpecForm
 from linearity_lab.components.gallery import gallery_result, gallery_result_of
 from linearity_lab.components.job_status import bar, count_points, watch
-from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.jobs import Snapshot, shared_jobs
-from linearity_lab.jobs.faults import error_text
 from linearity_lab.jobs.limits import quick
-from linearity_lab.words.sentences import plain
+from linearity_lab.jobs.profile import error_text
+from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration, size
 from ntk_core.runs import Spec, estimate, spec_digest

@@ -6,8 +6,8 @@ from typing import Any
 import streamlit as st
 
 from linearity_lab.components.forms import AnySpec, Group, SpecForm, in_numbers
+from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import value_words
-from linearity_lab.words.sentences import plain
 from ntk_core.numbers import width_label
 from ntk_core.settings.fields import Setting
 

@@ -11,8 +11,7 @@ from dataclasses import replace
 from linearity_lab.jobs._job import Job, Load, Snapshot, check_room, first
 from linearity_lab.jobs._pool import POOL_BROKE, WorkerPool
 from linearity_lab.jobs._recall import learn_from, recalled_by_id, recalled_from, unfinished_seconds
-from linearity_lab.jobs.faults import known_causes
-from linearity_lab.jobs.profile import PROFILES, Profile
+from linearity_lab.jobs.profile import PROFILES, Profile, known_causes
 from linearity_lab.jobs.worker import over_memory
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration

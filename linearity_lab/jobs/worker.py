@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, wait
 import psutil
 
 from linearity_lab.jobs._process import limit_memory, yield_to_pages
-from linearity_lab.jobs.faults import error_text
+from linearity_lab.jobs.profile import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code

@@ -26,13 +26,12 @@ from linearity_lab.jobs.profile import profile
 from linearity_lab.server._first_paint import FirstPaint
 from linearity_lab.server._headers import SecurityHeaders, frame_origins
 from linearity_lab.server._logs import write_json_logs
-from linearity_lab.server._uploads import bound_uploads
-from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, strict_profile
+from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, bound_uploads, strict_profile
 from ntk_core.environment import keep_memory_returnable
 from ntk_core.errors import InvalidInput
 
 # Modules of the first page, imported while the browser loads Streamlit's scripts.
-_FIRST_PAGE = ("linearity_lab.views.overview.parts", "pandas")
+_FIRST_PAGE = ("linearity_lab.views.overview.page", "pandas")
 _LOADED = threading.Event()
 _LOADED.set()  # cleared during warm-up
 _LOG = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import runtime
 
 from linearity_lab.jobs.profile import PROFILES, Profile, profile
 from ntk_core.environment import settings
@@ -109,3 +110,25 @@ def is_own_page(headers: Headers) -> bool:
         return True
     allowed = {each.rstrip("/").lower() for each in st.get_option("server.corsAllowedOrigins") or ()}
     return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() or origin.lower() in allowed
+
+
+async def bound_uploads(max_bytes: int) -> None:
+    """Every second, shrink Streamlit's uploaded files to ``max_bytes`` in total."""
+    while True:
+        await asyncio.sleep(1.0)
+        if runtime.exists():
+            shrink(runtime.get_instance().uploaded_file_mgr, max_bytes)
+
+
+def shrink(uploads: Any, max_bytes: int) -> None:
+    """Remove the oldest file of the session that holds most, until the rest fits.
+
+    Only bytes that have arrived count; the size that a request claims does not.
+    """
+    held = {session: list(files.values()) for session, files in list(uploads.file_storage.items())}
+    sizes = {session: sum(len(file.data) for file in files) for session, files in held.items()}
+    while sum(sizes.values()) > max_bytes:
+        heaviest = max(sizes, key=lambda session: sizes[session])
+        oldest = held[heaviest].pop(0)
+        uploads.remove_file(heaviest, oldest.file_id)
+        sizes[heaviest] -= len(oldest.data)

@@ -20,7 +20,7 @@ from linearity_lab.site._markdown import html_of
 from linearity_lab.views.embed.page import gallery_panels, page_of
 from linearity_lab.views.lecture.drawing import before_answer
 from linearity_lab.views.lecture.steps import Step
-from linearity_lab.words.sentences import typeset
+from linearity_lab.words.markdown import typeset
 from ntk_core.runs import PRESETS, ResultValue
 
 _CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")

@@ -4,16 +4,16 @@ import html
 from collections.abc import Sequence
 from itertools import groupby
 
+from linearity_lab.components.explain import provenance_sentence
 from linearity_lab.components.exports import command_line
-from linearity_lab.components.provenance import provenance_sentence
 from linearity_lab.site._figures import Figure, without_clicks
 from linearity_lab.site._markdown import html_of
 from linearity_lab.site._page import Page
 from linearity_lab.site._thumbnail import thumbnail_of
 from linearity_lab.view_modules import view_module
 from linearity_lab.words.glossary import glossary
+from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import FINITE, SHOWS, FigureWords, figure_words, prose
-from linearity_lab.words.sentences import typeset
 from ntk_core.runs import PRESETS
 from ntk_core.runs.citation import cite_run
 

@@ -13,7 +13,7 @@ from linearity_lab.site._markdown import formula, html_of
 from linearity_lab.site._page import Page, embedded
 from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
-from linearity_lab.views.overview.parts import TITLE
+from linearity_lab.views.overview.page import TITLE
 from linearity_lab.words.glossary import glossary
 from linearity_lab.words.pages import FINITE, SHOWS, figure_words, prose
 from ntk_core.numbers import width_label

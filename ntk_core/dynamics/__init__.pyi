@@ -9,13 +9,13 @@ from ._history import Difference as Difference
 from ._history import KernelPath as KernelPath
 from ._history import Path as Path
 from ._history import TrainingHistory as TrainingHistory
+from ._kernel_path import kernel_velocity as kernel_velocity
 from ._kernel_training import KernelTraining as KernelTraining
-from ._kernel_velocity import kernel_velocity as kernel_velocity
 from ._linearize import linearize as linearize
 from ._linearize import quadratic_model as quadratic_model
-from ._loss_curvature import gauss_newton_product as gauss_newton_product
-from ._loss_curvature import loss_hessian_product as loss_hessian_product
 from ._losses import Loss as Loss
+from ._losses import gauss_newton_product as gauss_newton_product
+from ._losses import loss_hessian_product as loss_hessian_product
 from ._models import CallableModel as CallableModel
 from ._models import KernelAndStart as KernelAndStart
 from ._models import KernelModel as KernelModel

@@ -14,8 +14,7 @@ from ntk_core.early_time._inputs import (
     synthetic_data,
 )
 from ntk_core.early_time._kernel_norms import KernelNorms, kernel_norms, spectral_norm, weighted_kernel
-from ntk_core.early_time._linear_model import LinearModel
-from ntk_core.early_time._residual import InputSpan
+from ntk_core.early_time._linear_model import InputSpan, LinearModel
 from ntk_core.early_time._training import batch_order, early_descent, outputs_in_blocks
 
 __all__ = (

@@ -1,7 +1,6 @@
 """Tangent kernels and how they change."""
 
 from ntk_core.kernels._between import KernelComparison, changes_from_first, kernel_change_between
-from ntk_core.kernels._change import kernel_change
 from ntk_core.kernels._derivative import kernel_derivative
 from ntk_core.kernels._distance_bound import LeastDistance, least_distance
 from ntk_core.kernels._eigenspaces import (
@@ -11,7 +10,7 @@ from ntk_core.kernels._eigenspaces import (
     principal_angles,
     target_share,
 )
-from ntk_core.kernels._empirical import empirical_ntk, layer_kernels, pre_output_ntk, through_output
+from ntk_core.kernels._empirical import empirical_ntk, kernel_change, layer_kernels, pre_output_ntk, through_output
 from ntk_core.kernels._generic import as_it_is, generic_ntk, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk

@@ -13,8 +13,8 @@ from ntk_core.runs._costs import (
     peak_bytes,
     typical_steps,
 )
-from ntk_core.runs._devices import accelerator_bytes
 from ntk_core.runs._estimate import (
+    accelerator_bytes,
     bytes_of_point,
     capped,
     check_data,

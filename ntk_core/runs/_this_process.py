@@ -12,8 +12,7 @@ from typing import Any
 
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.runs._devices import accelerator_bytes, devices_for
-from ntk_core.runs._estimate import check_size
+from ntk_core.runs._estimate import accelerator_bytes, check_size, devices_for
 from ntk_core.runs._progress import one_after_another
 from ntk_core.runs._sites import Report, SiteFailure
 from ntk_core.runs._spec import Spec

@@ -172,4 +172,4 @@ def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     patch.setattr("linearity_lab.components.job_status.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.views.results.run_list.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.views.results.run_cards.shared_jobs", lambda: fake)
-    patch.setattr("linearity_lab.views.own_data.upload_data.shared_jobs", lambda: fake)
+    patch.setattr("linearity_lab.views.own_data.page.shared_jobs", lambda: fake)

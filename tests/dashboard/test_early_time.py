@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from linearity_lab.views.early_time import figures as early_time
-from linearity_lab.views.early_time import sweep_figures as early_sweep
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
@@ -92,7 +91,7 @@ def test_a_growing_run_with_one_record_is_drawn():
 
 
 def test_discrepancy_is_drawn_with_its_exponent():
-    chart = early_sweep.against_swept(POINTS, "discrepancy")
+    chart = early_time.against_swept(POINTS, "discrepancy")
     line = next(trace for trace in chart.figure.data if trace.mode == "lines+markers")
     assert line.name.startswith("erf ∝ d<sup>−1.00")
     np.testing.assert_allclose(line.y, [1.05 / 25, 1.05 / 50, 1.05 / 100])
@@ -102,22 +101,22 @@ def test_discrepancy_is_drawn_with_its_exponent():
 
 def test_networks_that_never_depart_have_no_departure_time():
     stays = [make_early_point(value, departs=False) for value in (25, 50)]
-    chart = early_sweep.against_swept(stays, "departure time")
+    chart = early_time.against_swept(stays, "departure time")
     assert not chart.figure.data
     assert "erf: no departure time in 4 runs." in chart.caption
-    seeds = early_sweep.against_swept(POINTS, "departure time").figure.data[1]
+    seeds = early_time.against_swept(POINTS, "departure time").figure.data[1]
     assert (seeds.x[0], seeds.y[0]) == (25, 500.0)
 
 
 def test_three_values_are_too_few_for_an_exponent():
     points = [make_early_point(value, trained=False) for value in (10, 20, 40)]
-    chart = early_sweep.kernel_distance(points)
+    chart = early_time.kernel_distance(points)
     assert {trace.name for trace in chart.figure.data} >= {"erf, spectral norm"}
     assert "exponent" not in chart.takeaway
 
 
 def test_both_kernel_norms_are_drawn_with_the_guide():
-    chart = early_sweep.kernel_distance([make_early_point(value, trained=False) for value in (10, 20, 40, 80)])
+    chart = early_time.kernel_distance([make_early_point(value, trained=False) for value in (10, 20, 40, 80)])
     traces = named(chart.figure)
     assert any(name.startswith("erf, spectral norm ∝ d<sup>−1.50") for name in traces)
     assert any(name.startswith("erf, Frobenius norm ∝ d<sup>−0.50") for name in traces)

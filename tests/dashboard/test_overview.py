@@ -13,7 +13,7 @@ from linearity_lab.charts.vector import WIDTH, Scale, Stroke, cells, letters, th
 from linearity_lab.components.live import HOME_NAME, HOME_TOUR
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.overview import thumbnails
-from linearity_lab.views.overview.parts import STARTING_POINTS
+from linearity_lab.views.overview.page import STARTING_POINTS
 from linearity_lab.views.overview.thumbnails import page_thumbnail
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.runs import PRESETS

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 import ntk_core
 from linearity_lab.components.own_data import Uploaded
 from linearity_lab.views.own_data import figures as figures
-from linearity_lab.views.own_data.upload_data import example_file
+from linearity_lab.views.own_data.page import example_file
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics.spec import DynamicsSpec

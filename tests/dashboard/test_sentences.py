@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linearity_lab.views.hessian.figures import amount
-from linearity_lab.words.sentences import typeset
+from linearity_lab.words.markdown import typeset
 from ntk_core.runs import Mean
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from linearity_lab.jobs.faults import NEUTRAL, error_text, known_causes
-from linearity_lab.words.sentences import plain
+from linearity_lab.jobs.profile import NEUTRAL, error_text, known_causes
+from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.runs.store import _database as database

@@ -13,8 +13,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from linearity_lab.components import session
 from linearity_lab.server import _visitors
-from linearity_lab.server._uploads import shrink
-from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts
+from linearity_lab.server._visitors import AllowedHosts, WebSockets, allowed_hosts, shrink
 from ntk_core.errors import InvalidInput
 from tests.hosting.answer import Answer
 

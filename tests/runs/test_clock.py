@@ -2,14 +2,14 @@
 
 import pytest
 
-from ntk_core.runs import _clock
-from ntk_core.runs._clock import Clock
+from ntk_core.runs import _run
+from ntk_core.runs._run import Clock
 
 
 @pytest.fixture
 def now(monkeypatch):
     times = [100.0]
-    monkeypatch.setattr(_clock.time, "monotonic", lambda: times[0])
+    monkeypatch.setattr(_run.time, "monotonic", lambda: times[0])
     return times
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import ntk_core
-from linearity_lab.components.provenance import provenance_sentence
+from linearity_lab.components.explain import provenance_sentence
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec

@@ -10,8 +10,8 @@ from linearity_lab.components.forms import SpecForm
 from linearity_lab.views.dag.canvas import graph_canvas
 from linearity_lab.views.dag.edits import Places, drawable, from_browser
 from linearity_lab.views.dag.graph_verdict import beside, judged, sizes
+from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import prose
-from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs, graph_data, parse_graph

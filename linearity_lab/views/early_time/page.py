@@ -10,8 +10,8 @@ from linearity_lab.components.drawn_once import drawn_once
 from linearity_lab.components.experiment_page import experiment_page
 from linearity_lab.components.forms import Group
 from linearity_lab.components.run_panel import Shown
-from linearity_lab.views.early_time import figures, sweep_figures
-from linearity_lab.views.early_time.sweep_figures import AXES
+from linearity_lab.views.early_time import figures
+from linearity_lab.views.early_time.figures import AXES
 from linearity_lab.words.pages import prose
 from ntk_core.networks.choices import ACTIVATIONS
 
@@ -71,15 +71,15 @@ def _training(shown: Shown) -> list[Panel]:
 
 def _against(shown: Shown) -> Chart:
     """Draw discrepancy or departure time against the swept setting."""
-    quantities = Choice("quantity", "Quantity", list(sweep_figures.QUANTITIES), str.capitalize, 180)
+    quantities = Choice("quantity", "Quantity", list(figures.QUANTITIES), str.capitalize, 180)
     chosen = choose(PAGE, quantities, f"against {AXES[shown.spec.swept].title}")
-    draw = partial(sweep_figures.against_swept, shown.points)
+    draw = partial(figures.against_swept, shown.points)
     return drawn_once(f"{PAGE}.against", shown.identity, draw, *chosen)
 
 
 def _kernels(shown: Shown) -> Chart:
     """Draw the distance of the kernels in two norms."""
-    return drawn_once(f"{PAGE}.kernels", shown.identity, lambda: sweep_figures.kernel_distance(shown.points))
+    return drawn_once(f"{PAGE}.kernels", shown.identity, lambda: figures.kernel_distance(shown.points))
 
 
 def _constants(shown: Shown) -> None:
@@ -87,7 +87,7 @@ def _constants(shown: Shown) -> None:
     st.markdown(prose(PAGE, "The linear model"))
     if shown.spec.network.num_hidden > 1:
         st.markdown(prose(PAGE, "More hidden layers"))
-    rows = sweep_figures.constant_rows(shown.points[0])
+    rows = figures.constant_rows(shown.points[0])
     st.dataframe(rows, hide_index=True, key=f"{PAGE}.constants", alt="Moments of the activation, by name.")
 
 

@@ -14,7 +14,7 @@ from linearity_lab.components.experiment_page import ALONE
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.view_modules import view_module
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS, PRESETS
 

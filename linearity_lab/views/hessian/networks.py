@@ -8,7 +8,7 @@ import streamlit as st
 
 from linearity_lab.components.forms import ENTRY_PIXELS, SpecForm
 from linearity_lab.components.settings_row import CONTROL_PIXELS
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.settings.walk import settings

@@ -11,17 +11,16 @@ from streamlit.delta_generator import DeltaGenerator
 from linearity_lab.charts.chart import Chart, enlarged
 from linearity_lab.components import export, session
 from linearity_lab.components.chart import show_chart, shown_charts
+from linearity_lab.components.explain import provenance_footer
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.provenance import provenance_footer
 from linearity_lab.components.speaker import speaker_buttons
 from linearity_lab.views.lecture import poll
 from linearity_lab.views.lecture.drawing import before_answer, draw_line, line_words, with_line
 from linearity_lab.views.lecture.speaker_notes import show_notes
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
 from linearity_lab.views.lecture.visit import PAGE, Visit, control_key
-from linearity_lab.words.markdown import Section, read
+from linearity_lab.words.markdown import Section, plain, read
 from linearity_lab.words.pages import VEILED_KEY, figure_words, prose
-from linearity_lab.words.sentences import plain
 from ntk_core.runs import PRESETS
 
 PRESENT_KEY = "p"

@@ -7,8 +7,8 @@ from linearity_lab.components.explain import page_answers
 from linearity_lab.components.live import live_page
 from linearity_lab.components.live.settings import READERS, LiveSettings, from_browser, made
 from linearity_lab.views.live import QUESTION
+from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import prose
-from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 
 PAGE = "live"

@@ -1,7 +1,11 @@
 """Two networks in training under one width slider, three starting points, and the other pages as cards."""
 
+import streamlit as st
+
 from linearity_lab.components.live import live_home
-from linearity_lab.views.overview.parts import cards, question, starting_points
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.views.overview.thumbnails import page_thumbnail
+from linearity_lab.words.pages import SHOWS, prose
 
 PAGE = "overview"
 
@@ -12,3 +16,46 @@ def show() -> None:
     live_home(f"{PAGE}.home")
     starting_points(PAGE)
     cards(PAGE)
+
+
+TITLE = "When does a wide network become linear?"
+# Where newcomers go next: a page, its purpose, and the query it opens with.
+STARTING_POINTS: dict[str, tuple[str, dict[str, str]]] = {
+    "lecture": ("See why", {}),
+    "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
+    "learning_rate": ("Try to break it", {}),
+}
+CARD_PIXELS = 165  # two in a row on a phone, seven on a screen
+
+
+def question(page: str) -> None:
+    """Title and at most 60 words."""
+    st.title(TITLE, anchor=False)
+    st.markdown(prose(page, SHOWS))
+
+
+def starting_points(page: str) -> None:
+    """Show three links to continue."""
+    entries = {entry.name: entry for entry in PAGES}
+    for column, (name, (purpose, query)) in zip(st.columns(len(STARTING_POINTS)), STARTING_POINTS.items(), strict=True):
+        entry = entries[name]
+        with column, st.container(border=True, gap="xsmall", height="stretch"):
+            st.page_link(entry.path, label=f"**{purpose}**", icon=entry.icon, query_params=query)
+            st.caption(prose(page, purpose))
+
+
+def cards(page: str) -> None:
+    """Every other page with its picture and the question that it answers."""
+    # As many in a row as there is room for, all of one size.
+    st.html(
+        f"<style>.st-key-{page}-cards {{ display: grid !important; grid-auto-rows: 1fr; "
+        f"grid-template-columns: repeat(auto-fill, minmax({CARD_PIXELS}px, 1fr)) }} "
+        f".st-key-{page}-cards > * {{ width: 100% !important; min-width: 0 }}</style>"
+    )
+    with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
+        for entry in PAGES:
+            if not entry.question or entry.name in STARTING_POINTS:
+                continue
+            with st.container(border=True, gap="xsmall", height="stretch"):
+                st.image(page_thumbnail(entry), width="stretch", alt="")
+                st.page_link(entry.path, label=entry.title, help=entry.question)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.data.uploads import (
     TASKS,
     Arrays,

@@ -8,7 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from linearity_lab.components.chart import show_chart, shown_charts
 from linearity_lab.components.export import export_menu
 from linearity_lab.views.own_data import figures
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.data.uploads import Arrays, Candidate, Cleaned, Table
 
 STANDARDIZED = {

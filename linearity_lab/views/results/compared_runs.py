@@ -15,8 +15,8 @@ from linearity_lab.views.results.own_run import own_run
 from linearity_lab.views.results.run_cards import title_of
 from linearity_lab.views.results.run_comparison import lines_of, measures_of, overlay
 from linearity_lab.views.results.stored_runs import file_of_runs, shared_store
+from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import LETTERS, differing, labels
-from linearity_lab.words.sentences import plain
 from ntk_core.runs import ResultValue
 
 

@@ -4,12 +4,12 @@ import streamlit as st
 
 from linearity_lab.charts.numbers import beginning
 from linearity_lab.components.chart import show_chart, shown_charts
-from linearity_lab.components.provenance import provenance_footer
+from linearity_lab.components.explain import provenance_footer
 from linearity_lab.components.words_table import words_table
 from linearity_lab.views.linearity_report.figures import first_chart as layer_chart
 from linearity_lab.views.own_model.figures import first_chart
 from linearity_lab.views.results.stored_runs import shared_store
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.experiments.linearity_report.result import LinearityReportResult
 from ntk_core.experiments.own_model.result import OwnModelResult, found_words, layer_rows, verdict
 from ntk_core.linearity import LAYER_HEAD, rows_of

@@ -8,13 +8,13 @@ import streamlit as st
 
 from linearity_lab.charts.vector import letters
 from linearity_lab.jobs import shared_jobs
-from linearity_lab.jobs.faults import error_text
+from linearity_lab.jobs.profile import error_text
 from linearity_lab.view_modules import has_view, view_module
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.results.run_marks import where_kept, write_mark
 from linearity_lab.views.results.stored_runs import details, shared_store
+from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import name_of
-from linearity_lab.words.sentences import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import MAX_NAME, MAX_NOTE, MIN_PREFIX, Mark, StoredRun
 

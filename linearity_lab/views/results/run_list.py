@@ -12,7 +12,7 @@ from linearity_lab.jobs.profile import profile
 from linearity_lab.views.results.run_cards import CARD_PIXELS, run_card, title_of
 from linearity_lab.views.results.run_marks import marks
 from linearity_lab.views.results.stored_runs import STATUS_WORDS, shared_store, take_file
-from linearity_lab.words.sentences import plain
+from linearity_lab.words.markdown import plain
 from ntk_core.runs import KINDS
 from ntk_core.runs.store import MIN_PREFIX, Mark, RunList
 

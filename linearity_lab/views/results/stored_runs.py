@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
-from linearity_lab.jobs.faults import error_text
+from linearity_lab.jobs.profile import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
 from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs

@@ -12,7 +12,7 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import _devices
+from ntk_core.runs import _estimate
 from ntk_core.runs._estimate import memory_limit
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,7 +69,7 @@ def test_a_sweep_is_divided_by_the_environment(measured):
     ],
 )
 def test_a_point_takes_as_few_devices_as_hold_it(required, usable, width, devices):
-    assert _devices.num_needed(required, usable, width) == devices
+    assert _estimate.num_needed(required, usable, width) == devices
 
 
 def test_memory_is_that_of_all_accelerators_together(monkeypatch):
@@ -84,4 +84,4 @@ def test_memory_is_that_of_all_accelerators_together(monkeypatch):
 def test_a_number_of_devices_that_cannot_be_had_is_named(monkeypatch, given):
     monkeypatch.setenv("LINEARITY_LAB_DEVICES", given)
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_DEVICES"):
-        _devices.devices_for(KernelChangeSpec(), "width=100")
+        _estimate.devices_for(KernelChangeSpec(), "width=100")
