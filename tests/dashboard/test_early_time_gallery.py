@@ -149,21 +149,6 @@ def test_each_layer_follows_its_linear_model_in_high_dimension(name, activation)
     assert all(each.discrepancy < 0.15 for point in points for each in point.of(activation))
 
 
-def test_linear_model_overfits_few_full_size_images():
-    """Past the linear phase: alike for two fifths of the way, then the training loss is lower, then the test loss."""
-    runs = [each for _, each in runs_of("hu-fig4-cifar")]
-    assert len(runs) == 3
-    for each in runs:
-        assert each.linear_phase < len(each.steps) - 1
-        assert 0.4 < each.share_together < 0.8
-        assert each.network.train_loss[-1] < 0.1 * each.linear.train_loss[-1]
-        best = each.linear.test_loss.index(min(each.linear.test_loss))
-        assert 0.45 < each.share_at(best) < 0.65
-        assert each.network.test_loss[best] > each.linear.test_loss[best]
-        assert each.linear.test_loss[-1] > 1.2 * each.linear.test_loss[best]
-        assert each.network.test_loss[-1] < 0.95 * each.linear.test_loss[-1]
-
-
 @pytest.mark.parametrize(("name", "activation"), [("hu-fig5", "relu"), ("hu-prop41", "erf")])
 def test_spectral_distance_decreases_faster_than_frobenius(name, activation):
     """Fig. 5, Props. 3.4 and 4.1."""

@@ -45,24 +45,8 @@ def test_the_first_hessian_of_the_gallery_is_found_again(name):
     assert again.kernel == pytest.approx(before.kernel, rel=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "line", "lowest", "highest"),
-    [
-        ("liu-table1", LINEAR, -0.6, -0.35),
-        ("liu-table1", "resnet", -0.6, -0.35),
-        ("liu-table1", "convnet", -0.6, -0.35),
-        ("liu-table1", NONLINEAR, -0.1, 0.1),
-        ("liu-table1", NARROW, -0.1, 0.1),
-        ("liu-shallow", "shallow", -0.51, -0.49),
-        ("liu-theorem31", LINEAR, -0.6, -0.35),
-        ("liu-theorem41", "quadratic-bottleneck", -0.1, 0.1),
-        ("liu-nonlinear-output", NONLINEAR, -0.1, 0.1),
-    ],
-    ids=str,
-)
-def test_hessian_norms_have_the_exponents_that_the_paper_claims(name, line, lowest, highest):
-    law = norm_law(gallery_result(name).points, line)
-    assert lowest <= law.exponent <= highest
+def test_nonlinear_output_keeps_its_hessian():
+    assert -0.1 <= norm_law(gallery_result("liu-nonlinear-output").points, NONLINEAR).exponent <= 0.1
 
 
 def test_table_1_agrees_with_the_paper():
@@ -88,15 +72,6 @@ def test_bounds_are_on_their_side_of_every_measured_norm(name):
     behind = [run for point in gallery_result(name).points for run in point.runs if run.parts]
     assert all(run.parts.lower <= run.norm * (1 + 1e-5) for run in behind)
     assert bool(behind) == (name == "liu-nonlinear-output")
-
-
-def test_infinity_norm_of_gradient_decreases_unlike_two_norm():
-    runs = hessian_runs("liu-theorem31", LINEAR)
-    widths = [point.wide_width for point, _ in runs]
-    falling = fit_power_law(widths, [max(run.bound.b_max) for _, run in runs])
-    staying = fit_power_law(widths, [max(run.bound.b_norm) for _, run in runs])
-    assert -0.6 < falling.exponent < -0.35
-    assert abs(staying.exponent) < 0.05
 
 
 def test_medians_of_the_bottleneck_block_are_those_of_its_limit():

@@ -74,16 +74,6 @@ def hessian_and_ball():
     assert 0.9 < slope(by_radius) < 1.25, "about in proportion to R"
 
 
-def diagonal_hessian():
-    assert slope(norms("liu-shallow", "shallow")) == pytest.approx(-0.5, abs=0.01)
-    assert slope(norms("liu-shallow", "shallow", lambda run: run.kernel)) == pytest.approx(0, abs=0.03)
-
-
-def two_norms():
-    assert -0.5 < slope(norms("liu-theorem31", LINEAR, lambda run: max(run.bound.b_max))) < -0.35
-    assert slope(norms("liu-theorem31", LINEAR, lambda run: max(run.bound.b_norm))) == pytest.approx(0, abs=0.03)
-
-
 def deep_networks():
     for name in ("liu-theorem31", "liu-table1"):
         assert gallery_result(name).spec.lines()[LINEAR].depth == 2
@@ -292,8 +282,6 @@ def open_questions():
 CLAIMS: dict[str, Callable[[], None]] = {
     "constancy-and-linearity": constancy_and_linearity,
     "hessian-and-ball": hessian_and_ball,
-    "diagonal-hessian": diagonal_hessian,
-    "two-norms": two_norms,
     "deep-networks": deep_networks,
     "nonlinear-output": nonlinear_output,
     "bottleneck": bottleneck,
@@ -311,9 +299,10 @@ CLAIMS: dict[str, Callable[[], None]] = {
 }
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_the_claim_of_every_step_holds_in_what_its_figure_shows(step):
-    CLAIMS[step.name]()
+@pytest.mark.parametrize("step", CLAIMS)
+def test_a_step_agrees_with_its_figure_beyond_its_stated_claims(step):
+    """What ``claims.toml`` states is measured in ``docs/truth.md``; here is what a step says besides."""
+    CLAIMS[step]()
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
