@@ -1,7 +1,7 @@
 """How much of what the machine can do we use: times against ceilings measured in the same run.
 
 Two ceilings: operations per second of a large product in float32, and bytes per second of a = b + s c. Each work needs
-at least so many operations and so many bytes; the larger of the two times that follow is the least time, and its share
+a least number of operations and of bytes; the larger of the two times that follow is the least time, and its share
 of the measured one is what the table shows. Counted is what the mathematics needs, not what the code does: values
 between two operations are free, and the symmetric half of a kernel is counted once.
 """

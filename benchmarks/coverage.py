@@ -210,7 +210,7 @@ def covered(regime: str, seeds: int, widths: int, trials: int) -> dict[str, Any]
         "widths": widths,
         "exponent_of_kept": of_kept,
         "methods": rows,
-        "said_to_bend": sum(each.law is not None and each.law.bends for each in samples) / trials,
+        "bends": sum(each.law is not None and each.law.bends for each in samples) / trials,
     }
 
 

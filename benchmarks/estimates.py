@@ -1,7 +1,7 @@
 """What runs take against what was estimated: every preset and random specs, each in a fresh process.
 
 Long ones are shortened: fewer values of what is swept and of other lists, then fewer seeds and steps. What was measured
-is kept in ``.bench/estimates.jsonl``, so that a measurement that was cut off goes on where it was, and new constants
+is kept in ``.bench/estimates.jsonl``, so that a measurement that was cut off continues where it was, and new constants
 are compared with the same points.
 
 The clock of a point is the smaller of its wall time and its processor time: on a machine that others use too the first

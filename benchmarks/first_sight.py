@@ -108,7 +108,7 @@ def looked_at(page: Page, name: str) -> dict[str, Any]:
 
 
 def moved_by_run(page: Page, url: str) -> int:
-    """Pixels by which figure, controls or Run move while a run begins, goes on and is stopped."""
+    """Pixels by which figure, controls or Run move while a run begins, continues and is stopped."""
     page.goto(f"{url}?num_seeds=1&seed=1")
     looked_at(page, url.rpartition("/")[2])
     places = [page.evaluate(PLACES)]

@@ -128,7 +128,7 @@ def coverage_of(data: Data) -> Data:
         "widths": list(dict.fromkeys(row["widths"] for row in rows)),
         "error": (0.05 * 0.95 / data["trials"]) ** 0.5,
         "moved": [row["exponent_of_kept"] - EXPONENT for row in rows if row["regime"] == regimes[-1]],
-        "bends": [row["said_to_bend"] for row in rows],
+        "bends": [row["bends"] for row in rows],
         "rows": [
             (
                 method,

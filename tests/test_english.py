@@ -29,7 +29,9 @@ WORDS = {
     r"farther": "further",
     r"hardly": "barely, almost no",
     r"so many": "a number of",
-    r"told": "report, emit, record, return",
+    r"told|said|says": "report, emit, record, return, state",
+    r"looks? at": "measures, records, checks",
+    r"brought": "uploaded",
     r"(?:is|are) lost|thrown|comes? back": "diverges, catapults, recovers",
     r"seams?|the door|the house": "layer interface, public API, package",
     r"kinds? of networks?": "architecture",
@@ -55,15 +57,9 @@ CLEAN = (
     "linearity_lab/components",
     "linearity_lab/words",
 )
-# Packages whose docstrings and comments are clean.
-CLEAN_CODE = (
-    "linearity_lab/charts",
-    "linearity_lab/words",
-    "ntk_core/cli",
-    "ntk_core/early_time",
-    "ntk_core/networks",
-    "ntk_core/settings",
-)
+# Packages whose docstrings, comments and strings are clean.
+CLEAN_CODE = ("benchmarks", "linearity_lab", "ntk_core", "pages", "tests")
+EXCEPT_CODE = ("tests/claims", "tests/test_english.py")  # quotations, and this list
 GENERATED = ("docs/truth.md", "docs/benchmarks.md")
 
 
@@ -87,7 +83,7 @@ def old_words(text: str) -> list[str]:
     return [
         f"{found[0]!r} → {better}"
         for words, better in WORDS.items()
-        for found in re.finditer(rf"\b(?:{words})\b", text, flags=re.IGNORECASE)
+        for found in re.finditer(rf"(?<!-)\b(?:{words})\b", text, flags=re.IGNORECASE)
     ]
 
 
@@ -99,18 +95,24 @@ def test_clean_prose_has_no_listed_word() -> None:
 def code_prose(text: str) -> str:
     """Return the comments and string literals of a module, without quoted code."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    words = "\n".join(token.string for token in tokens if token.type in {tokenize.COMMENT, tokenize.STRING})
+    prose_types = {tokenize.COMMENT, tokenize.STRING}  # a string without a space is a name
+    words = "\n".join(token.string for token in tokens if token.type in prose_types and " " in token.string)
     return re.sub(r"``[^`]*``", " ", words)
 
 
 def test_clean_code_has_no_listed_word() -> None:
-    paths = [path for folder in CLEAN_CODE for path in sorted((ROOT / folder).rglob("*.py"))]
-    assert len(paths) > len(CLEAN_CODE)
-    text = {path: code_prose(path.read_text(encoding="utf-8")) for path in paths}
-    assert {path.relative_to(ROOT).as_posix(): found for path in text if (found := old_words(text[path]))} == {}
+    found = (path for folder in CLEAN_CODE for path in sorted((ROOT / folder).rglob("*.py")))
+    paths = [path for path in found if not path.relative_to(ROOT).as_posix().startswith(EXCEPT_CODE)]
+    assert len(paths) > 500
+    words = {
+        path.relative_to(ROOT).as_posix(): old_words(code_prose(path.read_text(encoding="utf-8"))) for path in paths
+    }
+    assert {path: each for path, each in words.items() if each} == {}
 
 
-@pytest.mark.parametrize("sentence", ["Nobody waits any more.", "It is computed anew.", "The steps are told."])
+@pytest.mark.parametrize(
+    "sentence", ["Nobody waits any more.", "It is computed anew.", "The steps are told.", "It says why."]
+)
 def test_listed_words_are_found(sentence: str) -> None:
     assert old_words(sentence)
 

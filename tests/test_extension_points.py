@@ -58,8 +58,8 @@ while time.monotonic() < deadline and not any("seed 0" in text.value for text in
     if app.query_params.get("job") and not any("Stop" in button.label for button in app.button):
         break
 assert not app.exception, app.exception
-said = [element.value for element in (*app.caption, *app.markdown, *app.code, *app.error, *app.warning)]
-print(json.dumps([len(first), dict(app.query_params), len(app.get("plotly_chart")), said,
+shown = [element.value for element in (*app.caption, *app.markdown, *app.code, *app.error, *app.warning)]
+print(json.dumps([len(first), dict(app.query_params), len(app.get("plotly_chart")), shown,
                   [link.proto.label for link in app.get("download_button")]]))
 """
 

@@ -110,7 +110,7 @@ def main() -> None:
     found = drill()
     claims = {
         "a full disk makes the server not ready": found["ready_before"] and found["not_ready_when_full"],
-        "a page says so and shows no exception": any("cannot be" in each for each in found["alerts_when_full"])
+        "a page reports it and shows no exception": any("cannot be" in each for each in found["alerts_when_full"])
         and not found["errors"],
         "finished points survive and the store is intact": found["kept"],
         "with room again the same server is ready and finishes a run": found["ready_again"],

@@ -73,7 +73,7 @@ def main(*names: str) -> None:
         rows[name] = again(name)
         print(name, rows[name], flush=True)
     claims = {
-        "every entry has been computed anew at one point": all(row["same_point"] for row in rows.values()),
+        "every entry has been recomputed at one point": all(row["same_point"] for row in rows.values()),
         f"99 % of the numbers of each agree within {RELATIVE:.0%}": all(
             row["outside"] <= 0.01 * row["numbers"] for row in rows.values()
         ),

@@ -2,7 +2,7 @@
 
 Run: ``python -m benchmarks.drills.kills [--kills 20]``. Sessions press Run; after a kill the server is started again on
 the same store and resumes its jobs; a job whose worker was killed fails and continues after Run. Claims: no finished
-point is lost, the store is intact after every kill, every job completes, and every point equals that of an
+point is missing, the store is intact after every kill, every job completes, and every point equals that of an
 uninterrupted run to the bit.
 """
 
@@ -95,7 +95,7 @@ def uninterrupted(folder: Path, num_sweeps: int) -> list[dict[str, Any] | None]:
 def claims(found: dict[str, Any], reference: list[dict[str, Any] | None]) -> dict[str, bool]:
     """The claims of this drill."""
     return {
-        "no finished point is lost": not found["lost"],
+        "every finished point is kept": not found["lost"],
         "the store is intact after every kill": found["intact"] and not found["set_aside"],
         "every job completes, after Run if its worker was killed": bool(found["num_sweeps"])
         and not found["unfinished"],

@@ -65,7 +65,7 @@ def kernels(request):
 
 
 def changes(request):
-    """How far the kernel moves between two weights, from kernels in blocks of so many rows (nt.batch), both held."""
+    """How far the kernel moves between two weights, from kernels in blocks of rows (nt.batch), both held."""
     with np.load(request["file"], allow_pickle=False) as arrays:
         x = np.asarray(arrays["x"])
         depth = (len(arrays.files) - 1) // 2 - 1

@@ -44,7 +44,7 @@ def network_address() -> str:
 def new_address(page: str) -> dict[str, str] | None:
     """Return the URL's query after a user changed it (link, reload, back button), else None.
 
-    An empty query on a page that was open before is the way back by the menu: the page goes on as it was left. So it
+    An empty query on a page that was open before is the way back by the menu: the page continues as it was left. So it
     does for an address that it has just replaced: that came with a click, and would take back what was set last.
     """
     query = st.query_params.to_dict()

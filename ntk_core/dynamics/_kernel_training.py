@@ -45,7 +45,7 @@ class KernelTraining:
         learning_rate, loss_threshold, max_steps, num_records: as in ``ntk_core.dynamics.spec.TrainingSpec``.
         watch: called at w₀ and at every record with w_t and the kernels of the observed outputs, of all seeds.
         streamed_bytes: store no kernel but the weights of every record, of one seed, from which :meth:`streamed` makes
-            ΔK within so many bytes; None to hold the kernels.
+            ΔK within this number of bytes; None to hold the kernels.
 
     Attributes:
         kernel: of the pre-outputs at w₀, (S, n, n, C, C); None where none is held.

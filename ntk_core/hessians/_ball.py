@@ -171,7 +171,7 @@ def ball_sups_in_turn(
             place = measure(sphere_point(center, fixed, jax.random.fold_in(key, index), radius), fixed)
             random.append(place.value)
             converged = converged and place.converged
-            # the first ascent goes on from the best place of the smaller ball, if that beats its own random direction
+            # the first ascent continues from the best place of the smaller ball, if that beats its own random direction
             visited = ascend(
                 measure, center, fixed, best if index == 0 and best.value > place.value else place, radius, num_steps
             )

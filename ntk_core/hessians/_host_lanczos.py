@@ -71,7 +71,7 @@ def leading(
     return Leading(float(values[at]), residual, bool(converged), count)
 
 
-# Not ``@``: BLAS wakes threads, which go on spinning on the cores that the next product needs (a third of its time).
+# Not ``@``: BLAS wakes threads, which keep spinning on the cores that the next product needs (a third of its time).
 def _along(rows: Float[np.ndarray, "k d"], vector: Vector) -> Float[np.ndarray, " k"]:
     return np.add.reduce(rows * vector, axis=1)
 

@@ -80,7 +80,7 @@ def lanczos_extreme(
     Args:
         matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
         start: starting vector, (d,), in the range of ``project``.
-        spare: a random vector, (d,); where the iteration meets an invariant subspace it goes on from a new direction
+        spare: a random vector, (d,); where the iteration meets an invariant subspace it continues from a new direction
             made of it. Each such restart may bring one more copy of a repeated eigenvalue; else one is found.
         max_steps: at most this many products; not more than the dimension of the space.
         tolerance: relative to |θ_1|.

@@ -98,7 +98,7 @@ def kernel_change_between(
         mapped: what goes over the pairs, ``map`` by default: the ``map`` of a pool of threads, or of a dask client; its
             workers are sent weights and inputs once.
         kept: a file for the sums of finished pairs, or a directory, kept until all are done. The same call
-            goes on from there.
+            continues from there.
         progress: called with the share that is done, after every pair or product. What it raises stops the work.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What is finished of a long point, kept on disk, so that a run that was stopped or killed goes on inside of it.
+"""What is finished of a long point, kept on disk, so that a run that was stopped or killed continues inside of it.
 
 For programs, not for libraries: until :func:`keep_unfinished` is called, nothing is kept.
 """

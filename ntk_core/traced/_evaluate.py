@@ -17,7 +17,7 @@ class Changes(NamedTuple):
 
     Attributes:
         uses: of the whole program, by their places.
-        touch: (use, a, z, what belongs to the use) ↦ what goes on in place of z.
+        touch: (use, a, z, what belongs to the use) ↦ what replaces z.
         belongings: by name of the use, of those that are touched; with an axis in front for each scan around along
             which they are ``threaded``.
         threaded: (use, how many scans lie outside) ↦ whether each step of that scan has its own.

@@ -42,7 +42,7 @@ def test_dropping_runs_by_value_biases_the_exponent(found):
 
 
 def test_bend_test_has_a_false_positive_rate_of_5_percent(found):
-    assert all(0.02 <= row["said_to_bend"] <= 0.08 for row in found["rows"])
+    assert all(0.02 <= row["bends"] <= 0.08 for row in found["rows"])
 
 
 def test_the_simulation_runs_and_can_be_shown():

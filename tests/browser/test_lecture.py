@@ -36,7 +36,7 @@ def test_arrows_clicker_and_predictions_lead_through_the_lecture(open_page):
     wait_until(page, "document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")
     wait_until(page, "location.search.includes('show=4')")  # the page has taken it
     page.wait_for_selector(READY)
-    page.keyboard.press("PageDown")  # the control has the focus, and the clicker goes on
+    page.keyboard.press("PageDown")  # the control has the focus, and the clicker continues
     shows(page, 2)
 
 

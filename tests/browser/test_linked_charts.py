@@ -112,7 +112,7 @@ def test_old_figure_is_below_new_points_and_stopped_run_resumes(open_page):
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
     wait_until(page, f"({LABEL}).includes('at width 2.')")
-    assert page.evaluate(GHOSTS) == ghosts, "a run that goes on has no ghost of itself"
+    assert page.evaluate(GHOSTS) == ghosts, "a running run has no ghost of itself"
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 2 of 3 widths")).to_be_visible(timeout=TIMEOUT_MS)
 

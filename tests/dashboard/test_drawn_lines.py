@@ -102,6 +102,6 @@ def test_a_drawn_line_is_the_prediction_and_stays_in_the_figure():
     visit.answer(step.nearest(drawn[0]))
     checked(app.run())
     assert "You drew $d^{-0.80}$" in "".join(each.value for each in app.info)
-    assert "Correct: **Stays.**" in words(app)
+    assert "Correct: **Stays constant.**" in words(app)
     assert "your line" in app.get("plotly_chart")[0].proto.spec
     assert "lecture.attention.sketch" not in str(app.get("bidi_component")), "the answer is known"

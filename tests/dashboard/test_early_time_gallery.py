@@ -32,7 +32,7 @@ def test_discrepancy_falls_with_the_dimension():
 
 
 def test_networks_of_low_dimension_depart_after_the_linear_phase():
-    """Fig. 1a: the losses are those of the linear model until it is trained; then the network goes on."""
+    """Fig. 1a: the losses are those of the linear model until it is trained; then the network continues."""
     for point, each in runs_of("hu-fig1"):
         if point.input_dim == 25:
             assert each.departure is not None

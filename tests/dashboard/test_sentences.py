@@ -11,7 +11,7 @@ from ntk_core.runs import Mean
 
 @pytest.mark.parametrize("exponent", ["-1/2", "−0.52 ± 0.12"])
 def test_a_power_of_the_width_is_a_formula(exponent):
-    assert typeset(f"falls like m^({exponent}), about") == f"falls like $m^{{{exponent}}}$, about"
+    assert typeset(f"decreases like m^({exponent}), about") == f"decreases like $m^{{{exponent}}}$, about"
     assert typeset("like m^(2ρ - 1)") == r"like $m^{2\rho  - 1}$"
 
 

@@ -1,4 +1,4 @@
-"""Every job ends: by its wall clock, its memory or an operator; points are kept and other jobs go on."""
+"""Every job ends: by its wall clock, its memory or an operator; points are kept and other jobs continue."""
 
 from __future__ import annotations
 

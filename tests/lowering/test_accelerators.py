@@ -103,7 +103,7 @@ def programs():
         "step of the linear model": training(TangentModel(model), trained, origin)(),
         "step of the quadratic model": training(QuadraticModel(model), trained, origin)(),
         "step through the kernel": training(KernelModel(loss), floats(N, C), KernelAndStart(kernel, y))(),
-        "look at a network": _look_at_weights.trace(model, trained, fixed, origin, x, y, x),
+        "record a network": _look_at_weights.trace(model, trained, fixed, origin, x, y, x),
         "early in training": _outputs.trace(net, params, x),
     }  # fmt: skip
 

@@ -22,7 +22,7 @@ RUN = """
 import json, sys
 from ntk_core.runs.compiled_code import keep_compiled_code
 keep_compiled_code()
-if sys.argv[1:]:  # as on a full disk: files end after so many bytes, and the writer gets an error
+if sys.argv[1:]:  # as on a full disk: files end after some bytes, and the writer gets an error
     import resource
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 import jax

@@ -22,7 +22,7 @@ export class Batch {
 }
 
 export class Network {
-  // hidden: the widths of the hidden layers; most: so many inputs are the most at once; exact: rounding is amplified.
+  // hidden: the widths of the hidden layers; most: the most inputs in one pass; exact: rounding is amplified.
   constructor(hidden, activation, seed, most, exact) {
     this.hidden = hidden;
     this.activate = FUNCTIONS[activation];
@@ -88,7 +88,7 @@ function applyLayer({ neurons, fanIn, scale, weights, biases, large }, a, n, z) 
   if (biases) for (let i = 0, to = 0; i < n; i++) for (let k = 0; k < neurons; k++) z[to++] += biases[k];
 }
 
-// scale · a Wᵀ, (n, neurons). Two neurons and four inputs at once: six numbers are read for eight products.
+// scale · a Wᵀ, (n, neurons). Two neurons and four inputs together: six numbers are read for eight products.
 function products(weights, neurons, a, n, fanIn, scale, z) {
   for (let k = 0; k < neurons; k += 2) {
     const row = k * fanIn, next = k + 1 < neurons ? row + fanIn : row; // the last of an odd number is done twice
@@ -111,7 +111,7 @@ function products(weights, neurons, a, n, fanIn, scale, z) {
   }
 }
 
-// Σ_k above_k W_k / √fan_in, (n, fan_in), for `above` (n, neurons); four neurons and two inputs at once.
+// Σ_k above_k W_k / √fan_in, (n, fan_in), for `above` (n, neurons); four neurons and two inputs together.
 function pullBack({ neurons, fanIn, scale, weights, large }, above, n, found) {
   if (large) {
     large.pull(above, n, scale, found);

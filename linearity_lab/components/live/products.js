@@ -20,7 +20,7 @@ const each = (index, by, end, body) => [
   ...advance(index, integer(by)), ...get(index), ...get(end), 0x49, 0x0d, 0, 0x0b,
 ];
 
-const ROWS = [0, 1, 2, 3], INPUTS = [0, 1], HALVES = [0, 16], BLOCK = 32; // bytes of a row at once: two vectors
+const ROWS = [0, 1, 2, 3], INPUTS = [0, 1], HALVES = [0, 16], BLOCK = 32; // bytes of a row in one pass: two vectors
 const [W, C, T, NUM_ROWS, N, WIDE, TALL, K, I, J] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]; // WIDE and TALL: bytes of a row
 const rowOf = (r) => 10 + r, wideOf = (i) => 14 + i, tallOf = (i) => 16 + i; // pointers
 const weight = (r) => 18 + r, wide = (i) => 22 + i, pair = (r, i) => 24 + 4 * i + r; // vectors

@@ -122,9 +122,9 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
     caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
     # The toolbar is above the panel titles; the nearest marker to any click is that of its cell.
     figure = finish(figure).update_layout(margin_t=60, hoverdistance=-1)
-    said = beginning("; ".join(summary)) + "."
+    outcomes = beginning("; ".join(summary)) + "."
     finding = _stable_rates(points, models)
-    return Chart(figure, said, table_rows(COLUMNS, points), [" ".join(caption)], "map", finding=finding)
+    return Chart(figure, outcomes, table_rows(COLUMNS, points), [" ".join(caption)], "map", finding=finding)
 
 
 def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:

@@ -135,7 +135,7 @@ class _Pair:
         """The linear model's f − f₀ at the test points when its log L was this, between two of its records."""
         self.beside.append((seen.losses[1], seen.test[1]))
         most = self.spec.max_steps // stretch(self.regime, 0)
-        while self.beside[-1][0] > loss and len(self.beside) <= most:  # it is behind: only it goes on
+        while self.beside[-1][0] > loss and len(self.beside) <= most:  # it is behind: only it continues
             seen = self._seen(0, stretch(self.regime, 0))
             self.beside.append((seen.losses[1], seen.test[1]))
         at = next((index for index in reversed(range(len(self.beside))) if self.beside[index][0] >= loss), 0)
@@ -146,7 +146,7 @@ class _Pair:
         return before + share * (after - before)
 
     def _end(self) -> str:
-        """How the run ends here; empty where it goes on."""
+        """How the run ends here; empty if it continues."""
         spec, clock = self.spec, self.columns["clock"][-1]
         if self.regime == "square" and self.columns["log_loss"][-1] <= math.log(spec.loss_threshold):
             return "converged"

@@ -52,7 +52,7 @@ def running(bin_folder: Path) -> Iterator[str]:
 
 
 def _owner() -> dict[str, Any]:
-    """Postgres refuses to run as root: then as its own user, or as nobody."""
+    """Postgres refuses to run as root: so use its own user, or ``nobody``."""
     if os.geteuid() != 0:
         return {}
     import grp

@@ -52,7 +52,7 @@ class Question:
         return _NUMBER.sub(lambda found: numbers[found[1]], self.reason)
 
     def verdict(self, chosen: int | None, was_drawn: bool = False) -> str:
-        """Return the response to a choice; None stands for a request for the answer."""
+        """Return the response to a choice; None is a request for the answer."""
         right = self.choices[self.answer]
         if chosen is None:
             return f"**{right}.**"
