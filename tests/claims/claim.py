@@ -35,7 +35,7 @@ class Claim:
         expected: interval that must contain the measured interval.
         interval_set: whether ``expected`` was fixed before or after the first measurement.
         caveat_interval: interval that must contain the measured one for the claim to hold with its caveat.
-        caveat: what readers of the sentence are told as well; a part of ``said``, added to a preset by ``Preset``.
+        caveat: a restriction printed beside the sentence; a part of ``said``, added to a preset by ``Preset``.
         said: the Markdown file with the sentence, from the root of the repository.
     """
 
