@@ -29,6 +29,7 @@ from .kernels import kernel_change as kernel_change
 from .kernels import kernel_change_between as kernel_change_between
 from .kernels import kernel_regression as kernel_regression
 from .networks.architectures import Adapted as Adapted
+from .networks.architectures import Assembly as Assembly
 from .networks.architectures import Attention as Attention
 from .networks.architectures import Bottleneck as Bottleneck
 from .networks.architectures import ConvNet as ConvNet

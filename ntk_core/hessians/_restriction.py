@@ -155,7 +155,10 @@ def displaced_pre_outputs(
 
 
 def _gain(layer: Layer, params: Params, bases: Bases | None, coordinates: dict[str, Array], a: Array) -> Array:
-    """The layer applied to the direction alone, which is exact since it is linear in its weights."""
+    """What a direction adds to z: the layer applied to it alone where z is linear in the weights."""
+    if not layer.is_linear:
+        moved = {name: params[name] + along for name, along in coordinates.items()}
+        return layer.apply({**params, **moved}, a) - layer.apply(params, a)
     if bases is None:
         return layer.apply({**params, **coordinates}, a)
     return _of_features(layer, params, bases, coordinates, layer.features(params, a))

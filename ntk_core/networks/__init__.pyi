@@ -1,4 +1,5 @@
 from .architectures import Adapted as Adapted
+from .architectures import Assembly as Assembly
 from .architectures import Attention as Attention
 from .architectures import Bottleneck as Bottleneck
 from .architectures import Composed as Composed

@@ -96,6 +96,25 @@ _FIRST = (
 )
 OUTPUTS = table(*_FIRST, *map(_as_output, _OUTPUTS_TOO))
 
+
+@dataclass(frozen=True)
+class SubModel(Term):
+    """A small model g of which an assembly has m copies, with weights and biases ~ N(0, 1).
+
+    Attributes:
+        per_input, others: parameters for each of the d numbers of an input, and besides.
+    """
+
+    per_input: int
+    others: int
+
+
+SUB_MODELS = table(
+    SubModel("neurons", "three tanh neurons", "Σₖ uₖ tanh(wₖ·x / √d) / √3", 3, 3),
+    SubModel("tree", "soft decision tree", "two levels: Σ leaf · Π σ(±wₖ·x / √d), four leaves", 3, 4),
+    SubModel("sines", "product of sines", "sin(w₁·x / √d + b₁) · sin(w₂·x / √d + b₂)", 2, 2),
+)
+
 PARAMETERIZATIONS = table(
     Term("ntk", "NTK", "z = W a / √fan_in + b, all W, b ~ N(0, 1)"),
     Term("standard", "standard", "z = W a + b, W ~ N(0, 1/fan_in), b ~ N(0, 1)"),

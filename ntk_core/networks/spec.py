@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS, SUB_MODELS
 from ntk_core.networks.graphs import (
     Composition,
     composition_data,
@@ -25,12 +25,14 @@ if TYPE_CHECKING:  # type checkers want the names written out; at run time they 
     BottleneckActivationName = str
     ParameterizationName = str
     OutputName = str
+    SubModelName = str
 else:
     ArchitectureName = one_of(ARCHITECTURES)
     ActivationName = one_of(ACTIVATIONS)
     BottleneckActivationName = Literal[("same", *ACTIVATIONS)]
     ParameterizationName = one_of(PARAMETERIZATIONS)
     OutputName = one_of(OUTPUTS)
+    SubModelName = one_of(SUB_MODELS)
 
 
 MAX_DEPTH = 16  # hidden layers
@@ -155,6 +157,9 @@ class ArchitectureSpec(SpecPart):
     """What grows with m: the neurons of the hidden layers, or the rank r; the other stays."""
     layer_width: Width = Field(default=256, title="Neurons of the layers")
     """Neurons of each hidden layer where the rank is m."""
+
+    sub_model: SubModelName = Field(default="neurons", title="Sub-model g")
+    """The small model of which there are m copies."""
 
     @model_validator(mode="after")
     def _fits_layers(self) -> Self:

@@ -201,6 +201,7 @@ TEMPLATES = named(
         ComparedNetwork(kind="attention"),
         ComparedNetwork(kind="transformer", **_CHANNELS),
         ComparedNetwork(kind="adapted", activation="abs"),
+        ComparedNetwork(kind="assembly"),
         ComparedNetwork(kind=COMPOSED),
         ComparedNetwork(kind=COMPOSED, output="swish"),
         ComparedNetwork(parameterization="standard"),

@@ -11,6 +11,7 @@ from ntk_core.networks.architectures._activations import (
     slope_jumps,
 )
 from ntk_core.networks.architectures._adapted import Adapted
+from ntk_core.networks.architectures._assembly import Assembly
 from ntk_core.networks.architectures._contractions import FactoredCotangents, whole
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._derived import (

@@ -11,6 +11,7 @@ from ntk_core.networks.graphs._blocks import (
     Block,
     ConcatBlock,
     ConvolutionBlock,
+    CopiesBlock,
     DenseBlock,
     FirstTokenBlock,
     FixedPositionsBlock,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.networks.choices import ACTIVATIONS, SUB_MODELS
 
 if TYPE_CHECKING:
     FunctionName = str
@@ -112,6 +112,22 @@ class AdapterUp(DenseBlock):
     role: ClassVar[str] = "adapter B"
     rank: BlockWidth = 1
     exponent: float = 0.5
+
+
+class CopiesBlock(DenseBlock):
+    """m copies of a small model, each with its own weights; of no composition in JSON.
+
+    Attributes:
+        model: one of ``SUB_MODELS``.
+    """
+
+    role: ClassVar[str] = "copies"
+    model: str = "neurons"
+
+    def num_params(self, num_inputs: int) -> int:
+        """Parameters of one copy."""
+        model = SUB_MODELS[self.model]
+        return model.per_input * num_inputs + model.others
 
 
 class ConvolutionBlock(_Weights):

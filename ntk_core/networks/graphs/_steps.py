@@ -13,6 +13,7 @@ from ntk_core.networks.graphs._blocks import (
     Block,
     ConcatBlock,
     ConvolutionBlock,
+    CopiesBlock,
     DenseBlock,
     FirstTokenBlock,
     FixedPositionsBlock,
@@ -136,7 +137,7 @@ class PlacedLayer:
         name: that of its step.
         input_shape, output_shape: of one input.
         num_ways_around: residual and concat blocks around it.
-        masked: whether a mask removes edges.
+        masked: whether a mask removes edges, or each neuron is a model: their kernels are sums over neurons.
         num_heads: of the attention that mixes its values; 0 for any other layer.
     """
 
@@ -160,6 +161,8 @@ class PlacedLayer:
             return self.block.kernel_size ** (len(self.input_shape) - 1) * self.input_shape[-1]
         if isinstance(self.block, TokenDenseBlock):
             return self.input_shape[-1]
+        if isinstance(self.block, CopiesBlock):
+            return self.block.num_params(math.prod(self.input_shape))
         if isinstance(self.block, GainBlock | PositionsBlock):  # one factor, or one vector chosen among the positions
             return self.positions if isinstance(self.block, PositionsBlock) else 1
         return math.prod(self.input_shape)
@@ -188,7 +191,8 @@ def lay_out(steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions:
             if step.name == OUTPUT:
                 return Layout(tuple(layers.values()), below)
             shapes.append(_trained_shape(block, place, below, width, dimensions))
-            layers[number] = PlacedLayer(step.name, block, below, shapes[-1], step.around, any(step.drops))
+            each_its_own = any(step.drops) or isinstance(block, CopiesBlock)
+            layers[number] = PlacedLayer(step.name, block, below, shapes[-1], step.around, each_its_own)
         elif isinstance(block, AttentionBlock):
             shapes.append(seen[2])
             layers[step.sources[2]] = replace(layers[step.sources[2]], num_heads=block.heads(width))

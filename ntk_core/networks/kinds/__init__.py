@@ -8,7 +8,7 @@ from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
 from ntk_core.settings.vocabulary import table
 
-_MODULES = ("numbered", "sequences", "adapted")
+_MODULES = ("numbered", "sequences", "adapted", "assembly")
 
 
 def _own_layers(settings: Any, hidden: Hidden) -> Composition:

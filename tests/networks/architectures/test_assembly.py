@@ -1,0 +1,98 @@
+"""Assemblies are sums of copies; their kernels and Hessians are those of plain derivatives."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.flatten_util import ravel_pytree
+
+from ntk_core import Assembly, empirical_ntk, hessian_norm, quadratic_model
+from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import SUB_MODELS
+
+
+def _init(key, num_inputs):
+    return {"direction": jax.random.normal(key, (num_inputs,)), "size": jnp.ones(())}
+
+
+def _apply(params, x):
+    return jnp.cos(x @ params["direction"]) * params["size"] ** 2
+
+
+OWN = (_init, _apply)
+FORMULAS = {
+    "neurons": lambda w, x: np.tanh(w[:9].reshape(3, 3) @ x / np.sqrt(3)) @ w[9:] / np.sqrt(3),
+    "tree": lambda w, x: _tree(1 / (1 + np.exp(-w[:9].reshape(3, 3) @ x / np.sqrt(3))), w[9:]),
+    "sines": lambda w, x: np.prod(np.sin(w[:6].reshape(2, 3) @ x / np.sqrt(3) + w[6:])),
+}
+
+
+def _tree(gates, leaves):
+    root, left, right = gates
+    return root * (left * leaves[0] + (1 - left) * leaves[1]) + (1 - root) * (
+        right * leaves[2] + (1 - right) * leaves[3]
+    )
+
+
+def _inputs(num_rows):
+    return jnp.asarray(np.random.default_rng(0).standard_normal((num_rows, 3)))
+
+
+@pytest.mark.parametrize("name", SUB_MODELS)
+@pytest.mark.parametrize("parameterization", ["ntk", "lecun"])
+def test_an_assembly_is_its_formula(name, parameterization, x64):
+    net, x = Assembly(5, name, parameterization=parameterization), _inputs(2)
+    params = net.init(jax.random.key(0), (3,))
+    root = np.sqrt(5) if parameterization == "lecun" else 1.0
+    copies, v = root * np.asarray(params["hidden1"]["weight"]).T, root * np.asarray(params["output"]["weight"][:, 0])
+    expected = [sum(b * FORMULAS[name](w, each) for w, b in zip(copies, v, strict=True)) / np.sqrt(5) for each in x]
+    np.testing.assert_allclose(net.apply(params, x)[:, 0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("trained", ["all", "hidden"])
+@pytest.mark.parametrize("model", [*SUB_MODELS, OWN], ids=[*SUB_MODELS, "own"])
+def test_kernel_and_hessian_are_those_of_plain_derivatives(model, trained, x64):
+    net, x = Assembly(4, model, num_outputs=2, output="swish", trained=trained), _inputs(3)
+    params = net.init(jax.random.key(1), (3,))
+    moving = {name: each for name, each in params.items() if net.layers[name].trainable}
+    flat, unravel = ravel_pytree(moving)
+
+    def outputs(w, x):
+        return net.apply({**params, **unravel(w)}, x)
+
+    jacobian = jax.jacobian(outputs)(flat, x)
+    kernel = jnp.einsum("iap,jbp->ijab", jacobian, jacobian)
+    np.testing.assert_allclose(empirical_ntk(net, params, x), kernel, rtol=1e-10, atol=1e-13)
+    hessian = jax.hessian(lambda w: outputs(w, x[:1])[0, 1])(flat)
+    found = hessian_norm(net, params, x[0], output_index=1)
+    np.testing.assert_allclose(found.value, np.abs(np.linalg.eigvalsh(hessian)).max(), rtol=1e-8)
+
+
+def test_the_norm_is_that_of_the_largest_copy(x64):
+    """docs/math/assemblies.md: ‖H‖ = m^(−½) max_i ‖H_i‖."""
+    net, (x,) = Assembly(6, "tree"), _inputs(1)
+    params = net.init(jax.random.key(2), (3,))
+    alone = Assembly(1, "tree")
+    norms = [
+        hessian_norm(alone, {name: {"weight": part} for name, part in one.items()}, x).value
+        for i in range(6)
+        for one in [
+            {"hidden1": params["hidden1"]["weight"][:, i : i + 1], "output": params["output"]["weight"][i : i + 1]}
+        ]
+    ]
+    np.testing.assert_allclose(hessian_norm(net, params, x).value, max(norms) / np.sqrt(6), rtol=1e-8)
+
+
+def test_the_quadratic_model_takes_the_curvature_of_a_copy(x64):
+    net, x = Assembly(3, OWN), _inputs(2)
+    params = net.init(jax.random.key(3), (3,))
+    step = jax.tree.map(lambda leaf: 1e-4 * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape), params)
+    moved = jax.tree.map(jnp.add, params, step)
+    error = jnp.abs(quadratic_model(net, params)(moved, x) - net.apply(moved, x)).max()
+    assert error < 1e-10  # third order in 1e-4
+
+
+@pytest.mark.parametrize("model", ["forest", 3, (_init,), (_init, 2)])
+def test_wrong_sub_models_are_refused_by_name(model):
+    with pytest.raises(InvalidInput, match="sub_model"):
+        Assembly(4, model)
