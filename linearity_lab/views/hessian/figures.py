@@ -46,7 +46,7 @@ VIEWS = {
 }
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
-BEYOND_PAPER = ("width_is", "grows")  # settings of architectures that the papers do not treat
+BEYOND_PAPER = ("width_is", "grows", "sub_model")  # settings of architectures that the papers do not treat
 WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d"), "rank": Axis("rank r", "r")}
 
 
