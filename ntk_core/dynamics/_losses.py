@@ -102,7 +102,7 @@ def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
     ∂²L/∂w² = Jᵀ ∂²L/∂F² J + Σ_ia ∂L/∂F_ia ∂²F_ia/∂w², where F is the model of :class:`Loss` and J = ∂F/∂w: the first
     part is :func:`gauss_newton_product`.
 
-    >>> w, ones = jnp.array([3.0]), jnp.ones((1, 1))
+    >>> w, ones = jax.numpy.array([3.0]), jax.numpy.ones((1, 1))
     >>> loss_hessian_product(lambda w, x: x @ w[:, None] ** 2, w, ones, ones, w).tolist()  # L = (w² − 1)²/2
     [156.0]
 
@@ -134,7 +134,7 @@ def gauss_newton_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
     It is positive semidefinite, since losses are convex in F, and has the nonzero eigenvalues of K/n for the
     square loss. Arguments as for :func:`loss_hessian_product`.
 
-    >>> w, ones = jnp.array([3.0]), jnp.ones((1, 1))
+    >>> w, ones = jax.numpy.array([3.0]), jax.numpy.ones((1, 1))
     >>> gauss_newton_product(lambda w, x: x @ w[:, None], w, ones, ones, w).tolist()
     [3.0]
 
