@@ -37,7 +37,7 @@ def compiled_product(net: Network | Program, params: Any, x: Any, output_index: 
     num_weights = sum(leaf.size for leaf in jax.tree.leaves(params))
     linearized, image = _compiled(jax.default_backend(), num_weights > MANY_WEIGHTS)
     product, zero, bases = linearized(net, params, x, output_index)
-    return lambda v: jax.device_get(image(product, params, v)), zero, bases
+    return partial(image, product, params), zero, bases
 
 
 @cache
@@ -110,7 +110,7 @@ def _compared(program: Program, params: Any, rows: Any) -> float:
     along = {at: rng.integers(0, 2, program.avals[at].shape, np.int8) * 2 - 1 for at in program.names}
     with jax.default_matmul_precision("highest"):
         product, zero, bases = compiled_product(program, params, x, 0)
-        d, image = product(rng.standard_normal(zero.size).astype(zero.dtype))
+        d, image = jax.device_get(product(rng.standard_normal(zero.size).astype(zero.dtype)))
 
         def plainly(by: Any, params: Any) -> Any:
             return [float(each) for each in quickly(by)(program, params, x, bases, d, image, along)]

@@ -126,6 +126,19 @@ def test_single_precision_agrees_with_double():
     )
 
 
+def test_many_products_in_single_precision_agree_with_double():
+    """84 products: a basis orthogonalized once has by then no digit left, and would give 0.202."""
+    net = FullyConnected(width=300, depth=2)
+    params, x = net.init(jax.random.key(0), (10,)), jax.random.normal(jax.random.key(1), (10,))
+    found = hessian_norm(net, params, x, tolerance=2e-6)
+    assert found.converged
+    assert found.num_matvecs > 70
+    with jax.enable_x64(True):
+        exact = hessian_norm(net, *jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), (params, x)))
+    assert exact.converged
+    assert found.value == pytest.approx(exact.value, rel=2e-6)
+
+
 def test_hessian_of_a_linear_model_is_zero():
     net = FullyConnected(width=5, activation="tanh", trained="last", use_bias=False)
     found = hessian_norm(net, *drawn(net))
