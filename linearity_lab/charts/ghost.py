@@ -16,6 +16,7 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
     ghosts = [_pale(trace) for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
         return figure
+    # Last, so that the traces keep their numbers; of another z-order, Plotly would cut off the names beside the axes.
     both = go.Figure([*figure.data, *ghosts], figure.layout)
     for name in _axes(figure):
         ends = _both(figure.layout[name].range, before.layout[name].range)
@@ -41,7 +42,7 @@ def _is_curve(trace: Any) -> bool:
 
 def _pale(trace: go.Scatter) -> dict[str, Any]:
     hidden = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
-    return {**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "zorder": -1, "meta": _GHOST}
+    return {**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "meta": _GHOST}
 
 
 def _axes(figure: go.Figure) -> dict[str, tuple[Any, ...]]:

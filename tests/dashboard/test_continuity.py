@@ -107,6 +107,13 @@ def test_axes_hold_the_points_of_both():
     assert not any("swish" in (trace.name or "") and trace.showlegend is not False for trace in both.data)
 
 
+def test_ghosts_leave_the_names_beside_the_axes_in_sight():
+    one, other = (change_against_width(make_points(widths)).figure for widths in ((30, 100), (30, 300)))
+    both = above(one, other)
+    assert len(both.data) > len(one.data)
+    assert {trace.zorder for trace in both.data} == {None}, "Plotly clips the texts of all layers but the lowest"
+
+
 @pytest.mark.parametrize("title", ["kernel change ΔK", "loss"])
 def test_there_is_no_ghost_of_another_quantity(title):
     new, old = (go.Figure(go.Scatter(x=[1], y=[2]), {"yaxis.title.text": each}) for each in ("loss", title))
