@@ -36,6 +36,7 @@ HessianPreset = Literal[
     "attention-length",
     "adapter-rank",
     "adapter-width",
+    "assembly",
 ]
 DynamicsPreset = Literal[
     "liu-true-and-linearized",
