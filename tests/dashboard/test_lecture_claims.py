@@ -301,7 +301,7 @@ CLAIMS: dict[str, Callable[[], None]] = {
 
 @pytest.mark.parametrize("step", CLAIMS)
 def test_a_step_agrees_with_its_figure_beyond_its_stated_claims(step):
-    """What ``claims.toml`` states is measured in ``docs/truth.md``; here is what a step says besides."""
+    """What ``claims.toml`` states is measured in ``docs/truth.md``; here is what a step states in addition."""
     CLAIMS[step]()
 
 
