@@ -34,10 +34,12 @@ def test_workflows_run_existing_commands_with_few_rights():
         for step in steps(workflow):
             if "uses" in step:
                 assert ACTION.fullmatch(step["uses"]), step
-            said = step.get("run", "")
-            assert set(re.findall(r"\bmake ([a-z-]+)", said)) <= targets, said
-            assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", said)) <= set(COMMANDS), said
-            assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\w+", said)), said
+            command_text = step.get("run", "")
+            assert set(re.findall(r"\bmake ([a-z-]+)", command_text)) <= targets, command_text
+            assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", command_text)) <= set(COMMANDS), (
+                command_text
+            )
+            assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\w+", command_text)), command_text
     for part in ("ntk_core site --out .docs/site --docs", "docs .docs/site/docs", ".ci/links.py .docs/site"):
         assert part in makefile
     assert "path: .docs/site" in (ROOT / ".github/workflows/site.yaml").read_text(encoding="utf-8")

@@ -196,9 +196,9 @@ def generalization_summary(spec: GeneralizationSpec, points: Sequence[Generaliza
     other = "loss" if what == "error" else "error"
     shown = [column for column in COLUMNS if not column.name.endswith(f"_{other}")]
     floor = spec.least_risk[what == "loss"]
-    said = ["95%: Wilson's interval of the network's test error, of all test points."]
+    intervals = ["95%: Wilson's interval of the network's test error, of all test points."]
     least = [f"Nothing is below {floor:.3g}, by the law of the data."] if floor > 0 else []
-    return "\n".join([*text_table(shown, points, _ends), "", *said, *least, *outcome_notes(points)])
+    return "\n".join([*text_table(shown, points, _ends), "", *intervals, *least, *outcome_notes(points)])
 
 
 def measured(points: Sequence[GeneralizationPoint]) -> str:
