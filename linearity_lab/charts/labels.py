@@ -131,9 +131,8 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
         marked = bool(end.style)
         marker = {
             "symbol": _turned(end.symbol or "line-ew-open"),
-            "color": color,
+            "color": [color, color, color, "rgba(0, 0, 0, 0)"],
             "size": [0, MARK_SIZE, 0, MARK_ROOM],
-            "opacity": [0, 1, 0, 0],
             "angle": -90,
             "standoff": MARK_SIZE - 1,
             "line": {"width": 0 if end.symbol else 2.5},

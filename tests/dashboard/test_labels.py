@@ -83,7 +83,7 @@ def test_label_has_the_mark_of_its_curve():
     for line in lines:
         mark = labels[line.in_legend]
         symbol = TURNED.get(line.style.symbol, line.style.symbol)
-        assert (mark.symbol, mark.angle, mark.color) == (symbol, -90, line.style.color)
+        assert (mark.symbol, mark.angle, mark.color[1]) == (symbol, -90, line.style.color)
     curve = Curve(nth_style(0, "loss"), (1, 10, 100), (3.0, 2.0, 1.0), "loss")
     unmarked, marked = (along_training([each], (Row("loss"),)) for each in (curve, replace(curve, marks=6)))
     assert unmarked.data[-1].marker.symbol == "line-ns-open", "no marks on the curve"
