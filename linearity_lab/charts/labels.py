@@ -28,6 +28,7 @@ TURNED = {
     "triangle-up": "triangle-right", "triangle-right": "triangle-down", "triangle-down": "triangle-left",
     "triangle-left": "triangle-up", "hourglass": "bowtie", "bowtie": "hourglass",
     "diamond-wide": "diamond-tall", "diamond-tall": "diamond-wide", "line-ew": "line-ns",
+    "x": "x-thin",  # of its path only the beginning would be moved
 }  # fmt: skip
 
 
@@ -135,7 +136,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
             "size": [0, MARK_SIZE, 0, MARK_ROOM],
             "angle": -90,
             "standoff": MARK_SIZE - 1,
-            "line": {"width": 0 if end.symbol else 2.5},
+            "line": {"width": 2.5 if end.symbol in ("", "x", "x-open") else 0},
         }
         figure.add_scatter(
             x=[end.x if leads else None, x, None, x],
@@ -160,7 +161,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
 def _turned(symbol: str) -> str:
     """Return the symbol that looks like this one when it is turned by 90° to the left."""
     name = symbol.removesuffix("-open")
-    return TURNED.get(name, name) + symbol[len(name) :]
+    return TURNED.get(name, name) + ("-open" if name == "x" else symbol[len(name) :])
 
 
 def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float) -> list[float]:

@@ -97,7 +97,7 @@ def _parsed(place: str, text: str, level: int) -> Section:
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|<>~$:&^-])")
 _ADDRESS = re.compile(r"(https?:(?=//)|\bwww(?=\.)|@)", re.IGNORECASE)
-_POWER = re.compile(r"\bm\^\(([-−±\d./ ρ]+)\)")
+_POWER = re.compile(r"(\b[A-Za-z]\^\([-−±\d./ ρ]+\))")
 
 
 def plain(text: str) -> str:
@@ -113,5 +113,6 @@ def typeset(text: str) -> str:
     """``text`` as by :func:`plain`, but with ``m^(-1/2)`` and the like as formulas."""
     pieces = _POWER.split(" ".join(text.split()))
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
-    pieces[1::2] = ["$m^{" + each.replace("ρ", r"\rho ") + "}$" for each in pieces[1::2]]
+    formulas = (each.replace("ρ", r"\rho ") for each in pieces[1::2])
+    pieces[1::2] = [f"${each[0]}^{{{each[3:-1]}}}$" for each in formulas]
     return "".join(pieces)

@@ -139,8 +139,8 @@ def test_no_two_networks_look_the_same():
     point = make_point(LINEAR, 100)
     points = [point.model_copy(update={"line": name, "network": each}) for name, each in networks.items()]
     styles = figures.styles(points)
-    assert styles["resnet"].title == "ResNet, Hidden layers L = 2"
-    assert styles["resnet-2"].title == "ResNet, Hidden layers L = 3"
+    assert styles["resnet"].title == "ResNet, hidden layers L = 2"
+    assert styles["resnet-2"].title == "ResNet, hidden layers L = 3"
     for kind in ("bottleneck", "densenet", "convnet", "mixed"):
         assert styles[kind] == network_style(kind)
     assert styles["resnet-swish"] == network_style("resnet", "swish")

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from linearity_lab.charts.labels import (
     MOST_CURVES,
     MOST_LETTERS,
-    TURNED,
     End,
+    _turned,
     rows_of,
     shifted_apart,
     spread_out,
@@ -82,12 +82,13 @@ def test_label_has_the_mark_of_its_curve():
     labels = {trace.legendgroup: trace.marker for trace in figure.data if "text" in trace.mode}
     for line in lines:
         mark = labels[line.in_legend]
-        symbol = TURNED.get(line.style.symbol, line.style.symbol)
+        symbol = _turned(line.style.symbol)
         assert (mark.symbol, mark.angle, mark.color[1]) == (symbol, -90, line.style.color)
+    assert _turned("x") == _turned("x-open") == "x-thin-open"
     curve = Curve(nth_style(0, "loss"), (1, 10, 100), (3.0, 2.0, 1.0), "loss")
     unmarked, marked = (along_training([each], (Row("loss"),)) for each in (curve, replace(curve, marks=6)))
     assert unmarked.data[-1].marker.symbol == "line-ns-open", "no marks on the curve"
-    assert marked.data[-1].marker.symbol == TURNED.get(curve.style.symbol, curve.style.symbol)
+    assert marked.data[-1].marker.symbol == _turned(curve.style.symbol)
 
 
 def test_short_curve_keeps_its_legend_entry():

@@ -13,6 +13,7 @@ from ntk_core.runs import Mean
 def test_a_power_of_the_width_is_a_formula(exponent):
     assert typeset(f"decreases like m^({exponent}), about") == f"decreases like $m^{{{exponent}}}$, about"
     assert typeset("like m^(2ρ - 1)") == r"like $m^{2\rho  - 1}$"
+    assert typeset("‖H‖ ∝ r^(−0.44 ± 0.09)") == "‖H‖ ∝ $r^{−0.44 ± 0.09}$"
 
 
 @pytest.mark.parametrize("text", ["[a](http://b)", "m^(x$y)", "*b* $c$", "![i](j)", "m^([a](b))"])

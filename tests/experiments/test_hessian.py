@@ -239,8 +239,8 @@ def test_networks_are_named_and_titled_by_what_they_are():
     assert known["fully-connected-lecun"] == "linear output, LeCun"
     alike = named((ComparedNetwork(), ComparedNetwork(depth=3, use_bias=True)))
     assert titles(alike) == {
-        LINEAR: "linear output, Hidden layers L = 2, Biases b = false",
-        f"{LINEAR}-2": "linear output, Hidden layers L = 3, Biases b = true",
+        LINEAR: "linear output, hidden layers L = 2, biases b = false",
+        f"{LINEAR}-2": "linear output, hidden layers L = 3, biases b = true",
     }
     spec = HessianSpec(networks=tuple(alike.values()), widths=(100,))
     assert [spec.at_key(key) for key in spec.point_keys()] == [(100, LINEAR), (100, f"{LINEAR}-2")]

@@ -28,7 +28,7 @@ def draw(shown: Shown) -> list[Panel]:
 
     def norms() -> Chart:
         views = Choice("view", "Vertical axis", list(figures.VIEWS), pixels=150)
-        (view,) = choose(PAGE, views, "against width")
+        (view,) = choose(PAGE, views, f"against {figures.place_name(points).rpartition(' ')[0]}")
         return drawn_once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
 
     def changes() -> Chart:
