@@ -159,7 +159,7 @@ class ArchitectureSpec(SpecPart):
     """Neurons of each hidden layer where the rank is m."""
 
     sub_model: SubModelName = Field(default="neurons", title="Sub-model g")
-    """The small model of which there are m copies."""
+    """The small model g of which there are m copies."""
 
     @model_validator(mode="after")
     def _fits_layers(self) -> Self:
