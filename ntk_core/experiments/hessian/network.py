@@ -163,9 +163,11 @@ def titles(networks: Mapping[str, ComparedNetwork]) -> dict[str, str]:
     for name, network in networks.items():
         alike = [other for other in networks.values() if other.title == network.title]
         differing = [
-            f"{info.title[:1].lower()}{info.title[1:]} = {text_of(getattr(network, field))}"
+            f"{title[:1].lower()}{title[1:]} = {text_of(getattr(network, field))}"
             for field, info in type(network).model_fields.items()
-            if network.uses(field) and any(getattr(other, field) != getattr(network, field) for other in alike)
+            if (title := info.title)
+            and network.uses(field)
+            and any(getattr(other, field) != getattr(network, field) for other in alike)
         ]
         found[name] = ", ".join([network.title, *differing])
     return found
