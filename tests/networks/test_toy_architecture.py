@@ -79,7 +79,8 @@ def found(tmp_path_factory):
     kinds = tree / "ntk_core" / "networks" / "kinds"
     (kinds / "toy.py").write_text(files_of("own-architecture.md")["ntk_core/networks/kinds/toy.py"])
     table = (kinds / "__init__.py").read_text()
-    (kinds / "__init__.py").write_text(table.replace('"sequences")', '"sequences", "toy")'))
+    assert table.count("_MODULES = (") == 1
+    (kinds / "__init__.py").write_text(table.replace("_MODULES = (", '_MODULES = ("toy", '))
     (tree / "program.py").write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, "program.py"],
