@@ -3,8 +3,8 @@
 import math
 
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
-from numpy.typing import ArrayLike
 from scipy.linalg import eigh, subspace_angles
 from scipy.sparse.linalg import eigsh
 
