@@ -16,7 +16,12 @@ from typing import Any
 from benchmarks.measure import Settings
 
 QUANTITIES = ("kernel", "hessian")
-NETWORKS = ("dense", "convnet", "resnet", "transformer")
+NAMES = {
+    "dense": "3 hidden layers of 1,000",
+    "convnet": "2 convolutions of 64 channels",
+    "resnet": "residual, 3 × 1,000",
+    "transformer": "transformer, 4 heads of 32",
+}
 SLOWER_AT_MOST, BLOCK_AT_MOST_S = 1.5, 10.0
 GPT: dict[str, int] = {"layers": 2, "heads": 4, "width": 128, "tokens": 16, "vocabulary": 64, "num_outputs": 2}
 
@@ -25,7 +30,7 @@ def measure(settings: Settings) -> dict[str, Any]:
     """Medians of processes that alternate, and their ratios."""
     repeats = 1 if settings.quick else 3
     size = "small" if settings.quick else "full"
-    asked = [(name, what, way) for name in NETWORKS for what in QUANTITIES for way in ("own", "function")]
+    asked = [(name, what, way) for name in NAMES for what in QUANTITIES for way in ("own", "function")]
     asked += [("gpt", what, "function") for what in QUANTITIES]
     times: dict[tuple[str, str, str], list[dict[str, float]]] = {case: [] for case in asked}
     for _ in range(repeats):

@@ -9,7 +9,7 @@ from pathlib import Path
 import jinja2
 import jinja2.meta
 
-from benchmarks import pictures, site, words
+from benchmarks import first_calls, pictures, site, words
 from benchmarks.measure import RESULTS
 from benchmarks.words import Data
 
@@ -40,7 +40,8 @@ def page(found: dict[str, Data]) -> str:
     environment.filters |= {each.__name__: each for each in FILTERS} | {"f": format}
     template = environment.from_string(TEMPLATE.read_text(encoding="utf-8"))
     absent = dict.fromkeys(set(jinja2.meta.find_undeclared_variables(environment.parse(TEMPLATE.read_text()))))
-    text = template.render(absent | found | {"aims": site})
+    aims = {"aims": site, "first_call_aims": (first_calls.SLOWER_AT_MOST, first_calls.BLOCK_AT_MOST_S)}
+    text = template.render(absent | found | aims | {"first_call_names": first_calls.NAMES})
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     apart = ["\n" if line[0] == after[0] == "|" else "\n\n" for line, after in pairwise(lines)]
     return "".join(line + gap for line, gap in zip(lines, [*apart, "\n"], strict=True))
