@@ -1,8 +1,7 @@
-"""Random programs, up to a thousand: each one is right to 1e-8, or refused by name."""
+"""A thousand random programs: each one is right to 1e-8, or refused by name."""
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import jax
@@ -20,9 +19,6 @@ from tests.traced.test_programs import dense_hessian
 
 X = np.random.default_rng(1).normal(size=(3, TIME, WIDTH))
 CHUNKS, OF_EACH, QUICK = 20, 50, 6
-# The slow tier judges these; RANDOM_PROGRAMS=all judges the thousand.
-IN_SLOW_TIER = (1, 2, 3, 4, 7, 13, 17)
-CHOSEN = range(1, CHUNKS + 1) if os.environ.get("RANDOM_PROGRAMS") == "all" else IN_SLOW_TIER
 TOLERANCE = 1e-8
 
 
@@ -78,7 +74,8 @@ def verdict(chain):
     return "right"
 
 
-@pytest.mark.parametrize("chunk", [pytest.param(chunk, marks=pytest.mark.slow) for chunk in CHOSEN])
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(1, CHUNKS + 1))
 def test_random_programs_are_right_or_refused(chunk, x64):
     counts = judged(chunk, OF_EACH)
     assert counts["right"] + counts["refused"] >= OF_EACH
