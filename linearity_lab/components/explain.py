@@ -1,5 +1,7 @@
 """Explanations of a figure: a visible formula, and "About this figure" with words and measurements."""
 
+from collections.abc import Mapping
+
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
@@ -61,8 +63,13 @@ def things_to_try(page: str) -> None:
         for number, link in enumerate(links):
             # Not links: inside a fragment, Streamlit drops the query of links to the same page.
             if st.button(link.label, key=f"{page}.try.{number}", type="tertiary", icon=":material/arrow_forward:"):
-                st.session_state[TRIED] = link.page
-                st.switch_page(page_script(link.page), query_params=link.query)
+                open_and_run(link.page, link.query)
+
+
+def open_and_run(page: str, query: Mapping[str, str]) -> None:
+    """Open a page with these settings, where a short run starts immediately."""
+    st.session_state[TRIED] = page
+    st.switch_page(page_script(page), query_params=query)
 
 
 def page_answers(page: str) -> None:

@@ -85,6 +85,11 @@ class SpecForm(Generic[AnySpec]):
         first = self._state.preset == self._preset_names[0]
         return changed if first else {"preset": self._state.preset, **changed}
 
+    def title(self, setting: Setting) -> str:
+        """The title of a setting; that of the swept values names what they are."""
+        spec = self.spec or self.preset.spec
+        return spec.swept_title if setting.name == spec.swept_field else setting.title
+
     def preset_chooser(self) -> None:
         """A menu of the presets; choosing one fills the form."""
         st.session_state[self._key("preset")] = self._state.preset
@@ -102,7 +107,7 @@ class SpecForm(Generic[AnySpec]):
         paper: Any = self.preset.paper_spec
         if paper == self.preset.spec:
             return
-        swept = type(paper).model_fields[paper.swept_field].title.lower()
+        swept = paper.swept_title[:1].lower() + paper.swept_title[1:]
         explained = f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
         try:
             check_limits(paper)
@@ -272,7 +277,7 @@ class SpecForm(Generic[AnySpec]):
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
         held = st.session_state[key]
-        shared: dict[str, Any] = {"label": title or setting.title, "key": key, "help": _help(setting)}
+        shared: dict[str, Any] = {"label": title or self.title(setting), "key": key, "help": _help(setting)}
         # The value is passed too: session state reaches a browser once, and a run of the page that
         # is overtaken by the next one before the widget is there would leave it at 0, or empty.
         # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.

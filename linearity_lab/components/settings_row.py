@@ -90,13 +90,13 @@ def chips(form: SpecForm[AnySpec]) -> None:
     changed = list(form.changed().items())
     single = changed if len(changed) <= MAX_CHIPS else changed[: MAX_CHIPS - 1]
     for setting, value in single:
-        _chip(form, f"{setting.full_title}: {_shown(setting, value)}", [setting], f"{setting.name}.back")
+        _chip(form, f"{_full_title(form, setting)}: {_shown(setting, value)}", [setting], f"{setting.name}.back")
     if rest := changed[len(single) :]:
         _chip(form, f"{len(rest)} more changes", [setting for setting, _ in rest], "others.back")
 
 
 def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: str) -> None:
-    titles = ", ".join(dict.fromkeys(each.full_title for each in members))
+    titles = ", ".join(dict.fromkeys(_full_title(form, each) for each in members))
     st.button(
         plain(words),
         key=f"{form.page}.{key}",
@@ -139,7 +139,7 @@ def _slider(form: SpecForm[AnySpec], setting: Setting, given: Sequence[float]) -
         form.put({setting.name: sorted({low, *kept, high})})
 
     st.select_slider(
-        setting.title,
+        form.title(setting),
         options,
         (options[0], options[-1]),  # two handles; the session contains their values
         format_func=width_label if setting.counts_neurons else "{:g}".format,
@@ -158,6 +158,10 @@ def _range_key(name: str, ends: tuple[float, float]) -> str:
     key = f"{name}.{count}" if count else name
     st.session_state.update({f"{name}.count": count, f"{name}.ends": ends, f"{name}.key": key})
     return key
+
+
+def _full_title(form: SpecForm[AnySpec], setting: Setting) -> str:
+    return setting.full_title if setting.place else form.title(setting)
 
 
 def _words(setting: Setting) -> str:

@@ -50,6 +50,11 @@ class ExperimentSpec(SpecPart):
         """Whether it uses uploaded data; such runs are shown to their owner only."""
         return any(getattr(getattr(self, name), "name", None) == UPLOAD for name in type(self).model_fields)
 
+    @property
+    def swept_title(self) -> str:
+        """Title of the swept values, with their symbol."""
+        return type(self).model_fields[self.swept_field].title or self.swept_field
+
     def point_keys(self) -> tuple[str, ...]:
         """The keys of all points, in order of cost."""
         return tuple(f"{self.key_name}={value}" for value in getattr(self, self.swept_field))

@@ -10,12 +10,14 @@ import pytest
 
 from linearity_lab.components.live import NAME, given, home_data, source
 from linearity_lab.components.live.settings import CHOICES, OWN, READERS, TOUR_STEPS, LiveSettings, from_browser, made
+from linearity_lab.components.run_panel import SHORT_S
 from linearity_lab.components.session import read_address
+from linearity_lab.views.live import page
 from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
-from ntk_core.runs import PRESETS
+from ntk_core.runs import PRESETS, estimate
 from ntk_core.settings.fields import spec_from_texts
 from tests.dashboard.open_pages import checked, open_page
 
@@ -127,11 +129,22 @@ def test_the_points_go_to_the_kernel_page_too(settings):
     assert [pytest.approx(pair, abs=5e-5) for pair in settings.learned()] == list(handed)
 
 
-def test_error_bars_link_to_the_kernel_page_with_settings():
-    (link,) = [link.proto for link in open_page("live", width="256").get("page_link")]
-    assert link.label == "Compute this with error bars"
-    assert "kernel_change" in link.page
-    assert "widths=64%2C256%2C1024%2C4096" in link.query_string
+def test_error_bars_open_the_kernel_page_with_settings(monkeypatch):
+    opened = []
+    monkeypatch.setattr(page, "open_and_run", lambda *given: opened.append(given))
+    app = open_page("live", width="256")
+    assert opened == []
+    checked(app.button(key="live.compute").click().run())
+    (name, query), *_ = opened
+    assert name == "kernel_change"
+    assert query["widths"] == "64,256,1024,4096"
+
+
+@pytest.mark.parametrize("layers", CHOICES["layers"])
+def test_error_bars_take_no_longer_than_starts_by_itself(layers):
+    settings = LiveSettings(width=64, layers=layers)
+    spec, _ = spec_from_texts(settings.kernel_query(), cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec))
+    assert estimate(spec).seconds <= SHORT_S
 
 
 def test_every_choice_exists_in_the_core_and_has_words():

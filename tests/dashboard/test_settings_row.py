@@ -67,6 +67,26 @@ def test_each_change_has_a_chip_that_puts_it_back():
     assert query(app) == {"architecture.use_bias": "false", "widths": "30,100"}
 
 
+@pytest.mark.parametrize(
+    ("page", "preset", "title"),
+    [
+        ("hessian", "adapter-rank", "Ranks r"),
+        ("hessian", "adapter-width", "Widths m"),
+        ("kernel_change", "liu-fig2", "Bottleneck widths"),
+        ("early_time", "hu-fig5", "Dimensions d"),
+    ],
+)
+def test_slider_field_and_chip_name_what_is_swept(page, preset, title):
+    name = {"early_time": "values"}.get(page, "widths")
+    app = open_page(page, preset=preset)
+    (slider,) = (each for each in app.select_slider if each.key.startswith(f"{page}.{name}.range"))
+    assert slider.label == title
+    field = app.text_input(key=f"{page}.{name}")
+    assert field.label == title
+    field.set_value("4, 8")
+    assert chips(checked(app.run()))[f"{page}.{name}.back"] == f"{title}: 4, 8"
+
+
 def test_a_chip_puts_back_what_cannot_be_used():
     app = open_page("kernel_change")
     app.text_input(key=PREFIX + "widths").set_value("0, 100")

@@ -123,6 +123,7 @@ def against(
     """
     swept = SweepAxis(
         AXIS_TITLES[axis],
+        "m" if axis == "width" else "k",
         values=widths if axis == "width" else (),
         symbol="smallest in-degree" if axis == "in-degree" else "",
         column=AXIS_TITLES["width"],

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.components.explain import page_answers
+from linearity_lab.components.explain import open_and_run, page_answers
 from linearity_lab.components.live import live_page
 from linearity_lab.components.live.settings import READERS, LiveSettings, from_browser, made
 from linearity_lab.views.live import QUESTION
@@ -27,12 +27,8 @@ def show() -> None:
     settings = _followed(live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings)
     session.show_address(PAGE, settings.query())
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.page_link(
-            "pages/kernel_change.py",
-            label="Compute this with error bars",
-            icon=":material/show_chart:",
-            query_params=settings.kernel_query(),
-        )
+        if st.button("Compute this with error bars", key=f"{PAGE}.compute", icon=":material/show_chart:"):
+            open_and_run("kernel_change", settings.kernel_query())
         st.caption(prose(PAGE, "With error bars"), width="content")
     page_answers(PAGE)
 

@@ -222,6 +222,11 @@ class EarlyTimeSpec(SeededSpec):
             raise InvalidInput("kernel_samples", self.kernel_samples, allowed)
         return self
 
+    @property
+    def swept_title(self) -> str:
+        """Title of the swept widths or dimensions."""
+        return {"width": "Widths m", "input_dim": "Dimensions d"}[self.swept]
+
     def widest_layers(self, width: int) -> dict[str, int]:
         """At a swept dimension the width follows by its exponent."""
         return {"width": self.width_at(f"{self.swept}={width}")}

@@ -16,6 +16,7 @@ from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_sp
 from ntk_core.runs import Counted, Counts, SweepSpec, typical_steps
 from ntk_core.settings.part import Width
 
+GROWN_TITLES = {"num_heads": "Heads H", "head_dim": "Head dimensions d", "rank": "Ranks r"}
 Radius = Annotated[float, Field(gt=0, le=1000)]
 
 
@@ -131,6 +132,15 @@ class HessianSpec(SweepSpec):
     def _of_seed(self, index: int) -> Self:
         left = {name: max(0, min(1, getattr(self, name) - index)) for name in ("num_trained", "num_ball_seeds")}
         return super()._of_seed(index).model_copy(update={**left, "blocks": self.blocks and not index})
+
+    @property
+    def swept_title(self) -> str:
+        """Title of what grows; widths where networks differ in it."""
+        if self.swept == "num_tokens":
+            return "Tokens T"
+        grown = {getattr(each, next(filter(each.uses, ("width_is", "grows")), ""), "") for each in self.networks}
+        title = GROWN_TITLES.get(grown.pop()) if len(grown) == 1 else None
+        return title or super().swept_title
 
     def dataset_at(self, value: int) -> DatasetSpec:
         """The data at one value of what is swept."""

@@ -70,6 +70,11 @@ class KernelChangeSpec(TrainedSweep):
         return self
 
     @property
+    def swept_title(self) -> str:
+        """Title of the swept widths."""
+        return "Bottleneck widths" if self.swept == "bottleneck_width" else super().swept_title
+
+    @property
     def groups(self) -> tuple["TrainingGroup", ...]:
         """Which outputs share one training."""
         shapes = self.dataset.known_shapes()
