@@ -64,12 +64,19 @@ class Judged:
     Attributes:
         measured: on the runs of the gallery, which its interval was set on.
         confirmation: on fresh runs; None before they are computed.
+        fresh_seeds: number of seeds of the fresh runs.
     """
 
     claim: Claim
     measured: Measured
     confirmation: Measured | None
+    fresh_seeds: int
     verdict: Verdict
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the fresh runs resolve too little for a plain confirmation."""
+        return self.confirmation is not None and self.confirmation.is_wide(self.claim.expected)
 
 
 @functools.cache
@@ -95,12 +102,13 @@ def judged(claim: Claim, folder: Path = GALLERY) -> Judged:
     """Return the claim with its measurements on the gallery and on fresh runs."""
     measured = claim.reading.measure(_result(folder / f"{claim.preset}.json"))
     confirmation = confirmation_of(claim)
-    return Judged(claim, measured, confirmation, verdict(claim, measured, confirmation))
+    seeds = _confirmed(CONFIRMED)[claim.name][1] if confirmation else 0
+    return Judged(claim, measured, confirmation, seeds, verdict(claim, measured, confirmation))
 
 
 def confirmation_of(claim: Claim, path: Path = CONFIRMED) -> Measured | None:
     """Return the measurement on fresh runs, None where there is none of this very measure."""
-    kept = _confirmed(path).get(claim.name)
+    kept, _ = _confirmed(path).get(claim.name, (None, 0))
     if kept is None or kept["measure"] != claim.fingerprint:
         return None
     return Measured(**kept["measured"])
@@ -109,13 +117,14 @@ def confirmation_of(claim: Claim, path: Path = CONFIRMED) -> Measured | None:
 def verdict(claim: Claim, measured: Measured, confirmation: Measured | None) -> Verdict:
     """Judge by the whole intervals of both groups of runs.
 
-    Confirmed: both lie in the expected interval. With a caveat: both lie in it or in that of the caveat. Not seen: one
-    lies outside of both, or a range has a run outside. Otherwise the runs do not resolve it.
+    Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as wide. With a caveat: both
+    lie in it or in that of the caveat. Not seen: one lies outside of both, or a range has a run outside. Otherwise the
+    runs do not resolve it.
     """
     if confirmation is None:
         return "not confirmed yet"
     both = (measured, confirmation)
-    if all(_within(each, claim.expected) for each in both):
+    if all(_within(each, claim.expected) for each in both) and not confirmation.is_wide(claim.expected):
         return "confirmed"
     allowed = [claim.expected, *([claim.caveat_interval] if claim.caveat_interval else [])]
     if all(any(_within(each, bounds) for bounds in allowed) for each in both):
@@ -160,8 +169,14 @@ def _result(path: Path) -> ResultValue:
 
 
 @functools.lru_cache(maxsize=2)
-def _confirmed(path: Path) -> dict[str, Any]:
+def _confirmed(path: Path) -> dict[str, tuple[Any, int]]:
+    """Return what is kept of each claim, with the number of seeds."""
     if not path.exists():
         return {}
-    presets = json.loads(path.read_text(encoding="utf-8"))
-    return {name: kept for preset in presets.values() for name, kept in preset["claims"].items()}
+    groups = json.loads(path.read_text(encoding="utf-8")).values()
+    seeds = [sum(batch["seeds"][1] for batch in (group, *group.get("further", ()))) for group in groups]
+    return {
+        name: (kept, count)
+        for group, count in zip(groups, seeds, strict=True)
+        for name, kept in group["claims"].items()
+    }

@@ -11,7 +11,7 @@ from ntk_core.runs.columns import num_runs
 from ntk_core.runs.run_directory import write_whole
 from tests.claims.claim import Judged, Verdict, claims, judged
 from tests.claims.confirmation import FIRST_SEED
-from tests.claims.readings import Measured
+from tests.claims.readings import Measured, exceptions_seen
 
 TRUTH = TOP / "docs" / "truth.md"
 _PAPERS = ("Liu, Zhu & Belkin 2020", "Zhu, Liu & Belkin 2022", "Hu, Xiao, Adlam & Pennington 2020")
@@ -26,18 +26,20 @@ A claim has a sentence, a measure and an interval. It is *set* on the runs of th
 *confirmed* on runs that were not looked at: seeds from {first_seed:,} on, and a second data draw where data are
 synthetic. [How a claim becomes confirmed](how-claims-are-confirmed.md) explains each step in plain words.
 
-- **confirmed**: both measured intervals lie in the expected one.
+- **confirmed**: both measured intervals lie in the expected one, and the second is at most half as wide.
 - **holds with a caveat**: both lie in it or in the interval of the caveat.
 - **not resolved**: one of them reaches outside, or has too few runs for an interval.
 - **not seen**: one of them lies outside.
 - **not confirmed yet**: the fresh runs have not been computed.
 
 A 95% interval holds for other draws of the weights; values of one seed count as one. A range describes the runs made.
-“(set after measuring)” marks an interval that was chosen or changed after the first measurement. “wide” marks a
-measured interval that is more than half as wide as the expected one: those runs could hardly have failed or passed
-by a small margin. Presets run as `linearity-lab run PRESET`.
+“(set after measuring)” marks an interval that was chosen or changed after the first measurement. *Resolution* is what
+the fresh runs could have detected: half the width of their interval, a deviation that exceeds the scatter of the seeds;
+for a range, the share of exceptional seeds of which one would have been seen with a probability of 95%. “wide” marks a
+measured interval that is more than half as wide as the expected one; fresh runs that are wide do not confirm.
+Presets run as `linearity-lab run PRESET`.
 """
-_COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "Verdict")
+_COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "Resolution", "Verdict")
 
 
 def rendered() -> str:
@@ -74,6 +76,7 @@ def _row(each: Judged, paper: str) -> tuple[str, ...]:
         _bounds(*claim.expected) + after,
         _found(each.measured, claim.expected),
         "–" if each.confirmation is None else _found(each.confirmation, claim.expected),
+        "–" if each.confirmation is None else _resolution(each.confirmation, each.fresh_seeds),
         f"**{each.verdict}**{caveat}",
     )
 
@@ -84,6 +87,12 @@ def _found(measured: Measured, expected: tuple[float, float]) -> str:
         return f"{'–' if math.isnan(measured.value) else _number(measured.value)}, no interval ({runs})"
     wide = ", wide" if measured.is_wide(expected) else ""
     return f"{_number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} ({runs}{wide})"
+
+
+def _resolution(measured: Measured, seeds: int) -> str:
+    if measured.kind == "range":
+        return f"{exceptions_seen(min(measured.count, seeds)):.0%} of seeds"
+    return "–" if math.isnan(measured.low) else f"±{_number((measured.high - measured.low) / 2)}"
 
 
 def _title(said: str) -> str:

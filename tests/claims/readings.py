@@ -117,14 +117,14 @@ class Reading:
     same: str = ""
     difference: bool = False
 
-    def measure(self, result: ResultValue) -> Measured:
-        """The number with its interval."""
+    def measure(self, *results: ResultValue) -> Measured:
+        """The number with its interval, on the runs of one or more results, whose seeds differ."""
         conditions = dict(self.where or {})
-        found = self._seen(result, conditions)
+        found = self._seen(results, conditions)
         if self.beside is None:
             return READINGS[self.how]([each for _, each in found])
         others: dict[Any, float] = {}
-        for key, each in self._seen(result, conditions | dict(self.beside)):
+        for key, each in self._seen(results, conditions | dict(self.beside)):
             if key in others:
                 raise ValueError(f"two runs of {key} to compare with: name what must be equal in both with same")
             others[key] = each.value
@@ -136,10 +136,10 @@ class Reading:
             ]
         )
 
-    def _seen(self, result: ResultValue, conditions: Mapping[str, Any]) -> list[tuple[Any, Seen]]:
+    def _seen(self, results: Sequence[ResultValue], conditions: Mapping[str, Any]) -> list[tuple[Any, Seen]]:
         """Return the finite values of the records that meet the conditions, with what identifies their partner."""
         found = []
-        for point in result.points:
+        for point in (point for result in results for point in result.points):
             for record in Record(point).inside(self.records):
                 if not record.meets(conditions):
                     continue
@@ -231,6 +231,11 @@ def share(seen: Sequence[Seen]) -> Measured:
     low = float(betaincinv(k, n - k + 1, tail)) if k else 0.0
     high = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
     return Measured(fraction, low, high, len(seen), "95% interval")
+
+
+def exceptions_seen(seeds: int) -> float:
+    """Return the share of exceptions of which this many seeds show one with a probability of 95%."""
+    return float(1 - (1 - _LEVEL) ** (1 / seeds))
 
 
 def _by_seed(seen: Sequence[Seen]) -> list[list[float]]:

@@ -18,7 +18,7 @@ from ntk_core.runs._parse import spec_digest
 from tests.claims.claim import CONFIRMED, Verdict, claims, confirmation_of, judged, verdict
 from tests.claims.confirmation import DRAWN, FIRST_SEED, REWRITTEN, fresh, groups
 from tests.claims.page import TRUTH, rendered
-from tests.claims.readings import READINGS, Measured, Reading, Record, Seen
+from tests.claims.readings import READINGS, Measured, Reading, Record, Seen, exceptions_seen
 
 ROOT = Path(__file__).resolve().parents[2]
 LECTURE = "linearity_lab/views/lecture/steps"
@@ -72,7 +72,7 @@ def test_every_claim_has_its_row_and_its_verdict():
     rows = [line for line in rendered().splitlines() if line.startswith("| ") and "**" in line]
     assert len(rows) == len(claims()) > 25
     assert all(re.search(rf"\*\*({'|'.join(get_args(Verdict))})\*\*", row) for row in rows)
-    assert all(row.count(" | ") == 6 for row in rows)
+    assert all(row.count(" | ") == 7 for row in rows)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -96,27 +96,39 @@ def test_what_is_not_confirmed_carries_its_caveat(name):
     assert claim.caveat.casefold() in plain(text).casefold()
 
 
+def test_wide_fresh_intervals_confirm_nothing():
+    found = [judged(claim) for claim in claims()]
+    assert not [each.claim.name for each in found if each.is_wide and each.verdict == "confirmed"]
+    fresh_ones = [each.confirmation for each in found if each.verdict == "confirmed" and each.confirmation]
+    assert all(each.kind in ("95% interval", "range") for each in fresh_ones)
+
+
 def test_claims_on_one_run_say_so():
     """Where the gallery and the fresh runs have one seed each."""
     for claim in claims():
-        if fresh(claim.preset).num_seeds == 1 and judged(claim).measured.count == 1:
+        found = judged(claim)
+        if found.fresh_seeds == found.measured.count == 1:
             text = (ROOT / claim.said).read_text(encoding="utf-8") if claim.said else PRESETS[claim.preset].statement
             assert re.search("one (run|seed)", plain(text).casefold()), claim.name
 
 
 def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
     for name, first in groups().values():
-        spec = fresh(name, first)
+        batches = fresh(name, first)
         gallery: Any = PRESETS[name].spec
-        assert min(spec.seeds) == first > max(gallery.seeds)
-        assert (spec.dataset.seed == first) == (spec.dataset.name in DRAWN)
+        seeds = [seed for spec in batches for seed in spec.seeds]
+        assert seeds == list(range(first, first + len(seeds)))  # none is left out
+        assert first > max(gallery.seeds)
+        assert all((spec.dataset.seed == first) == (spec.dataset.name in DRAWN) for spec in batches)
 
 
 def test_confirmations_come_from_the_fresh_specs():
     kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
     assert kept
     for key, each in kept.items():
-        assert each["spec"] == spec_digest(fresh(*groups()[key]))
+        found = [batch["spec"] for batch in (each, *each.get("further", ()))]
+        planned = [spec_digest(spec) for spec in fresh(*groups()[key])]
+        assert found == planned[: len(found)], key
 
 
 def test_rewritten_claims_exist():
@@ -130,19 +142,21 @@ def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
     for measure, expected in ((claim.fingerprint, Measured(**measured)), ("another", None)):
         path = tmp_path / f"{expected is None}.json"
         entry = {"measure": measure, "measured": measured}
-        path.write_text(json.dumps({claim.preset: {"claims": {claim.name: entry}}}))
+        path.write_text(json.dumps({claim.preset: {"seeds": [1000, 8], "claims": {claim.name: entry}}}))
         assert confirmation_of(claim, path) == expected
 
 
 # Verdicts
 
-INSIDE, OUTSIDE, ACROSS = (-0.55, -0.45), (0.1, 0.2), (-0.7, -0.45)
+INSIDE, OUTSIDE, ACROSS, WIDE = (-0.54, -0.46), (0.1, 0.2), (-0.7, -0.45), (-0.59, -0.41)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
         (INSIDE, INSIDE, "confirmed"),
+        (WIDE, INSIDE, "confirmed"),
+        (INSIDE, WIDE, "holds with a caveat"),
         (INSIDE, None, "not confirmed yet"),
         (INSIDE, ACROSS, "holds with a caveat"),
         (ACROSS, INSIDE, "holds with a caveat"),
@@ -246,6 +260,11 @@ def test_runs_of_one_seed_count_once_in_a_median():
     assert READINGS["median"](repeated).low == READINGS["median"](seen(*values)).low
 
 
+@pytest.mark.parametrize("seeds", [1, 3, 8, 20])
+def test_a_range_shows_an_exception_with_95_percent(seeds):
+    assert stats.binom.pmf(0, seeds, exceptions_seen(seeds)) == pytest.approx(0.05)
+
+
 # Records
 
 
@@ -293,6 +312,23 @@ def test_values_are_those_of_the_runs_that_meet_the_conditions():
     assert range_of(of="found", records="runs.balls", where={"radius": 2.0, "width": 10, "method": "a"}) == (20, 22, 2)
     assert range_of(of="loss.last", over="loss.first", where={"width": 10, "method": "a"}) == (2.5, 2.75, 2)
     assert range_of(of="method", equals="a") == (0, 1, 8)
+
+
+def test_further_seeds_are_measured_with_the_first():
+    whole, values = result(), {"of": "loss.last", "where": {"method": "b"}}
+    parts = [
+        SimpleNamespace(
+            points=[
+                SimpleNamespace(width=point.width, runs=[run for run in point.runs if run.seed == seed])
+                for point in whole.points
+            ]
+        )
+        for seed in (0, 1)
+    ]
+    for reading in (Reading("average", **values), Reading("average", **values, beside={"method": "a"})):
+        found, expected = reading.measure(*parts), reading.measure(whole)
+        assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
+        assert found.count == expected.count == 4
 
 
 def test_runs_are_set_beside_those_of_the_same_width_and_seed():
