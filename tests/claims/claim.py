@@ -117,9 +117,9 @@ def confirmation_of(claim: Claim, path: Path = CONFIRMED) -> Measured | None:
 def verdict(claim: Claim, measured: Measured, confirmation: Measured | None) -> Verdict:
     """Judge by the whole intervals of both groups of runs.
 
-    Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as wide. With a caveat: both
-    lie in it or in that of the caveat. Not seen: one lies outside of both, or a range has a run outside. Otherwise the
-    runs do not resolve it.
+    Confirmed: both lie in the expected interval, and that of the fresh runs is at most half as wide. With a caveat:
+    both lie in it or in that of the caveat. Not seen: one lies outside of both, or a range has a run outside. Otherwise
+    the runs do not resolve it.
     """
     if confirmation is None:
         return "not confirmed yet"

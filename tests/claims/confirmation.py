@@ -4,7 +4,7 @@ Intervals were set on the runs of the gallery, which begin at seed 0. A confirma
 fresh initializations and, where the data are synthetic, another data draw. Seeds and their number are fixed by
 ``fresh`` before anything is computed; the measurements are kept in ``confirmed.json`` with what they came from.
 
-A claim whose fresh interval is wide gets further seeds, by ``FURTHER``, or a caveat. Neither seeds nor runs are dropped.
+A claim whose fresh interval is wide gets further seeds, by ``FURTHER``, or a caveat. No seed is dropped.
 """
 
 import argparse
@@ -44,8 +44,8 @@ REWRITTEN = dict.fromkeys(
     ),
     2000,
 )
-# Further seeds where the first fresh interval of a claim was wide. The width w, over half of the expected one, decreases
-# about as n^(-1/2): n was fixed for w = 0.85, from w alone, before the further seeds were computed.
+# Further seeds where the first fresh interval of a claim was wide. Its width over half of the expected one decreases
+# about as n^(-1/2): n was fixed for 0.85, from the width alone, before the further seeds were computed.
 FURTHER: dict[str, dict[str, int]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
@@ -84,7 +84,7 @@ def key_of(preset: str, first: int) -> str:
 
 
 def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
-    """Return a preset with fresh seeds: at least 8 where they take at most 4 minutes, else as many; and further ones."""
+    """Return a preset with fresh seeds: 8 or more where they take 4 minutes at most, else as many; then ``FURTHER``."""
     spec: Any = PRESETS[name].spec
     seconds = json.loads((GALLERY / f"{name}.json").read_text(encoding="utf-8"))["runtime_s"]
     affordable = seconds * _MIN_SEEDS / spec.num_seeds <= _MAX_SECONDS
