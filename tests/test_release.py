@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,26 @@ def test_citation_and_changelog_have_one_version():
     versions = re.findall(r"^## \[(.+?)\](?: - (.+))?$", changes, flags=re.MULTILINE)
     assert versions[0] == ("Unreleased", "")
     assert versions[1] == (__version__, cited["date-released"])
+
+
+def test_project_urls_are_those_of_the_cited_papers():
+    """The project has no address of its own, and none is invented."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
+    assert list(project["urls"].values()) == [each["url"] for each in cited]
+    for label, paper in zip(project["urls"], cited, strict=True):
+        assert len(label) <= 32  # as an index requires
+        assert label.startswith(paper["authors"][0]["family-names"])
+        assert label.endswith(str(paper["year"]))
+
+
+def test_metadata_name_authors_license_and_python_versions():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["authors"] == [{"name": "The Linearity Lab authors"}]
+    assert len(project["keywords"]) >= 5
+    assert all((ROOT / name).is_file() for name in project["license-files"])
+    for version in ("3.11", "3.12", "3.13"):
+        assert f"Programming Language :: Python :: {version}" in project["classifiers"]
 
 
 def test_readme_is_one_screen_with_an_animated_picture():
