@@ -1,7 +1,6 @@
 """Run the examples on the pages of the library (docs/api), each page with names of its own; ``make docs`` does."""
 
 import os
-import re
 import runpy
 import sys
 import tempfile
@@ -10,17 +9,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
+sys.path.insert(0, str(ROOT))
+
+from tests.documents import program  # noqa: E402
+
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT))
     os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes most of the time
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_DATA_HOME"] = folder
         for page in sorted((ROOT / "docs" / "api").glob("*.md")):
-            found = re.findall(
-                r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-            )
-            if found:
-                (program := Path(folder) / f"{page.stem}_page.py").write_text("\n".join(found), encoding="utf-8")
+            if found := program(page):
+                (file := Path(folder) / f"{page.stem}_page.py").write_text(found, encoding="utf-8")
                 started = time.monotonic()
-                runpy.run_path(str(program), run_name="__main__")
+                runpy.run_path(str(file), run_name="__main__")
                 print(f"{page.name}: its example runs, {time.monotonic() - started:.0f} s", flush=True)

@@ -21,7 +21,7 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -31,6 +31,7 @@ sys.path.insert(0, str(ROOT))
 
 import nbformat  # noqa: E402
 
+from tests.documents import SETTINGS, documents, program, scripts  # noqa: E402
 from tests.examples.notebooks import FIGURE, NOTEBOOKS, shown_in, smaller  # noqa: E402
 from tests.tutorials import write_files  # noqa: E402
 
@@ -96,14 +97,14 @@ app.switch_page(page_script("toy")).run()
 assert not app.exception, app.exception
 print(app.title[0].value)
 """
-# Documents whose Python needs the library alone; docs/api is run by make docs, the cluster's need dask.
-DOCUMENTS = (
-    *("README.md", "docs/start.md", "docs/tour.md", "docs/notebooks.md", "docs/scale.md", "docs/jobs-and-results.md"),
-    *(f"docs/tutorials/{name}.md" for name in ("first-figure", "own-model", "own-architecture")),
-)
-WITH_FILES = ("docs/own-data-and-models.md",)  # CSV files need the extra cli
-METADATA = ("Author: ", "Classifier: ", "Keywords: ", "License-Expression: MIT", "License-File: LICENSE",
-            "License-File: ntk_core/data/files/README.md")  # fmt: skip
+# Documents whose Python needs an extra; all others need the library alone.
+EXTRAS = {
+    "docs/own-data-and-models.md": "cli",  # reads a CSV file
+    "docs/cluster.md": "cluster",
+    "docs/tutorials/cluster.md": "cluster",
+}
+METADATA = ("Author: ", "Classifier: ", "Project-URL: ", "Keywords: ", "License-Expression: MIT",
+            "License-File: LICENSE", "License-File: ntk_core/data/files/README.md")  # fmt: skip
 # Module names that a user's folder may contain.
 IN_THE_WAY = ("numpy.py", "dashboard.py", "app.py")
 _BEGAN = time.monotonic()
@@ -164,19 +165,32 @@ def seconds(command: list[str], folder: Path, environment: dict[str, str]) -> fl
     return median(times[1:])
 
 
-def try_documents(names: Iterable[str], python: Path, empty: Path, environment: dict[str, str]) -> None:
+def try_documents(extra: str, python: Path, empty: Path, environment: dict[str, str]) -> None:
     """Run the Python of documents, each from top to bottom in a folder of its own, two at a time."""
 
-    def ran(name: str) -> tuple[str, str]:
-        text = (ROOT / name).read_text(encoding="utf-8")
-        program = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE))
-        (folder := empty / name.replace("/", "-")).mkdir(parents=True)
-        done([str(python), "-c", program], folder, environment | {"XDG_DATA_HOME": str(folder / "data")})
-        return name, program
+    def ran(path: Path) -> str:
+        name = path.relative_to(ROOT).as_posix()
+        (folder := empty / name).mkdir(parents=True)
+        places = environment | SETTINGS.get(name, {}) | {"XDG_DATA_HOME": str(folder / "data")}
+        done([str(python), "-c", program(path)], folder, places)
+        return name
 
+    wanted = (path for path in documents() if EXTRAS.get(path.relative_to(ROOT).as_posix(), "") == extra)
     with ThreadPoolExecutor(2) as both:
-        for name, program in both.map(ran, names):
-            claim(f"the Python of {name} runs in an empty folder", program)
+        for name in both.map(ran, (path for path in wanted if program(path))):
+            claim(f"the Python of {name} runs in an empty folder", True)
+
+
+def try_commands(python: Path, empty: Path, environment: dict[str, str]) -> None:
+    """Run the shell blocks of documents that have commands of ``linearity-lab`` alone, after their Python."""
+    found = {path: (empty / path.relative_to(ROOT).as_posix()) for path in documents()}
+    for path, folder in found.items():
+        folder.mkdir(parents=True, exist_ok=True)
+        places = environment | {"XDG_DATA_HOME": str(folder / "data")}
+        places["PATH"] = f"{python.parent}{os.pathsep}{places['PATH']}"
+        for script in scripts(path, folder, folder / "data"):
+            done(["bash", "-ec", script], folder, places)
+            claim(f"{path.name}: {script.splitlines()[-1][:60]}", True)
 
 
 def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -> None:
@@ -362,14 +376,17 @@ def main() -> int:
         done([UV, "venv", "--quiet", "--python", sys.executable, str(python.parents[1])], ROOT, dict(os.environ))
         done([*install, str(wheel)], empty, dict(os.environ))
         try_the_library(wheel, python, empty / "library", environment)
-        try_documents(DOCUMENTS, python, empty / "documents", environment)
+        try_documents("", python, empty / "documents", environment)
         done([*install, f"{wheel}[cli]"], empty, dict(os.environ))
         try_the_command_line(python, empty / "library", environment)
-        try_documents(WITH_FILES, python, empty / "documents", environment)
+        try_documents("cli", python, empty / "documents", environment)
         done([*install, f"{wheel}[app]"], empty, dict(os.environ))
+        try_commands(python, empty / "documents", environment)
         try_the_dashboard(python, empty / "dashboard", environment)
         try_the_notebooks(python, empty / "notebooks", environment)
         try_the_tutorial(python, empty / "library", environment)
+        done([*install, f"{wheel}[cluster]"], empty, dict(os.environ))
+        try_documents("cluster", python, empty / "documents", environment)
         uvx = [UV, "tool", "run", "--python", sys.executable, "--from", f"{wheel}[app]", "linearity-lab"]
         with serving(uvx, empty / "dashboard", {**os.environ, **environment, "HOME": os.environ["HOME"]}):
             claim("uvx --from 'WHEEL[app]' linearity-lab app answers", True)

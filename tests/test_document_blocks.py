@@ -1,0 +1,284 @@
+"""Every block of code in a document is run by a test, or its commands, files and settings are checked here.
+
+The wheel check runs the Python blocks and those shell blocks whose commands are all ``linearity-lab``; ``make docs``
+and the tutorials' tests run the rest of the Python. Docker, clusters and other hosts are not run.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import re
+import tomllib
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from cyclopts import MissingArgumentError
+from distributed.cli import dask_scheduler, dask_worker
+from streamlit import config
+
+import ntk_core
+from hosting.start_nginx import DEFAULTS
+from ntk_core.cli import _main
+from ntk_core.cli._targets import assignment
+from tests.documents import ROOT, Block, Command, blocks_of, commands, documents
+
+BLOCKS = [block for path in documents() for block in blocks_of(path)]
+# Programs of a host, whose options are not ours.
+OUTSIDE = {
+    *("apt-get", "buildah", "cat", "cd", "chown", "debootstrap", "docker buildx", "env", "for", "git", "hf", "ln"),
+    *("mkdir", "mktemp", "mount", "mv", "printf", "unshare"),
+}
+FOREIGN_VARIABLES = {"CUDA_VISIBLE_DEVICES", "PYTHONPATH", "XLA_PYTHON_CLIENT_PREALLOCATE", "root"}
+DOCKERFILE, MAKEFILE = ((ROOT / name).read_text(encoding="utf-8") for name in ("Dockerfile", "Makefile"))
+COMPOSE = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("compose.yaml", "compose.gpu.yaml")}
+EXTRAS = set(re.findall(r"^    \"(\w+)\": \(", (ROOT / "hatch_build.py").read_text(encoding="utf-8"), re.MULTILINE))
+UPLOADED = "0" * 64
+
+
+def after(words: list[str], *options: str) -> list[str]:
+    """Return the words behind these options."""
+    return [value for option, value in pairwise(words) if option in options]
+
+
+def check_lab(words: list[str]) -> None:
+    """The parser accepts the command; presets and settings exist."""
+    _, bound, _ = _main._app().parse_args(words, exit_on_error=False, print_error=False)
+    if words[0] == "run":
+        spec = ntk_core.presets()[bound.arguments["target"]]
+        changes = dict(
+            assignment(each.replace("SHA256", UPLOADED), spec) for each in bound.arguments.get("settings", ())
+        )
+        assert ntk_core.experiments.with_settings(spec, changes) != spec or not changes
+
+
+def check_make(words: list[str]) -> None:
+    targets = re.findall(r"^([a-z -]+):(?!=)", MAKEFILE, flags=re.MULTILINE)
+    assert {word for word in words if "=" not in word} <= {name for names in targets for name in names.split()}
+
+
+def check_pip(words: list[str]) -> None:
+    for name in after(words, "-r"):
+        assert (ROOT / name).is_file(), name
+    for extra in re.findall(r"(?:WHEEL|\.)\[(\w+)\]", " ".join(words)):
+        assert extra in EXTRAS, extra
+
+
+def check_uvx(words: list[str]) -> None:
+    (wheel,) = after(words, "--from")
+    check_pip([wheel])
+    assert words[2] == "linearity-lab"
+    check_lab(words[3:])
+
+
+def check_streamlit(words: list[str]) -> None:
+    assert words[0] == "run"
+    assert (ROOT / words[1]).is_file()
+    known = {f"--{name}" for name in config.get_config_options()}
+    assert {word.partition("=")[0] for word in words[2:]} <= known
+
+
+def check_python(words: list[str]) -> None:
+    if words[0] == "-m":
+        assert importlib.util.find_spec(words[1]), words[1]
+    else:
+        source = (ROOT / words[0].lstrip("/")).read_text(encoding="utf-8")  # the image has the same folders
+        assert [word for word in words if word.startswith("--") and f'"{word}"' not in source] == []
+
+
+def check_docker(words: list[str]) -> None:
+    """Files, profiles, build arguments and stages exist."""
+    files = after(words, "-f") or ["compose.yaml"]
+    profiles = {each for name in files for each in re.findall(r"profiles:\s+- (\w+)", COMPOSE[name])}
+    assert set(after(words, "--profile")) <= profiles
+    check_image(words)
+
+
+def check_image(words: list[str]) -> None:
+    assert {each.partition("=")[0] for each in after(words, "--build-arg")} <= set(
+        re.findall(r"^ARG (\w+)", DOCKERFILE, re.M)
+    )
+    assert set(after(words, "--target")) <= set(re.findall(r"^FROM \S+ AS (\w+)", DOCKERFILE, re.M))
+
+
+def check_dask(words: list[str]) -> None:
+    program = {"scheduler": dask_scheduler.main, "worker": dask_worker.main}[words[0]]
+    program.make_context(words[0], words[1:])
+
+
+CHECKS = {
+    "linearity-lab": check_lab,
+    "make": check_make,
+    "pip": check_pip,
+    "uvx": check_uvx,
+    "streamlit": check_streamlit,
+    "python": check_python,
+    "docker": check_docker,
+    "buildah": check_image,
+    "dask": check_dask,
+}
+
+
+@cache
+def known_variables() -> set[str]:
+    files = [path for folder in ("linearity_lab", "ntk_core") for path in (ROOT / folder).rglob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    return {*re.findall(r"\bLINEARITY_LAB_[A-Z_]+\b", text), *DEFAULTS, *FOREIGN_VARIABLES}
+
+
+def check_command(command: Command) -> None:
+    """Raise where program, options, files or settings do not exist."""
+    if command.words:
+        program = " ".join(command.words[: 2 if command.words[:2] == ["docker", "buildx"] else 1])
+        assert program in CHECKS or program in OUTSIDE, program
+        if program in CHECKS:
+            CHECKS[program](command.words[1:])
+
+
+def check_shell(block: Block) -> None:
+    found = list(commands(block.text))
+    in_compose = any(command.words[:2] == ["docker", "compose"] for command in found)
+    known = set(re.findall(r"\$\{(\w+)", "".join(COMPOSE.values()))) if in_compose else known_variables()
+    assert {name for command in found for name in command.variables} <= known
+    for command in found:
+        check_command(command)
+
+
+def check_usage(block: Block) -> None:
+    """The synopsis lists every command, and only options that exist."""
+    app, shown = _main._app(), {}
+    for line in block.text.splitlines():
+        program, name, *rest = line.split(maxsplit=2)
+        assert program == "linearity-lab"
+        shown[name] = set(re.findall(r"--[a-z-]+", " ".join(rest)))
+    shown.pop("--version")
+    assert list(shown) == list(_main.COMMANDS)
+    for name, options in shown.items():
+        known = {each for argument in app[name].assemble_argument_collection() for each in argument.names}
+        assert options <= known, name
+
+
+def check_tree(block: Block) -> None:
+    """Every path of the drawn folders exists."""
+    folders: list[str] = []
+    for line in block.text.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = re.split(r"\s{2,}(?=[a-z])(?!\S+/)", line.strip(), maxsplit=1)[0]
+        for name in re.split(r",?\s+", names):
+            path = "/".join([*folders[:depth], name.partition("<")[0].rstrip("/")])
+            assert (ROOT / path).exists(), path
+        folders[depth:] = [names.rstrip("/")]
+
+
+# Texts that are no code, by document; None: a drawing or a line for a program that is not ours.
+TEXTS = {
+    "docs/architecture.md": check_tree,
+    "docs/command-line.md": check_usage,
+    "docs/jobs-and-results.md": None,
+    "docs/hosting.md": None,
+    "docs/decisions/0005-hessian-norms.md": None,
+}
+
+
+def check_block(block: Block) -> None:
+    """Raise where a block is of no class, or names what does not exist."""
+    match block.language:
+        case "python":
+            ast.parse(block.text)
+        case "py":  # needs PyTorch
+            names = re.findall(r"ntk_core\.(\w+)", block.text)
+            assert names
+            assert all(hasattr(ntk_core, name) for name in names)
+        case "sh":
+            check_shell(block)
+        case "json":
+            ntk_core.graphs.parse_composition(json.loads(block.text))
+        case "toml":
+            assert set(tomllib.loads(block.text)) <= known_variables()
+        case "html":
+            assert set(re.findall(r"figures/([\w-]+)\.html", block.text)) <= set(ntk_core.presets())
+        case "text":
+            if check := TEXTS[block.document]:
+                check(block)
+        case "{toctree}":
+            folder = (ROOT / block.document).parent
+            pages = [line for line in block.text.splitlines() if line and not line.startswith(":")]
+            assert [
+                each for each in pages if not list(folder.glob(f"{each.partition('<')[2].rstrip('>') or each}.md"))
+            ] == []
+        case "{eval-rst}":  # make docs fails on a name that does not exist
+            assert re.match(r"\.\. auto\w+:: ntk_core\.", block.text)
+        case language:
+            assert re.fullmatch(r"\{code-block\} \w+", language), f"no class of blocks: {language!r}"
+            assert block.text.startswith(":caption: "), "a file of a tutorial has its path as caption"
+
+
+def test_every_block_of_a_document_is_checked() -> None:
+    problems = []
+    for block in BLOCKS:
+        try:
+            check_block(block)
+        except Exception as error:
+            problems.append(f"{block.document}:{block.line}: {type(error).__name__}: {error}")
+    assert problems == []
+    assert len(BLOCKS) > 90
+
+
+def test_commands_in_sentences_are_accepted() -> None:
+    """They may leave out arguments, and name a preset that a tutorial adds; the changelog names earlier commands."""
+    problems = []
+    for path in documents():
+        if path.name == "CHANGELOG.md":
+            continue
+        text = re.sub(r"^\s*```.*?^\s*```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for shown in re.findall(r"`((?:linearity-lab|make|pip install|python) [^`\n]+)`", text):
+            if re.search(r"[A-Z]{2,}|…|toy-first", shown):
+                continue
+            try:
+                for command in commands(shown):
+                    check_command(command)
+            except MissingArgumentError:
+                pass
+            except Exception as error:
+                problems.append(f"{path.relative_to(ROOT)}: {shown}: {type(error).__name__}: {error}")
+    assert problems == []
+
+
+def test_the_wheel_check_runs_commands_of_documents() -> None:
+    run = {(block.document, block.text.split()[1]) for block in BLOCKS if block.language == "sh" and block.runs_alone}
+    assert {name for name, _ in run} == {
+        "docs/embedding.md",
+        "docs/own-data-and-models.md",
+        "docs/start.md",
+        "docs/tour.md",
+    }
+    assert len(run) >= 7
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "linearity-lab run liu-fig1-left --widht 3",
+        "linearity-lab run no-such-preset",
+        "linearity-lab run liu-fig1-left --set widht=3",
+        "make nothing",
+        "pip install 'WHEEL[nothing]'",
+        "python examples/nothing.py",
+        "streamlit run app.py --server.nothing=1",
+        "docker compose --profile nothing up",
+        "LINEARITY_LAB_NOTHING=1 linearity-lab presets",
+        "dask scheduler --nothing",
+        "curl example.org",
+    ],
+)
+def test_wrong_commands_are_recognized(text: str) -> None:
+    with pytest.raises(Exception):  # noqa: B017, PT011  (each program has an error of its own)
+        check_shell(Block("README.md", 1, "sh", text))
+
+
+def test_a_block_of_no_class_is_recognized() -> None:
+    for language in ("", "bash", "ruby"):
+        with pytest.raises(AssertionError, match="no class"):
+            check_block(Block("README.md", 1, language, "x"))
