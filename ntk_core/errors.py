@@ -20,6 +20,9 @@ class InvalidInput(ValueError):
         given: what was given, shortened for display.
         allowed: the allowed range or choices, in words.
         nearest: an allowed value that could replace it, if one is close.
+
+    >>> str(InvalidInput("width", 0, "an integer from 1 to 10,000,000"))
+    'width: 0 cannot be used; use an integer from 1 to 10,000,000'
     """
 
     template = "{}: {} cannot be used; use {}"
@@ -72,6 +75,9 @@ class TooLarge(InvalidInput):
         limit: what is available, in the same unit.
         unit: ``"bytes"`` or ``"seconds"``.
         nearest: the nearest value of ``field`` that fits.
+
+    >>> TooLarge("width", 10**7, required=2**40, limit=2**34, unit="bytes", nearest=10**5).nearest
+    100000
     """
 
     def __init__(self, field: str, given: object, *, required: float, limit: float, unit: str, nearest: object):

@@ -6,30 +6,25 @@ share a process.
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-import ntk_core
 from tests.compiler_flags import QUICK_ENVIRONMENT
+from tests.documents import ROOT, SETTINGS, documents, program, scripts
+from tests.test_public_names import definition, public_names
 
-ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = sorted(path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
-# Variables that a document's machine has and not every machine.
-SETTINGS = {"docs/cluster.md": {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}}
+NEEDS_TORCH = ROOT / "ntk_core/own_models/_torch.py"  # tests/libraries runs its example
+WITH_EXAMPLES = (path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
+EXAMPLES = sorted(set(WITH_EXAMPLES) - {NEEDS_TORCH})
 # They start JAX and need nothing of their own but a folder for data.
 SHARING = ("notebooks", "own-data-and-models", "scale", "tour")
-
-
-def blocks(document: Path, language: str) -> list[str]:
-    text = document.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
 def named(path: Path) -> str:
@@ -57,7 +52,7 @@ def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str
     return ended.stdout
 
 
-SHOWN = [path for path in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))] if blocks(path, "python")]
+SHOWN = [path for path in documents() if program(path)]
 DOCUMENTS = [path for path in SHOWN if path.parent.name != "api"]  # make docs runs those of the library
 TOGETHER = [path for path in DOCUMENTS if path.parent.name == "tutorials" or path.stem in SHARING]
 # What a newcomer tries first is tried every time.
@@ -79,8 +74,8 @@ def test_examples_in_docstrings_give_what_they_show(path: Path) -> None:
 
 @pytest.mark.parametrize("path", IN_TIERS, ids=named)
 def test_code_in_documents_runs(path: Path, tmp_path: Path) -> None:
-    program = "\n".join(blocks(path, "python"))
-    run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], SETTINGS.get(named(path), {}))
+    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", program(path)]
+    run_in(tmp_path, command, SETTINGS.get(named(path), {}))
 
 
 ONE_AFTER_ANOTHER = """
@@ -98,30 +93,37 @@ def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
     assert len(TOGETHER) >= 8
     names = [f"{'-'.join(path.relative_to(ROOT).with_suffix('').parts)}.py" for path in TOGETHER]
     for name, path in zip(names, TOGETHER, strict=True):
-        (tmp_path / name).write_text("\n".join(blocks(path, "python")), encoding="utf-8")
-    program = ONE_AFTER_ANOTHER.format(names=names)
-    shown = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", program], {})
+        (tmp_path / name).write_text(program(path), encoding="utf-8")
+    together = ONE_AFTER_ANOTHER.format(names=names)
+    shown = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", together], {})
     assert [line for line in shown.splitlines() if line in names] == names
 
 
 def test_every_public_name_has_an_example() -> None:
-    """In its docstring, or in the code of the page that describes it."""
-    missing = []
-    for path in (ROOT / "docs" / "api").glob("*.md"):
-        text, code = path.read_text(encoding="utf-8"), "\n".join(blocks(path, "python"))
-        for name in re.findall(r"^\.\. auto\w+:: ntk_core\.(\w+)$", text, flags=re.MULTILINE):
-            found = ">>> " in (getattr(ntk_core, name).__doc__ or "") or re.search(rf"ntk_core\.{name}\b", code)
-            missing += [] if found else [name]
-    assert missing == []
+    """In its docstring; each is run by the test above."""
+    without = [
+        name
+        for module, name in public_names()
+        if (place := definition(module, name)) and ">>> " not in (ast.get_docstring(place[1]) or "")
+    ]
+    assert without == []
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_tour_compute_and_show_a_result(tmp_path: Path) -> None:
-    (commands,) = [block for block in blocks(ROOT / "docs/tour.md", "sh") if block.startswith("linearity-lab presets")]
-    assert commands in blocks(ROOT / "docs/start.md", "sh")
-    shown = run_in(tmp_path, ["bash", "-ec", commands], {})
-    assert "liu-fig1-left" in shown
-    assert list((tmp_path / "results").iterdir())
+@pytest.mark.parametrize("name", ["start.md", "own-data-and-models.md"])
+def test_commands_of_documents_run(name: str, tmp_path: Path) -> None:
+    """After the Python of the same document; the wheel check runs all of them in an installation."""
+    path = ROOT / "docs" / name
+    run_in(tmp_path, [sys.executable, "-c", program(path)], {})
+    commands = scripts(path, tmp_path, tmp_path / "data")
+    assert commands
+    for script in commands:
+        run_in(tmp_path, ["bash", "-ec", script], {})
+
+
+def test_start_and_tour_show_the_same_commands() -> None:
+    start, tour = (scripts(ROOT / "docs" / name, ROOT, ROOT / "no-data") for name in ("start.md", "tour.md"))
+    assert start == tour != []
 
 
 def test_the_documents_that_show_code_are_found() -> None:

@@ -36,6 +36,11 @@ class DatasetSpec(SpecPart):
     By default the label c is uniform on C classes, and x given c is N(μ_c, s²I) with |μ_c| = 2.
 
     Source: our choice, docs/decisions/0008-defaults-of-the-first-figure.md; other laws: ``load_dataset``.
+
+    >>> import ntk_core
+    >>> spec = DatasetSpec(name="sine", num_samples=8)
+    >>> ntk_core.load_dataset(spec.name, **spec.options()).x.shape
+    (8, 1)
     """
 
     selector: ClassVar[str] = "name"

@@ -38,6 +38,10 @@ class Loss:
         InvalidInput: for a kind that is not in ``ntk_core.dynamics.choices.LOSSES``.
 
     Source: Liu, Zhu & Belkin 2020, App. B, Eqs. 46 and 47; the logistic loss is our choice.
+
+    >>> import jax.numpy as jnp
+    >>> float(Loss("linear")(jnp.array([[1.0], [3.0]]), jnp.zeros((2, 1))))
+    2.5
     """
 
     output: str

@@ -34,6 +34,9 @@ class Optimizer:
         InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that does not suit the name.
 
     Source: Liu, Zhu & Belkin 2020, §6, for gradient descent; momentum: Polyak 1964; Adam: Kingma & Ba 2015.
+
+    >>> Optimizer("momentum", momentum=0.8).is_linear
+    True
     """
 
     name: str | optax.GradientTransformation = "gradient-descent"

@@ -13,6 +13,9 @@ class TrainingSpec(SpecPart):
     Gradient descent w ← w − η ∇L(w) to a loss threshold, L(w) ≤ ``loss_threshold``, or to ``max_steps``.
 
     Source: Liu, Zhu & Belkin 2020, §6 and App. B; rate and threshold are our choice, docs/jobs-and-results.md.
+
+    >>> TrainingSpec(max_steps=100).learning_rate
+    'auto'
     """
 
     learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field(

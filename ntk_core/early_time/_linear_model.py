@@ -22,6 +22,12 @@ class LinearModel:
     With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so descent needs no loop.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.
+
+    >>> from ntk_core.early_time import activation_constants, two_layer_features
+    >>> x = np.random.default_rng(0).standard_normal((20, 3))
+    >>> model = LinearModel(two_layer_features(activation_constants("erf"), 3, 1.0, 0.1, 0.1), x, x[:, 0])
+    >>> bool(np.allclose(model.outputs(model.optimal_weights()), x[:, 0]))
+    True
     """
 
     def __init__(self, features: LinearFeatures, x: NDArray, y: NDArray):

@@ -41,6 +41,10 @@ class SpectralEstimate:
     For several inputs or seeds all but ``tolerance`` are arrays of one shape.
 
     Source: Golub & Van Loan 2013, §10.1–10.3 (Lanczos); docs/math/hessian_in_a_small_space.md.
+
+    >>> found = SpectralEstimate(2.0, -2.0, 1e-6, True, 8, 1e-4)
+    >>> found.residual <= found.tolerance * found.value
+    True
     """
 
     value: Any

@@ -64,6 +64,9 @@ class ArchitectureSpec(SpecPart):
     The network f(w; x), apart from its width, its outputs and φ: settings → layers.
 
     Source: Liu, Zhu & Belkin 2020, Eq. 7, §4, App. A and G; Zhu, Liu & Belkin 2022, App. A; Vaswani et al. 2017.
+
+    >>> ArchitectureSpec(depth=3).widths(8)
+    (8, 8, 8)
     """
 
     selector: ClassVar[str] = "kind"

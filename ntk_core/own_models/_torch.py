@@ -26,8 +26,12 @@ def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], A
     bytes, as PyTorch does), and are copied otherwise: train no module in place afterwards.
     Of what has ``logits`` (models of the library transformers), these are the outputs. Outputs (n,) become (n, 1).
 
-        apply, params = ntk_core.from_torch(module, example)
-        ntk_core.empirical_ntk(apply, params, x)  # any library's arrays
+    >>> import numpy as np, ntk_core
+    >>> from torch import nn
+    >>> x = np.ones((5, 3), np.float32)
+    >>> apply, params = from_torch(nn.Linear(3, 2), x)
+    >>> ntk_core.empirical_ntk(apply, params, x).shape
+    (5, 5, 2, 2)
 
     Args:
         module: any module whose operations torchax knows.

@@ -26,6 +26,11 @@ class ExperimentSpec(SpecPart):
         float_type: floating-point type of the computation; empty for that of JAX.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
+
+    >>> from ntk_core.experiments import KernelChangeSpec
+    >>> spec = KernelChangeSpec(widths=(30, 100))
+    >>> isinstance(spec, ExperimentSpec), spec.point_keys()
+    (True, ('width=30', 'width=100'))
     """
 
     float_type: ClassVar[str] = ""

@@ -43,6 +43,10 @@ class Preset(Generic[Part_co]):
         caveats: what the measurements of the claim do not confirm, from ``claims.toml``.
 
     Source: our choice; each names that of its figure, and docs/truth.md holds claims against what was measured.
+
+    >>> found = preset("liu-fig1-left")
+    >>> max(found.paper_spec.widths) >= max(found.spec.widths)
+    True
     """
 
     name: str

@@ -173,6 +173,12 @@ class ResultValue(Value, Shown):
         runtime_s: wall time of the run and of the points that it took over from earlier ones, in seconds.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
+
+    >>> import ntk_core
+    >>> small = {"widths": (4,), "num_seeds": 1, "training": {"max_steps": 2}}
+    >>> result = ntk_core.compute("liu-fig1-left", outputs=("linear",), **small)
+    >>> isinstance(result, ResultValue), len(result.rows()), result.status
+    (True, 1, 'completed')
     """
 
     columns: ClassVar[Sequence[Any]] = ()

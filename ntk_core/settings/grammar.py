@@ -14,6 +14,13 @@ class InvalidSpec(ValueError):
     """Error for an invalid spec.
 
     A spec from outside that cannot be used; ``problems`` holds one :class:`InvalidInput` a setting.
+
+    >>> from ntk_core.experiments import KernelChangeSpec
+    >>> try:
+    ...     with_settings(KernelChangeSpec(), {"widths": [0]})
+    ... except InvalidSpec as error:
+    ...     [problem.field for problem in error.problems]
+    ['widths']
     """
 
     def __init__(self, problems: tuple[InvalidInput, ...]):

@@ -28,6 +28,15 @@ class TracingDisagrees(RuntimeError):
     """Error for a traced program that differs from plain derivatives.
 
     A traced program whose numbers are not those of the function's own derivatives: a fault of this package.
+
+    >>> import jax.numpy as jnp, ntk_core
+    >>> params, x = {"w": jnp.ones((3, 2))}, jnp.ones((4, 3))
+    >>> try:
+    ...     found = ntk_core.layers_of(lambda p, x: jnp.tanh(x @ p["w"]), params, x)
+    ... except TracingDisagrees:
+    ...     found = None  # please report the model
+    >>> len(found.layers)
+    1
     """
 
 

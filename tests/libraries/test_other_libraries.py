@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import runpy
 from typing import Any
 
 import jax
@@ -13,12 +16,14 @@ from jax.flatten_util import ravel_pytree
 torch: Any = pytest.importorskip("torch", reason="make torch installs it")
 pytest.importorskip("torchax", reason="make torch installs it")
 
+import ntk_core  # noqa: E402
 from ntk_core.dynamics import linearize  # noqa: E402
 from ntk_core.errors import InvalidInput  # noqa: E402
 from ntk_core.hessians import hessian_norm  # noqa: E402
 from ntk_core.kernels import empirical_ntk, generic_ntk  # noqa: E402
 from ntk_core.own_models import from_torch, linearity_report  # noqa: E402
 from ntk_core.traced import layers_of  # noqa: E402
+from tests.documents import ROOT, blocks_of  # noqa: E402
 
 nn: Any = torch.nn
 TOKENS = np.random.default_rng(0).integers(0, 11, (3, 6))
@@ -185,3 +190,16 @@ def test_one_module_in_a_file_is_reported_by_the_command_line(tmp_path, capsys):
     assert printed.count("structured") == 2
     assert "checked on 2 inputs" in printed
     assert "Verdict" in printed
+
+
+def test_documented_conversions_run(tmp_path):
+    """The example of ``from_torch``, and the block of the page on your own models."""
+    found = doctest.testmod(importlib.import_module(from_torch.__module__))
+    assert found.attempted > 3
+    assert found.failed == 0
+    (block,) = (each for each in blocks_of(ROOT / "docs/own-data-and-models.md") if each.language == "py")
+    (tmp_path / "block.py").write_text(block.text, encoding="utf-8")
+    x = drawn(4, 3)
+    given = {"ntk_core": ntk_core, "module": nn.Linear(3, 2), "example": x, "x": x}
+    apply, params = (runpy.run_path(str(tmp_path / "block.py"), given)[name] for name in ("apply", "params"))
+    assert apply(params, x).shape == (4, 2)

@@ -36,6 +36,11 @@ class ArchitecturesResult(ResultValue):
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every network, width, output and seed.
 
     Source: Liu, Zhu & Belkin 2020, §6; the comparison is our choice.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = ArchitecturesResult.model_validate_json((GALLERY / "bottleneck.json").read_bytes())
+    >>> sorted({point.network for point in result.points})
+    ['A', 'B']
     """
 
     columns = COLUMNS

@@ -27,6 +27,10 @@ class ArchitecturesSpec(SweepSpec):
     a point is one network of one width.
 
     Source: Liu, Zhu & Belkin 2020, §4, §6 and App. G; the comparison is our choice.
+
+    >>> two = (ArchitectureSpec(kind="resnet", depth=3), ArchitectureSpec(kind="densenet", depth=3))
+    >>> ArchitecturesSpec(architectures=two, widths=(30, 100)).point_keys()[:2]
+    ('network=A,width=30', 'network=B,width=30')
     """
 
     point_words: ClassVar[tuple[str, str]] = ("point", "points")

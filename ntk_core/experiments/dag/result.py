@@ -94,6 +94,11 @@ class DAGResult(ResultValue):
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, ‖∂²f_a/∂w²‖ at w₀ and λ_min(K(w_t)) of every graph, output and seed.
 
     Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, §4.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = DAGResult.model_validate_json((GALLERY / "zhu-fig2.json").read_bytes())
+    >>> result.points[0].width, result.points[0].runs[0].min_in_degree
+    (32, 93)
     """
 
     columns = COLUMNS

@@ -52,6 +52,9 @@ class DAGSpec(SweepSpec):
     of its own, trained by full-batch gradient descent: cross-entropy for softmax, ½‖φ(f) − y‖² otherwise.
 
     Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, App. D to F, §4.
+
+    >>> DAGSpec(widths=(8, 16), compared=("irregular",)).point_keys()
+    ('width=8', 'width=16')
     """
 
     experiment: Literal["dag"] = "dag"
@@ -109,8 +112,7 @@ class DAGSpec(SweepSpec):
 
 MAX_MATVECS = 40  # a relative residual of 2% takes 10 to 25 products here
 TYPICAL_STEPS, TYPICAL_MATVECS = 300, 20
-# λ_min in a ball: four descents of 33 kernels, each with its gradient, which costs some three of them, eigenvalues,
-# and calls of its own.
+# λ_min in a ball: four descents of 33 kernels; a kernel's gradient costs about three kernels.
 BALL_VALUES, BALL_KERNELS, BALL_CUBES, BALL_CALLS = 4 * 33, 4.5, 20, 375
 
 

@@ -159,6 +159,12 @@ class DepthWidthResult(ResultValue):
     CV² = Var K / (E K)² of K(x, x), ‖H‖ and ΔK of depths and widths.
 
     Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = DepthWidthResult.model_validate_json((GALLERY / "depth-width.json").read_bytes())
+    >>> point = result.points[0]
+    >>> point.depth, point.width, point.low < point.cv_squared < point.high
+    (1, 32, True)
     """
 
     columns = COLUMNS

@@ -28,6 +28,9 @@ class DepthWidthSpec(SweepSpec):
     data and training, and are measured up to depths and a width of their own.
 
     Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
+
+    >>> DepthWidthSpec(depths=(1, 4), widths=(32, 64)).point_keys()
+    ('depth=1,width=32', 'depth=1,width=64', 'depth=4,width=32', 'depth=4,width=64')
     """
 
     point_words: ClassVar[tuple[str, str]] = ("pair of depth and width", "pairs of depth and width")

@@ -185,6 +185,11 @@ class DynamicsResult(ResultValue):
     Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖², losses, distances and ΔK along training.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = DynamicsResult.model_validate_json((GALLERY / "liu-true-and-linearized.json").read_bytes())
+    >>> sorted({run.output for run in result.points[0].runs})
+    ['linear', 'swish']
     """
 
     columns = COLUMNS

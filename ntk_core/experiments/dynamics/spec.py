@@ -32,6 +32,10 @@ class DynamicsSpec(TrainedSweep):
     with its output φ; under cross-entropy with a softmax output it is f, since that loss takes the softmax itself.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
+
+    >>> spec = DynamicsSpec(widths=(30, 300), methods=("gradient-descent", "momentum"))
+    >>> spec.point_keys()
+    ('width=30', 'width=300')
     """
 
     experiment: Literal["dynamics"] = "dynamics"

@@ -279,6 +279,11 @@ class EarlyTimeResult(ResultValue):
     Losses, mean (f − f_lin)² and ‖K − ψψᵀ‖, with f_lin(x) = ψ(x)·β.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.4 and §4.2; docs/math/early-time.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = EarlyTimeResult.model_validate_json((GALLERY / "hu-fig1.json").read_bytes())
+    >>> [point.input_dim for point in result.points]
+    [25, 40, 63, 100]
     """
 
     columns = STEPS

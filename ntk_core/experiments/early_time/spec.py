@@ -170,6 +170,9 @@ class EarlyTimeSpec(SeededSpec):
     Σ (f − f_lin)² / Σ f_lin² on test inputs along training, and ‖K − ψψᵀ‖ of the kernel at w₀.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.4, §4.2 and Prop. 3.4; docs/math/early-time.md.
+
+    >>> EarlyTimeSpec(values=(64, 256)).point_keys()
+    ('width=64', 'width=256')
     """
 
     swept_field: ClassVar[str] = "values"

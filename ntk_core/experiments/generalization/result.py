@@ -167,6 +167,11 @@ class GeneralizationResult(ResultValue):
     Test errors, (1/2n') Σ ‖F − y‖² and yᵀKy / (‖K‖_F ‖y‖²) along training.
 
     Source: docs/math/generalization.md, which names those of each quantity.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = GeneralizationResult.model_validate_json((GALLERY / "price-of-linearity.json").read_bytes())
+    >>> sorted({(point.width, point.richness) for point in result.points})[:2]
+    [(100, 0.0), (100, 0.5)]
     """
 
     columns = COLUMNS

@@ -25,6 +25,9 @@ class GeneralizationSpec(SweepSpec):
     width. Kernels predict K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y, see :func:`kernel_regression`. A point is (m, ρ, n).
 
     Source: Yang & Hu 2021, §3; Ghorbani, Mei, Misiakiewicz & Montanari 2020; Long 2021; docs/math/generalization.md.
+
+    >>> GeneralizationSpec(widths=(100,), richness=(0.0, 0.5), samples=(120,)).point_keys()
+    ('width=100,richness=0.0,samples=120', 'width=100,richness=0.5,samples=120')
     """
 
     one_output: ClassVar[bool] = True

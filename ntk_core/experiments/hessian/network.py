@@ -27,6 +27,9 @@ class ComparedNetwork(ArchitectureSpec):
     Wide layers have r m neurons or channels, rounded, with r = ``relative_width``.
 
     Source: Liu, Zhu & Belkin 2020, §3, §4 and App. G; relative widths are our choice.
+
+    >>> ComparedNetwork(output="softmax").activation, ArchitectureSpec().activation
+    ('tanh', 'relu')
     """
 
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {**ArchitectureSpec.relevant, "narrow_width": CONVOLUTIONAL}

@@ -228,6 +228,11 @@ class HessianResult(ResultValue):
     ‖∂²f_a/∂w²‖ of every network, width and seed, and what the spec asks for beside it.
 
     Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = HessianResult.model_validate_json((GALLERY / "liu-table1.json").read_bytes())
+    >>> sorted({point.line for point in result.points})[:2]
+    ['bottleneck', 'convnet']
     """
 
     columns = COLUMNS

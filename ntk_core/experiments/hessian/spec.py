@@ -28,6 +28,10 @@ class HessianSpec(SweepSpec):
     The first ``num_trained`` seeds of each network are trained too, so that ΔK is shown beside ‖H‖ of the same weights.
 
     Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
+
+    >>> networks = (ComparedNetwork(), ComparedNetwork(output="softmax"))
+    >>> HessianSpec(networks=networks, widths=(100, 200)).point_keys()[:2]
+    ('width=100 network=fully-connected', 'width=100 network=fully-connected-softmax')
     """
 
     selector: ClassVar[str] = "swept"
@@ -169,8 +173,7 @@ def hessian_key(width: int, line: str) -> str:
     return f"width={width} network={line}"
 
 
-# Typical counts: products until the residual is small, places at which an ascent looks (its steps and starts), steps of
-# training and rounds. The largest number of Lanczos vectors that are held is exact.
+# Typical counts; only the largest number of stored Lanczos vectors is exact.
 TYPICAL_MATVECS = 20
 MAX_LANCZOS_VECTORS, MAX_OF_DIAGONAL = 129, 257
 BALL_STEPS = 8

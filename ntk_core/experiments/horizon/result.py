@@ -149,6 +149,11 @@ class HorizonResult(ResultValue):
     log(1/L), steps or ημt when ΔK and ‖f − f_lin‖ / ‖f_lin‖ passed their thresholds.
 
     Source: docs/math/horizon.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = HorizonResult.model_validate_json((GALLERY / "horizon.json").read_bytes())
+    >>> result.points[0].regime, result.points[0].runs[0].num_steps
+    ('large-rate', 4)
     """
 
     columns = COLUMNS

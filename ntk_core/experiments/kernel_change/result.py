@@ -142,6 +142,11 @@ class KernelChangeResult(ResultValue):
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every width, output and seed.
 
     Source: Liu, Zhu & Belkin 2020, §6 and Fig. 1.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = KernelChangeResult.model_validate_json((GALLERY / "liu-fig1-left.json").read_bytes())
+    >>> [point.width for point in result.points]
+    [30, 100, 300, 1000, 3000, 10000]
     """
 
     columns = COLUMNS

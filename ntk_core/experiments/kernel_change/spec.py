@@ -25,6 +25,9 @@ class KernelChangeSpec(TrainedSweep):
     output φ is a network of its own, trained with ½‖φ(f) − y‖², and so is ``linear`` where the data have no classes.
 
     Source: Liu, Zhu & Belkin 2020, §6, Figs. 1 and 2, App. B; kernel velocity: docs/math/kernel-velocity.md.
+
+    >>> KernelChangeSpec(widths=(30, 100), outputs=("linear", "swish")).point_keys()
+    ('width=30', 'width=100')
     """
 
     selector: ClassVar[str] = "swept"

@@ -126,6 +126,11 @@ class LazyResult(ResultValue):
     κ = |F − y| ‖H‖ / ‖∇F‖² at w₀, ‖w − w₀‖ and ΔK of every width, α and ρ.
 
     Source: Chizat, Oyallon & Bach 2019, §1; Yang & Hu 2021, §3; docs/math/richness.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = LazyResult.model_validate_json((GALLERY / "richness-dial.json").read_bytes())
+    >>> sorted({point.richness for point in result.points})[:3]
+    [0.0, 0.125, 0.25]
     """
 
     columns = COLUMNS

@@ -21,6 +21,9 @@ class LazySpec(TrainedSweep):
     of Yang & Hu): a point is (m, α, ρ).
 
     Source: Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1; Yang & Hu 2021, §3.
+
+    >>> LazySpec(widths=(16,), scales=(1.0, 10.0), richness=(0.5,)).point_keys()
+    ('width=16,scale=1.0', 'width=16,scale=10.0', 'width=16,scale=1.0,richness=0.5')
     """
 
     point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")

@@ -127,6 +127,11 @@ class LearningRateResult(ResultValue):
     Outcomes of models at c = η β λ_max(K(w₀)) / n, and max L / L₀.
 
     Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; docs/math/learning-rate.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = LearningRateResult.model_validate_json((GALLERY / "catapult-map.json").read_bytes())
+    >>> result.points[0].runs[0].outcome
+    'monotone'
     """
 
     columns = COLUMNS

@@ -24,6 +24,9 @@ class LearningRateSpec(TrainedSweep):
     curvature.
 
     Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; Zhu, Liu, Radhakrishnan & Belkin 2022.
+
+    >>> LearningRateSpec(widths=(100, 300), rates=(1.0, 3.0)).point_keys()
+    ('width=100', 'width=300')
     """
 
     one_output: ClassVar[bool] = True

@@ -113,6 +113,11 @@ class OptimizationResult(ResultValue):
     Beside L_t is (1 − ημρ²/n)^t L₀ with the measured μ = min over t of λ_min(K(w_t)).
 
     Source: Liu, Zhu & Belkin 2020, §5, Theorem 5.1; docs/math/optimization-without-linearity.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = OptimizationResult.model_validate_json((GALLERY / "liu-section5.json").read_bytes())
+    >>> result.points[0].runs[0].outcome
+    'converged'
     """
 
     columns = COLUMNS

@@ -20,6 +20,9 @@ class OptimizationSpec(TrainedSweep):
     the kernel of φ(f) does not stay constant.
 
     Source: Liu, Zhu & Belkin 2020, §5, Theorem 5.1; docs/math/optimization-without-linearity.md.
+
+    >>> OptimizationSpec(widths=(100,), outputs=("tanh",), rates=(1.0,)).point_keys()
+    ('width=100',)
     """
 
     max_kernel_rows: ClassVar[int | None] = 900

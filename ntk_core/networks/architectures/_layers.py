@@ -95,6 +95,10 @@ class Layer(abc.ABC):
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md; docs/math/kernel_without_jacobians.md.
+
+    >>> layer = Dense(8)
+    >>> isinstance(layer, Layer), layer.output_shape((5,))
+    (True, (8,))
     """
 
     is_matrix: ClassVar[bool] = True
@@ -234,9 +238,7 @@ class Dense(Layer):
         return dense_kernel(self.scaling, params, a1, d1, a2, d2)
 
     def pack(self, params: Params) -> Params:
-        # Biases of a layer with few inputs become a row of its weights: their gradient, a sum over the samples that
-        # costs as much as the product, comes with the product. Weights to few features are kept transposed, so that
-        # both the product and its gradient run along contiguous rows (docs/math/linearized-training.md).
+        # One product for weights and biases, contiguous for few features (docs/math/linearized-training.md).
         fan_in = params["weight"].shape[0]
         if "bias" in params and ASPECT * fan_in <= self.num_features:
             return {"weight": jnp.concatenate([params["weight"], params["bias"][None]])}

@@ -56,6 +56,11 @@ class Network(abc.ABC):
     Subclasses are frozen (hashable, hence static under ``jax.jit``) and state ``layers`` and ``body``.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
+
+    >>> from ntk_core.networks.architectures import FullyConnected
+    >>> net = FullyConnected(width=8, depth=2, use_bias=False)
+    >>> isinstance(net, Network), tuple(net.layers), net.num_params((5,))
+    (True, ('hidden1', 'hidden2', 'output'), 112)
     """
 
     @property

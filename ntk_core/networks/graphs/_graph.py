@@ -74,6 +74,10 @@ class Group(_Part):
         power: of the width m; other than 1, in-degrees grow at different rates.
 
     Source: Zhu, Liu & Belkin 2022, Assumption 3.5; groups are our choice, docs/math/dag.md.
+
+    >>> wide, narrow = Group("a"), Group("b", size=3)
+    >>> wide.size_at(100), narrow.size_at(100)
+    (100, 3)
     """
 
     name: str
@@ -121,6 +125,11 @@ class Edge(_Part):
         kernel_size: of shared weights, along each axis of positions.
 
     Source: Zhu, Liu & Belkin 2022, Eq. 2, App. A, D and E.
+
+    >>> groups = (Group("a"), Group("b"))
+    >>> edges = (Edge("input", "a"), Edge("a", "b", drop_probability=0.5), Edge("b", "output"))
+    >>> len(Graph(groups, edges).edges)
+    3
     """
 
     source: str
