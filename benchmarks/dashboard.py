@@ -39,9 +39,7 @@ WAITS, SETTLE_S = 9, 8  # of what an aim is set for
 # 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
-# Finished widths in the progress line, and distinct widths in the figure; a point counts when both show it. The first
-# marks in the figure, of a width whose first training has ended, are those of fewer widths than were there. A click is
-# timed where the browser notes it, since the button is looked for before. A look every 25 ms costs the page little.
+# A point counts when the progress line and the figure both show its width; the browser times the click itself.
 WATCH = """() => {
   window.shownAt = {};
   document.addEventListener('click', event => {

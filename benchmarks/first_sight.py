@@ -34,8 +34,7 @@ LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
 TIMEOUT_MS = 120_000
 STILL_MS = 300
 FIGURE = ".js-plotly-plot .main-svg"
-# Whatever takes a value and is seen without a click, the sidebar included, except in tabs. Curves have a
-# name: seeds belong to that of theirs, bands and guides are no curves; counted in each panel of every figure.
+# Controls visible without a click, except in tabs; curves by name in each panel, without bands and guides.
 MEASURE = """guide => {
   const kinds = ['stSelectbox', 'stMultiSelect', 'stNumberInput', 'stTextInput', 'stTextArea', 'stSlider', 'stCheckbox',
                  'stRadio', 'stButtonGroup', 'stFileUploader'];

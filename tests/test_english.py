@@ -128,12 +128,32 @@ def test_words_of_the_spell_check_are_found(tmp_path: Path) -> None:
         assert (ended.returncode != 0) == is_found, ended.stderr
 
 
+def comment_blocks(text: str) -> list[int]:
+    """Return the first lines of comments that continue on the next line."""
+    comments = [
+        token.start[0]
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip()
+    ]
+    return [line for line in comments if line + 1 in comments and line - 1 not in comments]
+
+
+def test_comments_have_one_line() -> None:
+    found = (path for folder in (*CLEAN_CODE, "examples", "hosting") for path in (ROOT / folder).rglob("*.py"))
+    blocks = {path: comment_blocks(path.read_text(encoding="utf-8")) for path in found}
+    assert len(blocks) > 500
+    assert {path.relative_to(ROOT).as_posix(): lines for path, lines in blocks.items() if lines} == {}
+    assert comment_blocks("x = 1  # one\n# two\n\n# four\n# five\n") == [4]
+
+
 def test_names_of_tests_are_short() -> None:
     long = [
         f"{path.relative_to(ROOT)}: {node.name}"
-        for path in (ROOT / "tests").rglob("test_*.py")
+        for path in (ROOT / "tests").rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_") and len(node.name) > MAX_NAME
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and node.name.startswith("test_")
+        and len(node.name) > MAX_NAME
     ]
     assert long == []
 

@@ -19,8 +19,7 @@ LETTER = 0.54 * LABEL_SIZE  # mean width of a letter
 MOST_LETTERS = 14  # in a row; more would leave no space for data on a phone
 GAP = 6  # pixels between two labels, and between a curve and its label
 ENDS_TOGETHER = 0.12  # of the axis: curves that end further from its right end keep their legend entry
-# Height in pixels of a legend that counts hidden curves, with one row of entries and with two. Beyond, it scrolls:
-# the figure is complete on the first screen.
+# Height in pixels of a legend with one row and with two, so that the figure fits the first screen.
 LEGEND_HEIGHTS, MOST_IN_ROW = (50, 82), 6
 MARK_SIZE, MARK_ROOM = 8, 22  # of a mark before a label, and of the unseen one that moves the label to its right
 # Plotly moves a mark by pixels only along its own direction, so marks are turned by 90° and given as others.

@@ -30,8 +30,7 @@ CHART_CONFIG = {
     "modeBarButtonsToRemove": ["lasso2d", "select2d", "autoScale2d"],
 }
 
-# Contrast above 3:1 on light and dark backgrounds requires luminances within a factor of 2.4. Of these, colors near
-# the hues of Okabe & Ito 2008 with the largest distances in all common forms of color vision.
+# Contrast above 3:1 on both backgrounds, hues near Okabe & Ito 2008, distinct in common color vision.
 BLUE, VERMILION, GREEN, PINK, OCHRE, CYAN = "#1C78B5", "#C94A00", "#009B62", "#D16D8F", "#B28D1D", "#00A1BD"
 VIOLETS = ("#9C82E4", "#7048D8")  # the narrowest and the widest network of a figure
 _OTHERS = (PINK, GREEN, CYAN, OCHRE)  # of objects without a fixed color
@@ -83,8 +82,7 @@ class Style:
         return OUTCOME_SYMBOLS.get(outcome, f"{self.symbol.removesuffix('-open')}-open")
 
 
-# Color, dash and symbol with a linear output, by family: plain networks blue, with skips cyan, with a bottleneck pink,
-# with convolutions ochre. Other outputs count by their position in the table, so append new architectures.
+# By family: plain blue, skips cyan, bottleneck pink, convolutions ochre; append new architectures at the end.
 _KINDS = {
     "fully-connected": (BLUE, "solid", "circle"),
     "resnet": (CYAN, "dash", "square"),

@@ -278,9 +278,7 @@ class SpecForm(Generic[AnySpec]):
             st.session_state[key] = self._state.raw[setting.name]
         held = st.session_state[key]
         shared: dict[str, Any] = {"label": title or self.title(setting), "key": key, "help": _help(setting)}
-        # The value is passed too: session state reaches a browser once, and a run of the page that
-        # is overtaken by the next one before the widget is there would leave it at 0, or empty.
-        # Bounds are left to the spec: a browser would drop a number outside them without a word that stays.
+        # Session state alone would be lost in an overtaken run; bounds are left to the spec, which explains them.
         match setting.entry:
             case "choice":
                 index = list(setting.options).index(held) if held in setting.options else 0

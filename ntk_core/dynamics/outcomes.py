@@ -6,8 +6,7 @@ from typing import Literal
 
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead", "finished"]
 
-# Our choice. Slow trainings that continue lose 7% and more of their loss in the last half of their steps, those
-# on the plateau of a swish output at most 2%. One at a tiny rate loses little too, but half of all that it ever lost.
+# Our choice: slow trainings lose 7% or more of their loss in their last half, those on a plateau at most 2%.
 PLATEAU_CHANGE = 0.03
 PLATEAU_SHARE = 0.05
 

@@ -177,8 +177,7 @@ def lifted(program: Program, small: TracedSpace, coordinates: Coordinates, leave
         moved, bases = coordinates[layer.name], small.bases[layer.name]
         weight = bases.inputs @ moved["along_inputs"]
         weight = weight + moved["along_cotangents"] @ jnp.swapaxes(bases.cotangents, 1, 2)
-        # Not ``.at[box].set``: XLA aborts on a scatter of the whole array before a convolution's reversed kernel
-        # (docs/decisions/0005-hessian-norms.md).
+        # Not ``.at[box].set``: XLA may abort on a scatter of the whole array (docs/decisions/0005-hessian-norms.md).
         starts = [low for low, _ in layer.uses[0].view.box]
         found[layer.leaf] = jax.lax.dynamic_update_slice(found[layer.leaf], _in_place(layer, weight), starts)
     return [found.get(at, leaf) for at, leaf in enumerate(leaves)]

@@ -27,8 +27,7 @@ FIRST_JAXLIB = (0, 10, 2)
 MAX_BYTES = 200_000_000
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _PROCESSOR = Path("/proc/cpuinfo")
-# Linux allows a process 65,530 memory maps, and every compiled program holds about three: beyond that, compiling
-# ends the process with a segmentation fault.
+# Linux allows 65,530 memory maps; a program takes about three, and one too many ends the process.
 MAX_MAPS = 25_000
 # What compiling and the programs may add to the memory of a process, about 10 MB a program; other widths need others.
 MOST_BYTES = 400e6

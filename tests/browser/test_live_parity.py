@@ -22,15 +22,13 @@ LAYERS = {"one": (1, 0), "two": (2, 0), "one and bottleneck": (1, 3), "bottlenec
 POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
 GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]
 OUTPUTS = ("linear", "tanh", "swish")
-# An output function sees the network's outputs alone, whatever is below: all of them with each activation in one layer,
-# then each in turn.
+# Every output once with each activation in one layer, then round-robin: an output sees pre-outputs alone.
 SETTINGS = [
     (8, layers, activation, OUTPUTS if layers == "one" else (OUTPUTS[(row + column) % 3],))
     for row, layers in enumerate(LAYERS)
     for column, activation in enumerate(ACTIVATIONS)
 ]
-# At larger widths other products are taken, of which activations know nothing, in either precision: the linear output
-# has the single one. Each network has one activation there, and one output that saturates.
+# Larger widths use other products, with one activation and one saturating output each; linear covers single.
 SETTINGS += [
     (width, layers, activation, ("linear", OUTPUTS[1 + (row + column) % 2]))
     for row, width in enumerate((128, 2048))

@@ -88,8 +88,7 @@ def test_every_figure_has_words_and_no_words_are_unused(pages):
         if entry.name not in EXPERIMENTS and entry.name != "lecture":
             shown |= explained(open_page(entry.name))
     shown |= explained(open_page("architectures", architectures="4"))
-    # Figures of uploads and of stored runs are opened by the tests of their pages; no result of the gallery has a third
-    # and a fourth network.
+    # Tests of their pages open figures of uploads and stored runs; no gallery result compares four networks.
     others = {
         "own_data.scatter",
         "results.compared",

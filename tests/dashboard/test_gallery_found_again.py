@@ -20,8 +20,7 @@ from ntk_core.settings.grammar import with_settings
 from tests.smallest import smallest
 
 NUM_STEPS = 3
-# After three steps only the order of float32 sums differs, by some hundred ulps of each kernel entry; a change of the
-# kernel is a difference of two kernels, so an absolute error of 1e-5 stays in it.
+# After three steps float32 sums differ by their order, some hundred ulps: 1e-5 in a difference of kernels.
 RELATIVE, ABSOLUTE = 2e-3, 1e-5
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
 AT_START = ("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree", "infinite_distance")

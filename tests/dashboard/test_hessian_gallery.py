@@ -85,8 +85,7 @@ def test_medians_of_the_bottleneck_block_are_those_of_its_limit():
 
 def test_diagonal_hessian_of_the_gallery_is_its_closed_form():
     for point, found in hessian_runs("liu-shallow", "shallow"):
-        # Many neurons are near the largest |σ''|. A small residual shows that an eigenvalue of the cluster is found,
-        # not that it is its largest: the norm is never too large, and too small by no more than the tolerance.
+        # Many neurons have nearly the largest |σ''|: Lanczos finds one of them, too small by the tolerance at most.
         assert -1e-6 <= 1 - found.norm / found.exact <= TOLERANCE
         assert point.width**0.5 * found.norm <= 0.7699  # max |tanh''| = 4 / (3 √3)
 

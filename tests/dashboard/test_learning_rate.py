@@ -63,8 +63,7 @@ def test_followed_run_crosses_the_edge_before_recovering():
     assert chart.takeaway.startswith("Linear model: diverged; quadratic model: catapult")
 
 
-# Largest (1/n) Σ (f − y)² and last c of an independent script at m = 100, 1,000 and 10,000, n = d = 10, as ± 10% means
-# over 3 to 5 seeds. Targets and draws are not stated: their spread is taken to be that of four draws of ours.
+# Independent script, n = d = 10: peak and last c at three widths, ± 10% over 3–5 seeds; spread as over our draws.
 SCRIPT = {
     ("network", 3.0): ((4.1, 42, 380), (1.20, 1.14, 1.09)),
     ("quadratic", 3.0): ((5.0, 50, 450), (1.13, 0.97, 0.92)),

@@ -61,8 +61,7 @@ def _own_directory(jobs, gallery, through_the_menu, quick_compilation, monkeypat
 @pytest.mark.parametrize(
     ("page", "kind"),
     [
-        # Every page with a numeric target and with classes; what kind of file they come from is the data's
-        # business, not the page's, so two pages represent all. Those whose runs take seconds, at leisure.
+        # Pages do not depend on the kind of file, so two represent all; runs of seconds are slow.
         pytest.param(page, kind, marks=[] if kind == "numbers" and page not in LONG else pytest.mark.slow)
         for page in PAGES
         for kind in KINDS

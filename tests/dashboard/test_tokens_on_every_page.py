@@ -23,8 +23,7 @@ def kind_of(page: str) -> str:
 
 
 PAGES = [page for page in EXPERIMENTS if kind_of(page)]
-# The others take seconds more and go the same ways: kernel_change is that of architectures, lazy and optimization train
-# as dynamics does.
+# The others take the same ways: kernel_change that of architectures, lazy and optimization that of dynamics.
 TRIED = [page for page in PAGES if page not in ("kernel_change", "lazy", "optimization")]
 DATA = (
     {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3},

@@ -18,8 +18,7 @@ from tests.hessians.dense_oracle import by_size, full_hessian
 OUTPUTS = ("linear", "softmax", "swish", "tanh", "quadratic")
 # each architecture meets one output and each output several architectures: an output only changes the scalar at the end
 CASES = [replace(case, net=replace(case.net, output=OUTPUTS[k % 5])) for k, case in enumerate(ARCHITECTURES)]
-# almost everywhere: kinked layers, with an output that bends or has a kink itself; every layer kind is met above, and
-# a kink is in the activation, which is one function for all of them: every second architecture has one
+# Kinks are in the activation, one function for all layer kinds, so every second architecture has one.
 KINKS, KINKED_OUTPUTS = ("relu", "leaky_relu"), ("linear", "swish", "leaky_relu")
 CASES += [
     Case(

@@ -178,8 +178,7 @@ def test_intervals_of_estimates_have_nominal_coverage(power):
     changes = np.array([np.sqrt(each.sums[2] / each.sums[0]) for each in found])
     errors, halves = (np.array([getattr(each, name) for each in found]) for name in ("error", "interval"))
     covered = np.mean(np.abs(changes - truth) <= halves)
-    # Of 200 draws at 95 %, 92 % to 98 % are two standard deviations. With steep spectra what is left of the kernels is
-    # one direction, and the spread is skewed: 92 % of 1,000 draws.
+    # 95% ± two standard deviations of 200 draws; steep spectra leave one direction, whose skewed spread covers 92%.
     assert (0.92 if power < 1 else 0.88) <= covered <= 0.98
     assert np.std(changes) == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.15)
     assert abs(np.mean(changes) - truth) <= 3 * np.std(changes) / np.sqrt(draws)

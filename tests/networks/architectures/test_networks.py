@@ -25,8 +25,7 @@ from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, MIRRORED, SUBTRACTED
 from tests.compiler_flags import USUAL_EMITTERS
 
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
-# Two halves cancel to the last bit only where both become the same instructions: with XLA's usual emitters, and only
-# without its optimizations, which leave about 1e-8 in float32.
+# Two halves cancel exactly only with XLA's usual emitters; without optimizations they leave 1e-8 in float32.
 alike = functools.partial(jax.jit, compiler_options={**FAST_COMPILE, **USUAL_EMITTERS})
 
 
