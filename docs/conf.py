@@ -14,11 +14,13 @@ sys.path.insert(0, str(DOCS.parent))
 from docutils.nodes import SkipNode, Text  # noqa: E402
 from latex2mathml.converter import convert  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
+from sphinx import addnodes  # noqa: E402
 from sphinx.application import Sphinx  # noqa: E402
 from sphinx.environment import BuildEnvironment  # noqa: E402
 from sphinx.util.logging import getLogger  # noqa: E402
 
 import ntk_core  # noqa: E402  (of this checkout)
+from docs.readable_types import plain_defaults, readable  # noqa: E402
 from linearity_lab.site import DOCUMENTATION, MENU  # noqa: E402
 
 project, author, version = "Linearity Lab", "", ntk_core.__version__
@@ -40,7 +42,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["myst.header"]  # an outline may leave out a level
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True}
+autodoc_default_options = {"members": True, "exclude-members": "model_config"}
 napoleon_google_docstring, napoleon_numpy_docstring = True, False
 _LOG = getLogger(__name__)
 # Before autodoc imports the modules a second time, with classes that pydantic takes for others.
@@ -116,9 +118,13 @@ def _figure(preset: str) -> str:
     return f'<a href="../figures/{preset}.html"><code>{preset}</code></a>'
 
 
-def short_signature(_app: Sphinx, _what: str, _name: str, thing: Any, *_: Any) -> tuple[str, str] | None:
+def short_signature(
+    _app: Sphinx, _what: str, _name: str, thing: Any, _options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
     """Replace the signature of settings by ``(**settings)``; each is described below."""
-    return ("(**settings)", "") if inspect.isclass(thing) and issubclass(thing, BaseModel) else None
+    if inspect.isclass(thing) and issubclass(thing, BaseModel):
+        return "(**settings)", ""
+    return signature and plain_defaults(signature), returned
 
 
 def plain_words(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
@@ -130,10 +136,28 @@ def plain_words(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any
 
 
 def short_types(_: Sphinx, page: Any) -> None:
-    """Shorten ``jaxlib._jax.Array`` to ``Array``."""
+    """Write ``array (n, C)`` for unions of array types, and ``Array`` for ``jaxlib._jax.Array``."""
     for text in list(page.findall(Text)):
         if "jaxlib._jax." in text:
             text.parent.replace(text, Text(text.replace("jaxlib._jax.", "")))
+    for node in [*page.findall(addnodes.desc_parameter), *page.findall(addnodes.desc_annotation)]:
+        words = [child.astext() for child in node.children]
+        if ":" in words[:2]:  # name: type, or : type
+            start = words.index(":") + 2
+            has_default = isinstance(node, addnodes.desc_parameter) and "=" in words
+            _write_type(node, start, words.index("=") - 1 if has_default else len(words))
+    for node in page.findall(addnodes.desc_returns):
+        _write_type(node, 0, len(node.children))
+
+
+def _write_type(node: Any, start: int, end: int) -> None:
+    """Replace the nodes of an annotation where its readable form differs; links stay."""
+    given = node.children[start:end]
+    old = "".join(child.astext() for child in given)
+    if (new := readable(old)) != old:
+        links = {link.astext(): link for child in given for link in child.findall(addnodes.pending_xref)}
+        parts = [part for part in re.split(r"([\w.]+)", new) if part]
+        node[start:end] = [links[part].deepcopy() if part in links else Text(part) for part in parts]
 
 
 def _inline(translator: Any, node: Any) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.readable_types import readable
 from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.documents import ROOT, SETTINGS, documents, program, scripts
 from tests.test_public_names import definition, public_names
@@ -124,6 +125,22 @@ def test_commands_of_documents_run(name: str, tmp_path: Path) -> None:
 def test_start_and_tour_show_the_same_commands() -> None:
     start, tour = (scripts(ROOT / "docs" / name, ROOT, ROOT / "no-data") for name in ("start.md", "tour.md"))
     assert start == tour != []
+
+
+@pytest.mark.parametrize(
+    ("annotation", "expected"),
+    [
+        ("Shaped[Array, 'n1 ...'] | Shaped[ndarray, 'n1 ...'] | None", "array (n1, …) | None"),
+        ("dict[str, Float[Array, 'n1 n2 C C']]", "dict[str, array (n1, n2, C, C)]"),
+        ("Array | ndarray | bool | number | bool | int | float | complex | None", "array-like | None"),
+        ("_Buffer | _SupportsArray[dtype[Any]] | _NestedSequence[complex | str] | complex", "array-like"),
+        ("Network | Callable[[Any, Array], Array]", "Network | Callable[[Any, Array], Array]"),
+        ("Literal['auto'] | Annotated[float, FieldInfo(metadata=[Gt(gt=0)])]", "Literal['auto'] | float"),
+        ("Float[Array, '']", "scalar"),
+    ],
+)
+def test_types_of_the_reference_are_readable(annotation: str, expected: str) -> None:
+    assert readable(annotation) == expected
 
 
 def test_the_documents_that_show_code_are_found() -> None:
