@@ -44,8 +44,7 @@ REWRITTEN = dict.fromkeys(
     ),
     2000,
 )
-# Further seeds where the first fresh interval of a claim was wide. Its width over half of the expected one decreases
-# about as n^(-1/2): n was fixed for 0.85, from the width alone, before the further seeds were computed.
+# More seeds where an interval was wide; n set from the width alone, for 0.85 of half the expected one, by n^(-1/2).
 FURTHER: dict[str, dict[str, int]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
