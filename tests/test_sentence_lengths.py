@@ -5,6 +5,7 @@ A formula, a link and a quoted name count as one word; sources in parentheses do
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,7 +53,25 @@ def shown(section: Section) -> Iterator[str]:
     yield from (value for name, value in section.fields.items() if name not in NOT_SENTENCES)
 
 
+def strings(source: str) -> Iterator[str]:
+    """Yield the strings of a module that people read: literals and help texts, without docstrings, HTML and CSS."""
+    tree = ast.parse(source)
+    owners = (node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)))
+    hidden = {id(node.body[0].value) for node in owners if node.body and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            hidden |= {id(part) for part in node.values}
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "value" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in hidden:
+            text = node.value
+        else:
+            continue
+        if not re.search(r"</|<!|\{ ", text):
+            yield text
+
+
 PAGES = sorted(SCREEN.rglob("*.md"))
+CODE = [path for folder in ("linearity_lab", "ntk_core") for path in sorted((SCREEN.parent / folder).rglob("*.py"))]
 
 
 def long_sentences(path: Path) -> list[str]:
@@ -68,6 +87,19 @@ def long_sentences(path: Path) -> list[str]:
 def test_sentences_on_screen_have_at_most_20_words() -> None:
     assert len(PAGES) > 35
     assert [each for path in PAGES for each in long_sentences(path)] == []
+
+
+def test_sentences_in_code_have_at_most_20_words() -> None:
+    """Captions, help, errors and sentences about results; inserted values count as one word."""
+    texts = {path: list(strings(path.read_text(encoding="utf-8"))) for path in CODE}
+    assert sum(" " in text for found in texts.values() for text in found) > 1000
+    assert {
+        f"{path.relative_to(SCREEN.parent)}: {sentence}"
+        for path, found in texts.items()
+        for text in found
+        for sentence in sentences(text)
+        if len(words(sentence)) > MAX_SENTENCE
+    } == set()
 
 
 def test_text_beside_a_figure_has_at_most_60_words() -> None:

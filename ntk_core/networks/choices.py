@@ -133,6 +133,5 @@ def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -
         return ""
     return (
         f"With {' and '.join(kinked)}, ‖H‖ is that of the almost-everywhere Hessian. It is not 0 if two or more layers "
-        "are trained. It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound the "
-        "change of the kernel."
+        "are trained. It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound ΔK."
     )

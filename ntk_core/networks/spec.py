@@ -124,7 +124,7 @@ class ArchitectureSpec(SpecPart):
     """Side of the windows averaged after each convolution; 1: no pooling."""
 
     width_is: Literal["head_dim", "num_heads", "mlp_width"] = Field(default="head_dim", title="The width m is")
-    """What grows with m: the dimension d of a head, the number H of heads, or the MLPs; the others stay."""
+    """What grows with m: the dimension d of a head, the number H of heads, or the MLPs."""
     num_heads: int = Field(default=4, ge=1, le=64, title="Heads H")
     """Number H of heads, unless it is m."""
     head_dim: int = Field(default=16, ge=1, le=4096, title="Head dimension d")

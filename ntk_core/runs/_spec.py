@@ -123,7 +123,7 @@ class SweepSpec(SeededSpec):
     """
 
     one_output: ClassVar[bool] = False
-    """Whether two classes are one output, −1 and +1, as in the theory; not through a φ that cannot be −1."""
+    """Whether two classes are one output, −1 and +1, as in the theory. A φ that cannot be −1 is refused."""
 
     dataset: DatasetSpec = DatasetSpec()
     widths: tuple[Width, ...] = Field(
@@ -135,7 +135,7 @@ class SweepSpec(SeededSpec):
     seed: int = Field(default=0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
     draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
-    """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
+    """Each seed draws its network, on one draw of the data; or data too, with the sum of both seeds."""
 
     def shapes(self) -> DatasetShapes | None:
         """The sizes of the data; None while they are not known."""

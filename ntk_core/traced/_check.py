@@ -266,8 +266,7 @@ def refuse_imprecise(program: Program, difference: float, rounding: float) -> No
     raise InvalidInput(
         "net",
         f"a function too sensitive to rounding in {kind}",
-        f"a computation in a wider type than {kind}: one rounding of the parameters moves its derivatives by "
-        f"{rounding:.0e} of their size, so that no result could be checked",
+        f"a wider type than {kind}, since rounding of the parameters moves derivatives by {rounding:.0e} of their size",
     )
 
 

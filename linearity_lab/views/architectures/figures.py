@@ -152,8 +152,8 @@ def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
     before, after = np.asarray(snapshot.initial), np.asarray(snapshot.final)
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     sentence = (
-        f"Tangent kernel of network {letter} at width {width:,} before and after training, averaged over outputs and "
-        "divided by the mean diagonal entry (printed above). Samples are ordered by class. "
+        f"Tangent kernel of network {letter} at width {width:,} before and after training. It is averaged over "
+        "outputs and divided by the mean diagonal entry (printed above). Samples are ordered by class. "
         f"Undivided, it changed by {number(change)} of its norm."
     )
     if snapshot.infinite is None:

@@ -30,8 +30,8 @@ Points = Sequence[GeneralizationPoint]
 Where = Callable[[GeneralizationPoint], float]
 MEASURES = {"error": "test error", "loss": "test loss"}
 BARS = (
-    "Bars are Wilson's 95% intervals of the test error, all test points of these networks together; bands are standard "
-    "errors over the seeds."
+    "Bars are Wilson's 95% intervals of the test error, all test points of these networks together. "
+    "Bands are standard errors over the seeds."
 )
 # For one ρ, in this order; the linear models at both ends are hidden initially.
 MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onward")

@@ -266,8 +266,8 @@ def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -
     """Describe the search behind the figures of balls."""
     seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
     return (
-        f"Ball of radius R = {radius:g} around w₀, {seeds} seeds: the largest values found by projected ascent from "
-        f"{num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
+        f"Ball of radius R = {radius:g} around w₀, {seeds} seeds. Marks: the largest values found by projected ascent "
+        f"from {num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
     )
 
 

@@ -199,7 +199,7 @@ class EarlyTimeSpec(SeededSpec):
     seed: int = Field(default=0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
     draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
-    """Each seed draws its network, on one draw of the data; or its data too, with the data seed plus this seed."""
+    """Each seed draws its network, on one draw of the data; or data too, with the sum of both seeds."""
     kernel_samples: int = Field(default=0, ge=0, le=20_000, title="Inputs of the kernel")
     """On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all."""
     infinite_width: bool = Field(default=False, title="Infinite-width kernel")

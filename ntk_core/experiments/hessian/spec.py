@@ -67,8 +67,8 @@ class HessianSpec(SweepSpec):
     bounds: bool = Field(
         default=True,
         title="Bounds",
-        description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, linear output); the "
-        "lower bound with a nonlinear output.",
+        description="Layer quantities of Theorem 3.1 and bounds of all blocks (fully connected, linear output). "
+        "With a nonlinear output, the lower bound.",
     )
     vector: bool = Field(
         default=False,

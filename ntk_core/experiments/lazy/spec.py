@@ -42,7 +42,7 @@ class LazySpec(TrainedSweep):
     richness: Annotated[tuple[Annotated[float, Field(gt=0, le=0.5)], ...], Ascending] = Field(
         default=(), max_length=8, title="Richness ρ"
     )
-    """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5; beside ρ = 0, the widths at scale 1."""
+    """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5. The widths at scale 1 are ρ = 0."""
     num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
     starts: Annotated[tuple[Literal["random", "subtracted", "symmetric"], ...], Once] = Field(
         default=("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"

@@ -280,7 +280,7 @@ def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone
         )
         return "undecided", words
     words = (
-        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm of a head, which grows "
+        "The number of heads grows with m. For one layer ‖H‖ is m^(−½) times the largest norm of a head. It grows "
         "more slowly than any power (derived and measured). For several layers the kernel at w₀ has a limit "
         "(Hron et al. 2020)."
     )
