@@ -170,7 +170,7 @@ def try_documents(extra: str, python: Path, empty: Path, environment: dict[str, 
 
     def ran(path: Path) -> str:
         name = path.relative_to(ROOT).as_posix()
-        (folder := empty / name).mkdir(parents=True)
+        (folder := empty / name).mkdir(parents=True, exist_ok=True)
         places = environment | SETTINGS.get(name, {}) | {"XDG_DATA_HOME": str(folder / "data")}
         done([str(python), "-c", program(path)], folder, places)
         return name

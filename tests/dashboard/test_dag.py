@@ -212,7 +212,8 @@ def test_figures_use_the_in_degree_if_it_grows_else_the_width():
 @pytest.mark.parametrize("name", GALLERY)
 def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
     shown = RESULTS[name]
-    found = figures.charts(shown.points, shown.spec.widths, figures.axes_of(shown.points)[0])
+    axis = figures.axes_of(shown.points)[0]
+    found = figures.charts(shown.points, shown.spec.widths, axis)
     expected = {"zhu-preactivations": 4, "zhu-pl": 3}.get(name, 2)
     assert len(found) == expected
     for chart in found:
@@ -220,7 +221,8 @@ def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
         assert means
         assert all(math.isfinite(value) for trace in means for value in trace.y)
         assert "against" in chart.takeaway
-    assert any(power("m", "−1/2") in str(trace.text) for trace in found[0].figure.data)
+    letter = "m" if axis == "width" else "k"
+    assert any(power(letter, "−1/2") in str(trace.text) for trace in found[0].figure.data)
     assert len(found[0].rows) == len(shown.points) * len(figures.change_lines(shown.points))
     assert all("smallest in-degree" in row for chart in found for row in chart.rows)
 
