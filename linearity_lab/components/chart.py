@@ -16,12 +16,13 @@ from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.components.explain import about, formula, things_to_try, what_to_see
 from linearity_lab.components.linked import linked
-from linearity_lab.words.markdown import plain, typeset
+from linearity_lab.words.markdown import plain, raised, typeset
 from ntk_core.numbers import width_label
 from ntk_core.runs import SeededSpec, Spec
 
 ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
 MOST_CHIPS, CHIP_LETTERS = 4, 48  # options beside each other; longer choices are lists
+FIRST = "first_figure"  # page.FIRST: the first figure, above the controls on a phone (look.css)
 WIDTH, SEED = "m", "seed"  # targets of clicks on figures, as Choice.axis
 LabelVisibility = Literal["visible", "collapsed"]
 _NOTHING = object()
@@ -153,17 +154,18 @@ def _in_sight(yes: bool) -> Iterator[None]:
 
 
 def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> list[Chart]:
-    lines = st.container()
-    charts = drawn_charts(panel)
-    alone = charts[0] if len(charts) == 1 else None
-    if alone is None:
-        show_in_pairs(page, charts)
-    else:
-        if claim is not None:
-            lines.markdown(f"**{typeset(alone.sentence)}**")
-        _show_figure(page, alone, panel.on_select)
-    if panel.below is not None:
-        panel.below()
+    with st.container(key=f"{page}.{FIRST}" if claim is not None else None):
+        lines = st.container()
+        charts = drawn_charts(panel)
+        alone = charts[0] if len(charts) == 1 else None
+        if alone is None:
+            show_in_pairs(page, charts)
+        else:
+            if claim is not None:
+                lines.html(f'<p class="finding">{raised(alone.sentence)}</p>')
+            _show_figure(page, alone, panel.on_select)
+        if panel.below is not None:
+            panel.below()
     words, links = st.columns(2, gap="medium") if claim is not None else (st.container(), st.container())
     if alone is not None:
         with words:
@@ -209,12 +211,7 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
     image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
     st.plotly_chart(
-        figure,
-        key=key,
-        alt=chart.takeaway,
-        config=config,
-        on_select=on_select or "ignore",
-        selection_mode="points",
+        figure, key=key, alt=chart.takeaway, config=config, on_select=on_select or "ignore", selection_mode="points"
     )
     if lines := (*chart.caption, *interval_words(chart)):
         with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):

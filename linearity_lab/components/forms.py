@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Generic, TypeVar, cast
 
 import streamlit as st
@@ -285,7 +286,13 @@ class SpecForm(Generic[AnySpec]):
                 st.selectbox(**shared, index=index, options=setting.options, format_func=setting.label)
             case "choices":
                 known = [each for each in held if each in setting.options]
-                st.multiselect(**shared, default=known, options=setting.options, format_func=setting.label, wrap=False)
+                st.multiselect(
+                    **shared,
+                    default=known,
+                    options=setting.options,
+                    format_func=partial(_short_label, setting),
+                    wrap=False,
+                )
             case "switch":
                 st.toggle(**shared, value=held)
             case "integer" | "parts":
@@ -315,6 +322,12 @@ def in_numbers(value: Any) -> Any:
         return tuple(float(each) if isinstance(each, str) else each for each in value)
     except ValueError:
         return tuple(value)
+
+
+def _short_label(setting: Setting, option: Any) -> str:
+    """Label of a choice without the word in the title of its list: ``linear`` among outputs."""
+    label = setting.label(option)
+    return label.removesuffix(" output") if setting.title.startswith("Outputs") else label
 
 
 def _held(setting: Setting, value: Any) -> Any:

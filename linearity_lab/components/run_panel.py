@@ -9,12 +9,12 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components import export, session
-from linearity_lab.components.chart import Figures, linked_charts, shown_charts
+from linearity_lab.components.chart import FIRST, Figures, linked_charts, shown_charts
 from linearity_lab.components.explain import TRIED, provenance_footer
 from linearity_lab.components.forms import SpecForm
 from linearity_lab.components.gallery import gallery_result, gallery_result_of
 from linearity_lab.components.job_status import bar, count_points, watch
-from linearity_lab.jobs import Snapshot, shared_jobs
+from linearity_lab.jobs import Snapshot, key_words, shared_jobs
 from linearity_lab.jobs.limits import quick
 from linearity_lab.jobs.profile import error_text
 from linearity_lab.words.markdown import plain
@@ -253,7 +253,8 @@ def _panel(
     before = _before(page)
     shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
     if shown is None:
-        notice.info("Computing the first point…" if live else "Press Run: the points appear here one by one.")
+        words = "Computing the first point…" if live else "Press Run: the points appear here one by one."
+        notice.container(key=f"{page}.{FIRST}").info(words)
         return
     figures = Figures(growing=live)
     # A stopped job stays above the previous figures, so Stop redraws nothing.
@@ -348,7 +349,7 @@ def _outcome(page: str, now: Snapshot) -> Shown | None:
         done = f"{len(now.points)} of {count_points(now.spec)} are done and saved"
         st.warning(plain(f"{now.reason[:1].upper()}{now.reason[1:]}: {done}."), icon=":material/timer_off:")
     for failure in now.failures:
-        st.warning(plain(f"{failure.key.replace('=', ' ')}: {failure.reason}."))
+        st.warning(plain(f"{key_words(failure.key)}: {failure.reason}."))
     if not now.points and not now.growing:
         return None
     return Shown(now.spec, (*now.points, *now.growing), now.result, "job", now.grown)

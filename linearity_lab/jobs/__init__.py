@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 from linearity_lab.jobs.profile import profile
 
 if TYPE_CHECKING:
-    from linearity_lab.jobs._job import Load, NoRoom, Snapshot
+    from linearity_lab.jobs._job import Load, NoRoom, Snapshot, key_words
     from linearity_lab.jobs._jobs import Jobs
 
-__all__ = ["Jobs", "Load", "NoRoom", "Snapshot", "shared_jobs"]
-_HOMES = {"Jobs": "_jobs", "Load": "_job", "NoRoom": "_job", "Snapshot": "_job"}
+__all__ = ["Jobs", "Load", "NoRoom", "Snapshot", "key_words", "shared_jobs"]
+_HOMES = {"Jobs": "_jobs", "Load": "_job", "NoRoom": "_job", "Snapshot": "_job", "key_words": "_job"}
 _SHARED_LOCK = threading.Lock()
 
 

@@ -147,7 +147,7 @@ class Job:
         """Record an event of the run."""
         match event:
             case PointStarted():
-                self._set(message=re.sub("[=_]", " ", event.key).replace(",", ", ") + ": starting")
+                self._set(message=f"{key_words(event.key)}: starting")
             case PointProgress():
                 self._progress(event)
                 self._set(message=event.message)
@@ -216,3 +216,9 @@ def first(queue: Sequence[Job], running: Sequence[Job], limits: Profile) -> Job 
     owners = {job.owner for job in running} - {""}
     busy = collections.Counter(job.address for job in running if limits.max_per_address < math.inf and job.address)
     return min((job for job in queue if job.owner not in owners), key=lambda job: busy[job.address], default=None)
+
+
+def key_words(key: str) -> str:
+    """Return the key of a point as people read it: ``width 10,000``."""
+    words = re.sub("[=_]", " ", key).replace(",", ", ")
+    return re.sub(r"(?<![\d.])\d{4,}", lambda digits: f"{int(digits[0]):,}", words)

@@ -52,8 +52,8 @@ def glossary(path: Path = GLOSSARY_FILE) -> Mapping[str, Entry]:
 
 
 def _letters(title: str) -> str:
-    """Sort "(2,2,1)-norm" and "2-norm" under n, as an index does."""
-    return re.sub(r"^[^a-z]+", "", title.lower())
+    """Sort "(2,2,1)-norm" and "2-norm" under n, as an index does, and Greek letters after z."""
+    return re.sub(r"^[^a-z]+", "", title.lower()) or title
 
 
 def _entry(name: str, section: Section) -> Entry:

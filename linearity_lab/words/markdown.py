@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -115,4 +116,11 @@ def typeset(text: str) -> str:
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
     formulas = (each.replace("ρ", r"\rho ") for each in pieces[1::2])
     pieces[1::2] = [f"${each[0]}^{{{each[3:-1]}}}$" for each in formulas]
+    return "".join(pieces)
+
+
+def raised(text: str) -> str:
+    """``text`` as HTML, with ``m^(-1/2)`` and the like raised; it needs no formula, whose script arrives later."""
+    pieces = _POWER.split(html.escape(" ".join(text.split())))
+    pieces[1::2] = [f"<i>{each[0]}</i><sup>{each[3:-1].replace('-', '−')}</sup>" for each in pieces[1::2]]
     return "".join(pieces)

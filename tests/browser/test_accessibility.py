@@ -16,7 +16,7 @@ from playwright.sync_api import ConsoleMessage, Page, expect
 
 from benchmarks.first_sight import PAGE as FIRST_SIGHT
 from benchmarks.first_sight import PAGES as WITH_FIGURE
-from benchmarks.first_sight import SCREENS, looked_at
+from benchmarks.first_sight import RUN, SCREENS, looked_at
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.views.navigation import PAGES
 from tests.browser.faults import faults
@@ -137,6 +137,19 @@ def written(name: str) -> tuple[str, ...]:
     *_, rows = FIRST_SIGHT.read_text().partition("| page | controls | curves |")
     cells = (row.replace(" ", "").split("|") for row in rows.splitlines()[2:])
     return next((controls, curves) for _, page, controls, curves, *_ in cells if page == name)
+
+
+@pytest.mark.parametrize("name", ["kernel_change", "lazy"])
+def test_on_a_phone_run_follows_the_first_figure(opened, name):
+    page, _ = opened(name, "phone")
+    tops = [
+        page.locator(each).first.evaluate("each => each.getBoundingClientRect().top")
+        for each in (".finding", ".js-plotly-plot", ".st-key-controls", RUN, '[data-testid="stTabs"]')
+    ]
+    assert tops == sorted(tops)
+    choices = page.locator('.st-key-controls [data-testid="stNumberInput"]')
+    lefts = {round(each.bounding_box()["x"]) for each in choices.all()}
+    assert len(lefts) == 2, "two controls in a row"
 
 
 def test_axe_finds_no_serious_violation_in_the_export_menu(opened):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linearity_lab.views.hessian.figures import amount
-from linearity_lab.words.markdown import typeset
+from linearity_lab.words.markdown import raised, typeset
 from ntk_core.runs import Mean
 
 
@@ -35,3 +35,7 @@ def test_no_other_markup_gets_through(text):
 )
 def test_a_mean_has_the_digits_that_its_error_leaves(value, error, words):
     assert amount(Mean(value=value, standard_error=error, count=3)) == words
+
+
+def test_powers_in_html_are_raised_and_everything_else_is_text():
+    assert raised("‖H‖ ∝ r^(-0.44 ± 0.09), <b>") == "‖H‖ ∝ <i>r</i><sup>−0.44 ± 0.09</sup>, &lt;b&gt;"

@@ -173,6 +173,12 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
         if slope > 0
         else f"{title}: no ρ > 0{why.get(output, '')}. The theorem does not apply, so no bound is drawn."
     ]
+    fast = [run for run in point.of(output) if run.learning_rate > run.stable_rate]
+    if fast:
+        sentences.append(
+            "Above the stable rate the loss may oscillate at every step; straight lines join its "
+            f"{len(fast[0].steps)} records."
+        )
     for rate in occurring([point], "rate"):
         runs = point.of(output, rate)
         diverged = [run for run in runs if run.outcome == "diverged"]

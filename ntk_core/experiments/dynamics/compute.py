@@ -10,6 +10,7 @@ from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsRun, ModelPath
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Progress, by_steps, one_after_another
 
 
@@ -35,7 +36,7 @@ def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, 
 def _run(
     spec: DynamicsSpec, data: Dataset, width: int, output: str, method: str, seed: int
 ) -> Generator[Progress, None, DynamicsRun]:
-    words = f"width {width:,}: {output} output, {method.replace('-', ' ')}, seed {seed}"
+    words = f"width {width:,}: {OUTPUTS[output].title}, {method.replace('-', ' ')}, seed {seed}"
     yield 0.0, f"{words}, first kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)
     chosen = METHODS[method]

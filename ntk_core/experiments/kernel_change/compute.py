@@ -29,6 +29,7 @@ from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Growth, Progress, accelerator_bytes, by_steps, memory_limit, side_by_side
 from ntk_core.runs.unfinished import unfinished_directory
 
@@ -94,7 +95,7 @@ def _trained(
     spec: KernelChangeSpec, data: Dataset, key: str, net: Network, group: TrainingGroup, seeds: range, name: str
 ) -> Generator[Progress, None, _Trained]:
     """The outputs of one group, for one batch of seeds."""
-    words = f"{name}width {spec.value_of(key):,}: {group.trained_output} output"
+    words = f"{name}width {spec.value_of(key):,}: {OUTPUTS[group.trained_output].title}"
     yield 0.0, f"{words}, first kernel"
     width = spec.value_of(key)
     params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(seeds))

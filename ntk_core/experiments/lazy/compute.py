@@ -18,6 +18,7 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted
 from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, one_after_another
 
 INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice
@@ -39,7 +40,7 @@ def _run(
 ) -> Generator[Progress, None, LazyRun]:
     width, scale, richness = where
     place = f"richness {richness:g}" if richness else f"scale {scale:g}"
-    words = f"width {width:,}, {place}: {output} output, {start} start, seed {seed}"
+    words = f"width {width:,}, {place}: {OUTPUTS[output].title}, {start} start, seed {seed}"
     yield 0.0, f"{words}, Hessian"
     hidden = build_network(spec.architecture, width, data.num_outputs, output)
     net = ScaledNetwork(_STARTS[start](hidden), scale * width**-richness)

@@ -8,6 +8,7 @@ from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.build import build_network, initial_key
+from ntk_core.networks.choices import OUTPUTS
 from ntk_core.runs import Progress, by_steps, one_after_another
 
 
@@ -24,7 +25,7 @@ def compute(spec: OptimizationSpec, data: Dataset, key: str) -> Generator[Progre
 def _run(
     spec: OptimizationSpec, data: Dataset, width: int, output: str, rate: float, seed: int
 ) -> Generator[Progress, None, OptimizationRun]:
-    words = f"width {width:,}: {output} output, {rate:g} η, seed {seed}"
+    words = f"width {width:,}: {OUTPUTS[output].title}, {rate:g} η, seed {seed}"
     yield 0.0, f"{words}, first kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)
     params, loss = net.init(initial_key(seed, width), data.input_shape), Loss(output, "square")
