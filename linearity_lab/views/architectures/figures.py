@@ -17,7 +17,7 @@ from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.vector import cells
-from ntk_core.experiments.architectures.result import COLUMNS
+from ntk_core.experiments.architectures.result import COLUMNS, ArchitecturesResult
 from ntk_core.experiments.architectures.spec import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
 from ntk_core.numbers import number
@@ -264,14 +264,14 @@ CARD = "bottleneck"
 CELLS = 10
 
 
-def card(result: Any) -> str:
+def card(result: ArchitecturesResult) -> str:
     """The kernel of the first network."""
     kernel = [point for point in result.points if point.network == "A"][-1].snapshots[0].initial
     step = max(1, len(kernel) // CELLS)
     return cells([row[: CELLS * step : step] for row in kernel[: CELLS * step : step]])
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: ArchitecturesResult) -> Chart:
     """ΔK of every network against width, with the first output."""
     spec = result.spec
     points: dict[str, list[Any]] = {}

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.comparison import WIDTH, ComparedAxis, Comparison, compared_by
@@ -12,7 +12,7 @@ from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
-from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGRun
+from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGResult, DAGRun
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, Graph, example_graphs
 from ntk_core.runs import mean
@@ -174,12 +174,12 @@ def _of_layer(group: str, what: str, run: DAGRun) -> float:
 CARD = "zhu-bottleneck-neurons"
 
 
-def card(result: Any) -> str:
+def card(result: DAGResult) -> str:
     """ΔK of the graphs against width."""
     return sketch(change_lines(result.points).values())
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: DAGResult) -> Chart:
     """ΔK against the in-degree or the width."""
     return charts(result.points, result.spec.widths, axes_of(result.points)[0])[0]
 

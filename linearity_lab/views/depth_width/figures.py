@@ -18,7 +18,7 @@ from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.views.depth_width import figures
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
-from ntk_core.experiments.depth_width.result import COLUMNS, PAIR, DepthRun, DepthWidthPoint
+from ntk_core.experiments.depth_width.result import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult
 from ntk_core.experiments.depth_width.spec import DepthWidthSpec
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs.columns import table_rows
@@ -244,12 +244,12 @@ def _pair_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
 CARD = "depth-width"
 
 
-def card(result: Any) -> str:
+def card(result: DepthWidthResult) -> str:
     """ln(E[K²] / E[K]²) against β: one curve."""
     return sketch(figures.lines(result.points, figures.BETA, lambda point: point.log_moment))
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: DepthWidthResult) -> Chart:
     """The scatter of K(x, x) against β."""
     return figures.against_beta(result.points)
 

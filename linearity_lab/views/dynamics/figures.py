@@ -4,7 +4,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, occurring
@@ -18,6 +18,7 @@ from ntk_core.experiments.dynamics.result import (
     COLUMNS,
     DEPARTURE_LEVEL,
     DynamicsPoint,
+    DynamicsResult,
     DynamicsRun,
     ModelPath,
     difference_law,
@@ -182,7 +183,7 @@ def _own_class(target: Sequence[float]) -> int:
 CARD = "curves-in-one-dimension"
 
 
-def card(result: Any) -> str:
+def card(result: DynamicsResult) -> str:
     """Network and linear model as functions of the input."""
     point = min(result.points, key=lambda point: point.width)
     run = point.runs[0]
@@ -198,7 +199,7 @@ def card(result: Any) -> str:
     )
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: DynamicsResult) -> Chart:
     """Draw the difference of network and linear model for the first method."""
     method = result.points[0].runs[0].method
     return difference_against_time(result.points, method, "step", result.spec.architecture.kind)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import plotly.graph_objects as go
 
@@ -24,6 +24,7 @@ from ntk_core.experiments.early_time.result import (
     STEPS,
     EarlyPoint,
     EarlyRun,
+    EarlyTimeResult,
     KernelComparison,
     ModelCurve,
 )
@@ -212,7 +213,7 @@ CARD = "hu-fig3"
 SWEPT = {"width": ComparedAxis("width", "width m"), "input_dim": ComparedAxis("input_dim", "dimension d", "d")}
 
 
-def card(result: Any) -> str:
+def card(result: EarlyTimeResult) -> str:
     """Losses of network and linear model."""
     run = result.points[-1].runs[0]
     return thumbnail(
@@ -224,7 +225,7 @@ def card(result: Any) -> str:
     )
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: EarlyTimeResult) -> Chart:
     """Draw the test loss of network and linear model, or the distance of kernels without training."""
     trained = [point for point in result.points if point.runs]
     if not trained:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart
@@ -17,6 +16,7 @@ from linearity_lab.views.lazy.dial import richness_style
 from ntk_core.experiments.generalization.result import (
     COLUMNS,
     GeneralizationPoint,
+    GeneralizationResult,
     GeneralizationRun,
     measured,
     pooled,
@@ -247,12 +247,12 @@ def _mean(found: Sequence[float]) -> float:
 CARD = "price-of-linearity"
 
 
-def card(result: Any) -> str:
+def card(result: GeneralizationResult) -> str:
     """Draw the test loss of lazy and rich networks and of their kernel against width."""
     return sketch(figures.lines(result.points, lambda point: point.width, "loss")[:3])
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: GeneralizationResult) -> Chart:
     """Draw test error or loss against width, with the largest number of training points."""
     most = figures.at(result.points, samples=result.spec.counts[-1])
     return figures.against(most, result.spec, measured(result.points))

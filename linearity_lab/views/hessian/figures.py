@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
@@ -12,7 +11,7 @@ from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import Style, network_style
 from linearity_lab.charts.sweep import sketch, sweep
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
-from ntk_core.experiments.hessian.result import COLUMNS, HessianPoint, HessianRun
+from ntk_core.experiments.hessian.result import COLUMNS, HessianPoint, HessianResult, HessianRun
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_words, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS
@@ -234,13 +233,13 @@ def amount(average: Mean) -> str:
 CARD = "liu-table1"
 
 
-def card(result: Any) -> str:
+def card(result: HessianResult) -> str:
     """‖H‖ of three networks against width."""
     lines = norm_lines(result.points)
     return sketch(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: HessianResult) -> Chart:
     """‖H‖ against width."""
     return against_width(result.points)
 

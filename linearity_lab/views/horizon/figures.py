@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level
 from linearity_lab.charts.chart import Chart, occurring
@@ -19,6 +18,7 @@ from ntk_core.experiments.horizon.result import (
     DEPARTURE_WORDS,
     REGIME_TITLES,
     HorizonPoint,
+    HorizonResult,
     HorizonRun,
     rate_law,
 )
@@ -166,12 +166,12 @@ def departure_steps(points: Sequence[HorizonPoint], widths: Sequence[int]) -> Ch
 CARD = "horizon"
 
 
-def card(result: Any) -> str:
+def card(result: HorizonResult) -> str:
     """Every horizon against width."""
     return sketch(line(result.points, *each, "kernel") for each in regimes(result.points))
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: HorizonResult) -> Chart:
     """The horizons of the kernel, or of the outputs where all runs are above the stable rate."""
     return against_width(result.points, result.spec, "outputs" if result.spec.regimes == ("large-rate",) else "kernel")
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, occurring
@@ -13,14 +12,14 @@ from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import network_style, nth_style, output_title
 from linearity_lab.charts.sweep import left_out, sketch, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from ntk_core.experiments.kernel_change.result import COLUMNS, KernelChangePoint
+from ntk_core.experiments.kernel_change.result import COLUMNS, KernelChangePoint, KernelChangeResult, KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.numbers import number, percent
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
 
 
-def change_lines(points: Sequence[KernelChangePoint], kind: str = "fully-connected") -> dict[str, Line]:
+def change_lines(points: Sequence[KernelChanges], kind: str = "fully-connected") -> dict[str, Line]:
     """Map outputs to ΔK = sup over t of ‖K(t) − K(0)‖ / ‖K(0)‖ of runs of this architecture."""
     return {
         output: Line(
@@ -218,12 +217,12 @@ def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
 CARD = "liu-fig1-left"
 
 
-def card(result: Any) -> str:
+def card(result: KernelChangeResult) -> str:
     """Draw ΔK against width."""
     return sketch(change_lines(result.points).values())
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: KernelChangeResult) -> Chart:
     """Draw ΔK against width, or the velocity of untrained kernels."""
     spec, kind = result.spec, result.spec.architecture.kind
     if spec.trains:

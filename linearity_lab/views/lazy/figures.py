@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.comparison import ComparedAxis, Comparison, Values, compared_by
@@ -10,7 +10,7 @@ from linearity_lab.charts.lines import Axis, Line, trained_dot
 from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sketch, sweep
-from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint, LazyRun
+from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint, LazyResult, LazyRun
 from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.numbers import width_label
 from ntk_core.runs import ResultValue
@@ -148,7 +148,7 @@ def _where(points: Sequence[LazyPoint], swept: Swept) -> str:
 CARD = "liu-lazy"
 
 
-def card(result: Any) -> str:
+def card(result: LazyResult) -> str:
     """Draw ΔK of two outputs with the same weights."""
     output, start = nonlinear(result.points), occurring(result.points, "start")[0]
     shown = (("linear", BEHIND_F), (output, CHANGE))
@@ -158,7 +158,7 @@ def card(result: Any) -> str:
     )
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: LazyResult) -> Chart:
     """Draw ΔK along ρ, the scale or the width, with the first nonlinear output."""
     from linearity_lab.views.lazy import dial  # which draws with this module
 

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -17,7 +16,14 @@ from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_styl
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from ntk_core.dynamics import one_sample_catapult
-from ntk_core.experiments.learning_rate.result import COLUMNS, MODEL_TITLES, RATE_OUTCOMES, RatePoint, RateRun
+from ntk_core.experiments.learning_rate.result import (
+    COLUMNS,
+    MODEL_TITLES,
+    RATE_OUTCOMES,
+    LearningRateResult,
+    RatePoint,
+    RateRun,
+)
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.numbers import number, width_label
 from ntk_core.runs import finite_sup
@@ -255,7 +261,7 @@ def one_sample(rates: Sequence[float]) -> Chart:
 CARD = "catapult-map"
 
 
-def card(result: Any) -> str:
+def card(result: LearningRateResult) -> str:
     """The peak of the loss against width at the rate nearest 3, of the models that come down."""
     rate = min(result.spec.rates, key=lambda each: abs(each - 3))
     return sketch(
@@ -264,7 +270,7 @@ def card(result: Any) -> str:
     )
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: LearningRateResult) -> Chart:
     """How high the loss rises, at the rate nearest 3."""
     spec = result.spec
     return peaks(result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3)))

@@ -1,7 +1,5 @@
 """A linearity report on other pages: its card, its figure, and how reports are compared."""
 
-from typing import Any
-
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, finish
@@ -9,7 +7,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.linearity_report.result import COLUMNS
+from ntk_core.experiments.linearity_report.result import COLUMNS, LinearityReportResult
 from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
 from ntk_core.linearity import verdict_of
 from ntk_core.numbers import percent
@@ -17,14 +15,14 @@ from ntk_core.numbers import percent
 _STYLE = nth_style(0, "parameters", "measure")
 
 
-def card(result: Any) -> str:
+def card(result: LinearityReportResult) -> str:
     """Shares of the outputs' change, the largest first."""
     (point,) = result.points
     shares = sorted((layer.output_share for layer in point.layers), reverse=True)
     return str(thumbnail([Stroke(list(enumerate(shares)), _STYLE.color, "solid")]))
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: LinearityReportResult) -> Chart:
     """Every parameter's share of the outputs' change against its share of the kernel."""
     (point,) = result.points
     x, y = ([getattr(layer, name) for layer in point.layers] for name in ("kernel_share", "output_share"))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.comparison import Comparison, compared_by
@@ -12,7 +12,7 @@ from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_st
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.optimization.result import COLUMNS, OptimizationPoint, OptimizationRun
+from ntk_core.experiments.optimization.result import COLUMNS, OptimizationPoint, OptimizationResult, OptimizationRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
@@ -254,7 +254,7 @@ def _rate_title(rate: float, runs: Sequence[OptimizationRun]) -> str:
 CARD = "liu-section5"
 
 
-def card(result: Any) -> str:
+def card(result: OptimizationResult) -> str:
     """The loss below its bound."""
     run = slow_runs(result.points[-1], "leaky_softplus")[0]
     color = network_style("fully-connected", "leaky_softplus").color
@@ -264,7 +264,7 @@ def card(result: Any) -> str:
     )
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: OptimizationResult) -> Chart:
     """The loss at the largest width and its bound, with the first output."""
     point = result.points[-1]
     return loss_against_step(point, point.runs[0].output)

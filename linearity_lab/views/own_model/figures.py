@@ -1,23 +1,22 @@
 """What others show of a run: its card and its figure on *Results*, and how such runs are compared."""
 
 from dataclasses import replace
-from typing import Any
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.comparison import Comparison, compared_by
 from linearity_lab.charts.lines import Line, width_axis
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.views.kernel_change.figures import change_lines
-from ntk_core.experiments.own_model.result import COLUMNS
+from ntk_core.experiments.own_model.result import COLUMNS, OwnModelResult
 from ntk_core.experiments.own_model.spec import OwnModelSpec
 
 
-def card(result: Any) -> str:
+def card(result: OwnModelResult) -> str:
     """ΔK against width."""
     return sketch([_line(result)])
 
 
-def first_chart(result: Any) -> Chart:
+def first_chart(result: OwnModelResult) -> Chart:
     """ΔK of the runs against width, log–log."""
     axis = width_axis(result.spec.widths)
     return sweep([_line(result)], axis, "kernel change ΔK", "ΔK", slopes=(-0.5, -1.0), of="model", name="own_model")
@@ -28,6 +27,6 @@ def compared(_: OwnModelSpec) -> Comparison:
     return compared_by(COLUMNS)
 
 
-def _line(result: Any) -> Line:
+def _line(result: OwnModelResult) -> Line:
     (line,) = change_lines(result.points).values()
     return replace(line, style=replace(line.style, title=result.spec.function))
