@@ -1,6 +1,7 @@
 """Training losses: means over the n samples, so that rates do not depend on n."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,6 +16,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.traced import accepted, accepted_targets, axes_of, like_params
+
+Apply = Callable[[Any, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -98,7 +101,9 @@ class Loss:
         return self.model_curvature * (slope**2 if math.isfinite(slope) else 1.0)
 
 
-def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = "") -> Any:
+def loss_hessian_product(
+    net: Network | Apply, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = ""
+) -> Any:
     """Return the product of the loss Hessian with a vector.
 
     v ↦ ∂²L/∂w² v for the mean training loss L(w) = (1/n) Σ_i ℓ(f(x_i; w), y_i), a tree like ``params``.
@@ -130,7 +135,9 @@ def loss_hessian_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
     return _hessian_product(apply, rule, params, inputs, targets, vector)
 
 
-def gauss_newton_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = "") -> Any:
+def gauss_newton_product(
+    net: Network | Apply, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = ""
+) -> Any:
     """Return the product of the Gauss-Newton matrix with a vector.
 
     v ↦ Jᵀ ∂²L/∂F² J v: the part of the loss Hessian without second derivatives of the network.
@@ -157,7 +164,9 @@ def gauss_newton_product(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vect
     return _gauss_newton(apply, rule, params, inputs, targets, vector)
 
 
-def _asked(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str) -> tuple[Any, Any, Any, Loss]:
+def _asked(
+    net: Network | Apply, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str
+) -> tuple[Apply, Any, Any, Loss]:
     model, inputs, num_outputs = accepted(net, params, x)
     targets = accepted_targets(y, len(inputs), num_outputs, axes=axes_of(model))
     like_params(vector, params, "vector")
@@ -170,12 +179,12 @@ def _asked(net: Any, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss:
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _hessian_product(apply: Any, loss: Loss, params: Any, x: Array, y: Array, vector: Any) -> Any:
+def _hessian_product(apply: Apply, loss: Loss, params: Any, x: Array, y: Array, vector: Any) -> Any:
     return jax.jvp(jax.grad(lambda w: loss(apply(w, x), y)), (params,), (vector,))[1]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _gauss_newton(apply: Any, loss: Loss, params: Any, x: Array, y: Array, vector: Any) -> Any:
+def _gauss_newton(apply: Apply, loss: Loss, params: Any, x: Array, y: Array, vector: Any) -> Any:
     # In the model F, as which a square loss of a nonlinear output is convex.
     outputs, along = jax.jvp(lambda w: loss.model(apply(w, x)), (params,), (vector,))
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]

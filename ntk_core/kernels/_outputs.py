@@ -11,6 +11,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._empirical import empirical_ntk
+from ntk_core.kernels._generic import Apply
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import accepted, freeze
 
@@ -42,7 +43,7 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
     return jnp.einsum("ijaa->ij", array) / array.shape[2]
 
 
-def diagonal_ntk(net: Network | Any, params: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C C"]:
+def diagonal_ntk(net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C C"]:
     """Return the tangent kernel of every input with itself.
 
     K[i, a, b] = ⟨∇_w f_a(x_i), ∇_w f_b(x_i)⟩, in memory proportional to n.
