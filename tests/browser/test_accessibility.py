@@ -143,11 +143,11 @@ def written(name: str) -> tuple[str, ...]:
 def test_on_a_phone_run_follows_the_first_figure(opened, name):
     page, _ = opened(name, "phone")
     tops = [
-        page.locator(each).first.evaluate("each => each.getBoundingClientRect().top")
+        page.locator(f"{each} >> visible=true").first.evaluate("each => each.getBoundingClientRect().top")
         for each in (".finding", ".js-plotly-plot", ".st-key-controls", RUN, '[data-testid="stTabs"]')
     ]
     assert tops == sorted(tops)
-    choices = page.locator('.st-key-controls [data-testid="stNumberInput"]')
+    choices = page.locator('.st-key-controls [data-testid="stHorizontalBlock"] > [data-testid="stLayoutWrapper"]')
     lefts = {round(each.bounding_box()["x"]) for each in choices.all()}
     assert len(lefts) == 2, "two controls in a row"
 
