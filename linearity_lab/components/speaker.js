@@ -1,4 +1,4 @@
-// What a speaker needs besides the page: all keys in a list, and notes in a second window that follows this one. The
+// Tools of a speaker: all keys in a list, and notes in a second window that follows this one. The
 // windows talk on a channel of this browser, which reaches no other site and no server.
 const CHANNEL = "linearity-lab-lecture";
 const mounted = new WeakMap();

@@ -23,7 +23,7 @@ _REACH, _DEGREE = 0.4, 24
 class LinearFeatures:
     """ψ(x) = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] with s = ‖x‖/√d − 1.
 
-    The learning rates of the network are part of the weights: descent on ψ goes at rate 1, and ψ(x)·ψ(x') stands beside
+    The learning rates of the network are part of the weights: descent on ψ has rate 1, and ψ(x)·ψ(x') is compared with
     the kernel η₁K₁ + η₂K₂.
 
     Attributes:

@@ -102,7 +102,7 @@ class SubModel(Term):
     """A small model g of which an assembly has m copies, with weights and biases ~ N(0, 1).
 
     Attributes:
-        per_input, others: parameters for each of the d numbers of an input, and besides.
+        per_input, others: parameters for each of the d numbers of an input, and all others.
     """
 
     per_input: int

@@ -29,7 +29,7 @@ synthetic. [How a claim becomes confirmed](how-claims-are-confirmed.md) explains
 - **confirmed**: both measured intervals lie in the expected one, and the second is at most half as wide.
 - **holds with a caveat**: both lie in it or in the interval of the caveat.
 - **not resolved**: one of them reaches outside, or has too few runs for an interval.
-- **not seen**: one of them lies outside.
+- **not seen**: one of them is outside.
 - **not confirmed yet**: the fresh runs have not been computed.
 
 A 95% interval holds for other draws of the weights; values of one seed count as one. A range describes the runs made.

@@ -1,4 +1,4 @@
-"""Networks with low-rank adapters; what the kind makes of its settings stands in ``networks/kinds``."""
+"""Networks with low-rank adapters; what the kind makes of its settings is in ``networks/kinds``."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
