@@ -44,7 +44,7 @@ def test_the_page_is_that_of_the_gallery():
     assert TRUTH.read_text(encoding="utf-8") == rendered(), "run make claims"
 
 
-def test_every_sentence_stands_where_it_is_said():
+def test_every_claim_is_quoted_verbatim():
     gone = [
         f"{claim.name}: {claim.said or claim.preset} does not say “{claim.sentence}”"
         for claim in claims()
@@ -224,7 +224,7 @@ def test_one_run_has_no_interval(how):
     assert math.isnan(READINGS[how](seen(1.0)).low)
 
 
-def test_every_run_lies_in_the_range():
+def test_every_run_is_in_the_range():
     found = READINGS["every"](seen(3.0, 1.0, 2.0))
     assert (found.low, found.value, found.high, found.count) == (1.0, 2.0, 3.0, 3)
 

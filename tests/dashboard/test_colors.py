@@ -240,7 +240,7 @@ def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
     assert sum(count > 0 for count in counted.values()) > 80, "figures with curves"
 
 
-def test_network_looks_the_same_among_graphs_and_pairs():
+def test_network_style_is_equal_among_graphs_and_pairs():
     for graph, kind in (("bottleneck-layer", "bottleneck"), ("fixed-skips", "resnet"), ("shared-weights", "convnet")):
         look = graph_style(graph)
         assert (look.color, look.dash, look.symbol) == (

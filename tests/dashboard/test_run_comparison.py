@@ -79,7 +79,7 @@ def test_runs_differ_without_color():
         assert len({looks(trace) for trace in lines}) == 4
 
 
-def test_networks_have_own_looks_and_equals_differ_in_dash():
+def test_networks_have_own_styles_and_equals_differ_in_dash():
     result = make_result(make_points())
     kinds = ("fully-connected", "resnet", "fully-connected")
     runs = [

@@ -85,7 +85,7 @@ def test_logs_name_known_causes_alone():
 @pytest.mark.parametrize(
     "text", ["http://evil.example/x", "HTTPS://evil.example", "see www.evil.example", "a@evil.example"]
 )
-def test_what_looks_like_an_address_is_no_link(text):
+def test_address_in_user_text_is_no_link(text):
     import re
 
     shown = plain(text).replace("\\", "")
