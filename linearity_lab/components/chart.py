@@ -155,7 +155,7 @@ def _in_sight(yes: bool) -> Iterator[None]:
 
 def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None) -> list[Chart]:
     with st.container(key=f"{page}.{FIRST}" if claim is not None else None):
-        lines = st.container()
+        lines = st.container(key=f"{page}.finding" if claim is not None else None)
         charts = drawn_charts(panel)
         alone = charts[0] if len(charts) == 1 else None
         if alone is None:
