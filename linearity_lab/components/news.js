@@ -6,7 +6,7 @@ class Watch {
   update(data, trigger) {
     if (data.seen !== this.data?.seen) this.askedAt = -PATIENCE_MS;
     [this.data, this.trigger] = [data, trigger];
-    this.timer ??= setTimeout(() => this.ask(), 1000 * data.every_s);
+    this.timer ??= setTimeout(() => this.ask()); // now: the first answer names a phone to its later visits
   }
 
   async ask() {
