@@ -21,6 +21,7 @@ from ntk_core.kernels._gaussian import NUM_NODES, has_closed_form, mean, pair_ex
 from ntk_core.kernels._infinite_heads import infinite_heads_ntk
 from ntk_core.networks import graphs
 from ntk_core.networks.architectures import Activation, Attention, Convolution, Dense, Layer, Network, Paired, Stack
+from ntk_core.networks.choices import KINKED
 from ntk_core.networks.graphs import Block
 from ntk_core.networks.kinds import ARCHITECTURES
 
@@ -196,7 +197,7 @@ def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
 
 def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
     """Refuse a function whose kernel is not resolved; those with a name are, at variances of order one."""
-    if len(x) and not all(isinstance(each, str) for each in net.written_out.functions()):
+    if len(x) and not all(isinstance(each, str) and each not in KINKED for each in net.written_out.functions()):
         error = quadrature_error(net, x)
         if not error <= MAX_QUADRATURE_ERROR:
             allowed = f"a function whose kernel {NUM_NODES} nodes of a quadrature resolve to {MAX_QUADRATURE_ERROR:g}"

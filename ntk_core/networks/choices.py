@@ -53,6 +53,8 @@ ACTIVATIONS = table(
     Function("erf", "erf", "erf z", lambda z: _jax().scipy.special.erf(z), live=True),
     Function("sigmoid", "sigmoid", "1 / (1 + e⁻ᶻ)", lambda z: _jax().nn.sigmoid(z)),
     Function("softplus", "softplus", "log(1 + eᶻ)", lambda z: _jax().nn.softplus(z)),
+    Function("log_sigmoid", "log sigmoid", "−log(1 + e⁻ᶻ)", lambda z: _jax().nn.log_sigmoid(z)),
+    Function("squareplus", "squareplus", "(z + √(z² + 4)) / 2", lambda z: _jax().nn.squareplus(z)),
     Function("swish", "swish", "z · sigmoid(z)", lambda z: _jax().nn.silu(z), live=True),
     Function(
         "gelu",
@@ -72,7 +74,13 @@ ACTIVATIONS = table(
     Function("cos", "cos", "cos z", lambda z: _jax().numpy.cos(z)),
     Function("abs", "|z|", "|z|", lambda z: _jax().numpy.abs(z), min_slope=1.0, smooth=False, negative_slope=-1.0),
 )
-ALIASES = {"silu": "swish", "celu": "elu"}  # further names that the library takes, of the same functions
+ALIASES = {
+    "silu": "swish",
+    "celu": "elu",
+    "soft_sign": "softsign",
+}  # further names that the library takes, of the same functions
+# Functions of jax.nn with kinks off 0: their infinite-width kernels are inexact, so specs and forms do not offer them.
+KINKED = ("relu6", "hard_tanh", "hard_sigmoid", "hard_silu", "hard_swish", "sparse_plus", "sparse_sigmoid")
 _OUTPUTS_TOO = ("relu", "leaky_relu", "tanh", "erf", "sigmoid", "softplus", "gelu", "quadratic")
 
 

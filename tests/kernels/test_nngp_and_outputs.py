@@ -45,7 +45,7 @@ def test_nngp_is_the_recursion_of_covariances(depth, use_bias, x64):
 @pytest.mark.parametrize(
     ("net", "x"),
     [
-        (ResNet(width=512, depth=2, activation="tanh"), X[:2]),
+        pytest.param(ResNet(width=512, depth=2, activation="tanh"), X[:2], marks=pytest.mark.slow),
         (
             ConvNet(width=256, depth=1, activation="erf", readout="global-average"),
             IMAGES,

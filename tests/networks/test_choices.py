@@ -13,7 +13,7 @@ import pytest
 from ntk_core.dynamics import Loss
 from ntk_core.kernels._gaussian import pair_expectations
 from ntk_core.networks.architectures import FullyConnected, largest_slope, output_jacobian, slope_jumps
-from ntk_core.networks.choices import ACTIVATIONS, ALIASES, OUTPUTS, Function
+from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED, OUTPUTS, Function
 
 GRID = np.concatenate([np.linspace(-30, 30, 60_001), np.linspace(-1e4, 1e4, 2_000)])
 POINTWISE = {**ACTIVATIONS, **{name: term for name, term in OUTPUTS.items() if name != "softmax"}}
@@ -70,4 +70,4 @@ def test_one_entry_is_all_that_a_new_function_needs(x64, monkeypatch):
 
 def test_the_documentation_lists_every_name():
     page = (Path(__file__).parents[2] / "docs/api/networks.md").read_text(encoding="utf-8")
-    assert [name for name in (*ACTIVATIONS, *ALIASES) if f"`{name}`" not in page] == []
+    assert [name for name in (*ACTIVATIONS, *ALIASES, *KINKED) if f"`{name}`" not in page] == []

@@ -13,7 +13,7 @@ import numpy as np
 from jax import Array
 
 from ntk_core.errors import InvalidInput, kind_of
-from ntk_core.networks.choices import ACTIVATIONS, ALIASES, OUTPUTS, Function
+from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED, OUTPUTS, Function
 
 Pointwise = Callable[[Array], Array]
 Activation = str | Pointwise
@@ -30,8 +30,10 @@ def activation_of(given: Activation, field: str = "activation") -> Function:
     """
     if isinstance(given, str) and (name := ALIASES.get(given, given)) in ACTIVATIONS:
         return ACTIVATIONS[name]
+    if isinstance(given, str) and given in KINKED:
+        return _described(getattr(jax.nn, given))
     if isinstance(given, str) or not callable(given):
-        allowed = "one of " + ", ".join([*ACTIVATIONS, *ALIASES]) + ", or an elementwise JAX function"
+        allowed = "one of " + ", ".join([*ACTIVATIONS, *ALIASES, *KINKED]) + ", or an elementwise JAX function"
         raise InvalidInput(field, given, allowed)
     problem = _problem(given)
     if problem:
