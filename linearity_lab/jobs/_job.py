@@ -194,11 +194,7 @@ class NoRoom(InvalidInput):
 
 
 def check_room(queue: Sequence[Job], active: Sequence[Job], limits: Profile, owner: str, address: str) -> None:
-    """Refuse one job too many.
-
-    Raises:
-        NoRoom: naming the limit.
-    """
+    """Refuse one job too many."""
     if limits.is_shared and owner and sum(job.owner == owner for job in active) >= MAX_PER_SESSION:
         raise NoRoom("run", "a third unfinished run of yours", "when one has ended or is stopped")
     if address and sum(job.address == address for job in active) >= limits.max_per_address:

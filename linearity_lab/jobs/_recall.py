@@ -15,11 +15,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def recalled_from(store: Store, spec: Spec) -> Job:
-    """A new job with whatever the store knows of it.
-
-    Raises:
-        InvalidInput: when the store cannot be used.
-    """
+    """A new job with whatever the store knows of it."""
     run = spec_digest(spec)
     job, result, listed = Job(spec, run[:MIN_PREFIX]), store.result(run), store.listed(run)
     if result is not None and result.status == "completed":
@@ -47,9 +43,6 @@ def unfinished_seconds(store: Store, spec: Spec) -> tuple[float, int]:
     """Seconds that the points of ``spec`` should take that the store does not have, and how many it has.
 
     Nothing is written, and points are not looked at closely: one that is damaged is found when it is needed.
-
-    Raises:
-        InvalidInput: when the store cannot be used.
     """
     listed = store.listed(spec_digest(spec))
     done = store.runtimes(spec_digest(spec)) if listed is not None and listed.num_points else ()

@@ -81,11 +81,7 @@ class ImageSet(DatasetInfo):
         return shapes_of(options, shape, options["classes"], (num_train, num_test))
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse also patches that do not fill an image.
-
-        Raises:
-            InvalidInput: then, or for patches of images that are one vector.
-        """
+        """Refuse also patches that do not fill an image."""
         super().check(options)
         side, size = self._side(options), options["patch_size"]
         sizes = [0] if options["flatten"] else [each for each in range(1, side + 1) if side % each == 0]
@@ -95,11 +91,7 @@ class ImageSet(DatasetInfo):
             raise InvalidInput("patch_size", size, allowed, min(sizes, key=lambda each: abs(each - size)))
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
-        """A balanced subset, its labels numbered in the order of the chosen classes.
-
-        Raises:
-            InvalidInput: a full set is asked for that is not on this computer, or damaged.
-        """
+        """A balanced subset, its labels numbered in the order of the chosen classes."""
         side, class_indices, shapes = self._side(options), self._indices(options), self.shapes(options)
         sets = read_originals(self.name) if options["source"] == "full" else self.file_of[side].read()
         is_pooled = side <= 8

@@ -69,11 +69,7 @@ class DatasetInfo(Term, ABC):
         )
 
     def option(self, name: str) -> Option:
-        """The option called ``name``.
-
-        Raises:
-            InvalidInput: there is none; the names are listed.
-        """
+        """The option called ``name``."""
         for option in self.options:
             if option.name == name:
                 return option

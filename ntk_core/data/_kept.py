@@ -18,21 +18,13 @@ class Kept(DatasetInfo):
     """Data by their SHA-256; test points are those that are not trained on."""
 
     def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
-        """Sizes for checked options.
-
-        Raises:
-            MissingUpload: the data are not, or no longer, kept here.
-        """
+        """Sizes for checked options."""
         kept = upload_shapes(options["digest"])
         available = (kept.num_samples, max(0, kept.num_samples - options["num_samples"]))
         return shapes_of(options, kept.input_shape, kept.class_names, available, kept.num_targets)
 
     def load(self, options: Mapping[str, Any]) -> Dataset:
-        """Training points drawn by the seed, as many of each class as there are, and test points from the others.
-
-        Raises:
-            MissingUpload: the data are not, or no longer, kept here.
-        """
+        """Training points drawn by the seed, as many of each class as there are, and test points from the others."""
         kept = read_upload(options["digest"])
         train, test = _split(kept, options["num_samples"], options["num_test"], options["seed"])
         x, x_test = kept.x[train], kept.x[test]

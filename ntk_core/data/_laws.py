@@ -79,11 +79,7 @@ class Points(DatasetInfo):
         return shapes_of({**options, "num_samples": count}, (1,), (), (count, int(OPTIONS["num_test"].maximum)))
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse what are no pairs.
-
-        Raises:
-            InvalidInput: then.
-        """
+        """Refuse what are no pairs."""
         xs, ys = options["xs"], options["ys"]
         if len(ys) != len(xs):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
@@ -115,11 +111,7 @@ class FewDirections(DatasetInfo):
         return shapes_of(options, (options["input_dim"],), ())
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse also more directions than the inputs have.
-
-        Raises:
-            InvalidInput: then.
-        """
+        """Refuse also more directions than the inputs have."""
         super().check(options)
         if self.is_within_inputs and options.get("num_relevant", 1) > options["input_dim"]:
             raise InvalidInput(

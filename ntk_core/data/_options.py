@@ -48,11 +48,7 @@ class Option:
         return Field(**{"default": self.default, "title": self.title, "description": self.help, **bounds, **changes})
 
     def check(self, value: object) -> object:
-        """The value in canonical form (Python int, float, bool, str, or a tuple of class names).
-
-        Raises:
-            InvalidInput: the value is of the wrong type or outside the bounds.
-        """
+        """The value in canonical form (Python int, float, bool, str, or a tuple of class names)."""
         if self.kind == "classes":
             return self._check_classes(value)
         if self.kind == "numbers" and isinstance(value, (tuple, list)) and 1 <= len(value) <= MAX_POINTS:

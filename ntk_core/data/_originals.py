@@ -110,11 +110,7 @@ ORIGINALS["digits"] = ORIGINALS["mnist"]
 
 
 def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
-    """Full training and test images of ``name`` from the first place that has them.
-
-    Raises:
-        InvalidInput: they are nowhere, or a file is damaged or not the original.
-    """
+    """Full training and test images of ``name`` from the first place that has them."""
     originals = ORIGINALS[name]
     for root in _roots():
         if copies := _copies(originals, root):
@@ -158,11 +154,7 @@ def _member(path: Path, name: str) -> Iterator[IO[bytes]]:
 
 
 def _verified(copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """The bytes of one file behind its header.
-
-    Raises:
-        InvalidInput: header and bytes together do not have this checksum, or cannot be read.
-    """
+    """The bytes of one file behind its header."""
     size, digest = math.prod(shape), hashlib.sha256(header)
     try:
         with copy() as stream:

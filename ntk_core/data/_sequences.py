@@ -40,11 +40,7 @@ class SymbolTask(DatasetInfo):
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), names)
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Refuse also lengths that the rule is not stated for.
-
-        Raises:
-            InvalidInput: then.
-        """
+        """Refuse also lengths that the rule is not stated for."""
         super().check(options)
         given = options["num_tokens"]
         if given < self.least_tokens or (self.odd and given % 2 == 0):

@@ -195,11 +195,7 @@ def _largest(value: int | tuple[int, ...]) -> int:
 
 
 def check_data(spec: Spec) -> None:
-    """Refuse a spec whose data are not here.
-
-    Raises:
-        MissingUpload: for ``dataset.digest``.
-    """
+    """Refuse a spec whose data are not here."""
     dataset = getattr(spec, "dataset", None)
     if isinstance(dataset, DatasetSpec) and dataset.known_shapes() is None:
         raise MissingUpload("dataset.digest", dataset.digest, HOW_TO_BRING)

@@ -125,11 +125,7 @@ def _events(
 
 
 def _site_for(spec: Spec, address: str | None, computation: Computation | None) -> Site:
-    """This process, or the cluster of the scheduler at ``address``.
-
-    Raises:
-        SiteFailure: when dask is not installed.
-    """
+    """This process, or the cluster of the scheduler at ``address``."""
     if address is None:
         from ntk_core.runs._this_process import ThisProcess
 

@@ -272,11 +272,7 @@ def presets() -> dict[str, Spec]:
 
 
 def preset(name: str, field: str = "preset") -> Preset[Spec]:
-    """The preset of that name.
-
-    Raises:
-        InvalidInput: for an unknown name.
-    """
+    """The preset of that name."""
     if name not in PRESETS:
         raise InvalidInput(field, name, "one of " + ", ".join(PRESETS))
     return PRESETS[name]

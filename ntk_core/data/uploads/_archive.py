@@ -57,11 +57,7 @@ DEFAULT_LIMITS = Limits()
 
 
 def check_at_most(field: str, count: int, most: int, noun: str) -> None:
-    """Refuse more than ``most`` of what ``noun`` names.
-
-    Raises:
-        InvalidInput: with both counts.
-    """
+    """Refuse more than ``most`` of what ``noun`` names."""
     if count > most:
         raise InvalidInput(field, f"{count:,} {noun}", f"at most {most:,} {noun}")
 
@@ -72,9 +68,6 @@ class Archive:
     Attributes:
         data: the whole of it.
         limits: within which it is read.
-
-    Raises:
-        InvalidInput: for a damaged, encrypted, nested or oversized archive, and for names that lead out of it.
     """
 
     def __init__(self, data: bytes, limits: Limits):
@@ -104,12 +97,7 @@ class Archive:
         return self._entries[name].file_size
 
     def read(self, name: str) -> bytes:
-        """The bytes of an entry; at most what its header states and the limit allows.
-
-        Raises:
-            InvalidInput: the entry is damaged, or longer or shorter than its header states.
-            MemoryError: this process may not hold it.
-        """
+        """The bytes of an entry; at most what its header states and the limit allows."""
         entry = self._entries[name]
         try:
             with self._zip.open(entry) as stream:

@@ -54,11 +54,7 @@ def cleaned_classes(
     limits: Limits,
     columns: Sequence[str] = (),
 ) -> Cleaned:
-    """Inputs with class labels; ``columns`` names the features.
-
-    Raises:
-        InvalidInput: one class only, too many, too few samples in one, or inputs that :func:`checked_inputs` refuses.
-    """
+    """Inputs with class labels; ``columns`` names the features."""
     if len(class_names) < 2:
         only = f"one class only ({class_names[0]})" if class_names else "no class"
         raise InvalidInput(field, only, "at least 2 classes")
@@ -75,11 +71,7 @@ def cleaned_classes(
 
 
 def cleaned_targets(x: NDArray, targets: NDArray, scale: bool, limits: Limits, columns: Sequence[str] = ()) -> Cleaned:
-    """Inputs with numbers to be learned; ``columns`` names the features.
-
-    Raises:
-        InvalidInput: targets that are constant or not finite, fewer than 2 samples, or inputs that are refused.
-    """
+    """Inputs with numbers to be learned; ``columns`` names the features."""
     values = np.asarray(targets, np.float64).reshape(len(targets), -1)
     check_at_most("target", values.shape[1], limits.max_classes, "targets")
     if len(values) < 2:
@@ -95,11 +87,7 @@ def cleaned_targets(x: NDArray, targets: NDArray, scale: bool, limits: Limits, c
 
 
 def checked_inputs(x: NDArray, limits: Limits, columns: Sequence[str] = ()) -> NDArray[np.float32]:
-    """Inputs as float32.
-
-    Raises:
-        InvalidInput: too many values, values that are not finite or that are equal in float32, constant columns.
-    """
+    """Inputs as float32."""
     check_at_most("file", len(x), limits.max_rows, "samples")
     check_at_most("file", x.size, limits.max_values, "numbers in all inputs together")
     if len(x) < 2 or x.size == 0:
@@ -114,11 +102,7 @@ def checked_inputs(x: NDArray, limits: Limits, columns: Sequence[str] = ()) -> N
 
 
 def check_finite(field: str, values: NDArray, noun: str) -> None:
-    """Refuse NaN and infinities, with their number and the first place.
-
-    Raises:
-        InvalidInput: where there is one.
-    """
+    """Refuse NaN and infinities, with their number and the first place."""
     bad = ~np.isfinite(values)
     if bad.any():
         row = int(np.argwhere(bad)[0][0]) + 1

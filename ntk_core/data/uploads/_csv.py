@@ -27,13 +27,7 @@ class BadLine(InvalidInput):
 
 
 def read_csv(data: bytes, limits: Limits) -> Table:
-    """The table of a CSV file in UTF-8 or UTF-16 with one header row; the delimiter is inferred.
-
-    Raises:
-        BadLine: a line has more or fewer values than the header.
-        InvalidInput: empty, not text, names that are missing or occur twice, or more rows, columns or cells than
-            allowed.
-    """
+    """The table of a CSV file in UTF-8 or UTF-16 with one header row; the delimiter is inferred."""
     check_installed("cli", "Reading a CSV file", "pandas")
     import pandas as pd  # takes longer to import than most files to parse
 

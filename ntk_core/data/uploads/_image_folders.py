@@ -27,11 +27,7 @@ def is_image_archive(archive: Archive) -> bool:
 
 
 def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
-    """What the headers of all images say; a folder is a class.
-
-    Raises:
-        InvalidInput: an entry is no image, is in no folder, is broken or has too many pixels.
-    """
+    """What the headers of all images say; a folder is a class."""
     found: list[ImageEntry] = []
     pixels = 0
     for name in archive.names:
@@ -48,11 +44,7 @@ def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
 
 
 def read_pixels(archive: Archive, entry: ImageEntry, side: int, gray: bool, limits: Limits) -> NDArray[np.uint8]:
-    """Pixels (height, width, 1 or 3) of one image; scaled to ``side`` × ``side`` by averages unless ``side`` is 0.
-
-    Raises:
-        InvalidInput: the image cannot be decoded.
-    """
+    """Pixels (height, width, 1 or 3) of one image; scaled to ``side`` × ``side`` by averages unless ``side`` is 0."""
     from PIL import Image
 
     with _opened(archive, entry.path, limits) as image:

@@ -294,11 +294,7 @@ def _drop(references: list[Path]) -> None:
 
 
 def _check_space(keeper: Keeper, digest: str, size: int, sizes: Mapping[str, int]) -> None:
-    """Refuse data of ``size`` bytes beyond the quota of the keeper; data that it keeps already count once.
-
-    Raises:
-        InvalidInput: naming the limit.
-    """
+    """Refuse data of ``size`` bytes beyond the quota of the keeper; data that it keeps already count once."""
     kept = {path.stem for path in _references(session=_hashed(keeper.session))} & sizes.keys() - {digest}
     total = sum(sizes[each] for each in kept) + size
     if total > keeper.max_bytes:

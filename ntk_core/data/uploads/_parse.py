@@ -66,11 +66,7 @@ def parse_upload(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Candidate:
 
 
 def _read_npz(archive: Archive, limits: Limits) -> Arrays:
-    """All arrays of the archive.
-
-    Raises:
-        InvalidInput: an entry is no npy file, an array of objects or records, or empty.
-    """
+    """All arrays of the archive."""
     if len(archive.names) > MAX_ARRAYS:
         raise InvalidInput("file", f"{len(archive.names):,} arrays", f"at most {MAX_ARRAYS} arrays")
     return Arrays({name.removesuffix(".npy"): _array(archive, name) for name in archive.names})

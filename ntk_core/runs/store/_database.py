@@ -113,11 +113,7 @@ class Database:
         self._server_lock = lock
 
     def check_disk(self) -> None:
-        """Check that the SQLite file exists and its disk has MIN_FREE_BYTES left.
-
-        Raises:
-            InvalidInput: naming the cause.
-        """
+        """Check that the SQLite file exists and its disk has MIN_FREE_BYTES left."""
         if self._file is None:
             return
         if not self._file.exists():
@@ -140,11 +136,7 @@ class Database:
             self._server_lock = None
 
     def _begin_file(self) -> None:
-        """Create the SQLite file with our mark, or check that an existing one has it.
-
-        Raises:
-            InvalidInput: the file is not one of this lab's; nothing in it was changed.
-        """
+        """Create the SQLite file with our mark, or check that an existing one has it."""
         if self._file is None:
             return
         if not self._file.exists() or self._file.stat().st_size == 0:
