@@ -8,9 +8,7 @@ import gzip
 import hashlib
 import math
 import struct
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -29,71 +27,42 @@ ROOT_VARIABLE = "LINEARITY_LAB_DATA"
 LabeledImages = tuple[NDArray, NDArray]  # (n, height, width, channels) and (n,)
 Copy = Callable[[], AbstractContextManager[Any]]
 MAX_HEADER_BYTES = 4096  # of npy files; those of IDX files have 16 at most
-# What gzip, zipfile and the npy header parser were seen or are documented to raise on damaged bytes.
-READ_ERRORS = (
-    OSError,
-    EOFError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    RuntimeError,
-    MemoryError,
-    SyntaxError,
-    tokenize.TokenError,
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-)
 
 
 @dataclass(frozen=True)
-class IdxOriginals:
-    """Where a set in the MNIST format may lie, and the SHA-256 of its four uncompressed files."""
+class Originals:
+    """Where copies of a full set may be, and the SHA-256 of its uncompressed files.
+
+    Attributes:
+        num_images: of a set in the MNIST format, to train and to test.
+        num_records: in each batch of CIFAR-10: a label, then the red, green and blue planes.
+        kept_labels: of CIFAR-10, ascending: new labels are their positions.
+    """
 
     folders: tuple[str, ...]
-    num_images: tuple[int, int]
     sha256: dict[str, str]
     npz: str | None = None
+    num_images: tuple[int, ...] = ()
+    num_records: int = 0
+    kept_labels: tuple[int, ...] = ()
 
     @property
     def shapes(self) -> list[tuple[int, ...]]:
         """The shape of the bytes in each file."""
+        if self.kept_labels:
+            return [(self.num_records, 1 + 3 * 32 * 32)] * len(self.sha256)
         return [shape for count in self.num_images for shape in ((count, 28, 28), (count,))]
 
     def header(self, shape: tuple[int, ...]) -> bytes:
-        """What comes before them: the magic 0x0800 + ndim and the dimensions, big-endian."""
-        return struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
+        """What comes before the bytes of this shape: in MNIST, 0x0800 + ndim and the dimensions, big-endian."""
+        return b"" if self.kept_labels else struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
 
     def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:
         """Training and test images of the bytes of all files."""
+        if self.kept_labels:
+            return self._kept(np.concatenate(files[:-1])), self._kept(files[-1])
         x, labels, x_test, labels_test = files
         return (x[..., None], labels), (x_test[..., None], labels_test)
-
-
-@dataclass(frozen=True)
-class CifarOriginals:
-    """The binary batches of CIFAR-10, their SHA-256, and the labels kept, ascending: new labels are their positions."""
-
-    folders: tuple[str, ...]
-    num_records: int
-    kept_labels: tuple[int, ...]
-    sha256: dict[str, str]
-    npz: str | None = None
-
-    @property
-    def shapes(self) -> list[tuple[int, ...]]:
-        """The shape of the bytes in each file: a label, then the red, green and blue planes."""
-        return [(self.num_records, 1 + 3 * 32 * 32)] * len(self.sha256)
-
-    def header(self, shape: tuple[int, ...]) -> bytes:
-        """Nothing comes before them."""
-        del shape
-        return b""
-
-    def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:
-        """Training and test images of the bytes of all files."""
-        return self._kept(np.concatenate(files[:-1])), self._kept(files[-1])
 
     def _kept(self, records: NDArray) -> LabeledImages:
         records = records[np.isin(records[:, 0], self.kept_labels)]
@@ -101,11 +70,7 @@ class CifarOriginals:
         return images, np.searchsorted(self.kept_labels, records[:, 0]).astype(np.uint8)
 
 
-def _originals(entry: dict[str, Any]) -> IdxOriginals | CifarOriginals:
-    return CifarOriginals(**entry) if "kept_labels" in entry else IdxOriginals(**entry)
-
-
-ORIGINALS = {name: _originals(entry) for name, entry in TABLE["originals"].items()}
+ORIGINALS = {name: Originals(**entry) for name, entry in TABLE["originals"].items()}
 ORIGINALS["digits"] = ORIGINALS["mnist"]
 
 
@@ -129,7 +94,7 @@ def _roots() -> Iterator[Path]:
     yield Path("/usr/share/datasets")  # Debian
 
 
-def _copies(originals: IdxOriginals | CifarOriginals, root: Path) -> list[Copy]:
+def _copies(originals: Originals, root: Path) -> list[Copy]:
     """How the files of a set in this directory are opened; none where one is missing."""
     for folder in originals.folders:
         found = [copy for name in originals.sha256 if (copy := _plain_or_gzip(root / folder / name))]
@@ -155,13 +120,12 @@ def _member(path: Path, name: str) -> Iterator[IO[bytes]]:
 
 def _verified(copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     """The bytes of one file behind its header."""
-    size, digest = math.prod(shape), hashlib.sha256(header)
+    size = math.prod(shape)
     try:
         with copy() as stream:
             data = stream.read(MAX_HEADER_BYTES + size + 1)[-size:]
-    except READ_ERRORS:
+    except Exception:  # of gzip, zipfile or the npy header on damaged bytes
         data = b""
-    digest.update(data)
-    if digest.hexdigest() != sha256:
+    if hashlib.sha256(header + data).hexdigest() != sha256:
         raise InvalidInput("source", name, f"the original file, whose SHA-256 starts with {sha256[:16]}")
     return np.frombuffer(data, np.uint8).reshape(shape)

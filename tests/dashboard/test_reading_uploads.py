@@ -63,7 +63,7 @@ def test_slow_file_is_abandoned_and_the_next_one_is_read():
 def test_file_over_memory_is_refused_and_the_next_one_read():
     small = Reader(max_bytes=2**28)
     zeros = arrays(**{f"x{index}": np.zeros((512, 2**15), np.int8) for index in range(16)})
-    generous = Limits(max_unpacked_bytes=2**29, max_ratio=10**6)
+    generous = Limits(max_unpacked_bytes=2**29)
     with pytest.raises(InvalidInput, match=r"and 0\.25 GiB of memory"):
         small.ask("parse", zeros, generous)
     assert small.ask("parse", flowers(), LIMITS)[0].num_rows == 60

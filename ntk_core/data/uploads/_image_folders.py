@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data.uploads._archive import READ_ERRORS, Archive, Limits, check_at_most
+from ntk_core.data.uploads._archive import Archive, Limits, check_at_most
 from ntk_core.data.uploads._candidate import ImageEntry, ImageFolders
 from ntk_core.environment import check_installed
 from ntk_core.errors import InvalidInput
@@ -53,7 +53,7 @@ def read_pixels(archive: Archive, entry: ImageEntry, side: int, gray: bool, limi
             if side:
                 converted = converted.resize((side, side), Image.Resampling.BOX)
             pixels = np.asarray(converted, np.uint8)
-        except READ_ERRORS:
+        except Exception:
             raise _broken(entry.path) from None
     return pixels[..., None] if gray else pixels
 
@@ -65,7 +65,7 @@ def _opened(archive: Archive, name: str, limits: Limits) -> Image:
     data = archive.read(name)
     try:
         image = Image.open(io.BytesIO(data), formats=FORMATS)
-    except (*READ_ERRORS, Image.DecompressionBombWarning, Image.DecompressionBombError):
+    except Exception:
         raise _broken(name) from None
     if image.width * image.height > limits.max_pixels:
         given = f"{name}, {image.width:,} × {image.height:,} pixels"

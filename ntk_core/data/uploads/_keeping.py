@@ -12,16 +12,16 @@ import logging
 import os
 import re
 import tempfile
-import zipfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel
 
 from ntk_core import numbers
-from ntk_core.data.uploads._archive import MIB, READ_ERRORS
+from ntk_core.data.uploads._archive import MIB
 from ntk_core.data.uploads._cleaned import Cleaned
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
@@ -30,7 +30,6 @@ MAX_KEPT_BYTES = 1024 * MIB
 DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 HOW_TO_BRING = "uploaded data; upload the file again on the page Your data"
 _ARRAYS = {"x": "<f4", "labels": "<i8", "targets": "<f4"}
-_MAX_HEADER = 100_000
 _SHIPPED = Path(__file__).parents[1] / "files" / "uploads"  # what comes with the program is neither kept nor forgotten
 _LOG = logging.getLogger(__name__)
 EXAMPLE = _SHIPPED / "spirals.csv"
@@ -40,20 +39,30 @@ class MissingUpload(InvalidInput):
     """The data are not, or no longer, kept here."""
 
 
-@dataclass(frozen=True)
-class UploadShapes:
-    """What is known of a kept upload without reading its numbers.
+class UploadShapes(BaseModel):
+    """What is known of a kept upload without reading its numbers; the header of its file.
 
     Attributes:
+        shape: of all inputs.
         counts: samples of each class.
         num_targets: columns of a regression target; 0 for classes.
     """
 
-    num_samples: int
-    input_shape: tuple[int, ...]
+    version: Literal[1] = 1
+    shape: tuple[int, ...]
     class_names: tuple[str, ...]
     counts: tuple[int, ...]
     num_targets: int
+
+    @property
+    def num_samples(self) -> int:
+        """Number n of samples."""
+        return self.shape[0]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input."""
+        return self.shape[1:]
 
 
 def upload_digest(cleaned: Cleaned) -> str:
@@ -172,7 +181,7 @@ def read_upload(digest: str) -> Cleaned:
             x, labels, targets = (archive[name] for name in _ARRAYS)
         if path.parent != _SHIPPED:
             os.utime(path)
-    except READ_ERRORS:
+    except Exception:
         raise MissingUpload("digest", digest, HOW_TO_BRING) from None
     cleaned = Cleaned(x, labels, targets, shapes.class_names)
     if upload_digest(cleaned) != digest:
@@ -201,33 +210,20 @@ def _path(digest: str) -> Path | None:
 
 
 def _header(cleaned: Cleaned) -> bytes:
-    header = {
-        "version": 1,
-        "shape": cleaned.x.shape,
-        "class_names": cleaned.class_names,
-        "counts": list(cleaned.counts.values()),
-        "num_targets": cleaned.targets.shape[1],
-    }
-    return json.dumps(header, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+    counts, num_targets = tuple(cleaned.counts.values()), cleaned.targets.shape[1]
+    header = UploadShapes(
+        shape=cleaned.x.shape, class_names=cleaned.class_names, counts=counts, num_targets=num_targets
+    )
+    return json.dumps(header.model_dump(), sort_keys=True, separators=(",", ":")).encode()
 
 
 @functools.lru_cache(maxsize=256)
 def _shapes(path: str, _mtime_ns: int, _size: int) -> UploadShapes | None:
     """The header of a kept file; None where it is damaged."""
     try:
-        with zipfile.ZipFile(path) as archive, archive.open("header.npy") as stream:
-            np.lib.format.read_magic(stream)
-            np.lib.format.read_array_header_1_0(stream)
-            header = json.loads(stream.read(_MAX_HEADER))
-        num_samples, *input_shape = map(int, header["shape"])
-        return UploadShapes(
-            num_samples,
-            tuple(input_shape),
-            tuple(map(str, header["class_names"])),
-            tuple(map(int, header["counts"])),
-            int(header["num_targets"]),
-        )
-    except READ_ERRORS:
+        with np.load(path, allow_pickle=False) as archive:
+            return UploadShapes.model_validate_json(archive["header"].tobytes())
+    except Exception:
         return None
 
 

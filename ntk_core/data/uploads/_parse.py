@@ -7,7 +7,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data.uploads._archive import DEFAULT_LIMITS, READ_ERRORS, Archive, Limits, is_zip
+from ntk_core.data.uploads._archive import DEFAULT_LIMITS, Archive, Limits, is_zip
 from ntk_core.data.uploads._candidate import Arrays, Candidate
 from ntk_core.data.uploads._csv import read_csv
 from ntk_core.data.uploads._image_folders import is_image_archive, read_image_folders
@@ -95,5 +95,5 @@ def _array(archive: Archive, name: str) -> NDArray:
         return array.reshape(shape[::-1]).T if is_fortran else array.reshape(shape)
     except InvalidInput:
         raise
-    except READ_ERRORS:
+    except Exception:
         raise InvalidInput("file", f"{name}, damaged", "an npz file as NumPy writes it") from None

@@ -161,7 +161,7 @@ ARCHIVES = [
     (pets(**{"/abs/cat.png": image(10, 10)}), "file", "/abs/cat.png"),
     (pets(**{"C:/cat/a.png": image(10, 10)}), "file", "C:/cat/a.png"),
     (pets(**{"cat\\a.png": image(10, 10)}), "file", "cat\\a.png"),
-    (pets(**{"pets/cat/more.zip": pets()}), "file", "pets/cat/more.zip, an archive inside"),
+    (pets(**{"pets/cat/more.zip": pets()}), "file", "pets/cat/more.zip"),
     (pets(num=31, side=2), "file", "31 files in the archive"),
     (pets(**{"pets/cat/big.png": bytes(200_000)}), "file", "an archive of 0.19"),
     (archive({f"cat/{i}.png": image(4, 4, i) for i in range(4)}), "classes", "one class only (cat)"),
@@ -169,7 +169,7 @@ ARCHIVES = [
     (patched(pets(), 8, b"\x01\x00"), "file", "pets/cat/0.png, encrypted"),
     (archive({"cat/a.png": image(4, 4)}, zipfile.ZIP_BZIP2), "file", "cat/a.png, compressed in a rare way"),
     (patched(pets(), 24, b"\x05\x00\x00\x00"), "file", "pets/cat/0.png, damaged"),
-    (b"PK\x05\x06" + bytes(8) + b"\xff\xff\xff\xff" + bytes(6), "file", "an archive with a huge directory"),
+    (b"PK\x05\x06" + bytes(8) + b"\xff\xff\xff\xff" + bytes(6), "file", "a damaged archive"),
     (b"PK\x03\x04" + bytes(40), "file", "a damaged archive"),
 ]
 
@@ -202,8 +202,8 @@ def test_bad_line_is_named_by_its_line_in_the_file(text, sentence):
 
 
 def test_zip_bomb_is_refused_before_unpacking():
-    bomb = archive({f"cat/{i}.png": bytes(4 * 2**20) for i in range(5)})
-    assert refusal(bomb, Limits()).given.startswith("an archive that grows")
+    bomb = archive({f"cat/{i}.png": bytes(4 * 2**20) for i in range(17)})
+    assert refusal(bomb, Limits(max_bytes=10**6)).given == "an archive of 68 MiB unpacked"
 
 
 def test_an_image_with_too_many_pixels_is_refused_by_its_header():
