@@ -8,8 +8,8 @@ import streamlit as st
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.exports import command_line, notebook, page_html, program
 from linearity_lab.components.pictures import picture_buttons
+from ntk_core.citation import bibtex, cite_run
 from ntk_core.runs import ResultValue, Spec
-from ntk_core.runs.citation import bibtex, cite_run
 
 
 @dataclass(frozen=True)

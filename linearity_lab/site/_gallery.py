@@ -14,8 +14,8 @@ from linearity_lab.view_modules import view_module
 from linearity_lab.words.glossary import glossary
 from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import FINITE, SHOWS, FigureWords, figure_words, prose
+from ntk_core.citation import cite_run
 from ntk_core.runs import PRESETS
-from ntk_core.runs.citation import cite_run
 
 FRAME_HEIGHT = 620  # of the frame that a page proposes, in pixels
 _TRAIL = '<a href="../{}.html#{}">{}</a>'

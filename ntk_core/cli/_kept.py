@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from ntk_core.citation import bibtex, cite_run
 from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
 from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
-from ntk_core.runs.citation import bibtex, cite_run
 from ntk_core.runs.run_directory import unreadable, write_whole, written_whole
 from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
 

@@ -52,7 +52,6 @@ from ntk_core.runs._table import (
     presets_beside,
     run_summary,
 )
-from ntk_core.runs._trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     EndStatus,

@@ -141,7 +141,7 @@ class Experiment:
         spec, point, result: what is asked for, what one point gives, what a run gives.
         counts: what a point computes and holds, free of JAX.
         summary: (spec, points) → lines of text; by default the table of the result's columns.
-        sources: keys of the papers it is based on, see ``ntk_core.runs.citation``.
+        sources: keys of the papers it is based on, see ``ntk_core.citation``.
     """
 
     spec: type[Spec]

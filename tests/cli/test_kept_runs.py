@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
+from ntk_core.citation import cite_run
 from ntk_core.cli import main
 from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.runs import spec_digest
-from ntk_core.runs.citation import cite_run
 from ntk_core.runs.events import parse_event
 from ntk_core.runs.store import Store
 from tests.runs.store.made_runs import SPEC, point, result, spec

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun
 from ntk_core.experiments.dag.spec import DAGSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import GRAPH_TITLES, graph_verdict
-from ntk_core.runs import ResultValue, TrainedPoint, TrainedRun, Value, columns, exponent_line, outcome_notes
+from ntk_core.runs import ResultValue, Value, columns, exponent_line, outcome_notes
 from ntk_core.runs.columns import Column, runs_of, text_table
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 
 from ntk_core.dynamics.choices import METHODS
+from ntk_core.experiments._trained_sweep import TrainedPoint
 from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
@@ -15,7 +16,6 @@ from ntk_core.runs import (
     Outcome,
     RecordedTraining,
     ResultValue,
-    TrainedPoint,
     Value,
     between,
     columns,

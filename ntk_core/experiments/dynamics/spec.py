@@ -10,8 +10,9 @@ from ntk_core.data import DatasetShapes
 from ntk_core.dynamics.choices import LOSSES, METHODS
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments._trained_sweep import TrainedSweep
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Counted, Counts, TrainedSweep
+from ntk_core.runs import Counted, Counts
 from ntk_core.settings.part import Once, Width
 from ntk_core.settings.vocabulary import one_of
 

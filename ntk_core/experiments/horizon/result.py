@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from ntk_core.experiments._trained_sweep import TrainedPoint
 from ntk_core.experiments.horizon.spec import HorizonSpec
 from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.runs import ResultValue, TrainedPoint, Value, columns, exponent_line
+from ntk_core.runs import ResultValue, Value, columns, exponent_line
 from ntk_core.runs.columns import Column, text_table
 
 DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]

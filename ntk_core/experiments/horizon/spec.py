@@ -7,9 +7,10 @@ from pydantic import Field, model_validator
 from ntk_core.data import DatasetShapes
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments._trained_sweep import TrainedSweep
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import Counted, Counts, TrainedSweep, typical_steps
+from ntk_core.runs import Counted, Counts, typical_steps
 from ntk_core.settings.part import Ascending, Once, Width
 
 RegimeName = Literal["cross-entropy", "large-rate", "weight-decay", "square"]

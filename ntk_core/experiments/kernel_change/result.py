@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import percent
-from ntk_core.runs import ResultValue, TrainedPoint, TrainedRun, Value, columns, exponent_line, outcome_notes
+from ntk_core.runs import ResultValue, Value, columns, exponent_line, outcome_notes
 from ntk_core.runs.columns import Column
 
 

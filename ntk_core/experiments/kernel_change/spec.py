@@ -8,9 +8,10 @@ from pydantic import Field, model_validator
 
 from ntk_core.dynamics.spec import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments._trained_sweep import TrainedSweep
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import BYTES, Counted, Counts, TrainedSweep, Work, peak_bytes, typical_steps
+from ntk_core.runs import BYTES, Counted, Counts, Work, peak_bytes, typical_steps
 from ntk_core.settings.part import Once, Width
 
 LEAST_PROBES = 16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)

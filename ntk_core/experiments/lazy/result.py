@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal
 
+from ntk_core.experiments._trained_sweep import TrainedPoint
 from ntk_core.experiments.lazy.spec import LazySpec, lazy_key
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH
-from ntk_core.runs import Outcome, ResultValue, TrainedPoint, Value, columns, exponent_line, outcome_notes, with_error
+from ntk_core.runs import Outcome, ResultValue, Value, columns, exponent_line, outcome_notes, with_error
 from ntk_core.runs.columns import Column
 
 Of = Callable[["LazyRun"], float]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
+from ntk_core.experiments._trained_sweep import TrainedPoint
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.runs import ResultValue, TrainedPoint, Value, between, columns, finite_sup, law_words
+from ntk_core.runs import ResultValue, Value, between, columns, finite_sup, law_words
 from ntk_core.runs.columns import Column, text_table
 
 RateOutcome = Literal["monotone", "catapult", "dead", "diverged"]

@@ -7,9 +7,10 @@ from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments._trained_sweep import TrainedSweep
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Counted, Counts, TrainedSweep, Work
+from ntk_core.runs import Counted, Counts, Work
 from ntk_core.settings.part import Ascending, Once, Width
 
 ModelName = Literal["linear", "quadratic", "network"]

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun
 from ntk_core.experiments.optimization.spec import OptimizationSpec
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import ResultValue, TrainedPoint, TrainedRun, columns, finite_or_none, outcome_notes, with_error
+from ntk_core.runs import ResultValue, columns, finite_or_none, outcome_notes, with_error
 from ntk_core.runs.columns import Column
 
 

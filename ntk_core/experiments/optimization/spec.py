@@ -6,8 +6,9 @@ from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.experiments._trained_sweep import TrainedSweep
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Counts, TrainedSweep
+from ntk_core.runs import Counts
 from ntk_core.settings.part import Ascending, Once, Width
 
 

@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from ntk_core.runs._parse import spec_digest
-from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import experiment_of
-from ntk_core.runs._values import Provenance, ResultValue
+from ntk_core.runs import Provenance, ResultValue, Spec, experiment_of, spec_digest
 
 # BibTeX counts braces even after a backslash.
 _TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
+from ntk_core.citation import bibtex, cite_run
 from ntk_core.runs import EXPERIMENTS, PRESETS, Provenance, spec_digest
-from ntk_core.runs.citation import bibtex, cite_run
 from tests.dashboard.made_results import make_points, make_result
 
 PROVENANCE = Provenance(

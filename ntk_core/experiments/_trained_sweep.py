@@ -10,9 +10,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs._costs import Counted, Counts, typical_steps
-from ntk_core.runs._spec import SweepSpec
-from ntk_core.runs._values import Outcome, RecordedTraining, WidthPoint
+from ntk_core.runs import Counted, Counts, Outcome, RecordedTraining, SweepSpec, WidthPoint, typical_steps
 
 
 class TrainedSweep(SweepSpec):
