@@ -42,10 +42,11 @@ from ntk_core.experiments.learning_rate.result import LearningRateResult
 from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.experiments.optimization.result import OptimizationResult
 from ntk_core.experiments.optimization.spec import OptimizationSpec
-from ntk_core.runs import Points, Preset, ResultValue, Spec, run, spec_from, with_terminal_bar
+from ntk_core.runs import Points, Preset, ResultValue, Spec, run, spec_from
 from ntk_core.runs import preset as _preset
 from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import with_settings
+from ntk_core.shown import with_terminal_bar
 
 
 @overload

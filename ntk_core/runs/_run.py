@@ -10,7 +10,6 @@ from typing import Any, Protocol
 from ntk_core.environment import how_to_install
 from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
 from ntk_core.runs._parse import spec_from
-from ntk_core.runs._shown import with_bar
 from ntk_core.runs._sites import Report, Site, SiteFailure, scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
@@ -72,6 +71,8 @@ def run(
 
     Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
+    from ntk_core.shown import with_bar  # which estimates specs
+
     spec = spec_from(spec)
     address = scheduler_address(scheduler) if computation is None else None
     if computation is None:

@@ -73,7 +73,7 @@ class ExperimentSpec(SpecPart):
         return ()
 
     def _repr_html_(self) -> str:
-        from ntk_core.runs._shown import spec_html  # which estimates specs
+        from ntk_core.shown import spec_html  # which estimates specs
 
         return spec_html(self)
 

@@ -210,7 +210,7 @@ class ResultValue(Value, Shown):
         return csv_text(self.rows())
 
     def _shown_parts(self, with_figure: bool) -> list[Any]:
-        from ntk_core.runs._shown import result_parts  # which reads results
+        from ntk_core.shown import result_parts  # which reads results
 
         return result_parts(self, with_figure)
 

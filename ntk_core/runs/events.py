@@ -24,7 +24,7 @@ class Estimated(Value):
     peak_bytes: float
 
     def _repr_html_(self) -> str:
-        from ntk_core.runs._shown import estimate_words  # which reads events
+        from ntk_core.shown import estimate_words  # which reads events
 
         return paragraph(estimate_words(self))
 
@@ -88,7 +88,7 @@ class Ended(Value, Shown):
     reason: str = ""
 
     def _shown_parts(self, with_figure: bool) -> list[Any]:
-        from ntk_core.runs._shown import ended_parts  # which reads events
+        from ntk_core.shown import ended_parts  # which reads events
 
         return ended_parts(self, with_figure)
 

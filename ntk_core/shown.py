@@ -11,10 +11,7 @@ from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import folded, lines, notebook_place, paragraph, printable
 from ntk_core.numbers import duration, percent, size
-from ntk_core.runs._estimate import estimate
-from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import run_summary
-from ntk_core.runs._values import ResultValue
+from ntk_core.runs import ResultValue, Spec, estimate, run_summary
 from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
 from ntk_core.settings.shown import settings_html
 

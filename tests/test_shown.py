@@ -17,13 +17,14 @@ from linearity_lab.components.gallery import GALLERY, gallery_result
 from linearity_lab.notebook import first_chart
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import EXPERIMENTS, _shown, estimate
+from ntk_core.runs import EXPERIMENTS, estimate
 from ntk_core.runs.events import Ended, Estimated, PointProgress
 from ntk_core.settings.grammar import with_settings
+from ntk_core.shown import FIGURES, HOW_TO_DRAW, with_bar
 from tests.dashboard.made_results import make_points, make_result
 from tests.examples.notebooks import stated_entry_points
 
-ENTRIES = "ntk_core.runs._shown.entry_points"
+ENTRIES = "ntk_core.shown.entry_points"
 
 
 def parsed(text: str) -> ElementTree.Element:
@@ -70,8 +71,8 @@ def test_result_without_dashboard_names_the_extra(monkeypatch):
 
     result = make_result(make_points())
     for entries in ([], [SimpleNamespace(load=load)]):
-        monkeypatch.setattr(ENTRIES, lambda group, found=entries: found if group == _shown.FIGURES else [])
-        assert any(_shown.HOW_TO_DRAW in part for part in result._shown_parts(with_figure=True))
+        monkeypatch.setattr(ENTRIES, lambda group, found=entries: found if group == FIGURES else [])
+        assert any(HOW_TO_DRAW in part for part in result._shown_parts(with_figure=True))
 
 
 def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
@@ -79,7 +80,7 @@ def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
     (target,) = stated_entry_points()["linearity_lab.figures"].values()
     module, _, name = target.partition(":")
     load = functools.partial(getattr, import_module(module), name)
-    monkeypatch.setattr(ENTRIES, lambda group: [SimpleNamespace(load=load)] if group == _shown.FIGURES else [])
+    monkeypatch.setattr(ENTRIES, lambda group: [SimpleNamespace(load=load)] if group == FIGURES else [])
     monkeypatch.setattr(pio.renderers, "default", "plotly_mimetype")
     monkeypatch.setattr("ntk_core.markup.is_kernel", lambda: True)
     shown = []
@@ -133,18 +134,18 @@ def events(spec):
 
 def test_a_bar_follows_a_run_in_a_notebook_and_nowhere_else(monkeypatch):
     spec, screen = KernelChangeSpec(widths=(2,)), Screen()
-    assert all(not isinstance(each, Screen) for each in _shown.with_bar(events(spec), spec))
+    assert all(not isinstance(each, Screen) for each in with_bar(events(spec), spec))
     display = SimpleNamespace(HTML=str, display=screen.display)
     shell = SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     monkeypatch.setitem(sys.modules, "marimo", SimpleNamespace(running_in_notebook=lambda: False))
-    assert [each.kind for each in _shown.with_bar(events(spec), spec)] == ["estimated", "point_progress", "ended"]
+    assert [each.kind for each in with_bar(events(spec), spec)] == ["estimated", "point_progress", "ended"]
     first, half, last = screen.texts
     assert 'value="0.000"' in first
     assert "50%, about 3 s left: training &lt;all&gt;" in half
     assert "Completed" in last
-    began = _shown.with_bar(events(spec), spec)
+    began = with_bar(events(spec), spec)
     next(began)
     began.close()
     assert "Not finished." in screen.texts[-1]
@@ -155,7 +156,7 @@ def test_marimo_has_the_bar_in_the_place_of_the_output(monkeypatch):
     output = SimpleNamespace(replace=screen.update)
     notebook = SimpleNamespace(running_in_notebook=lambda: True, output=output, Html=str)
     monkeypatch.setitem(sys.modules, "marimo", notebook)
-    assert len(list(_shown.with_bar(events(spec), spec))) == len(screen.texts) == 3
+    assert len(list(with_bar(events(spec), spec))) == len(screen.texts) == 3
 
 
 def test_network_shows_layers_and_parameters():
