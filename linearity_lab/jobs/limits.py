@@ -13,17 +13,11 @@ INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent n
 
 
 class OverLimit(InvalidInput):
-    """A setting above what this server allows.
+    """A setting above what this server allows; ``nearest`` is the largest value that it allows."""
 
-    Attributes:
-        nearest: the largest value that it allows.
-    """
 
-    def __init__(self, field: str, given: object, nearest: int):
-        super().__init__(field, given, f"at most {nearest:,} on this server", nearest)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (type(self), (self.field, self.given, self.nearest))
+def _over(field: str, given: object, nearest: int) -> OverLimit:
+    return OverLimit(field, given, f"at most {nearest:,} on this server", nearest)
 
 
 def check_limits(spec: Spec, limits: Profile | None = None) -> None:
@@ -112,7 +106,7 @@ def _most(setting: Setting, limits: Profile) -> int | None:
 def _check_most(name: str, value: Any, most: int) -> None:
     given = max(value) if isinstance(value, tuple) else value
     if given > most:
-        raise OverLimit(name, given, most)
+        raise _over(name, given, most)
 
 
 def _check_derived_widths(spec: Spec, most: int) -> None:
@@ -126,6 +120,6 @@ def _check_derived_widths(spec: Spec, most: int) -> None:
     if fits(given):
         return
     if fits(1):
-        raise OverLimit(field, given, largest_fitting(fits, given))
+        raise _over(field, given, largest_fitting(fits, given))
     name, widest = max(spec.widest_layers(given).items(), key=lambda item: item[1])
-    raise OverLimit(name, f"a layer of {widest:,} neurons", most)
+    raise _over(name, f"a layer of {widest:,} neurons", most)

@@ -1,5 +1,6 @@
 """Uploaded files, read by processes of their own and kept in one bounded cache for all sessions."""
 
+import bisect
 import contextlib
 import functools
 import itertools
@@ -8,10 +9,8 @@ import signal
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from queue import PriorityQueue
 from typing import Any
 
 from linearity_lab.jobs._process import Context, limit_memory, yield_to_pages
@@ -51,9 +50,9 @@ class Reader:
         self._max_s, self._max_bytes = max_s, max_bytes
         self._process: BaseProcess | None = None
         self._pipe: Connection | None = None
-        self._tickets = itertools.count()
-        self._waiting: PriorityQueue[tuple[int, int, tuple, Future[tuple[Any, int]]]] = PriorityQueue()
-        threading.Thread(target=self._serve, name="uploads", daemon=True).start()
+        self._tickets, self._turn = itertools.count(), threading.Condition()
+        self._waiting: list[tuple[int, int]] = []  # (bytes of the file, ticket), smallest first
+        self._is_reading = False
 
     def ask(self, what: str, *arguments: object, size: int = 0) -> tuple[Any, int]:
         """What ``parse_upload`` or ``clean_upload`` makes of the arguments, and its size in bytes.
@@ -64,9 +63,18 @@ class Reader:
         Raises:
             InvalidInput: what they raise, or that it takes too long or too much memory.
         """
-        found: Future[tuple[Any, int]] = Future()
-        self._waiting.put((size, next(self._tickets), (what, *arguments), found))
-        answer, num_bytes = found.result()
+        place = size, next(self._tickets)
+        with self._turn:
+            bisect.insort(self._waiting, place)
+            self._turn.wait_for(lambda: not self._is_reading and self._waiting[0] == place)
+            self._waiting.pop(0)
+            self._is_reading = True
+        try:
+            answer, num_bytes = self._answer((what, *arguments))
+        finally:
+            with self._turn:
+                self._is_reading = False
+                self._turn.notify_all()
         if isinstance(answer, MemoryError):
             allowed = f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} GiB of memory"
             raise InvalidInput("file", "this file", allowed)
@@ -82,14 +90,6 @@ class Reader:
             self._process.join()
             _LOG.info("the reader of uploads has ended", extra={"facts": {"code": self._process.exitcode}})
         self._process = self._pipe = None
-
-    def _serve(self) -> None:
-        while True:
-            *_, question, found = self._waiting.get()
-            try:
-                found.set_result(self._answer(question))
-            except Exception as error:
-                found.set_exception(error)
 
     def _answer(self, question: tuple) -> tuple[Any, int]:
         if self._process is None or self._pipe is None or not self._process.is_alive():

@@ -5,19 +5,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ntk_core.data._dataset import Dataset, FloatArray, IntArray
+from ntk_core.data._dataset import TEST, TRAIN, Dataset
 from ntk_core.data._options import OPTIONS, Option
 from ntk_core.data._transforms import encode_targets, standardize_inputs
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.settings.vocabulary import Term
 
 MAX_VALUES = 2**27  # 512 MiB of float32 in one array
-Samples = tuple[FloatArray, IntArray, FloatArray, IntArray]  # x (n, …), labels (n,), the same two for the test set
+Samples = tuple[NDArray, NDArray, NDArray, NDArray]  # x (n, …), labels (n,), the same two for the test set
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,24 @@ class DatasetInfo(Term, ABC):
             if options[key] * per_sample > MAX_VALUES:
                 required, limit, nearest = 4 * options[key] * per_sample, 4 * MAX_VALUES, MAX_VALUES // per_sample
                 raise TooLarge(key, options[key], required=required, limit=limit, unit="bytes", nearest=nearest)
+
+
+class Drawn(DatasetInfo):
+    """Training and test points drawn in the same way; the first k of n samples do not depend on n."""
+
+    law: ClassVar[str] = "{origin}"  # what is stated of the origin
+
+    @abstractmethod
+    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+        """That many inputs, and their labels (n,), or targets (n, k) without classes."""
+
+    def load(self, options: Mapping[str, Any]) -> Dataset:
+        """Both sets; inputs with classes standardized."""
+        names, origin = self.shapes(options).class_names, self.law.format(origin=self.origin, formula=self.formula)
+        train, test = self.draw(options, options["num_samples"], TRAIN), self.draw(options, options["num_test"], TEST)
+        if names:
+            return labeled(self.name, options, names, (*train, *test), origin)
+        return without_classes(self.name, *train, *test, origin)
 
 
 def shapes_of(

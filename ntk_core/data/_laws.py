@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data._dataset import MEANS, TEST, TRAIN, Dataset, FloatArray, IntArray, stream
-from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of, without_classes
+from ntk_core.data._dataset import MEANS, TRAIN, Dataset, stream
+from ntk_core.data._info import DatasetInfo, DatasetShapes, Drawn, shapes_of, without_classes
 from ntk_core.data._options import OPTIONS
 from ntk_core.errors import InvalidInput
 
@@ -27,33 +27,24 @@ LAW = (
 SIGNS = ("−1", "+1")
 
 
-class Mixture(DatasetInfo):
-    """Round clouds, one for each class."""
+class Mixture(Drawn):
+    """Labels c uniform on the classes, x | c ~ N(μ_c, s²I), μ_c uniform on the sphere of radius 2."""
 
     def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
         names = tuple(f"class {index}" for index in range(options["num_classes"]))
         return shapes_of(options, (options["input_dim"],), names)
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
-        """Labels c uniform on the classes, x | c ~ N(μ_c, s²I), μ_c uniform on the sphere of radius 2.
-
-        The first k of n samples do not depend on n.
-        """
-        names, seed, noise = self.shapes(options).class_names, options["seed"], np.float32(options["noise"])
-        means = stream(seed, MEANS).standard_normal((len(names), options["input_dim"]), dtype=np.float32)
+    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+        size, seed = (options["num_classes"], options["input_dim"]), options["seed"]
+        means = stream(seed, MEANS).standard_normal(size, dtype=np.float32)
         norms = np.linalg.norm(means.astype(np.float64), axis=1, keepdims=True)
         means = (means * (CENTER_NORM / norms)).astype(np.float32)
-
-        def split(n: int, which: int) -> tuple[FloatArray, IntArray]:
-            # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
-            labels = np.floor(len(means) * stream(seed, which, 0).random(n)).astype(np.int64)
-            x = stream(seed, which, 1).standard_normal((n, means.shape[1]), dtype=np.float32)
-            x *= noise
-            x += means[labels]
-            return x, labels
-
-        samples: Samples = (*split(options["num_samples"], TRAIN), *split(options["num_test"], TEST))
-        return labeled(self.name, options, names, samples, self.origin)
+        # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
+        labels = np.floor(len(means) * stream(seed, split, 0).random(num)).astype(np.int64)
+        x = stream(seed, split, 1).standard_normal((num, size[1]), dtype=np.float32)
+        x *= np.float32(options["noise"])
+        x += means[labels]
+        return x, labels
 
 
 class Curve(DatasetInfo):
@@ -94,12 +85,13 @@ class Points(DatasetInfo):
         return without_classes(self.name, xs[:, None], ys[:, None], grid[:, None], heights[:, None], self.origin)
 
 
-class FewDirections(DatasetInfo):
+class FewDirections(Drawn):
     """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1, at x ~ N(0, I_d) or uniform on {±1}^d.
 
     Directions are coordinate axes where the inputs are Gaussian: no loss, as networks do not know the axes.
     """
 
+    law = LAW
     on_bits = False
     is_within_inputs = True  # whether the directions are among those of the inputs
 
@@ -122,20 +114,12 @@ class FewDirections(DatasetInfo):
         """The noise is left over: s²/2."""
         return math.nan, options["noise"] ** 2 / 2
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
-        (x, y), (x_test, y_test) = self._samples(options)
-        return without_classes(self.name, x, y[:, None], x_test, y_test[:, None], LAW)
-
-    def _samples(self, options: Mapping[str, Any]) -> list[tuple[NDArray[np.float32], Floats]]:
-        """(x, y) to train and to test; the first k of n samples do not depend on n."""
-        found = []
-        for split, key in ((TRAIN, "num_samples"), (TEST, "num_test")):
-            size, inputs = (options[key], options["input_dim"]), stream(options["seed"], split, 1)
-            drawn = np.where(inputs.random(size) < 0.5, -1.0, 1.0) if self.on_bits else inputs.standard_normal(size)
-            x = drawn.astype(np.float32)
-            noise = options["noise"] * stream(options["seed"], split, 0).standard_normal(options[key])
-            found.append((x, self.target(x.astype(np.float64), options) + noise))
-        return found
+    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+        size, inputs = (num, options["input_dim"]), stream(options["seed"], split, 1)
+        drawn = np.where(inputs.random(size) < 0.5, -1.0, 1.0) if self.on_bits else inputs.standard_normal(size)
+        x = drawn.astype(np.float32)
+        noise = options["noise"] * stream(options["seed"], split, 0).standard_normal(num)
+        return x, (self.target(x.astype(np.float64), options) + noise)[:, None]
 
 
 class Parity(FewDirections):
@@ -154,10 +138,9 @@ class Parity(FewDirections):
         flips = math.erfc(1 / (options["noise"] * math.sqrt(2))) / 2 if options["noise"] else 0.0
         return flips, 2 * flips * (1 - flips)
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
-        (x, y), (x_test, y_test) = self._samples(options)
-        samples = (x, (y > 0).astype(np.int64), x_test, (y_test > 0).astype(np.int64))
-        return labeled(self.name, options, SIGNS, samples, LAW)
+    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+        x, y = super().draw(options, num, split)
+        return x, (y[:, 0] > 0).astype(np.int64)
 
 
 class Staircase(FewDirections):

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ntk_core.data._dataset import MEANS, TEST, TRAIN, Dataset, FloatArray, IntArray, stream
-from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, labeled, shapes_of, without_classes
+from ntk_core.data._dataset import MEANS, IntArray, stream
+from ntk_core.data._info import DatasetShapes, Drawn, shapes_of
 from ntk_core.errors import InvalidInput
 
-Drawn = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
-Rule = Callable[[Callable[[int], np.random.Generator], int, int, int], Drawn]
+Symbols = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
+Rule = Callable[[Callable[[int], np.random.Generator], int, int, int], Symbols]
 _OURS = "Our choice of law. No licence applies."
 
 
 @dataclass(frozen=True, kw_only=True)
-class SymbolTask(DatasetInfo):
+class SymbolTask(Drawn):
     """Sequences of T symbols whose label is a function of them; every symbol is a vector of its own.
 
     Token t of a sequence s is e_{s_t}, with e_0 … e_{V−1} ~ N(0, I_d) drawn once for all sequences. Positions are not
@@ -29,6 +30,8 @@ class SymbolTask(DatasetInfo):
         least_tokens: the shortest sequence that the rule is stated for.
         odd: whether T has to be odd.
     """
+
+    law = f"Synthetic sequences. {{formula}} Test sequences are drawn in the same way and may repeat others. {_OURS}"
 
     rule: str
     num_symbols: int = 0
@@ -47,60 +50,49 @@ class SymbolTask(DatasetInfo):
             allowed = "an odd number, so that there is no tie" if self.odd else f"at least {self.least_tokens}"
             raise InvalidInput("num_tokens", given, f"{allowed}, for {self.name}", max(given - 1, self.least_tokens))
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
         count, seed = self._count(options), options["seed"]
         embedding = stream(seed, MEANS).standard_normal((count, options["input_dim"]), dtype=np.float32)
-
-        def split(num: int, which: int) -> tuple[FloatArray, IntArray]:
-            symbols, labels = RULES[self.rule](
-                lambda part: stream(seed, which, part), num, options["num_tokens"], count
-            )
-            return embedding[symbols], labels
-
-        samples: Samples = (*split(options["num_samples"], TRAIN), *split(options["num_test"], TEST))
-        origin = f"Synthetic sequences. {self.formula} Test sequences are drawn in the same way and may repeat others."
-        return labeled(self.name, options, self.shapes(options).class_names, samples, f"{origin} {_OURS}")
+        symbols, labels = RULES[self.rule](lambda part: stream(seed, split, part), num, options["num_tokens"], count)
+        return embedding[symbols], labels
 
     def _count(self, options: Mapping[str, Any]) -> int:
         return self.num_symbols or int(options["num_symbols"])
 
 
-class RandomSequences(DatasetInfo):
+class RandomSequences(Drawn):
     """Sequences of independent normal tokens with targets ±1 at random: nothing but memory helps."""
+
+    law = f"Synthetic sequences. {{formula}} {_OURS}"
 
     def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), ())
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
         shape, seed = self.shapes(options).input_shape, options["seed"]
-
-        def split(num: int, which: int) -> tuple[FloatArray, FloatArray]:
-            x = stream(seed, which, 0).standard_normal((num, *shape), dtype=np.float32)
-            return x, (2 * _uniform(stream(seed, which, 1), (num, 1), 2) - 1).astype(np.float32)
-
-        (x, y), (x_test, y_test) = split(options["num_samples"], TRAIN), split(options["num_test"], TEST)
-        return without_classes(self.name, x, y, x_test, y_test, f"Synthetic sequences. {self.formula} {_OURS}")
+        x = stream(seed, split, 0).standard_normal((num, *shape), dtype=np.float32)
+        return x, 2 * _uniform(stream(seed, split, 1), (num, 1), 2) - 1
 
 
-def copy(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+def copy(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
     """s_1 … s_T uniform on V symbols; the label is s_1, and all other tokens are in the way."""
     symbols = _uniform(draw(0), (n, length), count)
     return symbols, symbols[:, 0]
 
 
-def majority(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+def majority(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
     """s_1 … s_T uniform on two symbols, T odd; the label is the symbol that occurs more often."""
     symbols = _uniform(draw(0), (n, length), count)
     return symbols, (2 * symbols.sum(axis=1) > length).astype(np.int64)
 
 
-def modular_addition(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+def modular_addition(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
     """s_1 … s_T uniform on 0 … V − 1; the label is s_1 + … + s_T modulo V."""
     symbols = _uniform(draw(0), (n, length), count)
     return symbols, symbols.sum(axis=1) % count
 
 
-def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Drawn:
+def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
     """… a b … a → b: the last symbol has occurred once before, and the label is what came after it there.
 
     a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is uniform on those

@@ -220,11 +220,11 @@ def test_the_smallest_waiting_file_is_read_next():
     reader, sizes = Listing(), [9_000, 8_000_000, 20, 300]
     waiting = [threading.Thread(target=reader.ask, args=("parse", size), kwargs={"size": size}) for size in (0, *sizes)]
     waiting[0].start()
-    while reader._waiting.qsize() or not waiting[0].is_alive():
+    while not reader._is_reading:
         time.sleep(0.001)
     for each in waiting[1:]:
         each.start()
-    while reader._waiting.qsize() < len(sizes):
+    while len(reader._waiting) < len(sizes):
         time.sleep(0.001)
     released.set()
     for each in waiting:
