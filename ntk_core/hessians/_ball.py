@@ -22,7 +22,6 @@ from jaxtyping import Bool, Float, Key, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import relative_tolerance
 from ntk_core.hessians._operator import check_request, output_scalar, restricted_operator
-from ntk_core.hessians._restriction import displaced_pre_outputs
 from ntk_core.kernels import empirical_ntk, kernel_change
 from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, merge
 from ntk_core.traced import accepted, accepted_input
@@ -282,16 +281,16 @@ def _hessian_ascent(
     hessian = restricted_operator(net, params, x, scalar)
     found = hessian.leading(jax.random.key(0), max_matvecs, tolerance)
     value = jnp.abs(found.values[0])
-    if not with_direction or hessian.restriction is None:
+    if not with_direction:
         return value, None, found.converged
-    small, vector = hessian.restriction, hessian.unravel(found.vectors[0])
+    vector = hessian.direction(found.vectors[0])
 
     def rayleigh(trained: NetworkParams) -> Array:
         """d²/dt² g(w + t y) with the direction y = the eigenvector at the present point, held fixed."""
 
         def along(t: Array) -> Array:
-            direction = jax.tree.map(lambda leaf: t * leaf, vector)
-            return scalar(displaced_pre_outputs(net, merge(trained, fixed), small, direction, x[None])[0])
+            moved = jax.tree.map(lambda leaf, by: leaf + t * by, trained, vector)
+            return scalar(net.pre_outputs(merge(moved, fixed), x[None])[0])
 
         def slope(t: Array) -> Array:
             return jax.jvp(along, (t,), (jnp.ones_like(t),))[1]

@@ -134,9 +134,8 @@ def _all_blocks(
 
 def layer_of_each_coordinate(hessian: Operator, layers: tuple[str, ...]) -> Int[Array, " d"]:
     """Index into ``layers`` of the layer that owns each entry of a flat vector of the operator, (d,)."""
-    tree = hessian.unravel(hessian.zero)
-    labels = {
-        name: jax.tree.map(lambda leaf, n=name: jnp.full(leaf.size, layers.index(n)), moved)
-        for name, moved in tree.items()
-    }
-    return jnp.concatenate(jax.tree.leaves(labels))
+    owners: list[Array] = []
+    for name, moved in sorted(hessian.unravel(hessian.zero).items()):
+        at = next(at for at, layer in enumerate(layers) if name.startswith(f"[{layer!r}]"))  # ['layer']['weight']
+        owners += [jnp.full(leaf.size, at) for leaf in jax.tree.leaves(moved)]
+    return jnp.concatenate(owners)

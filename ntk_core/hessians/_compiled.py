@@ -14,7 +14,7 @@ from jax.tree_util import Partial
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._operator import operator
-from ntk_core.hessians._traced import Bases, TracedSpace, lifted, zero_coordinates
+from ntk_core.hessians._space import Bases, SmallSpace, lifted, zero_coordinates
 from ntk_core.kernels import as_it_is
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
@@ -33,7 +33,7 @@ MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, a
 
 
 def compiled_product(net: Network | Program, params: Any, x: Any, output_index: int) -> tuple[Any, Array, Any]:
-    """(v ↦ (P v, H P v) by a compiled program, the zero vector, bases of a traced program's space)."""
+    """(v ↦ (P v, H P v) by a compiled program, the zero vector, bases of the small space)."""
     num_weights = sum(leaf.size for leaf in jax.tree.leaves(params))
     linearized, image = _compiled(jax.default_backend(), num_weights > MANY_WEIGHTS)
     product, zero, bases = linearized(net, params, x, output_index)
@@ -62,8 +62,7 @@ def _linearized(net: Network | Program, params: Any, x: Array, output_index: int
     places = {id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))}  # a weight that came back is a copy
     sources = [places.get(id(each)) for each in held]
     own = [each for each, source in zip(held, sources, strict=True) if source is None]
-    space = hessian.restriction
-    bases = space.bases if isinstance(space, TracedSpace) else {}
+    bases = {} if hessian.space is None else hessian.space.bases
     return Partial(partial(_joined, structure, sources), own), hessian.zero, bases
 
 
@@ -147,7 +146,7 @@ def _plain(
     along: dict[int, Any],
 ) -> tuple[Array, ...]:
     """(⟨e, H d⟩ by plain derivatives, ⟨e, image⟩, ⟨e, ∇f⟩, by which rounding is measured), all of full size."""
-    small = TracedSpace(bases, zero_coordinates(program, bases))
+    small = SmallSpace(bases, zero_coordinates(program, bases))
     leaves, places = program.leaves(params), list(program.names)
 
     def written_out(flat: Array) -> list[Array]:

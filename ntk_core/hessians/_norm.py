@@ -17,8 +17,6 @@ from ntk_core.hessians._host_lanczos import Leading, leading
 from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
 from ntk_core.hessians._operator import Apply, check_request, operator
-from ntk_core.hessians._restriction import lifted
-from ntk_core.hessians._traced import lifted as traced_lifted
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Program, accepted_input, compiling, name_of, traced
@@ -285,10 +283,4 @@ def _written_out(
     net: Network | Apply, params: Any, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
 ) -> tuple[Any, Any]:
     hessian = operator(net, params, x, output_index)
-    small = hessian.unravel(flat)
-    if not at_full_size:
-        return small, None
-    if isinstance(net, Program):
-        leaves = traced_lifted(net, hessian.restriction, small, net.leaves(params))
-        return small, jax.tree.unflatten(jax.tree.structure(params), leaves)
-    return small, small if hessian.restriction is None else lifted(hessian.restriction, params, small)
+    return hessian.unravel(flat), hessian.direction(flat) if at_full_size else None

@@ -13,17 +13,10 @@ from jaxtyping import Float, Key, Shaped
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
-from ntk_core.hessians._restriction import (
-    Coordinates,
-    Scalar,
-    dimension,
-    projected,
-    restricted_hessian,
-)
-from ntk_core.hessians._traced import operator_parts
+from ntk_core.hessians._space import Coordinates, Scalar, SmallSpace, dimension, lifted, projected, restricted
 from ntk_core.kernels import split_inexact
-from ntk_core.networks.architectures import Network, NetworkParams, output_function
-from ntk_core.traced import Program, wide
+from ntk_core.networks.architectures import Network, output_function
+from ntk_core.traced import Program, own_params, program_of_network, wide
 
 Apply = Callable[[Any, Array], Array]
 
@@ -35,17 +28,19 @@ class Operator(NamedTuple):
         matvec: v ↦ H v on flat vectors, (d,) → (d,).
         project: orthogonal projection onto the vectors that are directions.
         unravel: flat vector → coordinates (restricted) or parameter tree (generic route).
+        direction: flat vector → the direction itself, a tree like the parameters; of a network, those that it trains.
         zero: the flat zero vector.
         dimension: of the range of ``project``.
-        restriction: the small space, of a network or a traced program; None on the generic route.
+        space: the small space, of a network or a traced program; None on the generic route.
     """
 
     matvec: Callable[[Array], Array]
     project: Callable[[Array], Array]
     unravel: Callable[[Array], Any]
+    direction: Callable[[Array], Any]
     zero: Array
     dimension: int
-    restriction: Any
+    space: SmallSpace | None
 
     def random(self, key: Key[Array, ""]) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
         """(a random direction to start from, a spare random vector)."""
@@ -64,25 +59,42 @@ class Operator(NamedTuple):
         )
 
 
-def output_scalar(net: Network, output_index: int | Array) -> Scalar:
-    """f (C,) ↦ φ_a(f), a scalar."""
+def output_scalar(net: Network | Program, output_index: int | Array) -> Scalar:
+    """f (C,) ↦ φ_a(f), a scalar; f itself holds φ where ``net`` is a program."""
+    if isinstance(net, Program):
+        return lambda f: f[output_index].astype(wide(f.dtype))
     phi = output_function(net.output)
     return lambda f: phi(f[None])[0, output_index]
 
 
-def restricted_operator(net: Network, params: NetworkParams, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
+def restricted_operator(net: Network | Program, params: Any, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
     """Hessian of scalar(f(w; x)) at ``params`` on its small space, for one input ``x`` without batch axis.
 
     A product reads each weight matrix twice (tangents forward and backward); the passes at w0 are not repeated.
     """
-    small, product = restricted_hessian(net, params, x[None], scalar)
+    program, own = (
+        (net, params) if isinstance(net, Program) else (program_of_network(net, params, x), own_params(net, params))
+    )
+    leaves = program.leaves(own)
+    with jax.default_matmul_precision("highest"):
+        small, product = restricted(program, leaves, x, scalar)
     zero, unravel = ravel_pytree(small.zero)
 
     def project(coordinates: Coordinates) -> Array:
-        return ravel_pytree(projected(small, params, coordinates))[0]
+        return ravel_pytree(projected(small, coordinates))[0]
+
+    def direction(v: Array) -> Any:
+        tree = jax.tree.unflatten(jax.tree.structure(own), lifted(program, small, unravel(v), leaves))
+        return net.partition(tree)[0] if isinstance(net, Network) else tree
 
     return Operator(
-        lambda v: project(product(unravel(v))), lambda v: project(unravel(v)), unravel, zero, dimension(small), small
+        lambda v: project(product(unravel(v))),
+        lambda v: project(unravel(v)),
+        unravel,
+        direction,
+        zero,
+        dimension(small),
+        small,
     )
 
 
@@ -99,14 +111,13 @@ def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_
         return restore(unravel(flat))
 
     _, tangent = jax.linearize(jax.grad(value), flat_params)
-    return Operator(tangent, lambda v: v, directions, jnp.zeros_like(flat_params), flat_params.size, None)
+    zero = jnp.zeros_like(flat_params)
+    return Operator(tangent, lambda v: v, directions, directions, zero, zero.size, None)
 
 
 def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
     """The restricted operator of a network or a traced program, the generic one of any other callable."""
-    if isinstance(net, Program):
-        return Operator(*operator_parts(net, params, x, output_index))
-    if isinstance(net, Network):
+    if isinstance(net, Network | Program):
         return restricted_operator(net, params, x, output_scalar(net, output_index))
     return generic_operator(net, params, x, output_index)
 

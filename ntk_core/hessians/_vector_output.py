@@ -11,8 +11,7 @@ from jaxtyping import Bool, Float, Key, Shaped
 
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request, hessian_norm
 from ntk_core.hessians._operator import restricted_operator
-from ntk_core.hessians._restriction import displaced_pre_outputs
-from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, output_function
+from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, merge, output_function
 from ntk_core.traced import accepted_input
 
 MAX_ROUNDS = 20
@@ -117,12 +116,12 @@ def _round(
     phi = output_function(net.output)
     hessian = restricted_operator(net, params, x, lambda f: phi(f[None])[0] @ weights)
     found = hessian.leading(key, max_matvecs, tolerance)
-    assert hessian.restriction is not None
-    small, direction = hessian.restriction, hessian.unravel(found.vectors[0])
+    direction = hessian.direction(found.vectors[0])
+    trained, fixed = net.partition(params)
 
     def outputs(t: Array) -> Float[Array, " C"]:
-        moved = jax.tree.map(lambda leaf: t * leaf, direction)
-        return phi(displaced_pre_outputs(net, params, small, moved, x[None]))[0]
+        moved = jax.tree.map(lambda leaf, by: leaf + t * by, trained, direction)
+        return net.apply(merge(moved, fixed), x[None])[0]
 
     origin = jnp.zeros((), x.dtype)
     bent = jax.jacfwd(jax.jacfwd(outputs))(origin)

@@ -53,10 +53,19 @@ class Program:
         num_outputs: C.
         roughest: of all types that the program computes in the one that rounds most.
         kept: what checks found, by what they are about.
+        masks: of parameters with removed entries, by name, the number of the leaf of those that move.
     """
 
-    def __init__(self, single: ClosedJaxpr, structure: Any, avals: Sequence[Any], moving: Sequence[bool], row: Any):
-        self.single, self._structure, self._moving = single, structure, moving
+    def __init__(
+        self,
+        single: ClosedJaxpr,
+        structure: Any,
+        avals: Sequence[Any],
+        moving: Sequence[bool],
+        row: Any,
+        masks: Mapping[str, int] = MappingProxyType({}),
+    ):
+        self.single, self._structure, self._moving, self.masks = single, structure, moving, masks
 
         def one_row(leaves: list[Any], row: Array) -> Array:
             return jax.core.eval_jaxpr(single.jaxpr, single.consts, *leaves, row[None])[0][0]

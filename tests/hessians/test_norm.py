@@ -33,7 +33,7 @@ def test_leading_eigenpairs_are_those_of_the_full_hessian(x64):
         y = flatten(direction)
         assert np.linalg.norm(y) == pytest.approx(1, rel=1e-12)
         np.testing.assert_allclose(full @ y, value * y, atol=1e-9 * np.abs(found.eigenvalues[0]))
-    assert found.coordinates["hidden1"]["along_inputs"].shape == (4, 1, 9)
+    assert found.coordinates["['hidden1']['weight']"]["along_inputs"].shape == (4, 1, 1, 9)
 
 
 def test_any_callable_takes_the_generic_route_to_the_same_norm(x64):

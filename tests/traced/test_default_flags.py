@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._traced import lifted, restricted
+from ntk_core.hessians._space import lifted, restricted
 from ntk_core.kernels import empirical_ntk
 from ntk_core.traced import traced
 from ntk_core.traced._overwrites import Plain, overwrites
@@ -41,7 +41,7 @@ def test_directions_are_written_without_a_scatter():
     program = traced(apply, params, jnp.asarray(x)[None])
 
     def direction(params, x):
-        small, _ = restricted(program, program.leaves(params), x, 0)
+        small, _ = restricted(program, program.leaves(params), x, lambda f: f[0])
         return lifted(program, small, small.zero, program.leaves(params))
 
     text = str(jax.make_jaxpr(direction)(params, x))

@@ -67,7 +67,6 @@ class Copies(Layer):
     """
 
     is_matrix: ClassVar[bool] = False
-    is_linear: ClassVar[bool] = False
 
     num_features: int
     model: Model

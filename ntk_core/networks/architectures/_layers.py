@@ -91,7 +91,6 @@ class Layer(abc.ABC):
 
     Attributes:
         is_matrix: False where it is no such product, and its features, matrix and positions have no meaning.
-        is_linear: False where z is not linear in the parameters, as in copies of a model.
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md; docs/math/kernel_without_jacobians.md.
@@ -102,7 +101,6 @@ class Layer(abc.ABC):
     """
 
     is_matrix: ClassVar[bool] = True
-    is_linear: ClassVar[bool] = True
 
     trainable: bool = field(default=True, kw_only=True)
 

@@ -1,25 +1,31 @@
-"""The small space of a traced program's Hessian: that of :mod:`_restriction`, block by block of each layer.
+"""The small space that contains the whole range of a Hessian (docs/math/hessian_in_a_small_space.md).
 
-All positions of a layer share one matrix W, so the range of the Hessian is in {A U + V Dᵀ} with bases A of everything
-that meets the rows of W and D of everything that meets its columns; uses of Wᵀ bring cotangents to A and inputs to D.
+For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at positions p, the Hessian of a scalar g maps any direction to
+Σ_p (δ̇_p a_pᵀ + δ_p ȧ_pᵀ): with orthonormal bases A of the a_p and D of the δ_p its range is in
+
+    S = {A U + V Dᵀ : U (r_a, num_features), V (fan_in, r_δ), Aᵀ V = 0},
+
+and (U, V) ↦ A U + V Dᵀ is an isometry. The Hessian restricted to S has exactly the non-zero spectrum of the full one.
+All uses of a matrix W share one space, block by block; uses of Wᵀ bring cotangents to A and inputs to D.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.flatten_util import ravel_pytree
 from jaxtyping import Float
 
 from ntk_core.networks.sizes import small_space_pays
 from ntk_core.traced import Program, TracedLayer, Use, arranged, features_at, positions_of, wide
 
 Coordinates = dict[str, dict[str, Array]]
+Scalar = Callable[[Array], Array]
 Positions = Float[Array, "_ _ _"]  # blocks, positions, features
 
 
@@ -30,11 +36,18 @@ class Bases(NamedTuple):
     cotangents: Array
 
 
-class TracedSpace(NamedTuple):
-    """Bases of the layers that gain from them, and zero coordinates of all that moves."""
+class SmallSpace(NamedTuple):
+    """Coordinates in which a Hessian is small.
+
+    Attributes:
+        bases: of the layers that gain from them.
+        zero: of all that moves.
+        masks: entries that move, of parameters with removed ones.
+    """
 
     bases: dict[str, Bases]
     zero: Coordinates
+    masks: Mapping[str, Array] = MappingProxyType({})
 
 
 class Taps(NamedTuple):
@@ -52,11 +65,13 @@ class Taps(NamedTuple):
 
 
 def restricted(
-    program: Program, leaves: list[Any], x: Array, output_index: int | Array
-) -> tuple[TracedSpace, Callable[[Coordinates], Coordinates]]:
-    """The space around ``leaves`` for one output and one row ``x``, and the Hessian as a map on it.
+    program: Program, leaves: list[Any], x: Array, scalar: Scalar
+) -> tuple[SmallSpace, Callable[[Coordinates], Coordinates]]:
+    """The space around ``leaves`` for g = scalar(f), f (C,) of one row ``x``, and the Hessian of g as a map on it.
 
-    As in ``_restriction.restricted_hessian``: the gradient by taps gives the bases, its derivative the products.
+    Add a tap τ_p to each z_p, and Σ_p σ_p·a_p to g. The gradient with respect to (τ, σ) at 0 is (δ, a), which gives the
+    bases; along a direction Δ, where τ̇ = Δᵀ a and σ̇ = Δ δ, its derivative is (δ̇, ȧ). So one pass forward and one
+    backward at ``leaves`` serve both.
     """
     layers = [layer for layer in program.layers if _pays(program, layer)]
     uses = [(layer, *each) for layer in layers for each in zip(layer.uses, layer.flipped, strict=True)]
@@ -68,7 +83,7 @@ def restricted(
             values[at] = (values[at] + taps.whole[name]).astype(values[at].dtype)
         outputs, seen = program.steady(values, x, taps.outputs)
         pulled = [jnp.vdot(taps.inputs[use.name], _features(layer, use, seen[use.name])) for layer, use, _ in uses]
-        return outputs[output_index].astype(wide(outputs.dtype)) + sum(pulled)
+        return scalar(outputs) + sum(pulled)
 
     def unmoved(layer: TracedLayer, use: Use) -> Array:
         a = jax.ShapeDtypeStruct((*use.lengths, *use.shapes[0]), use.dtype)
@@ -107,7 +122,7 @@ def restricted(
         result: Coordinates = jax.linear_transpose(taps_along, zero)(tangent(taps_along(coordinates)))[0]
         return result
 
-    return TracedSpace(bases, zero), product
+    return SmallSpace(bases, zero, {name: leaves[at] for name, at in program.masks.items() if name in zero}), product
 
 
 def _pays(program: Program, layer: TracedLayer) -> bool:
@@ -157,16 +172,18 @@ def _product(features: Positions, moved: dict[str, Array], bases: Bases, flipped
     return product(product(features, one[0]), one[1]) + product(product(features, two[0]), two[1])
 
 
-def projected(small: TracedSpace, coordinates: Coordinates) -> Coordinates:
-    """The nearest coordinates that obey Aᵀ V = 0."""
+def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
+    """The nearest coordinates that obey Aᵀ V = 0, and move no masked edge."""
     result = {name: dict(moved) for name, moved in coordinates.items()}
+    for name, mask in small.masks.items():
+        result[name]["whole"] = result[name]["whole"] * mask
     for name, bases in small.bases.items():
         v = coordinates[name]["along_cotangents"]
         result[name]["along_cotangents"] = v - bases.inputs @ (jnp.swapaxes(bases.inputs, 1, 2) @ v)
     return result
 
 
-def lifted(program: Program, small: TracedSpace, coordinates: Coordinates, leaves: list[Any]) -> list[Any]:
+def lifted(program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Any]) -> list[Any]:
     """The direction itself, of the size of the parameters; fixed ones are unchanged."""
     found = {at: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for at in program.names}
     for at in _as_a_whole(program, small.bases):
@@ -195,35 +212,10 @@ def _in_place(layer: TracedLayer, weight: Array) -> Array:
     return weight.transpose(order).reshape([high - low for low, high in view.box])
 
 
-def dimension(small: TracedSpace) -> int:
-    """An upper bound of the dimension of the space, from shapes."""
+def dimension(small: SmallSpace) -> int:
+    """An upper bound of the dimension of the space, from shapes alone (masked edges are counted)."""
     total = sum(each.size for each in jax.tree.leaves(small.zero))
     for bases in small.bases.values():
         blocks, _, rank = bases.inputs.shape
         total -= blocks * rank * bases.cotangents.shape[-1]
     return total
-
-
-class Parts(NamedTuple):
-    """What an operator is made of: products, projection, coordinates of a flat vector, zero, dimension, space."""
-
-    matvec: Callable[[Array], Array]
-    project: Callable[[Array], Array]
-    unravel: Callable[[Array], Any]
-    zero: Array
-    dimension: int
-    space: TracedSpace
-
-
-def operator_parts(program: Program, params: Any, x: Array, output_index: int | Array) -> Parts:
-    """The Hessian of one output for one row ``x`` on its small space."""
-    with jax.default_matmul_precision("highest"):
-        small, product = restricted(program, program.leaves(params), x, output_index)
-    zero, unravel = ravel_pytree(small.zero)
-
-    def project(coordinates: Coordinates) -> Array:
-        return ravel_pytree(projected(small, coordinates))[0]
-
-    return Parts(
-        lambda v: project(product(unravel(v))), lambda v: project(unravel(v)), unravel, zero, dimension(small), small
-    )
