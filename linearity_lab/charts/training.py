@@ -27,7 +27,7 @@ class Curve:
         seed: in the hover; None where runs have none.
         row: of the figure, from 1.
         marks: size of the markers at all records.
-        marked: the one record with a marker, where not all have one.
+        marked: the one record with a marker of its own size.
         symbol: of that marker; by default that of the style.
         in_legend: whether the first curve of its title has an entry there.
         unit: of x, in the hover.
@@ -179,7 +179,7 @@ def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, 
     kept = [index for index, x in enumerate(curve.x) if x > 0 or not log_x]
     marker: dict[str, Any] = {"color": style.color, "symbol": style.symbol or "circle", "size": curve.marks * share}
     if curve.marked is not None:
-        sizes = [MARK if index == curve.marked % max(len(curve.x), 1) else 0 for index in kept]
+        sizes = [MARK if index == curve.marked % max(len(curve.x), 1) else curve.marks * share for index in kept]
         marker |= {"symbol": curve.symbol or style.symbol, "size": sizes, "opacity": 1}
         if curve.symbol in OUTCOME_SYMBOLS.values():  # lines without marks would be one pixel wide
             marker["line"] = {"width": 2}

@@ -176,8 +176,8 @@ def _caption(point: OptimizationPoint, output: str) -> list[str]:
     fast = [run for run in point.of(output) if run.learning_rate > run.stable_rate]
     if fast:
         sentences.append(
-            "Above the stable rate the loss may oscillate at every step; straight lines join its "
-            f"{len(fast[0].steps)} records."
+            "Above the stable rate the loss may oscillate at every step; thin lines join its "
+            f"{len(fast[0].steps)} records, shown as marks."
         )
     for rate in occurring([point], "rate"):
         runs = point.of(output, rate)
@@ -229,6 +229,7 @@ def _curves(
         style = nth_style(index, _rate_title(rate, runs), "rate")
         for place, run in enumerate(runs):
             seen = [i for i, value in enumerate(of(run)) if 0 < value <= ceiling and math.isfinite(value)]
+            oscillates = run.learning_rate > run.stable_rate  # its records are samples, not a curve
             curves.append(
                 Curve(
                     style,
@@ -237,6 +238,8 @@ def _curves(
                     what,
                     run.seed,
                     row,
+                    width=1 if oscillates else 2.5,
+                    marks=5 if oscillates else 0,
                     marked=max(seen, default=0),
                     symbol=style.mark(run.outcome),
                     is_first=place == 0,
