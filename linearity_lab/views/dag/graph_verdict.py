@@ -43,7 +43,8 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
     shapes, width = dataset_shapes(spec.dataset.name, **spec.dataset.options()), spec.widths[-1]
     found = _verdict(graph, spec)
     degrees = in_degrees(graph, width, shapes.input_shape, shapes.num_outputs)
-    grows = f"In-degrees {found.min_in_degree:,.4g} to {found.max_in_degree:,.4g} at m = {width:,}."
+    ends = dict.fromkeys(f"{degree:,.4g}" for degree in (found.min_in_degree, found.max_in_degree))
+    grows = f"In-degrees {' to '.join(ends)} at m = {width:,}."
     return {
         "outcome": "good" if found.becomes_linear else "bad",
         "title": words()[found.outcome],
