@@ -34,7 +34,7 @@ from ntk_core.runs._sites import Report, SiteFailure
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
 from ntk_core.runs._this_process import ThisProcess, sentence
-from ntk_core.runs._values import Provenance, Value
+from ntk_core.runs._values import Provenance
 from ntk_core.runs.events import (
     Ended,
     Event,
@@ -119,9 +119,8 @@ class Cluster:
                     )
             while waiting and len(computing) < num_threads:
                 key = waiting.popleft()
-                request = Request(run=self._run, key=key, spec=self._spec, conditions=self._conditions)
-                name = f"{TOPIC}-{self._run}-{key}"
-                computing[key] = client.submit(compute_point, request.model_dump_json(), key=name, pure=False)
+                request, name = (self._run, key, self._spec, self._conditions), f"{TOPIC}-{self._run}-{key}"
+                computing[key] = client.submit(compute_point, *request, key=name, pure=False)
             try:
                 report = heard.get(timeout=LOOK_EVERY_S)
             except queue.Empty:
@@ -178,21 +177,6 @@ def _close(client: Client) -> None:
         client.close(CLOSE_S)
 
 
-class Request(Value):
-    """One point to compute.
-
-    Attributes:
-        run: names the run in the messages.
-        spec: canonical JSON.
-        conditions: those of the client, see :func:`conditions`.
-    """
-
-    run: str
-    key: str
-    spec: str
-    conditions: dict[str, str]
-
-
 def conditions() -> dict[str, str]:
     """What client and workers must share for equal numbers: versions, and the floating-point type."""
     import jax
@@ -205,35 +189,38 @@ def conditions() -> dict[str, str]:
     }
 
 
-def compute_point(request: str) -> str:
-    """The event that answers a :class:`Request`, both in JSON; runs in a thread of a dask worker.
+def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) -> str:
+    """The event that answers a request, in JSON; runs in a thread of a dask worker.
 
     ``PointFinished`` or ``PointFailed``; ``Ended`` where every point of the run is refused, or no client waits for it.
+
+    Args:
+        run: names the run in the messages.
+        expected: the client's :func:`conditions`.
     """
-    asked = Request.model_validate_json(request)
     reply: Event
     try:
-        reply = _reply(asked)
+        reply = _reply(run, key, spec_json, expected)
     except (InvalidInput, SiteFailure) as error:
         reply = Ended(status="failed", reason=str(error))
     except Exception as error:  # an exception that the client cannot unpickle would carry no information
-        reply = PointFailed(key=asked.key, reason=sentence(error))
+        reply = PointFailed(key=key, reason=sentence(error))
     return event_json(reply)
 
 
-def _reply(request: Request) -> Event:
-    differences = different(request.conditions, conditions(), "client", "worker")
+def _reply(run: str, key: str, spec_json: str, expected: dict[str, str]) -> Event:
+    differences = different(expected, conditions(), "client", "worker")
     if differences:
         raise SiteFailure(f"The cluster computes with other versions: {differences}.")
-    spec = parse_spec(request.spec)
+    spec = parse_spec(spec_json)
     check_data(spec)
-    required, available = peak_bytes(counts_of(spec, request.key)), memory_limit()
+    required, available = peak_bytes(counts_of(spec, key)), memory_limit()
     if required > available:
         reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
-        return PointFailed(key=request.key, reason=reason)
-    wanted, send = _still_wanted(), _reporter(request.run)
-    send(PointProgress(key=request.key, fraction=0.0, message="starting"))
-    with closing(_here(request.spec).reports([request.key])) as reports:
+        return PointFailed(key=key, reason=reason)
+    wanted, send = _still_wanted(), _reporter(run)
+    send(PointProgress(key=key, fraction=0.0, message="starting"))
+    with closing(_here(spec_json).reports([key])) as reports:
         for report in reports:
             if isinstance(report, PointFinished | PointFailed):
                 return report
