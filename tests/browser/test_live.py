@@ -307,14 +307,15 @@ def test_the_verdict_needs_both_function_and_kernel(browser):
         """async ([text, states]) => {
           const address = URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
           const { verdict } = await import(address);
-          const begun = { width: 64, rate: 1, output: "linear", bottleneck: 0 };
+          const begun = { width: 64, rate: 1, output: "linear", bottleneck: 0, grid: [-3, 3] };
           const common = { time: 9, rate: 1, loss: 1, linearLoss: 1, curve: [0, 1] };
-          return states.map(([gap, change]) =>
-            verdict(begun, { ...common, linearCurve: [0, 1 + gap], change }, common).name);
+          const verdicts = states.map(([gap, change]) =>
+            verdict(begun, { ...common, linearCurve: [0, 1 + gap], change }, common));
+          return [verdicts.map(({ name }) => name), verdicts.at(-1).numbers.place];
         }""",
         [script, [[0.01, 0.01], [0.01, 0.44], [0.05, 0.01], [0.3, 0.01]]],
     )
-    assert found == ["same", "moved", "near", "different"]
+    assert found == [["same", "moved", "near", "different"], "3"]
     page.close()
 
 

@@ -177,7 +177,7 @@ class Live {
     controls.verdict.textContent = this.sentence();
     controls.showStage(record);
     if (controls.canvases.change) {
-      controls.canvases.difference.number.textContent = percent(now.linearDiverged ? Infinity : difference(now));
+      controls.canvases.difference.number.textContent = percent(now.linearDiverged ? Infinity : difference(now).share);
       controls.canvases.change.number.textContent = percent(now.change);
       controls.canvases.losses.number.textContent = scientific(now.loss);
     }

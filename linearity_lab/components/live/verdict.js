@@ -6,11 +6,12 @@ const WIDE = 512;
 
 // The name of the sentence for a state, and the numbers in it.
 export function verdict(begun, now, first) {
-  const gap = difference(now);
+  const { share: gap, at } = difference(now);
   const numbers = {
     width: begun.width.toLocaleString("en-US"),
     change: percent(now.change),
     gap: percent(gap),
+    place: begun.grid[at].toLocaleString("en-US", { maximumFractionDigits: 1 }).replace("-", "−"),
     rate: now.rate.toFixed(2),
     output: begun.output,
   };
@@ -26,16 +27,17 @@ export function verdict(begun, now, first) {
   return { name, numbers };
 }
 
-// The largest |F − F_lin| on the plotted inputs, as a share of the range of F there.
+// The largest |F − F_lin| on the plotted inputs, as a share of the range of F there, and the index of that input.
 export function difference({ curve, linearCurve }) {
-  let apart = 0, least = Infinity, most = -Infinity;
+  let apart = 0, at = 0, least = Infinity, most = -Infinity;
   curve.forEach((value, i) => {
-    apart = Math.max(apart, Math.abs(value - linearCurve[i]));
+    const gap = Math.abs(value - linearCurve[i]);
+    if (gap > apart) [apart, at] = [gap, i];
     least = Math.min(least, value);
     most = Math.max(most, value);
   });
-  if (apart === 0) return 0;
-  return most > least ? apart / (most - least) : Infinity;
+  const share = apart && (most > least ? apart / (most - least) : Infinity);
+  return { share, at };
 }
 
 export function percent(share) {
