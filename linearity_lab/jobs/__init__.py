@@ -29,11 +29,7 @@ def __getattr__(name: str) -> Any:
 
 
 def shared_jobs() -> Jobs:
-    """The jobs of this process, within the limits of its profile; its workers end with it.
-
-    Raises:
-        InvalidInput: when the store or a setting of the profile cannot be used.
-    """
+    """The jobs of this process, within the limits of its profile; its workers end with it."""
     with _SHARED_LOCK:
         return _shared()
 

@@ -286,7 +286,7 @@ class Jobs:
             for job, computation in running.items():
                 if job.spent_s() > self._limits.max_job_s:
                     self._stop(job, f"over time: {duration(self._limits.max_job_s)} allowed")
-                elif computation is not None and computation.is_over_memory():
+                elif computation is not None and computation.grown_bytes() > computation.max_bytes:
                     self._stop(job, over_memory(computation.max_bytes))
             if (now := time.monotonic()) - checked >= IDLE_S:
                 checked = now

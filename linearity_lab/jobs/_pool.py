@@ -50,10 +50,6 @@ class Computation:
             while True:
                 yield parse_event(reader.recv_bytes())
 
-    def is_over_memory(self) -> bool:
-        """Whether the worker has taken more memory than it may."""
-        return self.grown_bytes() > self.max_bytes
-
     def grown_bytes(self) -> int:
         """Resident memory of the worker above what it had when the computation began."""
         with contextlib.suppress(psutil.Error):

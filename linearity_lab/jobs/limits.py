@@ -33,7 +33,9 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
     for setting in settings(type(spec)):
         most = _most(setting, limits)
         if most is not None and setting.name in values:
-            _check_most(setting.name, values[setting.name], most)
+            value = values[setting.name]
+            if (given := max(value) if isinstance(value, tuple) else value) > most:
+                raise _over(setting.name, given, most)
     _check_derived_widths(spec, limits.max_width)
     check_size(spec, limits.max_memory_bytes)
     if limits.max_seconds < math.inf:
@@ -101,12 +103,6 @@ def limit_words(setting: Setting, limits: Profile | None = None) -> str:
 def _most(setting: Setting, limits: Profile) -> int | None:
     """Return the largest value that the profile allows; None without a limit."""
     return limits.max_width if setting.counts_neurons else limits.max_seeds if setting.name == "num_seeds" else None
-
-
-def _check_most(name: str, value: Any, most: int) -> None:
-    given = max(value) if isinstance(value, tuple) else value
-    if given > most:
-        raise _over(name, given, most)
 
 
 def _check_derived_widths(spec: Spec, most: int) -> None:

@@ -228,11 +228,7 @@ def accelerator_bytes() -> list[float]:
 
 
 def devices_for(spec: Spec, key: str) -> int:
-    """Over how many devices of this process the widths of a point are divided.
-
-    Raises:
-        InvalidInput: when more are asked for than there are.
-    """
+    """Over how many devices of this process the widths of a point are divided."""
     import jax
 
     stated, available = settings().devices, len(jax.devices())

@@ -51,11 +51,7 @@ def parse_spec(data: Any) -> Spec:
 
 
 def spec_from(given: Spec | Preset[Spec] | Mapping[str, Any] | str) -> Spec:
-    """The spec itself, that of a preset or of its name, or a parsed mapping.
-
-    Raises:
-        InvalidInput: for an unknown preset, or anything else; InvalidSpec as :func:`parse_spec`.
-    """
+    """The spec itself, that of a preset or of its name, or a parsed mapping."""
     if isinstance(given, Preset):
         return given.spec
     if isinstance(given, str):

@@ -36,11 +36,7 @@ class Site(Protocol):
 
 
 def scheduler_address(given: str | None = None) -> str | None:
-    """The address of the dask scheduler to use: ``given``, or that of the environment; None to compute here.
-
-    Raises:
-        InvalidInput: when it is not an address.
-    """
+    """The address of the dask scheduler to use: ``given``, or that of the environment; None to compute here."""
     field = SCHEDULER_VARIABLE if given is None else "scheduler"
     address = settings().scheduler if given is None else given
     if not address:

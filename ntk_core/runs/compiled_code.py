@@ -69,12 +69,7 @@ def is_supported() -> bool:
 
 
 def compiled_code_directory() -> Path | None:
-    """The directory for code of this processor; None when the cache is off.
-
-    Raises:
-        InvalidInput: ``LINEARITY_LAB_CACHE`` is not an absolute path.
-        RuntimeError: the user has no home directory.
-    """
+    """The directory for code of this processor; None when the cache is off."""
     given = settings().cache
     if given.lower() == OFF:
         return None

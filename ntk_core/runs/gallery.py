@@ -23,11 +23,7 @@ def gallery_beside(name: str) -> Path | None:
 
 
 def rebuild(name: str, should_stop: Callable[[], bool], folder: Path = GALLERY) -> Iterator[Event]:
-    """Compute the result of a preset and write it; interrupted, the next call resumes it.
-
-    Raises:
-        InvalidInput: for an unknown name, or a folder that cannot be written.
-    """
+    """Compute the result of a preset and write it; interrupted, the next call resumes it."""
     spec = preset(name, "NAME").spec
     store = Store(folder / ".runs" / "gallery.sqlite")
     for event in run(spec, points=store.points(spec), should_stop=should_stop):

@@ -33,11 +33,7 @@ class RunDirectory:
         self.path, self._field = path, field
 
     def begin(self, spec: Spec) -> Result | None:
-        """Create the directory; the earlier result of ``spec`` in it, None without one.
-
-        Raises:
-            InvalidInput: the directory cannot be written or has the run of another spec.
-        """
+        """Create the directory; the earlier result of ``spec`` in it, None without one."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:
@@ -54,11 +50,7 @@ class RunDirectory:
         write_whole(self.path / RUN_FILE, run_line(result), self._field)
 
     def result(self) -> Result:
-        """The run in this directory.
-
-        Raises:
-            InvalidInput: there is none, or it cannot be used.
-        """
+        """The run in this directory."""
         line = read_limited(self.path / RUN_FILE, self._field, MAX_LINE_BYTES).decode("utf-8", "replace")
         try:
             return read_line(line)
@@ -75,11 +67,7 @@ def write_whole(path: Path, text: str, field: str) -> None:
 
 @contextlib.contextmanager
 def written_whole(path: Path, field: str) -> Iterator[IO[bytes]]:
-    """A file to write, which appears complete or not at all, also when the machine stops.
-
-    Raises:
-        InvalidInput: naming ``field``, when it cannot be written.
-    """
+    """A file to write, which appears complete or not at all, also when the machine stops."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,11 +83,7 @@ def written_whole(path: Path, field: str) -> Iterator[IO[bytes]]:
 
 
 def read_limited(path: Path, field: str, most: int = MAX_JSON_BYTES) -> bytes:
-    """The bytes of an ordinary file of JSON.
-
-    Raises:
-        InvalidInput: naming ``field``, for a directory, a device, a missing, unreadable or larger file.
-    """
+    """The bytes of an ordinary file of JSON."""
     try:
         if path.exists() and not path.is_file():
             raise InvalidInput(field, str(path), "an ordinary file in JSON")

@@ -83,10 +83,6 @@ class Archive:
         """Paths of the entries, without those that file managers leave behind."""
         return tuple(self._entries)
 
-    def size(self, name: str) -> int:
-        """Unpacked bytes of an entry, as its header states."""
-        return self._entries[name].file_size
-
     def read(self, name: str) -> bytes:
         """The bytes of an entry; at most what its header states and the limit allows."""
         entry = self._entries[name]

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import BaseModel
@@ -132,10 +132,11 @@ def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collecti
 
 
 def _write(cleaned: Cleaned, folder: Path, path: Path, most: int) -> None:
+    arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
     handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")  # mode 600
     try:
         with os.fdopen(handle, "wb") as stream:
-            write_cleaned(cleaned, stream)
+            np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
             stream.flush()
             os.fsync(stream.fileno())
         if os.path.getsize(temporary) > most:
@@ -143,12 +144,6 @@ def _write(cleaned: Cleaned, folder: Path, path: Path, most: int) -> None:
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-
-
-def write_cleaned(cleaned: Cleaned, stream: IO[bytes]) -> None:
-    """The npz file of these data, as it is kept."""
-    arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
-    np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
 
 
 def upload_shapes(digest: str) -> UploadShapes:
