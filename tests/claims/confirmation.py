@@ -50,7 +50,7 @@ FURTHER: dict[str, dict[str, int]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
     "assembly": {"num_seeds": 3},
-    "attention-head-dim": {"num_seeds": 34},
+    "attention-head-dim": {"num_seeds": 52},
     "attention-heads": {"num_seeds": 4, "num_trained": 4},
     "catapult-map from 2000": {"num_seeds": 5},
     "convolution": {"num_seeds": 48},
