@@ -63,6 +63,7 @@ def experiment_page(
     def beside() -> None:
         all_settings(form, groups, controls, elsewhere, first)
         form.paper_size()
+        form.new_data()
         chips(form)
 
     if st.context.is_embedded:  # ?embed=true, for other pages: figures without settings and Run

@@ -13,7 +13,7 @@ from linearity_lab.components.own_data import upload_chooser, uploaded
 from linearity_lab.jobs.limits import check_limits, largest_fit, limit_words
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import PRESETS, Preset, Spec
+from ntk_core.runs import PRESETS, Preset, SeededSpec, Spec
 from ntk_core.settings.fields import Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.part import SpecPart
@@ -125,6 +125,18 @@ class SpecForm(Generic[AnySpec]):
             disabled=largest is None,
             help=explained,
         )
+
+    def new_data(self) -> None:
+        """One click to new data for each seed, where data are drawn and all seeds share one draw."""
+        spec: Any = self.spec
+        if isinstance(spec, SeededSpec) and not spec.draws_data and spec.dataset.uses("seed"):
+            st.button(
+                "New data for each seed",
+                key=self._key("new_data"),
+                on_click=self._fill,
+                args=(with_settings(spec, {"draws": "network and data"}),),
+                help="Intervals then include the scatter between data sets. Press Run to compute them.",
+            )
 
     def entries(self, members: Sequence[Setting]) -> None:
         """The widgets of some settings side by side, as many as there is room for, each with its sentence if any."""

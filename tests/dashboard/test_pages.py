@@ -187,6 +187,14 @@ def test_preset_and_its_paper_size_fill_the_form_with_one_click():
     assert app.number_input(key=PREFIX + "num_seeds").value == paper["num_seeds"]
 
 
+def test_one_click_draws_new_data_for_each_seed():
+    app = opened()
+    app.button(key=PREFIX + "new_data").click()
+    checked(app.run())
+    assert query(app) == {"draws": "network and data"}
+    assert PREFIX + "new_data" not in {button.key for button in app.button}
+
+
 def test_settings_that_the_chosen_data_do_not_use_are_not_shown():
     app = opened(dataset__name="cifar2")
     shown = {widget.key for widget in (*app.number_input, *app.selectbox)}
