@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator
 
@@ -23,6 +24,7 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.runs import estimate, parse_spec, run, run_summary, spec_digest
+from ntk_core.runs.gallery import GALLERY
 from ntk_core.settings.grammar import with_settings
 
 DIMENSION = 4
@@ -169,6 +171,35 @@ def test_a_run_draws_every_pair_and_trains_the_small_ones():
     assert alone.runs == ()
     assert again.result.rows()[0]["sup_change"] is None
     assert alone.cv_squared == deep.cv_squared  # a pair's draws are its own
+
+
+@pytest.fixture(scope="module")
+def moments() -> list[tuple[int, float, float, float]]:
+    """Depth, β, ln(E[K²] / E[K]²) and its bootstrap error, of two layers and more without a dominant network."""
+    points = json.loads((GALLERY / "depth-width.json").read_text(encoding="utf-8"))["points"]
+    found = []
+    for each in points:
+        low, value, high = (math.log1p(each[name]) for name in ("low", "cv_squared", "high"))
+        if each["depth"] > 1 and each["depth"] <= each["width"] / 4 and each["largest_share"] <= MOST_OF_ONE:
+            found.append((each["depth"], each["depth"] / each["width"], value, (high - low) / 3.92))
+    return found
+
+
+def test_exponential_growth_is_likelier_than_linear(moments):
+    _, beta, found, error = (np.array(each) for each in zip(*moments, strict=True))
+    constants = np.linspace(2, 6, 2001)[:, None]
+    exponential, linear = (
+        -0.5 * (((found - law) / error) ** 2).sum(1).min() for law in (constants * beta, np.log1p(constants * beta))
+    )
+    assert (len(moments), round(exponential), round(linear)) == (29, -33, -119)  # as the derivation's page states
+
+
+@pytest.mark.parametrize(("least_depth", "gap", "errors"), [(2, 0.25, 4.1), (4, 0.16, 2.8)])
+def test_the_largest_gap_at_equal_beta_is_stated(moments, least_depth, gap, errors):
+    deep = [each for each in moments if each[0] >= least_depth]
+    pairs = [(a, b) for a in deep for b in deep if a[1] == b[1] and a[2] >= b[2]]
+    assert max(a[2] / b[2] - 1 for a, b in pairs) == pytest.approx(gap, abs=0.005)
+    assert max((a[2] - b[2]) / math.hypot(a[3], b[3]) for a, b in pairs) == pytest.approx(errors, abs=0.05)
 
 
 def test_preset_is_expected_within_four_minutes():

@@ -55,6 +55,19 @@ def test_kernel_of_a_linear_output_converges_with_the_width(figure):
 
 
 @pytest.mark.slow
+def test_the_kernel_of_a_converged_softmax_vanishes():
+    """ΔK near 1 alone would not show this: a kernel that doubles has it too."""
+    spec = with_settings(
+        KernelChangeSpec(), {"widths": [1000], "num_seeds": 1, "outputs": ["linear", "softmax"], "keep_kernels": True}
+    )
+    (point,) = result_of(spec).points
+    ratios = {each.output: each.final_eigenvalues[0] / each.initial_eigenvalues[0] for each in point.snapshots}
+    assert [each.outcome for each in point.runs] == ["converged", "converged"]
+    assert ratios["softmax"] < 0.01
+    assert ratios["linear"] > 0.5
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["softmax", "swish"])
 def test_kernel_of_a_nonlinear_output_moves_at_every_width(figure, output):
     assert {width for width, _ in sup_changes(figure, output)} == set(figure.spec.widths)
