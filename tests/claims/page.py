@@ -36,7 +36,8 @@ A 95% interval holds for other draws of the weights; values of one seed count as
 “(set after measuring)” marks an interval that was chosen or changed after the first measurement. *Resolution* is what
 the fresh runs could have detected: half the width of their interval, a deviation that exceeds the scatter of the seeds;
 for a range, the share of exceptional seeds of which one would have been seen with a probability of 95%. “wide” marks a
-measured interval that is more than half as wide as the expected one; fresh runs that are wide do not confirm.
+measured interval that is more than half as wide as the expected one. Fresh runs that are wide do not confirm: the
+claim then carries a caveat where users read it, and *Resolution* estimates the fresh seeds needed.
 Presets run as `linearity-lab run PRESET`.
 """
 _COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "Resolution", "Verdict")
@@ -76,7 +77,7 @@ def _row(each: Judged, paper: str) -> tuple[str, ...]:
         _bounds(*claim.expected) + after,
         _found(each.measured, claim.expected),
         "–" if each.confirmation is None else _found(each.confirmation, claim.expected),
-        "–" if each.confirmation is None else _resolution(each.confirmation, each.fresh_seeds),
+        "–" if each.confirmation is None else _resolution(each.confirmation, each.fresh_seeds, claim.expected),
         f"**{each.verdict}**{caveat}",
     )
 
@@ -89,10 +90,15 @@ def _found(measured: Measured, expected: tuple[float, float]) -> str:
     return f"{_number(measured.value)}, {measured.kind} {_span(measured.low, measured.high)} ({runs}{wide})"
 
 
-def _resolution(measured: Measured, seeds: int) -> str:
+def _resolution(measured: Measured, seeds: int, expected: tuple[float, float]) -> str:
     if measured.kind == "range":
         return f"{exceptions_seen(min(measured.count, seeds)):.0%} of seeds"
-    return "–" if math.isnan(measured.low) else f"±{_number((measured.high - measured.low) / 2)}"
+    if math.isnan(measured.low):
+        return "–"
+    found = f"±{_number((measured.high - measured.low) / 2)}"
+    return (
+        f"{found}; about {measured.seeds_needed(seeds, expected)} seeds needed" if measured.is_wide(expected) else found
+    )
 
 
 def _title(said: str) -> str:

@@ -43,6 +43,10 @@ class Measured:
         width = expected[1] - expected[0]
         return self.kind != "range" and math.isfinite(width) and self.high - self.low > width / 2
 
+    def seeds_needed(self, seeds: int, expected: tuple[float, float]) -> int:
+        """Return about how many seeds make the interval half as wide as the expected one, by n^(-1/2)."""
+        return math.ceil(seeds * (2 * (self.high - self.low) / (expected[1] - expected[0])) ** 2)
+
 
 class Seen(NamedTuple):
     """One value: of which swept value and seed."""

@@ -83,6 +83,15 @@ class GeneralizationRun(RecordedTraining):
         return max(after - before for before, after in zip(self.first_share, self.last_share, strict=True))
 
     @property
+    def kernel_lead(self) -> float:
+        """First recorded step with a test error of at most 5%, over that of regression with the kernel there."""
+        network, after = (
+            next((step for step, each in zip(self.steps, errors, strict=True) if each.error <= 0.05), math.nan)
+            for errors in (self.network, self.after)
+        )
+        return network / after if after else math.inf
+
+    @property
     def distance_per_step(self) -> tuple[float, ...]:
         """Kernel distance per step from each record to the next; NaN at the first."""
         pairs = zip(self.steps, self.steps[1:], self.moved[1:], strict=False)
