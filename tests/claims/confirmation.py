@@ -46,8 +46,7 @@ REWRITTEN = dict.fromkeys(
     ),
     2000,
 )
-# More seeds where an interval was wide; n set from the width alone, for 0.85 of half the expected one, by n^(-1/2).
-# Where the expected interval has one end: 4 times as many seeds, which halves the width, or 8 instead of 3.
+# More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4 times as many, or 8.
 FURTHER: dict[str, dict[str, int]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
@@ -63,7 +62,7 @@ FURTHER: dict[str, dict[str, int]] = {
     "liu-cnn": {"num_seeds": 5},
     "liu-fig2": {"num_seeds": 12},
     "liu-mixed": {"num_seeds": 24},
-    "liu-theorem31": {"num_seeds": 18},
+    "liu-theorem31": {"num_seeds": 6},
     "liu-theorem41": {"num_seeds": 420},
     "liu-true-and-linearized": {"num_seeds": 4},
     "transformer-width": {"num_seeds": 4},
