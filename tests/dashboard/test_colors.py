@@ -93,7 +93,6 @@ def test_every_figure_has_words_and_no_words_are_unused(pages):
         "own_data.scatter",
         "results.compared",
         "results.own_model",
-        "results.linearity_report",
         "architectures.kernel_c",
         "architectures.kernel_d",
     }

@@ -1,1 +1,7 @@
-"""Reports of two checkpoints: shown on *Results*, started by the command line alone."""
+"""Reports of two checkpoints: shown here, listed on *Results*, started by the command line alone."""
+
+from linearity_lab.views.entry import Page
+
+PAGE = Page(
+    "Your model", ":material/model_training:", "Is my own model linear?", group="Your own", place=0.5, letters="w₀ → w₁"
+)

@@ -1,18 +1,22 @@
 """A linearity report on other pages: its card, its figure, and how reports are compared."""
 
+import math
+from collections.abc import Mapping
+
 import plotly.graph_objects as go
 
-from linearity_lab.charts.axes import GUIDE_LINE, finish
+from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, log_ticks
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.linearity_report.result import COLUMNS, LinearityReportResult
 from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
-from ntk_core.linearity import verdict_of
+from ntk_core.linearity import LINEAR, PARTLY, verdict_of
 from ntk_core.numbers import percent
 
 _STYLE = nth_style(0, "parameters", "measure")
+LEAST = 1e-4  # smaller numbers are drawn here: a linear model has 0
 
 
 def card(result: LinearityReportResult) -> str:
@@ -23,6 +27,49 @@ def card(result: LinearityReportResult) -> str:
 
 
 def first_chart(result: LinearityReportResult) -> Chart:
+    """Output error of one report."""
+    return errors({"": result}, "")
+
+
+def name_of(result: LinearityReportResult) -> str:
+    """Model and checkpoints of a report."""
+    spec = result.spec
+    return f"{spec.file}:{spec.function}, {spec.before} → {spec.after}"
+
+
+def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
+    """Output error against second-order share, a mark for each report."""
+    figure = go.Figure()
+    points = {run: report.points[0] for run, report in reports.items()}
+    pairs = {run: (each.second_order_share, each.output_error) for run, each in points.items()}
+    drawn = {run: pair for run, pair in pairs.items() if all(map(math.isfinite, pair))}
+    values = [max(value, LEAST) for pair in drawn.values() for value in pair]
+    ends = [min([LINEAR / 10, *values]), max([1.0, *values])]
+    figure.add_scatter(x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip")
+    for run, (x, y) in drawn.items():
+        style = nth_style(0, name_of(reports[run]), "measure")
+        symbol = style.symbol if run == chosen else f"{style.symbol}-open"
+        marker = {"color": style.color, "symbol": symbol, "size": 13 if run == chosen else 10}
+        name = name_of(reports[run])
+        at = {"x": [max(x, LEAST)], "y": [max(y, LEAST)]}
+        figure.add_scatter(**at, mode="markers", name=name, marker=marker, showlegend=False)
+    for level, words in ((LINEAR, "linear below"), (PARTLY, "not linear above")):
+        add_level(figure, level, words, above=level == PARTLY)
+    figure.update_xaxes(title="second-order share", **log_ticks(ends))
+    figure.update_yaxes(title="output error", **log_ticks(ends))
+    rows = [
+        {"report": name_of(reports[run]), "second-order share": second, "output error": error}
+        for run, (second, error) in pairs.items()
+    ]
+    caption = [f"{len(pairs) - len(drawn)} reports without a finite error are not drawn."] if drawn != pairs else []
+    if any(value < LEAST for pair in drawn.values() for value in pair):
+        caption.append(f"Numbers below {percent(LEAST)} are drawn at {percent(LEAST)}.")
+    verdict = verdict_of(points[chosen])
+    words = f"Output error against second-order share of {len(points)} reports. {verdict}"
+    return Chart(finish(figure), words, rows, caption, name="errors", finding=verdict)
+
+
+def layers(result: LinearityReportResult) -> Chart:
     """Every parameter's share of the outputs' change against its share of the kernel."""
     (point,) = result.points
     x, y = ([getattr(layer, name) for layer in point.layers] for name in ("kernel_share", "output_share"))
@@ -36,7 +83,7 @@ def first_chart(result: LinearityReportResult) -> Chart:
     figure.update_yaxes(title="share of J₀δ", tickformat=".0%")
     largest = max(point.layers, key=lambda layer: abs(layer.output_share))
     words = f"{largest.name} carries the largest share of the outputs' change, {percent(largest.output_share)}."
-    return Chart(finish(figure), f"{verdict_of(point)} {words}", result.rows(), name="linearity_report", finding=words)
+    return Chart(finish(figure), words, result.rows(), name="layers", heading="Parameters")
 
 
 def compared(_: LinearityReportSpec) -> Comparison:

@@ -1,0 +1,104 @@
+"""Reports of your own models: shown, never started; two examples until the first one is stored."""
+
+import functools
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from linearity_lab.components import export, session
+from linearity_lab.components.chart import Panel, show_panels, shown_charts
+from linearity_lab.components.explain import provenance_footer
+from linearity_lab.components.words_table import words_table
+from linearity_lab.jobs.profile import error_text
+from linearity_lab.views.linearity_report.figures import errors, layers, name_of
+from linearity_lab.views.results.stored_runs import shared_store
+from linearity_lab.words.markdown import plain
+from linearity_lab.words.pages import prose
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments.linearity_report.result import LinearityReportResult
+from ntk_core.linearity import LAYER_HEAD, layer_rows, rows_of
+from ntk_core.runs import spec_digest
+from ntk_core.runs.store import MIN_PREFIX, read_line
+
+PAGE = "linearity_report"
+TITLE = "Is your own model linear?"
+EXAMPLES = Path(__file__).with_name("examples.jsonl")  # tests recompute them by examples/two_checkpoints.py
+MOST_REPORTS, MOST_LAYERS = 20, 40
+Reports = Mapping[str, LinearityReportResult]
+
+
+def show() -> None:
+    """Draw the page."""
+    st.title(TITLE, anchor=False)
+    try:
+        notes = _open_address()
+        stored = _stored()
+    except InvalidInput as error:  # the database has gone away
+        st.error(plain(f"The reports cannot be read: {error_text(error)}."))
+        return
+    reports = stored or {spec_digest(each.spec): each for each in _examples()}
+    with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
+        side, figures = st.columns([3, 7], gap="medium")
+    with side, st.container(key="side"):
+        for note in notes:
+            st.warning(plain(note))
+        run = st.selectbox("Report", list(reports), format_func=lambda run: name_of(reports[run]), key=f"{PAGE}.run")
+        result = reports[run]
+        (point,) = result.points
+        words_table([{"Number": name, "Value": value} for name, value in rows_of(point)], "Between w₀ and w₁")
+        st.caption(f"{point.num_inputs:,} inputs, {point.num_outputs:,} outputs, {point.num_params:,} parameters")
+        st.markdown(prose(PAGE, "Add a report" if stored else "Make the first report"))
+        st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)
+    with figures, shown_charts([result.spec]) as shown:
+        above = st.container(horizontal=True, horizontal_alignment="right")
+        drawn = [
+            Panel("", partial(errors, reports, run)),
+            Panel("Parameters", partial(layers, result), below=partial(_ranked, result)),
+        ]
+        show_panels(PAGE, drawn, lambda: provenance_footer(result))
+        with above:
+            if not stored:
+                st.caption("An example. No report is stored yet.")
+            export.export_menu(PAGE, TITLE, [export.Taken(f"report-{run[:8]}", result.spec, result)], shown.charts)
+    session.show_address(PAGE, {"job": run[:MIN_PREFIX]} if stored else {})
+
+
+def _open_address() -> list[str]:
+    """Choose the report that a link names; return what is wrong with the link."""
+    address = session.new_address(PAGE)
+    if address is not None:
+        found, notes = session.read_address(address, {"job": _run_named})
+        if "job" in found:
+            session.see_jobs([found["job"][:MIN_PREFIX]])
+            st.session_state[f"{PAGE}.run"] = found["job"]
+        st.session_state[f"{PAGE}.notes"] = list(notes.values())
+    return list(st.session_state.get(f"{PAGE}.notes", ()))
+
+
+def _run_named(text: str) -> str:
+    matches = shared_store().find(text) if len(text) == MIN_PREFIX else ()
+    if len(matches) != 1 or not isinstance(shared_store().result(matches[0]), LinearityReportResult):
+        raise InvalidInput("job", text, "the number of a stored report")
+    return matches[0]
+
+
+def _stored() -> Reports:
+    """Return the newest reports, and the chosen one, by digest."""
+    found = shared_store().runs(experiment=PAGE, status="completed", visible=session.seen_jobs(), limit=MOST_REPORTS)
+    digests = dict.fromkeys([run.digest for run in found.runs] + [st.session_state.get(f"{PAGE}.run", "")])
+    results = {digest: shared_store().result(digest) for digest in digests}
+    return {run: each for run, each in results.items() if isinstance(each, LinearityReportResult) and each.points}
+
+
+@functools.cache
+def _examples() -> tuple[LinearityReportResult, ...]:
+    found = [read_line(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
+    return tuple(each for each in found if isinstance(each, LinearityReportResult))
+
+
+def _ranked(result: LinearityReportResult) -> None:
+    """Parameters, the largest share of the outputs' change first."""
+    rows = [dict(zip(LAYER_HEAD, row, strict=True)) for row in layer_rows(result.points[0])[:MOST_LAYERS]]
+    words_table(rows, "Parameters by their share of the outputs' change")
