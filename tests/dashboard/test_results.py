@@ -52,7 +52,7 @@ def texts(app: AppTest) -> str:
 
 def test_an_empty_store_has_a_sentence(store):
     app = open_page("results")
-    assert "Nothing has been computed yet." in words(app)
+    assert "No runs yet." in words(app)
     assert "Start with the kernel" in [link.proto.label for link in app.get("page_link")]
 
 

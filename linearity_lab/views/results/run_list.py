@@ -100,7 +100,8 @@ def cards(found: RunList) -> None:
     """A card per run, and the way to the next page."""
     if not found.runs:
         searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status", "favorites"))
-        st.info("No matching runs." if searched else "Nothing has been computed yet. Press Run on any page.")
+        none = "No runs yet. Press Run on any page. Runs on uploaded data appear only in the session that started them."
+        st.info("No matching runs." if searched else none)
         if not searched:
             st.page_link("pages/kernel_change.py", label="Start with the kernel", icon=":material/play_arrow:")
         return

@@ -36,7 +36,7 @@ def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, 
 def _run(
     spec: DynamicsSpec, data: Dataset, width: int, output: str, method: str, seed: int
 ) -> Generator[Progress, None, DynamicsRun]:
-    words = f"width {width:,}: {OUTPUTS[output].title}, {method.replace('-', ' ')}, seed {seed}"
+    words = f"width {width:,}, seed {seed}: {OUTPUTS[output].title}, {method.replace('-', ' ')}"
     yield 0.0, f"{words}, first kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)
     chosen = METHODS[method]
