@@ -25,7 +25,7 @@ STARTING_POINTS: dict[str, tuple[str, dict[str, str]]] = {
     "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
     "learning_rate": ("Try to break it", {}),
 }
-CARD_PIXELS = 165  # two in a row on a phone, seven on a screen
+CARD_PIXELS = 148  # two in a row on a phone, eight on a screen
 
 
 def question(page: str) -> None:
