@@ -42,6 +42,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "estimates": ("jax", "jaxlib", "numpy"),
     "sweep": ("jax", "jaxlib", "numpy"),
     "maps": ("jax", "jaxlib", "numpy"),
+    "linearity": ("jax", "jaxlib", "numpy"),
     "generalization": ("jax", "jaxlib", "numpy", "scipy"),
     "coverage": ("numpy", "scipy"),
 }

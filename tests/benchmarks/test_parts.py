@@ -26,6 +26,7 @@ PARTS = (
     "sweep",
     "pages",
     "maps",
+    "linearity",
 )
 pytestmark = pytest.mark.slow
 NOTE = {"at_start": 0.5, "at_end": 1.5, "took_s": 3.0, "busy_by_others": 0.01, "high": False, "forced": False}
