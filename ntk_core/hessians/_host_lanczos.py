@@ -1,8 +1,8 @@
 """Lanczos with full reorthogonalization in NumPy, around a compiled product.
 
 As :mod:`_lanczos`, for one eigenvalue of one matrix: only the product is compiled, not the iteration, which would take
-longer to compile than to run. On an orthonormal basis Q, A is compressed to T = Qᵀ A Q; with β the norm of what A q_j
-has outside of Q and s the last entry of an eigenvector of T, |β s| is the norm of the residual A y − θ y.
+longer to compile than to run. On an orthonormal basis Q, A is compressed to a tridiagonal T = Qᵀ A Q; with β the norm
+of what A q_j has outside of Q and s the last entry of an eigenvector of T, |β s| is the norm of the residual A y − θ y.
 
 Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
 """
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
-from scipy.linalg import norm
+from scipy.linalg import eigh_tridiagonal, norm
 
 CHECK_EVERY = 16  # eigenvalues are computed at 1, …, 16, then at every second, third, … product: few products too many
 Vector = Float[np.ndarray, " d"]
@@ -44,22 +44,23 @@ def leading(product: Callable[[Vector], tuple[Any, Any]], start: Vector, max_mat
         return Leading(0.0, 0.0, True, 1)
     following, image = inside / length, image / length
     basis = np.empty((max_matvecs, start.size), start.dtype)  # memory is taken where rows are written
-    compressed = np.zeros((max_matvecs, max_matvecs))
+    diagonal, off_diagonal = np.zeros((2, max_matvecs))
     for count in range(1, max_matvecs + 1):
         if count > 1:
             image = np.asarray(product(following)[1])
         basis[count - 1] = following
         rows = basis[:count]
         along = _along(rows, image)
-        compressed[:count, count - 1] = compressed[count - 1, :count] = along
+        diagonal[count - 1] = along[-1]
         rest = image - _sum(along, rows)
         rest -= _sum(_along(rows, rest), rows)  # twice is enough (Parlett, §6.9); once loses float32 in 60 products
-        beta = float(norm(rest))
+        off_diagonal[count - 1] = beta = float(norm(rest))
         following = rest / rest.dtype.type(beta) if beta else rest
-        ending = beta <= 100 * limits.eps * norm(compressed[:count, :count]) or count == max_matvecs
+        largest = max(np.abs(diagonal[:count]).max(), off_diagonal[: count - 1].max(initial=0.0))
+        ending = beta <= 100 * limits.eps * largest or count == max_matvecs
         if count % (1 + count // CHECK_EVERY) and not ending:
             continue
-        values, vectors = np.linalg.eigh(compressed[:count, :count])
+        values, vectors = eigh_tridiagonal(diagonal[:count], off_diagonal[: count - 1])
         at = np.argmax(np.abs(values))
         size = abs(float(values[at]))
         exhausted = beta <= 100 * limits.eps * size  # what remains is rounding
