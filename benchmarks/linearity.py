@@ -88,7 +88,8 @@ def _horizon(size: str) -> dict[str, float]:
     jax.block_until_ready(jax.numpy.ones(1))
     small = {"widths": [4], "regimes": ["large-rate"], "num_seeds": 1}
     spec = with_settings(presets()["horizon"], small) if size == "quick" else presets()["horizon"]
-    began, busy, found = time.perf_counter(), time.process_time(), {}
+    began, busy = time.perf_counter(), time.process_time()
+    found: dict[str, float] = {}
     for event in run(spec):
         if event.kind == "point_finished" and not found:
             found = {"first_s": time.perf_counter() - began, "first_busy_s": time.process_time() - busy}
