@@ -62,7 +62,7 @@ FURTHER: dict[str, dict[str, int]] = {
     "liu-cnn": {"num_seeds": 5},
     "liu-fig2": {"num_seeds": 12},
     "liu-mixed": {"num_seeds": 24},
-    "liu-theorem31": {"num_seeds": 6},
+    "liu-theorem31": {"num_seeds": 18},
     "liu-theorem41": {"num_seeds": 420},
     "liu-true-and-linearized": {"num_seeds": 4},
     "transformer-width": {"num_seeds": 4},
