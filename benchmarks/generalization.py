@@ -43,7 +43,7 @@ if __name__ == "__main__":
 
     import jax.numpy as jnp
 
-    from ntk_core.experiments.generalization.result import GeneralizationResult
+    from ntk_core.experiments.generalization import GeneralizationResult
     from ntk_core.runs import parse_spec, run
     from ntk_core.runs.events import Ended
 

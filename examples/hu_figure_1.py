@@ -13,7 +13,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 import ntk_core
-from ntk_core.experiments.early_time.result import EarlyPoint, EarlyTimeResult
+from ntk_core.experiments.early_time import EarlyPoint, EarlyTimeResult
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import with_settings
 

@@ -14,7 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 import ntk_core
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.runs.events import Ended, PointFinished
 from ntk_core.settings.grammar import with_settings
 

@@ -12,7 +12,7 @@ import sys
 from typing import Any
 
 import ntk_core
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.runs import law_words
 from ntk_core.runs.events import Ended, PointFailed, PointFinished, PointStarted

@@ -13,7 +13,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 import ntk_core
-from ntk_core.experiments.dag.result import DAGResult
+from ntk_core.experiments.dag import DAGResult
 from ntk_core.runs.events import Ended, PointFinished
 from ntk_core.settings.grammar import with_settings
 

@@ -5,8 +5,8 @@
 
 import plotly.graph_objects as go
 
+from linearity_lab.charts.axes import plain_symbols
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import plain_symbols
 from linearity_lab.view_modules import has_view, view_module
 from ntk_core.runs import ResultValue, SeededSpec
 

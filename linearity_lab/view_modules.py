@@ -1,12 +1,13 @@
-"""The modules of pages: ``linearity_lab.views.PAGE``, or ``views`` in the package of an experiment from outside."""
+"""The pages and their modules: ``linearity_lab.views.PAGE``, or ``views`` in the package of an outside experiment."""
 
 import functools
 from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from ntk_core.environment import OUTSIDE
 
@@ -56,3 +57,34 @@ def _outside() -> Mapping[str, str]:
 def _package(page: str) -> str:
     outside = _outside().get(page)
     return f"linearity_lab.views.{page}" if outside is None else f"{outside}.views"
+
+
+Group = Literal["See it", "Measure", "Beyond width", "Your own"]
+GROUPS: tuple[Group, ...] = get_args(Group)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as the menu and the overview show it; its folder's ``__init__`` states it.
+
+    Attributes:
+        question: what the page answers, where the overview leads to it; empty for the overview itself.
+        place: position in its group; the first page of all is shown at the root.
+        group: group in the menu.
+        letters: its picture on the overview, where it is not drawn; else its title.
+        name: its script in ``pages/``, its folder in ``linearity_lab/views/``, its path in the URL and the prefix of
+            its widgets' keys; the menu gives it.
+    """
+
+    title: str
+    icon: str
+    question: str
+    place: float
+    group: Group = "Beyond width"
+    letters: str = ""
+    name: str = ""
+
+    @property
+    def path(self) -> str:
+        """Its script, from the folder of app.py."""
+        return page_script(self.name)

@@ -13,7 +13,7 @@ from ntk_core.markup import folded, lines, notebook_place, paragraph, printable
 from ntk_core.numbers import duration, percent, size
 from ntk_core.runs import ResultValue, Spec, estimate, run_summary
 from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
-from ntk_core.settings.shown import settings_html
+from ntk_core.settings.grammar import settings_html
 
 FIGURES = "linearity_lab.figures"  # entry points: result → (Plotly figure, sentences below it)
 HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import Spec
-from ntk_core.settings.fields import settings, values_of
+from ntk_core.settings.grammar import settings, values_of
 from ntk_core.settings.part import SpecPart
 
 WIDTH, NUM_STEPS, NUM_SAMPLES = 8, 4, 6

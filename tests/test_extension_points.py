@@ -24,11 +24,11 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 COMPARE = """
 import json
-from linearity_lab.charts.comparison import comparison_of
+from linearity_lab.charts.chart import comparison_of
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.views.overview.thumbnails import page_thumbnail
-from linearity_lab.views.results.run_comparison import lines_of, measures_of, overlay
+from linearity_lab.views.overview.page import page_thumbnail
+from linearity_lab.views.results.compared_runs import lines_of, measures_of, overlay
 
 result = gallery_result("toy-first")
 runs, how = [("A", result), ("B", result)], comparison_of(result.spec)

@@ -34,8 +34,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import example_graphs, graph_data
 from ntk_core.runs import PRESETS, canonical_json, check_size, estimate, parse_spec
 from ntk_core.runs._table import Experiment
-from ntk_core.settings.fields import Setting, settings, spec_from_texts, text_of, values_of
-from ntk_core.settings.grammar import InvalidSpec
+from ntk_core.settings.grammar import InvalidSpec, Setting, settings, spec_from_texts, text_of, values_of
 from ntk_core.settings.validation import bounds
 
 MAX_SECONDS = 2.0  # of processor time for one spec: more would be a way to keep a server busy

@@ -1,15 +1,18 @@
-"""A figure with its words and tables, and two variants: veiled and enlarged."""
+"""A figure with its words and tables, its variants, and comparisons of several runs."""
 
 import math
 import operator
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FONT_SIZE
+from linearity_lab.view_modules import has_view, view_module
+from ntk_core.runs import ResultValue, Spec, experiment_of
+from ntk_core.runs.columns import Columns, measures
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
@@ -152,3 +155,120 @@ def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
     for shape in shown.layout.shapes:
         shape.label.font = font
     return shown.update_layout(height=height, legend={"font": font, "y": -0.2})
+
+
+GHOST_OPACITY = 0.16  # pale enough not to be mistaken for a new point
+_GHOST = {"ghost": True}
+
+
+def above(figure: go.Figure, before: go.Figure) -> go.Figure:
+    """Copy ``figure`` above the pale curves of ``before``, with axes that contain both.
+
+    Where the axes measure something else, or nothing is a curve, ``figure`` itself.
+    """
+    ghosts = [_pale(trace) for trace in before.data if _is_curve(trace)]
+    if _axes(figure) != _axes(before) or not ghosts or figure.frames:
+        return figure
+    # Last, so that the traces keep their numbers; of another z-order, Plotly would cut off the names beside the axes.
+    both = go.Figure([*figure.data, *ghosts], figure.layout)
+    for name in _axes(figure):
+        ends = _both(figure.layout[name].range, before.layout[name].range)
+        both.layout[name].update(range=ends, autorangeoptions=None)
+        if own := _ticks(figure.layout[name]):
+            ticks = _ticks(before.layout[name]) | own
+            both.layout[name].update(tickvals=list(ticks), ticktext=list(ticks.values()))
+    return both
+
+
+def _is_curve(trace: Any) -> bool:
+    """Whether a trace is a mean curve; text, bands and single seeds would be too pale to see."""
+    is_seeds = isinstance(trace.meta, dict) and "seeds" in trace.meta
+    is_opaque = trace.opacity is None or trace.opacity == 1
+    return (
+        isinstance(trace, go.Scatter)
+        and "text" not in (trace.mode or "")
+        and not trace.fill
+        and is_opaque
+        and not is_seeds
+    )
+
+
+def _pale(trace: go.Scatter) -> dict[str, Any]:
+    hidden = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
+    return {**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "meta": _GHOST}
+
+
+def _axes(figure: go.Figure) -> dict[str, tuple[Any, ...]]:
+    """Map each axis to its quantity."""
+    layout = figure.layout
+    return {name: (layout[name].title.text, layout[name].type) for name in layout if name[:5] in ("xaxis", "yaxis")}
+
+
+def _both(range_: tuple[float, float] | None, before: tuple[float, float] | None) -> list[float] | None:
+    """Return a range that contains both, or None (Plotly's own) if one of them is not set."""
+    if range_ is None or before is None:
+        return None
+    return [min(range_[0], before[0]), max(range_[1], before[1])]
+
+
+def _ticks(axis: Any) -> dict[float, str]:
+    return dict(zip(axis.tickvals or (), axis.ticktext or (), strict=False))
+
+
+Values = dict[str, Any]
+
+
+def _every(_row: Values, _result: ResultValue) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class ComparedAxis:
+    """The axis of a comparison.
+
+    Attributes:
+        letter: of it, in fitted exponents and sentences.
+        keep: the rows that lie on it.
+        along_time: whether every seed is a curve of its own.
+    """
+
+    column: str
+    title: str
+    letter: str = "m"
+    keep: Callable[[Values, ResultValue], bool] = _every
+    along_time: bool = False
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How the runs of one experiment are compared, in the columns of their rows.
+
+    Attributes:
+        measures: column → title.
+        lines: the columns that together name a line → a value of it in words.
+    """
+
+    axes: tuple[ComparedAxis, ...]
+    measures: dict[str, str]
+    lines: Mapping[str, Callable[[Any], Any]]
+
+    def line_words(self, line: Sequence[Any]) -> str:
+        """Return the title of a line, such as ``linear output, random, ρ = 0.25``."""
+        return ", ".join(str(words(part)) for words, part in zip(self.lines.values(), line, strict=True))
+
+
+WIDTH = ComparedAxis("width", "width m")
+
+
+def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
+    """Compare runs by all measures of their table against ``axes``, by default the width."""
+    lines = {column.name: column.words for column in columns if column.role == "line"}
+    return Comparison(axes or (WIDTH,), measures(columns), lines)
+
+
+def comparison_of(spec: Spec) -> Comparison:
+    """Return the comparison that the view's ``figures.py`` defines, or else one by the table of the result."""
+    if not has_view(spec.experiment, "figures"):
+        return compared_by(experiment_of(spec).result.columns)
+    found: Comparison = view_module(spec.experiment, "figures").compared(spec)
+    return found

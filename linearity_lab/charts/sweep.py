@@ -7,7 +7,17 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, finish, swept_ticks, tall_ticks
+from linearity_lab.charts.axes import (
+    GUIDE_LINE,
+    beginning,
+    drawn_values,
+    finish,
+    given_runs,
+    plain_symbols,
+    seed_words,
+    swept_ticks,
+    tall_ticks,
+)
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import (
     ENDS_TOGETHER,
@@ -20,7 +30,6 @@ from linearity_lab.charts.labels import (
     spread_out,
 )
 from linearity_lab.charts.lines import Axis, Line
-from linearity_lab.charts.numbers import beginning, given_runs, plain_symbols, seed_words
 from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition, exponent_words

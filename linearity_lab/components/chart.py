@@ -10,8 +10,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.ghost import above
+from linearity_lab.charts.chart import Chart, above
 from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.components.explain import about, formula, things_to_try, what_to_see

@@ -20,7 +20,7 @@ from linearity_lab.components.run_panel import Shown, attach, figures_panel, run
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
 from linearity_lab.words.markdown import typeset
 from ntk_core.runs import EXPERIMENTS, Spec
-from ntk_core.settings.fields import differences
+from ntk_core.settings.grammar import differences
 
 # The menu is in the header, which Streamlit itself leaves to an embedded page.
 ALONE = """<style>

@@ -1,15 +1,16 @@
-"""Explanations of a figure: a visible formula, and "About this figure" with words and measurements."""
+"""Explanations of a figure: a visible formula, "About this figure" with words and measurements, tables of words."""
 
-from collections.abc import Mapping
+import html
+import re
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import readable
 from linearity_lab.view_modules import page_script
-from linearity_lab.words.glossary import glossary
 from linearity_lab.words.markdown import plain
-from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, titled_prose, try_links
+from linearity_lab.words.pages import CHANGES, FINITE, SEE, SHOWS, figure_words, glossary, titled_prose, try_links
 from ntk_core.numbers import duration
 from ntk_core.runs import ResultValue, SeededSpec, spec_digest
 
@@ -98,3 +99,29 @@ def provenance_sentence(result: ResultValue) -> str:
 def provenance_footer(result: ResultValue) -> None:
     """Show the provenance below a page's figures."""
     st.caption(plain(provenance_sentence(result)))
+
+
+def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
+    """Show rows, with the first column as their names; ``m^{−1/2}`` has a superscript."""
+    if rows:
+        st.html(table_html(rows, caption))
+
+
+def table_html(rows: Sequence[Mapping[str, str]], caption: str) -> str:
+    """Return the table as HTML; every cell names its column."""
+    head = "".join(f'<th scope="col">{_raised(name)}</th>' for name in rows[0])
+    body = []
+    for row in rows:
+        (_, first), *others = row.items()
+        cells = "".join(
+            f'<td data-label="{html.escape(name)}"><span>{_raised(text)}</span></td>' for name, text in others
+        )
+        body.append(f'<tr><th scope="row">{_raised(first)}</th>{cells}</tr>')
+    return (
+        f'<table class="words"><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table>"
+    )
+
+
+def _raised(text: str) -> str:
+    return re.sub(r"\^\{([^}]*)\}", r"<sup>\1</sup>", html.escape(text))

@@ -17,7 +17,7 @@ from linearity_lab.words.run_words import nearest_preset, variation
 from ntk_core import __version__
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, ResultValue, Spec, spec_digest
-from ntk_core.settings.fields import changed_values, differences
+from ntk_core.settings.grammar import changed_values, differences
 
 # The imports of ntk_core, with the bounds of requirements-core.txt.
 NEEDED = (

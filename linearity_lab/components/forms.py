@@ -14,8 +14,17 @@ from linearity_lab.jobs.limits import check_limits, largest_fit, limit_words
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, Preset, SeededSpec, Spec
-from ntk_core.settings.fields import Setting, differences, settings, spec_from_texts, text_of, value_of, values_of
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import (
+    InvalidSpec,
+    Setting,
+    differences,
+    settings,
+    spec_from_texts,
+    text_of,
+    value_of,
+    values_of,
+    with_settings,
+)
 from ntk_core.settings.part import SpecPart
 
 AnySpec = TypeVar("AnySpec", bound=Spec)

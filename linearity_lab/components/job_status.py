@@ -1,4 +1,4 @@
-"""Progress of running jobs, drawn by the browser from ``/api/jobs``: a bar in place of Run, and a tray on every page.
+"""Progress of running jobs, which the browser polls: a bar in place of Run, a tray on every page, reruns on news.
 
 A page runs again only when there is something new to draw.
 """
@@ -15,13 +15,36 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from linearity_lab.components import session
-from linearity_lab.components.news import address
 from linearity_lab.jobs import shared_jobs
 from ntk_core.numbers import duration
 
 if TYPE_CHECKING:
     from linearity_lab.jobs import Snapshot
     from ntk_core.runs import Spec
+
+
+POLL_HEADER = "x-lab-watch"  # other sites cannot set it
+_mount_news = st.components.v2.component(
+    "linearity_lab_news", js=(Path(__file__).parent / "news.js").read_text(encoding="utf-8")
+)
+
+
+def rerun_on_news(key: str, path: str, watch: str, seen: str, every_s: float) -> None:
+    """Rerun the enclosing fragment when the state at ``path`` differs from ``seen``.
+
+    Args:
+        path: answers ``{"state": "…"}``, such as ``/api/polls``.
+        watch: header value that names the watched object and the client.
+    """
+    data = {"url": address(path), "watch": watch, "seen": seen, "every_s": every_s}
+    _mount_news(key=key, data=data, on_news_change=lambda: None)
+
+
+def address(path: str) -> str:
+    """Return a path of this server below its base path."""
+    base = str(st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}{path}" if base else path
+
 
 API = "/api/jobs"
 HEADER = "x-lab-session"  # requests of other sites cannot set it

@@ -21,7 +21,7 @@ from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration, size
 from ntk_core.runs import Spec, estimate, spec_digest
-from ntk_core.settings.fields import Part, differences, settings
+from ntk_core.settings.grammar import Part, differences, settings
 from ntk_core.settings.part import SpecPart
 
 # Longer runs ask for confirmation and offer a run of this duration.

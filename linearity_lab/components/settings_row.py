@@ -9,7 +9,7 @@ from linearity_lab.components.forms import AnySpec, Group, SpecForm, in_numbers
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import value_words
 from ntk_core.numbers import width_label
-from ntk_core.settings.fields import Setting
+from ntk_core.settings.grammar import Setting
 
 CONTROL_PIXELS = {"choice": 178, "integer": 178, "number": 178, "switch": 178}  # two per row; others fill a row
 OPENED = "all_settings"  # page.OPENED: whether the panel is open

@@ -10,7 +10,7 @@ from pathlib import Path
 from linearity_lab.components import sketch
 from linearity_lab.components.live import source
 from linearity_lab.components.scripts import plain_script
-from linearity_lab.site import _gallery, _lecture, _page, _reference
+from linearity_lab.site import _gallery, _lecture, _page
 from linearity_lab.site._figures import Figure, gallery_figures
 from linearity_lab.site._page import DOCUMENTATION, MENU
 from ntk_core.runs import PRESETS
@@ -50,9 +50,9 @@ def write_site(
     write(folder / "index.html", _lecture.lecture_page().html(menu))
     write(folder / "questions.md", _lecture.questions())
     yield "the lecture"
-    write(folder / "glossary.html", _reference.glossary_page().html(menu))
-    write(folder / "truth.html", _reference.truth_page().html(menu))
-    write(folder / "live.html", _reference.live_page().html(menu))
+    write(folder / "glossary.html", _gallery.glossary_page().html(menu))
+    write(folder / "truth.html", _gallery.truth_page().html(menu))
+    write(folder / "live.html", _gallery.live_page().html(menu))
     yield "glossary, claims and Live"
 
 

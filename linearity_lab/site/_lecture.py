@@ -9,13 +9,11 @@ from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.live import home_data
 from linearity_lab.components.sketch import CSS, HTML
 from linearity_lab.site._figures import Figure, chart_data, lecture_figure
-from linearity_lab.site._markdown import formula, html_of
-from linearity_lab.site._page import Page, embedded
+from linearity_lab.site._page import Page, embedded, formula, html_of
 from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
 from linearity_lab.views.overview.page import TITLE
-from linearity_lab.words.glossary import glossary
-from linearity_lab.words.pages import FINITE, SHOWS, figure_words, prose
+from linearity_lab.words.pages import FINITE, SHOWS, figure_words, glossary, prose
 from ntk_core.numbers import width_label
 from ntk_core.runs import PRESETS
 

@@ -10,7 +10,7 @@ function fill(template, values) {
   return template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
-// As charts/numbers.py writes them.
+// As charts/axes.py writes them.
 function signed(value) {
   return (Number(value.toFixed(2)) + 0).toFixed(2).replace("-", "−");
 }

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from linearity_lab.view_modules import pages_outside, view_module
-from linearity_lab.views.entry import GROUPS, Page
+from linearity_lab.view_modules import GROUPS, Page, pages_outside, view_module
 from ntk_core.environment import TOP
 
 ICON = Path(__file__).parents[1] / "icon.svg"

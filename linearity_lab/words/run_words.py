@@ -7,7 +7,7 @@ from typing import Any
 
 from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
-from ntk_core.settings.fields import Setting, changed_values, differences, settings, text_of, values_of
+from ntk_core.settings.grammar import Setting, changed_values, differences, settings, text_of, values_of
 
 MAX_DIFFERENCES = 3
 MAX_IN_LABEL = 2  # differences in the name of a curve; a table has the others

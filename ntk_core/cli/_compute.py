@@ -7,14 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from ntk_core.cli._following import compute, conclude, follow, wants_json
-from ntk_core.cli._interruption import interruptible
+from ntk_core.cli import COMPLETED, FAILED, complain
+from ntk_core.cli._following import compute, conclude, follow, interruptible, wants_json
 from ntk_core.cli._targets import RUN, SPEC, assignment, kept_run, spec_named
-from ntk_core.cli._terminal import COMPLETED, FAILED, complain
 from ntk_core.environment import IS_CHECKOUT
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
-from ntk_core.experiments.own_model.spec import OwnModelSpec
+from ntk_core.experiments.own_model import OwnModelSpec
 from ntk_core.runs import PRESETS, load_data, preset
 from ntk_core.runs.gallery import GALLERY, rebuild
 from ntk_core.runs.run_directory import RunDirectory

@@ -1,10 +1,14 @@
-"""Compute a run and report its events: a bar on a terminal, JSON lines for programs, an exit code at the end."""
+"""Compute a run and report its events; Ctrl-C and SIGTERM stop it so that it can be resumed."""
 
+import contextlib
+import os
+import signal
+import socket
 import sys
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 
-from ntk_core.cli._interruption import Interruption, interruptible
-from ntk_core.cli._terminal import COMPLETED, FAILED, complain
+from ntk_core.cli import COMPLETED, FAILED, INTERRUPTED, TERMINATED, complain, printable
 from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
@@ -13,6 +17,69 @@ from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, Point
 from ntk_core.runs.run_directory import RunDirectory
 from ntk_core.runs.store import Store
 from ntk_core.shown import with_terminal_bar
+
+# A person waits, or presses again; what sends SIGTERM kills soon after it.
+GRACE_S = {signal.SIGINT: 30.0, signal.SIGTERM: 5.0}
+_EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
+
+
+class Interruption:
+    """Asked by the run between its steps: whether it is to stop.
+
+    Attributes:
+        exit_code: of the program, once it has been asked to stop.
+        last_words: what can be done with what is finished.
+    """
+
+    def __init__(self, last_words: str):
+        self.last_words = last_words
+        self.exit_code = INTERRUPTED
+        self._asked = False
+
+    def __call__(self) -> bool:
+        return self._asked
+
+    def listen(self, pipe: socket.socket) -> None:
+        """Note the first signal; end the program at the second one, or when it has not ended in time."""
+        with contextlib.suppress(OSError):
+            first = pipe.recv(1)
+            if not first:  # the run has ended
+                return
+            number = signal.Signals(first[0])
+            self.exit_code = _EXIT_CODES[number]
+            self._asked = True
+            os.write(2, b"\nStopping after this step; Ctrl-C again stops immediately.\n")
+            pipe.settimeout(GRACE_S[number])
+            try:
+                if not pipe.recv(1):
+                    return
+            except TimeoutError:
+                pass
+            # Every finished point is on the disk; what computes cannot be ended in another way.
+            os.write(2, printable(self.last_words).encode() + b"\n")
+            os._exit(self.exit_code)
+
+
+@contextlib.contextmanager
+def interruptible(last_words: str) -> Iterator[Interruption]:
+    """Inside, signals ask the run to stop instead of ending the program."""
+    interruption = Interruption(last_words)
+    ours, pipe = socket.socketpair()
+    pipe.setblocking(False)
+    thread = threading.Thread(target=interruption.listen, args=(ours,), daemon=True)
+    before = {number: signal.signal(number, lambda *_: None) for number in GRACE_S}
+    wakeup = signal.set_wakeup_fd(pipe.fileno(), warn_on_full_buffer=False)
+    thread.start()
+    try:
+        yield interruption
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        pipe.close()
+        thread.join()
+        ours.close()
+
 
 _PREFIX = 12
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ntk_core.citation import bibtex, cite_run
+from ntk_core.cli import COMPLETED, FAILED, complain, printable
 from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
-from ntk_core.cli._terminal import COMPLETED, FAILED, complain, printable
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary

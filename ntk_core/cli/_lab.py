@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from ntk_core.cli._terminal import FAILED, complain, printable
+from ntk_core.cli import FAILED, complain, printable
 from ntk_core.data.uploads import (
     DEFAULT_LIMITS,
     Cleaned,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from cyclopts import App, CycloptsError
 
 from ntk_core._version import __version__
-from ntk_core.cli._terminal import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, complain
+from ntk_core.cli import BAD_INPUT, COMPLETED, FAILED, INTERRUPTED, complain
 from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.grammar import InvalidSpec

@@ -9,7 +9,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
 from ntk_core.runs.run_directory import RunDirectory, read_limited
 from ntk_core.runs.store import Store
-from ntk_core.settings.fields import settings, value_of
+from ntk_core.settings.grammar import settings, value_of
 
 MIN_DIGITS = 4
 SPEC = "PRESET_OR_SPEC.json"

@@ -14,7 +14,7 @@ from ntk_core.data._dataset import TEST, TRAIN, Dataset
 from ntk_core.data._options import OPTIONS, Option
 from ntk_core.data._transforms import encode_targets, standardize_inputs
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.settings.vocabulary import Term
+from ntk_core.settings.part import Term
 
 MAX_VALUES = 2**27  # 512 MiB of float32 in one array
 Samples = tuple[NDArray, NDArray, NDArray, NDArray]  # x (n, …), labels (n,), the same two for the test set

@@ -10,7 +10,7 @@ from ntk_core.data._kept import Kept
 from ntk_core.data._laws import Curve, Mixture, MultiIndex, Parity, Points, SingleIndex, Staircase, Teacher
 from ntk_core.data._sequences import RandomSequences, SymbolTask
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.vocabulary import table
+from ntk_core.settings.part import table
 
 _LAWS: dict[str, Callable[..., DatasetInfo]] = {
     each.__name__: each

@@ -11,8 +11,7 @@ from ntk_core.data import DATASETS, OPTIONS, DatasetShapes, dataset_options, dat
 from ntk_core.data._options import MAX_POINTS
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING, MissingUpload
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import SpecPart
-from ntk_core.settings.vocabulary import one_of
+from ntk_core.settings.part import SpecPart, one_of
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the table
     DatasetName = str

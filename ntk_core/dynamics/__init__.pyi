@@ -1,5 +1,6 @@
 from ._closed_form import ClosedForm as ClosedForm
 from ._descent import Descent as Descent
+from ._descent import Optimizer as Optimizer
 from ._descent import advance as advance
 from ._descent import over_seeds as over_seeds
 from ._descent import record_steps as record_steps
@@ -9,8 +10,8 @@ from ._history import Difference as Difference
 from ._history import KernelPath as KernelPath
 from ._history import Path as Path
 from ._history import TrainingHistory as TrainingHistory
-from ._kernel_path import kernel_velocity as kernel_velocity
 from ._kernel_training import KernelTraining as KernelTraining
+from ._kernel_training import kernel_velocity as kernel_velocity
 from ._linearize import linearize as linearize
 from ._linearize import quadratic_model as quadratic_model
 from ._losses import Loss as Loss
@@ -23,8 +24,7 @@ from ._models import NetworkModel as NetworkModel
 from ._models import Origin as Origin
 from ._models import QuadraticModel as QuadraticModel
 from ._models import TangentModel as TangentModel
-from ._one_sample import one_sample_catapult as one_sample_catapult
-from ._optimizers import Optimizer as Optimizer
+from ._models import one_sample_catapult as one_sample_catapult
 from ._rates import auto_learning_rate as auto_learning_rate
 from ._rates import eigenvalues as eigenvalues
 from ._rates import kernel_matrix as kernel_matrix

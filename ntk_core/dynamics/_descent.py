@@ -1,20 +1,131 @@
-"""Training in compiled stretches, between which the host may look, record and stop."""
+"""Optimizers, and training in compiled stretches between which the host may record and stop."""
+
+from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import Array
 from numpy.typing import NDArray
 
+from ntk_core.dynamics._history import Outcome, ended
 from ntk_core.dynamics._models import Model
-from ntk_core.dynamics._optimizers import Optimizer, Rate
-from ntk_core.dynamics.outcomes import Outcome, ended
+from ntk_core.dynamics.choices import METHODS, Method
+from ntk_core.errors import InvalidInput
+
+MAX_RATE = 1e6
+Rate: TypeAlias = Array | float | dict[str, Array]  # one for all weights, or one for each layer
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Update rule of a training method.
+
+    w ← w − η d with a direction d made of the gradients; η is given apart, so that one compilation serves all rates.
+
+    Attributes:
+        name: one of ``ntk_core.dynamics.choices.METHODS``, or any ``optax.GradientTransformation``, whose updates,
+            its own rate included, are then multiplied by η.
+        momentum: μ of ``momentum``: v ← μ v + ∇L, w ← w − η v.
+        batch_size: samples of a step, drawn without replacement within an epoch; all of them where left out.
+            ``sgd`` needs it, ``gradient-descent`` refuses it.
+
+    Raises:
+        InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that does not suit the name.
+
+    Source: Liu, Zhu & Belkin 2020, §6, for gradient descent; momentum: Polyak 1964; Adam: Kingma & Ba 2015.
+
+    >>> Optimizer("momentum", momentum=0.8).is_linear
+    True
+    """
+
+    name: str | optax.GradientTransformation = "gradient-descent"
+    momentum: float = 0.9
+    batch_size: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.name, optax.GradientTransformation) or self.name in METHODS):
+            allowed = "one of " + ", ".join(METHODS) + ", or an optax.GradientTransformation"
+            raise InvalidInput("optimizer", self.name, allowed)
+        if not 0 <= self.momentum < 1:
+            raise InvalidInput("momentum", self.momentum, "a number from 0 to below 1")
+        if self._method.batches == "never" and self.batch_size is not None:
+            raise InvalidInput("batch_size", self.batch_size, f"none with {self.name}, which takes all samples")
+        if self._method.batches == "always" and self.batch_size is None:
+            raise InvalidInput("batch_size", None, f"a number of samples with {self.name}")
+        if self.batch_size is not None and self.batch_size < 1:
+            raise InvalidInput("batch_size", self.batch_size, "an integer, at least 1")
+
+    @classmethod
+    def of(cls, given: Optimizer | str | optax.GradientTransformation) -> Optimizer:
+        """The optimizer itself, or the one of this name or transformation."""
+        return given if isinstance(given, cls) else cls(given)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether steps are linear in the gradients, so that a linear model can be followed through its kernel."""
+        return self._method.is_linear
+
+    @property
+    def has_own_rate(self) -> bool:
+        """Whether the steps of a transformation have a rate already, which is then multiplied."""
+        return not isinstance(self.name, str)
+
+    def memory(self, trained: Any) -> Any:
+        """What the optimizer remembers before the first step."""
+        return self._direction.init(trained)
+
+    def move(self, trained: Any, gradient: Any, memory: Any, rate: Rate) -> tuple[Any, Any]:
+        """(parameters after one step, what is remembered then)."""
+        direction, memory = self._direction.update(gradient, memory, trained)
+        if not isinstance(rate, dict):
+            return jax.tree.map(lambda w, d: w - rate * d, trained, direction), memory
+        moved = {
+            name: jax.tree.map(lambda w, d, name=name: w - rate[name] * d, trained[name], direction[name])
+            for name in trained
+        }
+        return moved, memory
+
+    def stable_rate(self, largest_eigenvalue: float, num_samples: int, curvature: float) -> float | None:
+        """2n / (β λ_max), and (1 + μ) times that with momentum: the linear model diverges above; None for Adam.
+
+        β bounds the curvature of one sample's loss in the model's outputs; for square loss (β = 1) the rate is sharp.
+        """
+        if not self.is_linear:
+            return None
+        scale = curvature * largest_eigenvalue
+        return self._method.stable_factor(self.momentum) * 2 * num_samples / scale if scale > 0 else math.inf
+
+    @property
+    def _method(self) -> Method:
+        if isinstance(self.name, str):
+            return METHODS[self.name]
+        steps = optax.chain(self.name, optax.scale(-1.0))
+        return Method("", "", "", direction=lambda _: steps, is_linear=False, batches="if asked")
+
+    @property
+    def _direction(self) -> optax.GradientTransformation:
+        return self._method.direction(self.momentum)
+
+
+def check_rate(rate: object, field: str = "learning_rate") -> float:
+    """The rate, if it is one.
+
+    Raises:
+        InvalidInput: for a rate that is not finite or not in (0, 10⁶].
+    """
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= MAX_RATE:
+        raise InvalidInput(field, rate, "auto, or a number above 0 and at most 1,000,000")
+    return float(rate)
+
 
 LONGEST_STRETCH_S = 0.3  # between two checks whether to stop
 

@@ -12,9 +12,9 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
-from ntk_core.dynamics._descent import Descent, record_steps, stretches
+from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, record_steps, stretches
 from ntk_core.dynamics._history import Difference, TrainingHistory
-from ntk_core.dynamics._kernel_path import FollowedKernel, pre_output_kernel, pre_outputs
+from ntk_core.dynamics._kernel_training import FollowedKernel, pre_output_kernel, pre_outputs
 from ntk_core.dynamics._linearize import Apply
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import (
@@ -26,7 +26,6 @@ from ntk_core.dynamics._models import (
     Origin,
     TangentModel,
 )
-from ntk_core.dynamics._optimizers import Optimizer, check_rate
 from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput

@@ -3,8 +3,17 @@
 Source: Hu, Xiao, Adlam & Pennington 2020.
 """
 
-from ntk_core.early_time._constants import ActivationConstants, activation_constants
-from ntk_core.early_time._features import LinearFeatures, deep_features, two_layer_features
+from ntk_core.early_time._features import (
+    ActivationConstants,
+    KernelNorms,
+    LinearFeatures,
+    activation_constants,
+    deep_features,
+    kernel_norms,
+    spectral_norm,
+    two_layer_features,
+    weighted_kernel,
+)
 from ntk_core.early_time._inputs import (
     covariance_ratio,
     covariance_spectrum,
@@ -13,9 +22,7 @@ from ntk_core.early_time._inputs import (
     standardized_images,
     synthetic_data,
 )
-from ntk_core.early_time._kernel_norms import KernelNorms, kernel_norms, spectral_norm, weighted_kernel
-from ntk_core.early_time._linear_model import InputSpan, LinearModel
-from ntk_core.early_time._training import batch_order, early_descent, outputs_in_blocks
+from ntk_core.early_time._training import InputSpan, LinearModel, batch_order, early_descent, outputs_in_blocks
 
 __all__ = (
     "LinearModel",

@@ -1,19 +1,95 @@
-"""The features ψ of the linear models that networks are at early time, with the learning rates folded in."""
+"""Features ψ of the linear models at early time, the Gaussian moments in them, and their distance to the kernel."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 import jax
 import numpy as np
 from numpy.polynomial.chebyshev import Chebyshev
+from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
+from scipy.sparse.linalg import eigsh
 
-from ntk_core.early_time._constants import ActivationConstants
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import infinite_width_ntk
-from ntk_core.networks.architectures import FullyConnected
+from ntk_core.kernels import empirical_ntk, infinite_width_ntk
+from ntk_core.networks.architectures import Activation, FullyConnected, Network, NetworkParams, activation_function
+
+NUM_NODES = 256
+# Beyond |g| = 14 the normal density is below 1e-43: no activation of ours grows fast enough to be heard from there.
+_GAUSSIAN_REACH = 14.0
+
+
+@dataclass(frozen=True)
+class ActivationConstants:
+    """Moments of φ under g ~ N(0, 1).
+
+    Attributes:
+        zeta: ζ = E[φ'(g)], weight of the inputs.
+        theta0: ϑ₀ = E[φ(g)].
+        theta1: ϑ₁ = E[g φ'(g)] = E[φ''(g)], weight of s = ‖x‖/√d − 1.
+        theta2: ϑ₂ = E[(g³/2 − g) φ'(g)], weight of s².
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5 and 9.
+    """
+
+    zeta: float
+    theta0: float
+    theta1: float
+    theta2: float
+
+    def nu(self, covariance_ratio: float) -> float:
+        """ν = E[g φ'(g)] √(Tr[Σ²]/d), weight of the constant feature, for ``covariance_ratio`` = Tr[Σ²]/d."""
+        return self.theta1 * math.sqrt(covariance_ratio)
+
+
+@cache
+def activation_constants(activation: Activation) -> ActivationConstants:
+    """Return the early-time constants of an activation.
+
+    ζ, ϑ₀, ϑ₁, ϑ₂ of an activation, by name or as a function, in float64.
+
+    ζ = E[φ'(g)], ϑ₀ = E[φ(g)], ϑ₁ = E[g φ'(g)], ϑ₂ = E[(g³/2 − g) φ'(g)] with g ~ N(0, 1).
+    By Gauss–Legendre quadrature on each side of 0, where activations with a kink are smooth.
+
+    >>> constants = activation_constants("relu")
+    >>> round(constants.zeta, 8), round(constants.theta0, 8), abs(round(constants.theta2, 8))
+    (0.5, 0.39894228, 0.0)
+
+    Args:
+        activation: a name, or an elementwise JAX function.
+
+    Returns:
+        The four constants.
+
+    Raises:
+        InvalidInput: for what is neither a name of an activation nor an elementwise function.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5 and 9.
+    """
+    sigma = activation_function(activation)
+    nodes, weights = _two_sides()
+    with jax.enable_x64(True):
+        values = np.asarray(sigma(jax.numpy.asarray(nodes)))
+        slopes = np.asarray(jax.vmap(jax.grad(sigma))(jax.numpy.asarray(nodes)))
+    return ActivationConstants(
+        zeta=float(weights @ slopes),
+        theta0=float(weights @ values),
+        theta1=float(weights @ (nodes * slopes)),
+        theta2=float(weights @ ((nodes**3 / 2 - nodes) * slopes)),
+    )
+
+
+@cache
+def _two_sides() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of E[·] under N(0, 1), no panel of which crosses 0."""
+    nodes, weights = leggauss(NUM_NODES)
+    right = (nodes + 1) * (_GAUSSIAN_REACH / 2)
+    density = weights * (_GAUSSIAN_REACH / 2) * np.exp(-(right**2) / 2) / math.sqrt(2 * math.pi)
+    return np.concatenate([-right[::-1], right]), np.concatenate([density[::-1], density])
+
 
 # Derivatives at 0 of analytic functions come from their Chebyshev interpolant on this interval.
 _REACH, _DEGREE = 0.4, 24
@@ -161,3 +237,64 @@ def _expansion(net: FullyConnected) -> NDArray[np.float64]:
 def _check_rates(*rates: float) -> None:
     if min(rates) < 0 or not max(rates) > 0 or not math.isfinite(max(rates)):
         raise InvalidInput("learning_rate", rates, "finite rates, none below 0 and at least one above it")
+
+
+_OUTPUT_LAYER = "output"
+
+
+@dataclass(frozen=True)
+class KernelNorms:
+    """Norms of the kernel K of a network and of its distance to the kernel ψψᵀ of a linear model on n inputs.
+
+    Attributes:
+        kernel: ‖K‖, spectral.
+        linear: ‖ψψᵀ‖, spectral.
+        difference: ‖K − ψψᵀ‖, spectral.
+        naive_difference: ‖K − ψψᵀ‖ without the norm feature, spectral.
+        frobenius_difference: ‖K − ψψᵀ‖_F.
+    """
+
+    kernel: float
+    linear: float
+    difference: float
+    naive_difference: float
+    frobenius_difference: float
+
+
+def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> KernelNorms:
+    """Compare a kernel (n, n) at these inputs with that of the linear model.
+
+    The largest eigenvalues come from Lanczos iterations, so that nothing cubic in n is computed.
+
+    Source: Hu, Xiao, Adlam & Pennington 2020, Props. 3.4, D.8 and 4.1, Fig. 5.
+    """
+    kernel = np.asarray(kernel, np.float64)
+    linear = features.kernel(x)
+    difference = kernel - linear
+    return KernelNorms(
+        kernel=spectral_norm(kernel),
+        linear=spectral_norm(linear),
+        difference=spectral_norm(difference),
+        naive_difference=spectral_norm(kernel - features.naive().kernel(x)),
+        frobenius_difference=float(np.linalg.norm(difference)),
+    )
+
+
+def weighted_kernel(
+    net: Network, params: NetworkParams, x: NDArray, rate_hidden: float, rate_output: float
+) -> NDArray[np.float64]:
+    """η₁K₁ + η₂K₂ at w₀, (n, n): the kernel of the hidden layers and that of the output layer, with their rates."""
+    total = np.zeros((len(x), len(x)))
+    for name, part in empirical_ntk(net, params, x, per_layer=True).items():
+        total += (rate_output if name.endswith(_OUTPUT_LAYER) else rate_hidden) * np.asarray(part)[:, :, 0, 0]
+    return total
+
+
+def spectral_norm(matrix: NDArray[np.float64]) -> float:
+    """‖A‖ of a symmetric matrix; NaN where it is not finite."""
+    if not np.isfinite(matrix).all():
+        return math.nan
+    if len(matrix) < 3 or not matrix.any():  # Lanczos iterations need a direction to start from
+        return float(np.linalg.norm(matrix, 2))
+    start = np.random.default_rng(0).standard_normal(len(matrix))  # the same answer every time
+    return float(abs(eigsh(matrix, k=1, which="LM", v0=start, return_eigenvectors=False)[0]))

@@ -18,30 +18,22 @@ from ntk_core.experiments._preset_names import (
     LearningRatePreset,
     OptimizationPreset,
 )
-from ntk_core.experiments.architectures.result import ArchitecturesResult
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
-from ntk_core.experiments.dag.result import DAGResult
-from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.experiments.depth_width.result import DepthWidthResult
-from ntk_core.experiments.depth_width.spec import DepthWidthSpec
-from ntk_core.experiments.dynamics.result import DynamicsResult
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
-from ntk_core.experiments.early_time.result import EarlyTimeResult
+from ntk_core.experiments.architectures import ArchitecturesResult, ArchitecturesSpec
+from ntk_core.experiments.dag import DAGResult, DAGSpec
+from ntk_core.experiments.depth_width import DepthWidthResult, DepthWidthSpec
+from ntk_core.experiments.dynamics import DynamicsResult, DynamicsSpec
+from ntk_core.experiments.early_time import EarlyTimeResult
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.experiments.generalization.result import GeneralizationResult
-from ntk_core.experiments.generalization.spec import GeneralizationSpec
-from ntk_core.experiments.hessian.result import HessianResult
+from ntk_core.experiments.generalization import GeneralizationResult, GeneralizationSpec
+from ntk_core.experiments.hessian import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.horizon.result import HorizonResult
 from ntk_core.experiments.horizon.spec import HorizonSpec
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.experiments.lazy.result import LazyResult
-from ntk_core.experiments.lazy.spec import LazySpec
-from ntk_core.experiments.learning_rate.result import LearningRateResult
-from ntk_core.experiments.learning_rate.spec import LearningRateSpec
-from ntk_core.experiments.optimization.result import OptimizationResult
-from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.experiments.lazy import LazyResult, LazySpec
+from ntk_core.experiments.learning_rate import LearningRateResult, LearningRateSpec
+from ntk_core.experiments.optimization import OptimizationResult, OptimizationSpec
 from ntk_core.runs import Points, Preset, ResultValue, Spec, run, spec_from
 from ntk_core.runs import preset as _preset
 from ntk_core.runs.events import Ended

@@ -1,7 +1,7 @@
 """Groups of settings and functions that all experiments share."""
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import (
     ExperimentSpec,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import model_validator
 
 from ntk_core.data import DatasetShapes
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
@@ -74,7 +74,7 @@ class TrainedRun(RecordedTraining):
         output: output nonlinearity φ.
         seed: seed of the initialization w₀.
         learning_rate: η, as used; infinite where it is automatic and the network is dead.
-        outcome: how it ended, see ``ntk_core.dynamics.outcomes.ended``.
+        outcome: how it ended, see ``ntk_core.dynamics._history.ended``.
         loss: the mean training loss at the recorded steps; not finite after a divergence.
     """
 

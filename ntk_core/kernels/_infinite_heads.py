@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
 from ntk_core.networks.architectures import Attention
-from ntk_core.networks.architectures._sequences import scores_of
+from ntk_core.networks.architectures._convolution import scores_of
 
 NUM_BATCHES, BATCH = 64, 256
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ntk_core.settings.vocabulary import Term, table
+from ntk_core.settings.part import Term, table
 
 
 def _jax() -> Any:

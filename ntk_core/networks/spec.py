@@ -16,8 +16,7 @@ from ntk_core.networks.graphs import (
     parse_composition,
 )
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
-from ntk_core.settings.part import SpecPart, Width
-from ntk_core.settings.vocabulary import one_of
+from ntk_core.settings.part import SpecPart, Width, one_of
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str

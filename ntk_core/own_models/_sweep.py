@@ -21,7 +21,7 @@ from ntk_core.dynamics import (
     record_steps,
     stretches,
 )
-from ntk_core.dynamics.outcomes import Outcome
+from ntk_core.dynamics._history import Outcome
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_words, fit_runs
 from ntk_core.hessians import hessian_norm

@@ -3,6 +3,7 @@
 import functools
 import importlib
 import inspect
+import sys
 import tomllib
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -158,7 +159,7 @@ class Experiment:
 
     def computation(self) -> Computation:
         """The module ``compute`` beside the spec; importing it starts JAX."""
-        module = importlib.import_module(self.spec.__module__.rpartition(".")[0] + ".compute")
+        module = importlib.import_module(".compute", sys.modules[self.spec.__module__].__package__)
         load, fingerprint = getattr(module, "load", load_data), getattr(module, "fingerprint", data_fingerprint)
         return Computation(module.compute, load, fingerprint)
 

@@ -1,13 +1,18 @@
-"""Settings by their dotted names: checked, changed, named one by one where they are wrong."""
+"""Settings by their dotted names: parsed from text, checked, changed, shown; each problem names its setting."""
 
+import math
+import re
+import typing
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from ntk_core.errors import InvalidInput, UnknownSetting
+from ntk_core.markup import paragraph, table
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.validation import allowed_values, lengths, part_type, problems
-from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in
+from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in, values_of
 
 
 class InvalidSpec(ValueError):
@@ -105,3 +110,130 @@ def _drop_unused(model: type[SpecPart], data: dict[str, Any], given: dict[str, A
             outer, _, last = setting.name.rpartition(".")
             if not any(f"{name}.".startswith(f"{setting.name}.") for name in given):
                 del (value_at(data, outer) if outer else data)[last]
+
+
+_AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
+_NOTHING = ("", "none", "null")
+
+
+def text_of(value: Any) -> str:
+    """A value as text, read back by :func:`value_of`."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple | list):
+        return ",".join(map(text_of, value))
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def value_of(setting: Setting, text: str) -> Any:
+    """Parse the text as a spec takes it; unparsable text is returned as it is, for the spec to refuse."""
+    text = text.strip()
+    if setting.entry in _AS_IT_IS:
+        return None if text in _NOTHING else text
+    if setting.entry == "switch":
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if setting.entry == "choice":
+        return next((option for option in setting.options if str(option) == text), text)
+    if setting.entry in ("choices", "list"):
+        if text.lower() in _NOTHING:
+            return None if _accepts_none(setting) else []
+        text = text.removeprefix("[").removesuffix("]")
+        items = [item.strip("\"'") for item in re.split(r"[,;\s]+", text) if item]
+        return items if setting.entry == "choices" else [_number(item, whole=True) for item in items]
+    return _number(text, whole=setting.entry in ("integer", "parts"))
+
+
+def changed_values(spec: SpecPart, base: SpecPart) -> dict[str, Any]:
+    """Dotted name → value of what makes ``spec`` out of ``base`` by :func:`ntk_core.runs.with_settings`."""
+    before = values_of(base)
+    defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
+    return {name: value for name, value in values_of(spec).items() if value != before.get(name, defaults[name])}
+
+
+def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
+    """Dotted name → text of what makes ``spec`` out of ``base``."""
+    return {name: text_of(value) for name, value in changed_values(spec, base).items()}
+
+
+def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
+    """``base`` with the settings of ``texts``; what cannot be used keeps its value in ``base`` and is named.
+
+    So is a value of ``base`` that does not go with what is given: the nearest that does, or the default, replaces
+    it. Good settings of ``texts`` are given up only where nothing else helps, and then each is named.
+    """
+    known = {setting.name: setting for setting in settings(type(base))}
+    given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
+    found = [
+        InvalidInput(name, text, "only the settings of this page") for name, text in texts.items() if name not in known
+    ]
+    instead: dict[str, Any] = {}
+    while True:
+        try:
+            return with_settings(base, {**given, **instead}), tuple(found)
+        except InvalidSpec as error:
+            named = {problem.field for problem in found}
+            found += [problem for problem in error.problems if problem.field not in named]
+            wrong = {problem.field for problem in error.problems} & set(given)
+            others = {each.field: each.nearest for each in error.problems if each.field in known} if not wrong else {}
+            for name in [name for name, nearest in others.items() if nearest is None]:
+                others[name] = known[name].info.default
+            if not wrong and any(name not in instead for name in others):
+                instead = {**others, **instead}
+                continue
+            if not wrong:  # what was given made another setting of its group impossible
+                groups = {problem.field.rpartition(".")[0] for problem in error.problems}
+                wrong = {name for name in given if name.rpartition(".")[0] in groups} or set(given)
+                why = f"a value that goes with the others ({error.problems[0].field}: {error.problems[0].allowed})"
+                found += [InvalidInput(name, texts[name], why) for name in sorted(wrong)]
+            given, instead = {name: value for name, value in given.items() if name not in wrong}, {}
+
+
+def _accepts_none(setting: Setting) -> bool:
+    return type(None) in typing.get_args(setting.info.annotation)
+
+
+def _number(text: str, *, whole: bool) -> Any:
+    """An integer (``1e4`` and ``100.0`` included) or a float; the text itself when it is neither."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    if whole:
+        return int(number) if math.isfinite(number) and number.is_integer() else text
+    return number
+
+
+_LONGEST = 60  # letters of a value; a graph or a composition is longer
+
+
+def settings_html(part: SpecPart) -> str:
+    """A table of the settings that differ from the defaults, each by its title and by its name in Python."""
+    kind: Callable[[], SpecPart] = type(part)
+    usual = kind()
+    known, before = {setting.name: setting for setting in settings(type(part))}, values_of(usual)
+    changed = changed_values(part, usual)
+    if not changed:
+        return paragraph("All settings are at their defaults.")
+    rows = [
+        (known[name].full_title, name, _words(known[name], value), _default(known[name], before))
+        for name, value in changed.items()
+    ]
+    return table(("Setting", "Name", "Value", "Default"), rows)
+
+
+def _default(setting: Setting, before: dict[str, Any]) -> str:
+    return _words(setting, before[setting.name]) if setting.name in before else "not used"
+
+
+def _words(setting: Setting, value: Any) -> str:
+    several = value if isinstance(value, tuple | list) else (value,)
+    words = ", ".join(
+        str(setting.label(each)) if setting.options and each is not None else text_of(each) for each in several
+    )
+    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"

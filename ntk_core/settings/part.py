@@ -1,7 +1,8 @@
 """What every group of settings has in common: frozen, and nothing that is unknown or that its kind does not use."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Self
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -74,7 +75,7 @@ class SpecPart(BaseModel):
         return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
 
     def _repr_html_(self) -> str:
-        from ntk_core.settings.shown import settings_html  # which reads parts
+        from ntk_core.settings.grammar import settings_html  # which reads parts
 
         return settings_html(self)
 
@@ -98,3 +99,32 @@ class SpecPart(BaseModel):
 def chosen_among(chosen: Any, kinds: tuple[str, ...]) -> bool:
     """Whether a choice, or one of several, is among ``kinds``."""
     return any(each in kinds for each in chosen) if isinstance(chosen, tuple | list) else chosen in kinds
+
+
+@dataclass(frozen=True)
+class Term:
+    """One choice: the name used in specs, a title for people, a formula or one-line explanation."""
+
+    name: str
+    title: str
+    formula: str
+
+
+AnyTerm = TypeVar("AnyTerm", bound=Term)
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Marks the type of a setting whose choices are terms: name → term."""
+
+    terms: Mapping[str, Term]
+
+
+def table(*terms: AnyTerm) -> dict[str, AnyTerm]:
+    """Name → term."""
+    return {term.name: term for term in terms}
+
+
+def one_of(terms: Mapping[str, Term]) -> Any:
+    """The type of a setting that takes the name of one of these terms."""
+    return Annotated[Literal[tuple(terms)], Vocabulary(terms)]

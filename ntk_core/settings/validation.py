@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput, UnknownSetting
-from ntk_core.settings.part import CountsNeurons, SpecPart
-from ntk_core.settings.vocabulary import Term, Vocabulary
+from ntk_core.settings.part import CountsNeurons, SpecPart, Term, Vocabulary
 
 
 def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInput, ...]:

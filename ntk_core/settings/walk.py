@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import SpecPart, chosen_among
+from ntk_core.settings.part import SpecPart, Term, chosen_among
 from ntk_core.settings.validation import (
     allowed_values,
     bounds,
@@ -21,7 +21,6 @@ from ntk_core.settings.validation import (
     part_type,
     terms_of,
 )
-from ntk_core.settings.vocabulary import Term
 
 Part = TypeVar("Part", bound=SpecPart)
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from linearity_lab.views.entry import GROUPS
+from linearity_lab.view_modules import GROUPS
 from linearity_lab.views.navigation import PAGES
 from tests.browser.conftest import press_run, run_button, wait_until
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.sketch import COLUMNS
 from linearity_lab.site import write_site
-from linearity_lab.site._markdown import html_of
+from linearity_lab.site._page import html_of
 from linearity_lab.views.lecture.drawing import line_words
 from linearity_lab.views.lecture.page import _results
 from linearity_lab.views.lecture.steps import STEPS

@@ -16,8 +16,8 @@ import pytest
 from ntk_core import __version__
 from ntk_core.cli import main
 from ntk_core.cli._main import COMMANDS
-from ntk_core.dynamics.spec import TrainingSpec
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.dynamics.choices import TrainingSpec
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, canonical_json, spec_digest
 from ntk_core.runs.events import Ended, parse_event

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from ntk_core.cli import _interruption
+from ntk_core.cli import _following
 from ntk_core.runs import canonical_json, spec_digest
 from ntk_core.runs.store import Store
 from tests.cli.test_command_line import ROOT, SLOW, command
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="s
 # Work in C that hears no signal, as compiling does, for minutes.
 DEAF = (
     "import hashlib, sys\n"
-    "from ntk_core.cli import _interruption as i\n"
+    "from ntk_core.cli import _following as i\n"
     "i.GRACE_S = dict.fromkeys(i.GRACE_S, float(sys.argv[1]))\n"
     "with i.interruptible('It can be resumed.') as asked:\n"
     "    print('ready', flush=True)\n"
@@ -82,7 +82,7 @@ def test_run_stopped_early_keeps_points_and_explains_resume(tmp_path):
 
 def test_the_handlers_of_the_program_are_put_back():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with _interruption.interruptible("x") as asked:
+    with _following.interruptible("x") as asked:
         assert not asked()
         assert signal.getsignal(signal.SIGINT) != before[0]
         os.kill(os.getpid(), signal.SIGINT)

@@ -11,7 +11,7 @@ import pytest
 
 from ntk_core.citation import cite_run
 from ntk_core.cli import main
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.runs import spec_digest
 from ntk_core.runs.events import parse_event
 from ntk_core.runs.store import Store

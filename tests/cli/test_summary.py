@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeRun, exponent
+from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeRun, exponent
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import mean, run_summary
 

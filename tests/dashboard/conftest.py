@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.runtime.pages_manager import PagesManager
 
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.runs import estimate, spec_digest
 
 
@@ -171,5 +171,5 @@ def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
     patch.setattr("linearity_lab.components.run_panel.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.components.job_status.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.views.results.run_list.shared_jobs", lambda: fake)
-    patch.setattr("linearity_lab.views.results.run_cards.shared_jobs", lambda: fake)
+    patch.setattr("linearity_lab.views.results.run_list.shared_jobs", lambda: fake)
     patch.setattr("linearity_lab.views.own_data.page.shared_jobs", lambda: fake)

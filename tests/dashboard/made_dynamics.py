@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.experiments.dynamics.result import DynamicsPoint, DynamicsResult, DynamicsRun, ModelPath
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.dynamics import DynamicsPoint, DynamicsResult, DynamicsRun, DynamicsSpec, ModelPath
 from tests.dashboard.made_results import make_points, make_result
 
 STEPS = (0, 1, 10, 100)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ntk_core.experiments.early_time.result import (
+from ntk_core.experiments.early_time import (
     Constants,
     EarlyPoint,
     EarlyRun,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ntk_core.experiments.hessian.network import TEMPLATES, templates
-from ntk_core.experiments.hessian.result import (
+from ntk_core.experiments.hessian import (
     BallBound,
     HessianBlocks,
     HessianPoint,
@@ -13,6 +12,7 @@ from ntk_core.experiments.hessian.result import (
     NonlinearParts,
     TrainedChange,
 )
+from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from tests.dashboard.made_results import make_points, make_result
 

@@ -11,9 +11,8 @@ from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.architectures import figures as figures
 from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
 from ntk_core.errors import TooLarge
-from ntk_core.experiments.architectures.result import ArchitecturesPoint
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
-from ntk_core.experiments.kernel_change.result import KernelSnapshot
+from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
+from ntk_core.experiments.kernel_change import KernelSnapshot
 from ntk_core.networks.graphs import composition_examples
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.sizes import layer_sizes

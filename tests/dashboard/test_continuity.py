@@ -7,7 +7,7 @@ import json
 import plotly.graph_objects as go
 import pytest
 
-from linearity_lab.charts.ghost import above
+from linearity_lab.charts.chart import above
 from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS

@@ -11,11 +11,10 @@ from linearity_lab.charts.labels import power
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.dag import figures
 from linearity_lab.views.dag.canvas import NAME
-from linearity_lab.views.dag.edits import drawable, from_browser
-from linearity_lab.views.dag.graph_verdict import judged
+from linearity_lab.views.dag.graph_editor import drawable, from_browser, judged
 from ntk_core import runs as experiments
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.experiments.dag import DAGSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.graphs import dense_graph, example_graphs, graph_data, graph_verdict, parse_graph
 from ntk_core.runs import PRESETS

@@ -11,8 +11,8 @@ from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.depth_width import figures
 from linearity_lab.views.depth_width.figures import card
 from linearity_lab.views.depth_width.page import charts
+from ntk_core.experiments.depth_width import DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, second_moment
-from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
 from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
 

@@ -7,10 +7,9 @@ import pytest
 
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.dynamics import figures
-from linearity_lab.views.dynamics.ball import ball, divergence_caption, leaving_caption
-from linearity_lab.views.dynamics.frames import moving
+from linearity_lab.views.dynamics.frames import ball, divergence_caption, leaving_caption, moving
 from linearity_lab.views.dynamics.page import charts
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.dynamics import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
 from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, words
 

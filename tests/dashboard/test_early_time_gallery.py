@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from linearity_lab.components.gallery import GALLERY, gallery_result
-from ntk_core.experiments.early_time.result import fit_discrepancy, fit_kernel_distance
+from ntk_core.experiments.early_time import fit_discrepancy, fit_kernel_distance
 from ntk_core.runs import run
 from ntk_core.settings.grammar import with_settings
 

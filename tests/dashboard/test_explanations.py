@@ -11,11 +11,10 @@ from pydantic import BaseModel
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.glossary.page import FEW
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.words.glossary import glossary, search
 from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import CHANGES, CHART, SHOWS, charts_in
+from linearity_lab.words.pages import CHANGES, CHART, SHOWS, charts_in, glossary, search
 from ntk_core.runs import EXPERIMENTS
-from ntk_core.settings.fields import settings
+from ntk_core.settings.grammar import settings
 from tests.dashboard.open_pages import open_page, words
 
 SPECS: tuple[type[BaseModel], ...] = tuple(each.spec for each in EXPERIMENTS.values())

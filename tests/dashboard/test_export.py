@@ -22,8 +22,8 @@ from packaging.requirements import Requirement
 import ntk_core
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.explain import provenance_sentence
+from linearity_lab.components.export import MAX_TITLE, short_title
 from linearity_lab.components.exports import command_line, notebook, page_html, program
-from linearity_lab.components.pictures import MAX_TITLE, short_title
 from linearity_lab.views.kernel_change import figures as figures
 from ntk_core.runs import EXPERIMENTS, PRESETS, spec_digest
 from ntk_core.runs.events import Ended

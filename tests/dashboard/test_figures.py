@@ -13,13 +13,12 @@ import plotly.graph_objects as go
 import pytest
 
 from benchmarks.contrast import contrast
-from linearity_lab.charts.axes import log_ticks, swept_ticks
+from linearity_lab.charts.axes import log_ticks, plain_symbols, swept_ticks
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import power
-from linearity_lab.charts.numbers import plain_symbols
 from linearity_lab.charts.style import network_style
 from linearity_lab.views.kernel_change import figures as figures
-from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint
+from ntk_core.experiments.kernel_change import KernelAtStart, KernelChangePoint
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import width_label
 from tests.dashboard.made_results import make_points, make_run

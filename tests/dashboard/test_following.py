@@ -9,8 +9,7 @@ import pytest
 
 from linearity_lab.components import session
 from linearity_lab.components.job_status import progress_words
-from ntk_core.experiments.architectures.result import ArchitecturesPoint
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Spec
 from tests.dashboard.made_results import make_points

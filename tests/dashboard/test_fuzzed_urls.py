@@ -10,7 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.views.navigation import PAGES
 from ntk_core.runs import PRESETS
-from ntk_core.settings.fields import settings
+from ntk_core.settings.grammar import settings
 from tests.dashboard.open_pages import open_page, words
 
 URLS_OF_SETTINGS, URLS = 22, 8  # for each page that has settings, and for each other one

@@ -5,7 +5,7 @@ import pytest
 
 from linearity_lab.components.gallery import GALLERY, gallery_result
 from ntk_core.cli import main
-from ntk_core.experiments.kernel_change.result import start_law
+from ntk_core.experiments.kernel_change import start_law
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import presets, run
 from ntk_core.settings.grammar import with_settings

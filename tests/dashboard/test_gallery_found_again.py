@@ -15,8 +15,7 @@ from pydantic import BaseModel
 
 from linearity_lab.components.gallery import gallery_result
 from ntk_core.runs import PRESETS, run
-from ntk_core.settings.fields import values_of
-from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.grammar import values_of, with_settings
 from tests.smallest import smallest
 
 NUM_STEPS = 3

@@ -9,8 +9,14 @@ import pytest
 
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.generalization import figures
-from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, Predictor, values, wilson
-from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.generalization import (
+    GeneralizationPoint,
+    GeneralizationRun,
+    GeneralizationSpec,
+    Predictor,
+    values,
+    wilson,
+)
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, chooser, open_page, words
 

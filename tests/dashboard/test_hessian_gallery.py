@@ -7,8 +7,8 @@ import pytest
 
 from linearity_lab.components.gallery import GALLERY, gallery_result
 from ntk_core import runs as experiments
+from ntk_core.experiments.hessian import norm_law
 from ntk_core.experiments.hessian.compute import TOLERANCE
-from ntk_core.experiments.hessian.result import norm_law
 from ntk_core.fits import LINEARITY_LIMIT, becomes_linear, fit_power_law
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings

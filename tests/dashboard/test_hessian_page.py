@@ -9,7 +9,7 @@ import pytest
 from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
-from ntk_core.settings.fields import differences, spec_from_texts
+from ntk_core.settings.grammar import differences, spec_from_texts
 from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
 from tests.dashboard.open_pages import bars, checked, chooser, form_sentences, open_page, words
 

@@ -8,7 +8,7 @@ from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.lazy import figures
 from linearity_lab.views.lazy.page import charts
-from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
+from ntk_core.experiments.lazy import LazyPoint, LazyRun
 from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import chooser, open_page, words
 

@@ -9,7 +9,7 @@ import pytest
 
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.learning_rate import figures
-from linearity_lab.views.learning_rate.cell import choose_clicked
+from linearity_lab.views.learning_rate.page import choose_clicked
 from ntk_core.data import load_dataset
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.runs import spec_digest
@@ -154,9 +154,9 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
 
 def test_second_click_on_a_cell_keeps_the_choice(app, jobs, monkeypatch):
     state: dict = {}
-    monkeypatch.setattr("linearity_lab.views.learning_rate.cell.st", SimpleNamespace(session_state=state))
+    monkeypatch.setattr("linearity_lab.views.learning_rate.page.st", SimpleNamespace(session_state=state))
     followed = []
-    monkeypatch.setattr("linearity_lab.views.learning_rate.cell.submit", lambda page, spec: followed.append(spec))
+    monkeypatch.setattr("linearity_lab.views.learning_rate.page.submit", lambda page, spec: followed.append(spec))
     for points in ([{"customdata": [800, 3.5, "3 of 3 catapult"]}], []):
         state["learning_rate.map"] = SimpleNamespace(selection=SimpleNamespace(points=points))
         choose_clicked(MAP.spec)

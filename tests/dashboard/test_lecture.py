@@ -10,12 +10,11 @@ import pytest
 
 from linearity_lab.charts.chart import VEILED, drawn_rows, enlarged
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.speaker import _KEY
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.hessian.figures import of_line
-from linearity_lab.views.lecture import exact_figures as lecture_exact
+from linearity_lab.views.lecture import figures as lecture_exact
 from linearity_lab.views.lecture import poll
-from linearity_lab.views.lecture.page import ANSWER_KEY, ARROWS, CLICKER, PRESENT_KEY
+from linearity_lab.views.lecture.page import _KEY, ANSWER_KEY, ARROWS, CLICKER, PRESENT_KEY
 from linearity_lab.views.lecture.steps import PARTS, STEPS, named_option, option_name, part_of, step_index
 from linearity_lab.views.lecture.visit import Visit
 from linearity_lab.views.navigation import PAGES

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.dynamics.ball import OUTSIDE, ball_radius
+from linearity_lab.views.dynamics.frames import OUTSIDE, ball_radius
 from linearity_lab.views.generalization import figures as generalization
 from linearity_lab.views.hessian.figures import of_line
 from linearity_lab.views.hessian.part_figures import layer_share
@@ -19,7 +19,7 @@ from linearity_lab.views.lazy import figures as lazy
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.lecture.steps._beyond import gap_before
 from linearity_lab.views.lecture.steps._edges import LARGE, NARROW, RUNS, SMALL, WIDE
-from ntk_core.experiments.generalization.result import values
+from ntk_core.experiments.generalization import values
 from ntk_core.experiments.horizon.result import rate_law
 from ntk_core.fits import LINEARITY_LIMIT, fit_power_law
 from ntk_core.runs import Value, mean

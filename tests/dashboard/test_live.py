@@ -18,7 +18,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.runs import PRESETS, estimate
-from ntk_core.settings.fields import spec_from_texts
+from ntk_core.settings.grammar import spec_from_texts
 from tests.dashboard.open_pages import checked, open_page
 
 OTHER = LiveSettings(

@@ -11,8 +11,7 @@ from linearity_lab.jobs.limits import quick
 from ntk_core.runs import PRESETS, estimate, spec_digest
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store
-from ntk_core.settings.fields import differences, spec_from_texts
-from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.grammar import differences, spec_from_texts, with_settings
 from tests.dashboard.open_pages import checked, open_page, words
 
 PAGE = "kernel_change"

@@ -8,8 +8,7 @@ import pytest
 
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.optimization import figures
-from ntk_core.experiments.optimization.result import OptimizationPoint, OptimizationRun
-from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.experiments.optimization import OptimizationPoint, OptimizationRun, OptimizationSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import chooser, open_page, words

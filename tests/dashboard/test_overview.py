@@ -12,9 +12,8 @@ import pytest
 from linearity_lab.charts.vector import WIDTH, Scale, Stroke, cells, letters, thumbnail
 from linearity_lab.components.live import HOME_NAME, HOME_TOUR
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.views.overview import thumbnails
-from linearity_lab.views.overview.page import STARTING_POINTS
-from linearity_lab.views.overview.thumbnails import page_thumbnail
+from linearity_lab.views.overview import page
+from linearity_lab.views.overview.page import STARTING_POINTS, page_thumbnail
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import open_page, words
@@ -89,7 +88,7 @@ def test_all_pictures_together_take_little_of_a_second():
     """Once the gallery is read; the time is that of the fastest of several, since other work shares the processor."""
     times = []
     for _ in range(5):
-        thumbnails._drawn.cache_clear()
+        page._drawn.cache_clear()
         start = time.perf_counter()
         for entry in PAGES:
             page_thumbnail(entry)

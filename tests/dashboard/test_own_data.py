@@ -15,7 +15,7 @@ from linearity_lab.views.own_data import figures as figures
 from linearity_lab.views.own_data.page import example_file
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.dynamics import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, words

@@ -14,7 +14,7 @@ from ntk_core.dynamics import Loss
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
 from ntk_core.runs import EXPERIMENTS, load_data, run, spec_digest
 from ntk_core.runs.events import PointFailed
-from ntk_core.settings.fields import spec_from_texts, text_of
+from ntk_core.settings.grammar import spec_from_texts, text_of
 from tests.dashboard.open_pages import checked, form_sentences, open_page
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 from tests.smallest import smallest

@@ -18,8 +18,7 @@ from ntk_core.experiments.linearity_report.result import (
     ReportedLayer,
 )
 from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
-from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun
-from ntk_core.experiments.own_model.spec import OwnModelSpec
+from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun, OwnModelSpec
 from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, parse_spec, run, spec_digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import InvalidSpec

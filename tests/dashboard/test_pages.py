@@ -17,7 +17,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
-from ntk_core.settings.fields import differences, values_of
+from ntk_core.settings.grammar import differences, values_of
 from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import ROOT, bars, checked, form_sentences, open_page, words
 

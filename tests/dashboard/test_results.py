@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.views.results import run_list, run_marks, stored_runs
+from linearity_lab.views.results import run_list, stored_runs
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
@@ -147,7 +147,7 @@ def test_long_name_is_refused_and_shared_names_are_per_session(store, monkeypatc
         Mark(name="a" * 81)
     with pytest.raises(InvalidInput, match="at most 500 printable letters"):
         Mark(note="\ud800")
-    monkeypatch.setattr(run_marks, "profile", lambda: PROFILES["hosted"])
+    monkeypatch.setattr(stored_runs, "profile", lambda: PROFILES["hosted"])
     run = saved(store)
     app = write(open_page("results"), run, "name", "mine")
     assert app.checkbox[0].label == "**mine**"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from linearity_lab.charts.comparison import comparison_of
+from linearity_lab.charts.chart import comparison_of
 from linearity_lab.charts.style import network_style
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.views.results.run_comparison import every_line, lines_of, measures_of, overlay
+from linearity_lab.views.results.compared_runs import every_line, lines_of, measures_of, overlay
 from linearity_lab.words.run_words import DEFAULT, differing, labels, name_of, variation
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings

@@ -11,8 +11,16 @@ from ntk_core.data import dataset_shapes
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import composition_examples
 from ntk_core.runs import PRESETS, parse_spec
-from ntk_core.settings.fields import differences, settings, spec_from_texts, text_of, value_of, values_of
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import (
+    InvalidSpec,
+    differences,
+    settings,
+    spec_from_texts,
+    text_of,
+    value_of,
+    values_of,
+    with_settings,
+)
 from ntk_core.settings.validation import bounds
 
 SETTINGS = {setting.name: setting for setting in settings(KernelChangeSpec)}

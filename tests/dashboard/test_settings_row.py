@@ -10,7 +10,7 @@ from linearity_lab.components.settings_row import OPENED
 from linearity_lab.views.navigation import PAGES
 from ntk_core.numbers import width_label
 from ntk_core.runs import EXPERIMENTS
-from ntk_core.settings.fields import settings
+from ntk_core.settings.grammar import settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page
 
 PREFIX = "kernel_change."

@@ -16,8 +16,7 @@ from linearity_lab.components import gallery
 from linearity_lab.jobs import Jobs
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, spec_digest
 from ntk_core.runs.store import Store
-from ntk_core.settings.fields import differences
-from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.grammar import differences, with_settings
 from tests.dashboard.conftest import _put_in_place
 from tests.dashboard.open_pages import open_page, words
 

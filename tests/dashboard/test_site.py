@@ -12,8 +12,7 @@ from plotly.offline import get_plotlyjs_version
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.site import DOCUMENTATION, MENU, PLOTLY, gallery_figures
 from linearity_lab.site._figures import lecture_figure
-from linearity_lab.site._markdown import html_of
-from linearity_lab.site._page import Page
+from linearity_lab.site._page import Page, html_of
 from linearity_lab.views.lecture.steps import STEPS
 from ntk_core.cli import main
 from ntk_core.runs import EXPERIMENTS, PRESETS

@@ -9,8 +9,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, run, spec_digest
 from ntk_core.runs.events import PointFailed
-from ntk_core.settings.fields import settings, text_of
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import InvalidSpec, settings, text_of, with_settings
 from tests.dashboard.open_pages import checked, open_page
 from tests.smallest import smallest
 

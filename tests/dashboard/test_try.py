@@ -11,7 +11,7 @@ from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.pages import Link, try_links
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, estimate
-from ntk_core.settings.fields import spec_from_texts
+from ntk_core.settings.grammar import spec_from_texts
 from tests.dashboard.open_pages import checked, open_page
 
 WITH_TRY = [entry.name for entry in PAGES if entry.name in EXPERIMENTS]

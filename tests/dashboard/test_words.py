@@ -11,9 +11,8 @@ import pytest
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.lecture.steps._step import Question
-from linearity_lab.words.glossary import GLOSSARY_FILE, glossary
 from linearity_lab.words.markdown import WordsError, read
-from linearity_lab.words.pages import VEILED_KEY, charts_in, figure_words, prose, titled_prose
+from linearity_lab.words.pages import GLOSSARY_FILE, VEILED_KEY, charts_in, figure_words, glossary, prose, titled_prose
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """# What this page shows
@@ -121,7 +120,7 @@ def test_no_words_are_read_before_a_page_asks_for_them():
     code = (
         "import sys; seen = []; sys.addaudithook(lambda event, given: "
         "seen.append(str(given[0])) if event == 'open' and str(given[0]).endswith('.md') else None); "
-        "import app; from linearity_lab.words import pages, glossary; print(seen)"
+        "import app; from linearity_lab.words import pages; print(seen)"
     )
     started = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert started.stdout.strip() == "[]"

@@ -9,7 +9,7 @@ import pytest
 
 from ntk_core import train
 from ntk_core.dynamics import Loss, auto_learning_rate, largest_eigenvalue
-from ntk_core.dynamics.outcomes import ended, on_plateau
+from ntk_core.dynamics._history import ended, on_plateau
 from ntk_core.networks.architectures import FullyConnected
 from tests.dynamics.problems import NET, problem
 

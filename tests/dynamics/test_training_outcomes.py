@@ -6,7 +6,7 @@ import pytest
 
 from ntk_core import InvalidInput, Optimizer, train
 from ntk_core.dynamics import Training
-from ntk_core.experiments.dynamics.result import departure
+from ntk_core.experiments.dynamics import departure
 from ntk_core.networks.architectures import FullyConnected
 from tests.dynamics.problems import NET, problem
 

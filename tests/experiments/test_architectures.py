@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.experiments.architectures import EXPERIMENT
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.experiments.architectures import EXPERIMENT, ArchitecturesSpec
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import PRESETS as ALL_PRESETS
 from ntk_core.runs import counts_of, estimate, run, run_summary

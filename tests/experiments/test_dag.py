@@ -9,9 +9,8 @@ import pytest
 from ntk_core.data import load_dataset
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics import eigenvalues
-from ntk_core.dynamics.spec import TrainingSpec
-from ntk_core.experiments.dag.result import DAGResult
-from ntk_core.experiments.dag.spec import DAGSpec, layer_sizes_of
+from ntk_core.dynamics.choices import TrainingSpec
+from ntk_core.experiments.dag import DAGResult, DAGSpec, layer_sizes_of
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk

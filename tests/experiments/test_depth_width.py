@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ntk_core.experiments.depth_width import GAIN, DepthWidthSpec
 from ntk_core.experiments.depth_width.compute import layer_by_layer, stacked
 from ntk_core.experiments.depth_width.random_kernels import (
     MOST_OF_ONE,
@@ -19,7 +20,6 @@ from ntk_core.experiments.depth_width.random_kernels import (
     scatter,
     second_moment,
 )
-from ntk_core.experiments.depth_width.spec import GAIN, DepthWidthSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
+from ntk_core.experiments.dynamics import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.experiments.optimization import OptimizationSpec
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key
 from ntk_core.runs import run

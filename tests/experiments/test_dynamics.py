@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ntk_core.dynamics.choices import METHODS
+from ntk_core.experiments.dynamics import DynamicsResult, DynamicsSpec
 from ntk_core.experiments.dynamics import compute as _dynamics
-from ntk_core.experiments.dynamics.result import DynamicsResult
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import load_data, run, run_summary
 from ntk_core.runs.events import Ended, PointProgress

@@ -6,9 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.experiments.early_time import compute
+from ntk_core.experiments.early_time import EarlyPoint, EarlyRun, ModelCurve, compute
 from ntk_core.experiments.early_time import spec as early_time_spec
-from ntk_core.experiments.early_time.result import EarlyPoint, EarlyRun, ModelCurve
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import estimate, parse_spec, run, run_summary
 from ntk_core.runs.events import PointFinished, PointProgress

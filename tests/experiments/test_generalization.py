@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from ntk_core.data import Dataset, load_dataset
+from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationRun, GeneralizationSpec, wilson
 from ntk_core.experiments.generalization.compute import compute, load
-from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, wilson
-from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key

@@ -9,10 +9,10 @@ import pytest
 
 from ntk_core.data import load_dataset
 from ntk_core.errors import TooLarge
+from ntk_core.experiments.hessian import HessianResult
 from ntk_core.experiments.hessian import compute as _hessian
 from ntk_core.experiments.hessian.compute import _measured, _network
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, templates, titles
-from ntk_core.experiments.hessian.result import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm, vector_hessian_norm

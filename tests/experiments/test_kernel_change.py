@@ -10,8 +10,8 @@ import pytest
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core.data import load_dataset
 from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.experiments.kernel_change import compute as _kernel_change
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.kernels import empirical_ntk, kernel_change

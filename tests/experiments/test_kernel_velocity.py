@@ -7,7 +7,7 @@ import pytest
 
 from ntk_core import ball_sup
 from ntk_core.dynamics import Loss, kernel_velocity
-from ntk_core.experiments.kernel_change.result import kernel_change_summary
+from ntk_core.experiments.kernel_change import kernel_change_summary
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import PRESETS, canonical_json, estimate, load_data, parse_spec, run, spec_digest

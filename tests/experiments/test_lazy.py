@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from ntk_core.data import load_dataset
+from ntk_core.experiments.lazy import LazyPoint, LazyResult, LazySpec, along_scales, along_widths, lazy_summary
 from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
-from ntk_core.experiments.lazy.result import LazyPoint, LazyResult, along_scales, along_widths, lazy_summary
-from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.networks.architectures import FullyConnected, ScaledNetwork
 from ntk_core.runs import run, run_summary
 from ntk_core.settings.grammar import with_settings

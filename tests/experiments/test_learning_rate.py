@@ -11,9 +11,8 @@ import pytest
 
 from ntk_core.data import load_dataset
 from ntk_core.dynamics import linearize, quadratic_model
+from ntk_core.experiments.learning_rate import LearningRateResult, LearningRateSpec, rate_outcome
 from ntk_core.experiments.learning_rate.compute import GROWN_STEPS
-from ntk_core.experiments.learning_rate.result import LearningRateResult, rate_outcome
-from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES

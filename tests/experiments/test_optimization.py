@@ -10,7 +10,7 @@ import pytest
 
 from ntk_core import train
 from ntk_core.dynamics import Loss, eigenvalues
-from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.experiments.optimization import OptimizationSpec
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected, output_function
 from ntk_core.networks.choices import OUTPUTS

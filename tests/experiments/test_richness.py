@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from ntk_core.data import Dataset, load_dataset
+from ntk_core.experiments.lazy import LazyPoint, LazyResult, LazySpec, along_widths, lazy_summary
 from ntk_core.experiments.lazy.compute import compute
-from ntk_core.experiments.lazy.result import LazyPoint, LazyResult, along_widths, lazy_summary
-from ntk_core.experiments.lazy.spec import LazySpec
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
+from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.architectures import compute as architectures
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.experiments.kernel_change import KernelChanges
 from ntk_core.experiments.kernel_change import compute as kernel_change
-from ntk_core.experiments.kernel_change.result import KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
 from ntk_core.runs import side_by_side

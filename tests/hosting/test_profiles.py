@@ -13,16 +13,15 @@ import pytest
 from linearity_lab.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
 from linearity_lab.jobs.profile import OVERRIDES, PROFILES, Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
-from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.experiments.architectures import ArchitecturesSpec
+from ntk_core.experiments.dag import DAGSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
 from ntk_core.runs._machine import forget
-from ntk_core.settings.fields import settings
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import InvalidSpec, settings, with_settings
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_MEMORY_GIB", "LINEARITY_LAB_WORKERS", *OVERRIDES)
 NARROW = KernelChangeSpec(widths=(2,), num_seeds=1)

@@ -11,7 +11,7 @@ import pytest
 
 from linearity_lab.jobs import Jobs, Snapshot
 from linearity_lab.jobs.profile import PROFILES
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store
 from tests.compiler_flags import QUICK_ENVIRONMENT

@@ -18,7 +18,7 @@ from ntk_core.runs import PRESETS, canonical_json, spec_digest
 from ntk_core.runs._this_process import sentence
 from ntk_core.runs.events import Ended, PointFailed
 from ntk_core.runs.store import Store
-from ntk_core.settings.fields import spec_from_texts
+from ntk_core.settings.grammar import spec_from_texts
 from tests.jobs.conftest import PATIENCE_S, ended, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,7 +13,7 @@ import pytest
 from linearity_lab.jobs import Jobs, key_words
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.result import KernelChangeResult
+from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
 from tests.jobs.conftest import ended, has_a_point

@@ -18,7 +18,7 @@ import json, sys
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.sizes import layer_sizes, min_width
-from ntk_core.settings.fields import settings
+from ntk_core.settings.grammar import settings
 from ntk_core.settings.grammar import with_settings
 
 given = {"architecture.kind": "toy", "architecture.activation": "tanh", "widths": [6], "outputs": ["linear"],

@@ -27,7 +27,7 @@ if sys.argv[1:]:  # as on a full disk: files end after some bytes, and the write
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), resource.RLIM_INFINITY))
 import jax
 import ntk_core
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 found = []
 jax.monitoring.register_event_listener(lambda name, **_: found.append(name))

@@ -7,7 +7,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
 from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, event_json, parse_event

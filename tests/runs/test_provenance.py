@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance, run
 

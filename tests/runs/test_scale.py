@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 import re
@@ -10,13 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ntk_core.experiments import EXPERIMENTS
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import SHIPPED, Counted, ExperimentSpec, counts_of, peak_bytes
+from ntk_core.runs import EXPERIMENTS, SHIPPED, Counted, counts_of, peak_bytes
 from ntk_core.runs._costs import total_work
-from ntk_core.settings.fields import settings
-from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.grammar import settings, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 # What grows, up to a size that dominates all others, and what the others are meanwhile.
@@ -62,12 +59,6 @@ def written():
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
 
-def spec_class(name):
-    module = importlib.import_module(f"ntk_core.experiments.{name}.spec")
-    found = [each for each in vars(module).values() if isinstance(each, type) and issubclass(each, ExperimentSpec)]
-    return next(each for each in found if each.model_fields["experiment"].default == name)
-
-
 def test_formulas_are_what_is_counted():
     for n, C, m, L, d in ((60, 3, 1000, 1, 10), (7, 5, 30, 3, 4), (1000, 10, 200, 2, 784)):
         sizes = [LayerSize(1, fan_in, m) for fan_in in [d] + [m] * (L - 1)]
@@ -82,7 +73,7 @@ def test_formulas_are_what_is_counted():
 
 @pytest.mark.parametrize("name", [name for name in EXPERIMENTS if name != "architectures"])  # counts as kernel_change
 def test_exponents_are_those_of_the_costs(name):
-    cells, kept = written()[name], spec_class(name)()
+    cells, kept = written()[name], EXPERIMENTS[name].spec()
     known = {setting.name for setting in settings(type(kept))}
     chosen = {key: value for key, value in {**KEPT, **OWN_KEPT.get(name, {})}.items() if key in known}
 

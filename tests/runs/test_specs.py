@@ -12,8 +12,8 @@ import ntk_core
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
 from ntk_core.runs import EXPERIMENTS, PRESETS, canonical_json, parse_spec, preset, presets, spec_digest
-from ntk_core.settings.fields import settings as settings_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import settings as settings_of
 from ntk_core.settings.validation import part_type
 
 SPEC = KernelChangeSpec()

@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from pydantic import Field
 
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.settings.fields import changed_values, differences, spec_from_texts
-from ntk_core.settings.grammar import InvalidSpec, validated, with_settings
+from ntk_core.settings.grammar import (
+    InvalidSpec,
+    changed_values,
+    differences,
+    spec_from_texts,
+    validated,
+    with_settings,
+)
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.validation import allowed_values
 from ntk_core.settings.walk import settings, value_at, values_of, with_value

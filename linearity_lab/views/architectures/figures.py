@@ -8,18 +8,15 @@ import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import drawn_values, finish, log_ticks
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Comparison, compared_by
+from linearity_lab.charts.axes import drawn_values, finish, log_ticks, rate_words
+from linearity_lab.charts.chart import Chart, Comparison, compared_by
 from linearity_lab.charts.labels import MOST_CURVES, hide
 from linearity_lab.charts.lines import Line, trained_dot, width_axis
-from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.vector import cells
-from ntk_core.experiments.architectures.result import COLUMNS, ArchitecturesResult
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
-from ntk_core.experiments.kernel_change.result import KernelChangeRun, KernelChanges, KernelSnapshot
+from ntk_core.experiments.architectures import COLUMNS, ArchitecturesResult, ArchitecturesSpec
+from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges, KernelSnapshot
 from ntk_core.numbers import number
 
 Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters

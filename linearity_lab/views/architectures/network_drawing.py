@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.networks.choices import ACTIVATIONS, PARAMETERIZATIONS
 from ntk_core.networks.graphs import Skip
 from ntk_core.networks.sizes import LayerSize, min_width

@@ -14,7 +14,7 @@ from linearity_lab.components.forms import Group, SpecForm
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.architectures import figures
 from linearity_lab.views.architectures.network_drawing import drawn, size_rows
-from ntk_core.experiments.architectures.spec import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesSpec
+from ntk_core.experiments.architectures import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesSpec
 from ntk_core.numbers import width_label
 
 PAGE = "architectures"

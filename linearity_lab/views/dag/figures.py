@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import WIDTH, ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis, Comparison, compared_by, occurring
 from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
-from ntk_core.experiments.dag.result import COLUMNS, DAGPoint, DAGResult, DAGRun
-from ntk_core.experiments.dag.spec import DAGSpec
+from ntk_core.experiments.dag import COLUMNS, DAGPoint, DAGResult, DAGRun, DAGSpec
 from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, Graph, example_graphs
 from ntk_core.runs import mean
 

@@ -1,20 +1,220 @@
 """A graph that is drawn on a canvas or written into its tables, or comes from the gallery or a JSON file."""
 
 import json
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
 from linearity_lab.components.forms import SpecForm
-from linearity_lab.views.dag.canvas import graph_canvas
-from linearity_lab.views.dag.edits import Places, drawable, from_browser
-from linearity_lab.views.dag.graph_verdict import beside, judged, sizes
+from linearity_lab.views.dag.canvas import graph_canvas, words
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import prose
+from ntk_core.data import dataset_shapes
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.dag.spec import DAGSpec
-from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs, graph_data, parse_graph
+from ntk_core.experiments.dag import DAGSpec
+from ntk_core.networks.graphs import (
+    GRAPH_TITLES,
+    INPUT,
+    MAX_BYTES,
+    MAX_GROUPS,
+    OUTPUT,
+    Graph,
+    Verdict,
+    example_graphs,
+    graph_data,
+    graph_verdict,
+    in_degrees,
+    parse_graph,
+)
+
+
+def sizes(spec: DAGSpec) -> dict[str, Any]:
+    """What boxes need beside the graph: the width that is shown, the largest, and the numbers of inputs and outputs."""
+    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
+    return {"width": spec.widths[-1], "ends": {INPUT: math.prod(shapes.input_shape), OUTPUT: shapes.num_outputs}}
+
+
+def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
+    """Return the verdict on the graph in ``text``; with a ``sentence`` of the form against it, that and no verdict."""
+    try:
+        graph = parse_graph(text)
+    except InvalidInput as error:
+        return {
+            "outcome": "invalid",
+            "title": words()["invalid"],
+            "reasons": [f"{error}."],
+            "at": at_fault(error, text),
+        }
+    if sentence:
+        return {"outcome": "invalid", "title": words()["invalid"], "reasons": [sentence]}
+    shapes, width = dataset_shapes(spec.dataset.name, **spec.dataset.options()), spec.widths[-1]
+    found = _verdict(graph, spec)
+    degrees = in_degrees(graph, width, shapes.input_shape, shapes.num_outputs)
+    ends = dict.fromkeys(f"{degree:,.4g}" for degree in (found.min_in_degree, found.max_in_degree))
+    grows = f"In-degrees {' to '.join(ends)} at m = {width:,}."
+    return {
+        "outcome": "good" if found.becomes_linear else "bad",
+        "title": words()[found.outcome],
+        "reasons": [*(reason.words for reason in found.reasons), grows],
+        "at": [reason.group for reason in found.reasons if reason.against],
+        "degrees": {name: each.value for name, each in degrees.items()},
+        "counts": {name: dict(zip(each.sources, each.counts, strict=True)) for name, each in degrees.items()},
+        "channels": sorted(graph.positioned),
+        "summary": _summary(graph, width, found),
+    }
+
+
+def beside(spec: DAGSpec) -> list[str]:
+    """Return sentences on the compared graphs of the gallery, and on nonlinear outputs beside a linear one."""
+    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
+    others = {
+        name: graph_verdict(example_graphs()[name], spec.widths[-1], shapes.input_shape) for name in spec.compared
+    }
+    sentences = [
+        f"For comparison, {GRAPH_TITLES[name]}: {each.outcome}. {each.reasons[0].words}"
+        for name, each in others.items()
+    ]
+    nonlinear = [output for output in spec.outputs if output != "linear"]
+    if 0 < len(nonlinear) < len(spec.outputs):
+        sentences.append("With " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")
+    return sentences
+
+
+def at_fault(error: InvalidInput, text: str) -> list[str]:
+    """The groups, and edges as ``a → b``, that a sentence about a graph names."""
+    data = drawable(text)
+    names = [INPUT, OUTPUT, *(each.get("name", "") for each in data["groups"])]
+    edges = [(each.get("source", ""), each.get("target", "")) for each in data["edges"]]
+    path = error.given.split(" → ")
+    found = {
+        name
+        for name in names
+        if error.field.startswith((f"groups.{name}.", f"edges.{name}."))
+        or error.field == f"edges.{name}"
+        or repr(name) in error.given
+        or (name in path and error.field in ("groups", "edges"))
+    }
+    found |= {
+        f"{one} → {other}"
+        for one, other in edges
+        if error.field.startswith(f"edges.{one}-{other}.") or f"{one} → {other}" in error.given
+    }
+    return sorted(found)
+
+
+def _verdict(graph: Graph, spec: DAGSpec) -> Verdict:
+    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
+    output = spec.outputs[0] if "linear" not in spec.outputs else "linear"
+    return graph_verdict(graph, spec.widths[-1], shapes.input_shape, output=output, num_outputs=shapes.num_outputs)
+
+
+def _summary(graph: Graph, width: int, found: Verdict) -> str:
+    """The drawing for those who do not see it."""
+    layers: dict[int, list[str]] = {}
+    for name, depth in graph.depths.items():
+        layers.setdefault(depth, []).append(name)
+    listed = "; ".join(f"layer {depth}: {', '.join(names)}" for depth, names in layers.items())
+    return (
+        f"A graph of {len(graph.groups)} groups and {len(graph.edges)} edges between them; {listed}. At width "
+        f"{width:,} in-degrees outside the first layer go from {found.min_in_degree:,.4g} to "
+        f"{found.max_in_degree:,.4g}. Verdict: {found.outcome}."
+    )
+
+
+Places = Mapping[str, tuple[float, float]]
+MAX_PLACE, MAX_NUMBER, MAX_TEXT = 200.0, 1e12, 80  # columns and rows; of any number; letters of any text
+_FIELDS = {
+    "groups": ("name", "size", "activation", "factor", "power"),
+    "edges": ("source", "target", "kind", "drop_probability", "kernel_size"),
+}
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One step of a person on the canvas.
+
+    Attributes:
+        version: of the graph that it changes.
+        number: by which the canvas finds the verdict on it again.
+        text: the graph as JSON text; one that cannot be, too.
+        places: name → [column, row] of the groups that were put somewhere.
+    """
+
+    version: int
+    number: int
+    text: str
+    places: Places
+
+
+def from_browser(given: Any) -> Edit:
+    """An edit; what is wrong with its graph is for the spec to say.
+
+    Raises:
+        InvalidInput: for anything that no canvas could have reported.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidInput("canvas", given, "an object with groups and edges")
+    counts = [given.get(name) for name in ("version", "edit")]
+    if not all(isinstance(each, int) and 0 <= each < 2**31 for each in counts):
+        raise InvalidInput("canvas", counts, "numbers of a version and of an edit")
+    return Edit(int(counts[0] or 0), int(counts[1] or 0), graph_text(given), _places(given.get("places")))
+
+
+def graph_text(given: Mapping[str, Any]) -> str:
+    """The JSON text of groups and edges: that of their graph, or as they are for the form to refuse.
+
+    Raises:
+        InvalidInput: where they hold anything but short texts and numbers, or too much.
+    """
+    data = {part: _rows(part, given.get(part), fields) for part, fields in _FIELDS.items()}
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+    if len(text) > MAX_BYTES:
+        raise InvalidInput("graph", f"{len(text):,} letters", f"at most {MAX_BYTES:,}")
+    try:
+        return str(parse_graph(data))
+    except InvalidInput:
+        return text
+
+
+def drawable(text: str) -> dict[str, Any]:
+    """Return the groups and edges of such a text for the canvas; none if it is not a graph."""
+    try:
+        data: dict[str, Any] = json.loads(graph_text(json.loads(text)))
+    except (ValueError, RecursionError, AttributeError):
+        return {"groups": [], "edges": []}
+    return data
+
+
+def _rows(part: str, given: Any, fields: tuple[str, ...]) -> list[dict[str, Any]]:
+    if not isinstance(given, list) or len(given) > MAX_BYTES // 10:
+        raise InvalidInput(part, given, f"a list of {part}")
+    for row in given:
+        if not (isinstance(row, Mapping) and set(row) <= set(fields) and all(map(_is_plain, row.values()))):
+            raise InvalidInput(part, row, f"short texts and numbers for {', '.join(fields)}")
+    return [dict(row) for row in given]
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, str):
+        return len(value) <= MAX_TEXT
+    return value is None or (isinstance(value, int | float) and abs(value) <= MAX_NUMBER)
+
+
+def _places(given: Any) -> dict[str, tuple[float, float]]:
+    """Return the places of groups; invalid ones are dropped."""
+    found = list(given.items())[: MAX_GROUPS + 2] if isinstance(given, Mapping) else []
+    return {name: (float(at[0]), float(at[1])) for name, at in found if _is_plain(name) and _is_place(at)}
+
+
+def _is_place(given: Any) -> bool:
+    return (
+        isinstance(given, list)
+        and len(given) == 2
+        and all(isinstance(each, int | float) and _is_plain(each) and abs(each) <= MAX_PLACE for each in given)
+    )
 
 
 @dataclass

@@ -8,18 +8,15 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from linearity_lab.charts.axes import GUIDE_LINE, drawn_values, log_ticks
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.labels import spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot
-from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.views.depth_width import figures
+from ntk_core.experiments.depth_width import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult, DepthWidthSpec
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
-from ntk_core.experiments.depth_width.result import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult
-from ntk_core.experiments.depth_width.spec import DepthWidthSpec
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs.columns import table_rows
 

@@ -1,6 +1,6 @@
 """A network and its linear model, trained side by side: where they coincide, and where they separate."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page(
     "Dynamics", ":material/compare_arrows:", "Does the network follow its linear model?", group="Measure", place=2

@@ -6,24 +6,22 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from linearity_lab.charts.axes import add_level
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import Comparison, compared_by
+from linearity_lab.charts.axes import add_level, beginning, law_words
+from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
-from linearity_lab.charts.numbers import beginning, law_words
 from linearity_lab.charts.style import MODEL_TITLES, Style, model_style, network_style, nth_style, output_title
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.dynamics.result import (
+from ntk_core.experiments.dynamics import (
     COLUMNS,
     DEPARTURE_LEVEL,
     DynamicsPoint,
     DynamicsResult,
     DynamicsRun,
+    DynamicsSpec,
     ModelPath,
     difference_law,
 )
-from ntk_core.experiments.dynamics.spec import DynamicsSpec
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import OUTCOME_WORDS
 from ntk_core.runs.columns import table_rows

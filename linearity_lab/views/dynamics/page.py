@@ -19,8 +19,7 @@ from linearity_lab.components.experiment_page import experiment_page
 from linearity_lab.components.forms import Group
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.dynamics import figures
-from linearity_lab.views.dynamics.ball import ball
-from linearity_lab.views.dynamics.frames import moving
+from linearity_lab.views.dynamics.frames import ball, moving
 from ntk_core.dynamics.choices import METHODS
 
 PAGE = "dynamics"

@@ -1,5 +1,5 @@
 """A network and the linear model that it follows early in training (Hu, Xiao, Adlam & Pennington 2020)."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page("Early time", ":material/schedule:", "What does a network learn first?", group="Beyond width", place=5)

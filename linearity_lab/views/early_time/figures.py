@@ -7,8 +7,7 @@ from typing import Literal
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_FONT, add_level
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by, occurring
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.charts.lines import Axis, Dot, Line
 from linearity_lab.charts.style import GUIDE_COLOR, Style, activation_style, model_style, nth_style
@@ -16,7 +15,7 @@ from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, dash_key
 from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.views.dynamics.figures import DASH_WORDS
-from ntk_core.experiments.early_time.result import (
+from ntk_core.experiments.early_time import (
     EARLY_OUTCOME_WORDS,
     KERNELS,
     LINEAR_PHASE_SHARE,

@@ -1,5 +1,5 @@
 """What linearity costs: generalization of network and kernel."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page("Generalization", ":material/psychology:", "What does linearity cost?", group="Beyond width", place=4)

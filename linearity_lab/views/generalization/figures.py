@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from linearity_lab.charts.axes import add_level
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import ComparedAxis, Comparison, Values, compared_by
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, Values, compared_by
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
@@ -13,16 +12,16 @@ from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.views.generalization import figures
 from linearity_lab.views.lazy.dial import richness_style
-from ntk_core.experiments.generalization.result import (
+from ntk_core.experiments.generalization import (
     COLUMNS,
     GeneralizationPoint,
     GeneralizationResult,
     GeneralizationRun,
+    GeneralizationSpec,
     measured,
     pooled,
     predictors,
 )
-from ntk_core.experiments.generalization.spec import GeneralizationSpec
 from ntk_core.numbers import number
 from ntk_core.runs import ResultValue
 

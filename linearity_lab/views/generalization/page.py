@@ -10,7 +10,7 @@ from linearity_lab.components.experiment_page import experiment_page
 from linearity_lab.components.forms import Group
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.generalization import figures
-from ntk_core.experiments.generalization.result import measured
+from ntk_core.experiments.generalization import measured
 from ntk_core.numbers import width_label
 
 PAGE = "generalization"

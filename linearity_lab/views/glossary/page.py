@@ -7,8 +7,8 @@ import streamlit as st
 
 from linearity_lab.components import session
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.words.glossary import Entry, entry_of, search
 from linearity_lab.words.markdown import plain
+from linearity_lab.words.pages import Entry, entry_of, search
 
 PAGE = "glossary"
 _TITLES = {entry.name: entry.title for entry in PAGES}

@@ -4,14 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.axes import rate_words
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.lines import Axis, Dot, Line, fitted
-from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import Style, network_style
 from linearity_lab.charts.sweep import sketch, sweep
+from ntk_core.experiments.hessian import COLUMNS, HessianPoint, HessianResult, HessianRun
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
-from ntk_core.experiments.hessian.result import COLUMNS, HessianPoint, HessianResult, HessianRun
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_words, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS

@@ -1,15 +1,196 @@
 """Hessian norms against width, beside the kernel change of the same networks (Liu, Zhu & Belkin 2020, Table 1)."""
 
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.chart import Choice, Panel, choose
 from linearity_lab.components.drawn_once import drawn_once
 from linearity_lab.components.experiment_page import experiment_page
-from linearity_lab.components.forms import Group
+from linearity_lab.components.explain import words_table
+from linearity_lab.components.forms import ENTRY_PIXELS, Group, SpecForm
 from linearity_lab.components.run_panel import Shown
-from linearity_lab.components.words_table import words_table
+from linearity_lab.components.settings_row import CONTROL_PIXELS
 from linearity_lab.views.hessian import figures
-from linearity_lab.views.hessian.networks import SETTINGS, activation_chooser, networks_chooser, networks_form
-from linearity_lab.views.hessian.parts import balls, one_network
+from linearity_lab.views.hessian import part_figures as parts
+from linearity_lab.words.markdown import plain
+from linearity_lab.words.pages import titled_prose
+from ntk_core.experiments.hessian import HessianPoint
+from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
+from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.settings.walk import settings
+
+KEY = "hessian.networks"
+CHOOSER_PIXELS = 420
+IN_ROW = "activation"  # the shared setting beside the figure
+SETTINGS = {each.name: each for each in settings(HessianSpec) if each.name.startswith("networks")}
+
+
+def networks_chooser(form: SpecForm[HessianSpec]) -> None:
+    """Choose the compared templates."""
+    chosen, known = _chosen(form)
+    key = f"{KEY}.chosen"
+    st.session_state[key] = list(chosen)
+    st.multiselect(
+        "Networks",
+        list(known),
+        list(chosen),  # also given, as in the form: an interrupted run must not clear it
+        format_func=known.__getitem__,
+        key=key,
+        on_change=lambda: _put(form, [(TEMPLATES | chosen)[name] for name in st.session_state[key]]),
+        help="Networks to compare. Change each under All settings, One network.",
+        width=CHOOSER_PIXELS,
+        wrap=False,
+    )
+    wrong = [sentence for name, sentence in form.sentences.items() if name in SETTINGS]
+    if wrong:  # the other messages repeat this one or follow from it
+        st.error(plain(wrong[0]))
+
+
+def activation_chooser(form: SpecForm[HessianSpec]) -> None:
+    """Choose the activation if all networks share one; several are in the panel of all settings."""
+    networks = list(_chosen(form)[0].values())
+    if len(set(_shared(networks)[IN_ROW])) == 1:
+        _shared_widget(form, networks, IN_ROW, CONTROL_PIXELS["choice"])
+
+
+def networks_form(form: SpecForm[HessianSpec]) -> None:
+    """Show shared settings, and the settings of one network."""
+    chosen, known = _chosen(form)
+    networks = list(chosen.values())
+    st.markdown("**All networks**")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for field, values in _shared(networks).items():
+            if field != IN_ROW or len(set(values)) > 1:
+                _shared_widget(form, networks, field, ENTRY_PIXELS)
+    if networks:
+        st.markdown("**One network**")
+        labels = [f"{SETTINGS[f'networks.{at}.kind'].place}: {known[name]}" for at, name in enumerate(chosen)]
+        options = range(len(labels))
+        one = st.selectbox("Network", options, None, labels.__getitem__, f"{KEY}.one", placeholder="Choose one")
+        if one is not None:
+            form.entries(list(form.used(f"networks.{one}.")))
+
+
+def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], dict[str, str]]:
+    """Return name → network of the form, valid or not, and name → title of these and all templates."""
+    given: dict[str, dict[str, Any]] = {}
+    for setting, value in form.used("networks.").items():
+        _, index, field = setting.name.split(".")
+        given.setdefault(index, {})[field] = tuple(value) if isinstance(value, list) else value
+    chosen = named(tuple(ComparedNetwork.model_construct(**fields) for fields in given.values()))
+    return chosen, {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
+
+
+def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
+    """Map settings that can be changed in all networks to their values."""
+    free = [network for network in networks if not network.closed_form]
+    return {
+        "layers": [network.depth - (network.bottleneck is not None) for network in free if network.uses("depth")],
+        "activation": [network.activation for network in free if network.uses("activation")],
+        "output": [network.output for network in free if network.output != "linear"],
+        "bottleneck_width": [network.bottleneck[1] for network in free if network.bottleneck],
+        "use_bias": [network.use_bias for network in free if network.uses("use_bias")],
+        "parameterization": [network.parameterization for network in free],
+    }
+
+
+def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork], field: str, pixels: int) -> None:
+    """Return widgets of shared settings; none if no network has them."""
+    values = _shared(networks)[field]
+    if not values:
+        return
+    setting = SETTINGS["networks.0." + ("depth" if field == "layers" else field)]
+    title = "Wide layers L" if field == "layers" else setting.title
+    key = f"{KEY}.all.{field}"
+    st.session_state[key] = values[0]
+
+    def write() -> None:
+        _put(form, [network.with_shared(**{field: st.session_state[key]}) for network in networks])
+
+    draw: dict[str, Callable[..., Any]] = {
+        "integer": functools.partial(st.number_input, min_value=1, step=1),
+        "switch": st.toggle,
+        "choice": functools.partial(
+            st.selectbox,
+            options=[option for option in setting.options if (field, option) != ("output", "linear")],
+            format_func=setting.label,
+        ),
+    }
+    with st.container(width=pixels):
+        draw[setting.entry](title, key=key, on_change=write, help=setting.help)
+
+
+def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> None:
+    values: dict[str, Any] = {"networks": len(networks)}
+    for index, network in enumerate(networks):
+        used = [field for field in type(network).model_fields if network.uses(field)]
+        values |= {f"networks.{index}.{field}": getattr(network, field) for field in used}
+    form.put(values)
+
+
+def balls(page: str, shown: Shown) -> list[Panel]:
+    """Draw suprema over the ball of a chosen measured radius; nothing if none was measured."""
+    radii = parts.radii_of(shown.points)
+
+    def ball(quantity: str, radius: float) -> Chart:
+        return parts.ball(shown.points, radius, quantity, shown.spec.num_starts)
+
+    def both() -> list[Chart]:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.subheader("In the whole ball of radius R around w₀", anchor=False, width="content")
+            radius = _radius(page, radii)
+        quantities = ("hessian", "kernel_change")
+        return [drawn_once(f"{page}.ball", shown.identity, ball, each, radius) for each in quantities]
+
+    return [Panel("In a ball", both)] if radii else []
+
+
+def one_network(page: str, shown: Shown) -> list[Panel]:
+    """Draw one network: its norm between bounds, layer quantities and blocks; nothing if none has any."""
+    points = shown.points
+    known = titles(figures.networks_of(points))
+    detailed = [line for line in known if _has_detail(points, line)]
+
+    def drawn(line: str) -> list[Chart]:
+        found = (
+            parts.shares(points, line),
+            parts.bounded(points, line),
+            parts.quantities(points, line),
+            parts.blocks(points, line),
+        )
+        return [chart for chart in found if chart is not None]
+
+    def charts() -> list[Chart]:
+        (line,) = choose(page, "One network", Choice("one", "Network", detailed, known.__getitem__, 260))
+        found = drawn_once(f"{page}.one", shown.identity, drawn, line)
+        if any(chart.name == "quantities" for chart in found):
+            st.markdown(titled_prose(page, "Why do Hessian and gradient scale differently?"))
+        return found
+
+    return [Panel("One network", charts)] if detailed else []
+
+
+def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
+    own = figures.of_line(points, line)
+    measured = any(run.bound or run.parts or run.vector or run.exact is not None for point in own for run in point.runs)
+    shared = any(run.shares for point in own for run in point.runs)
+    return measured or shared or parts.blocks_of(points, line) is not None
+
+
+def _radius(page: str, radii: tuple[float, ...]) -> float:
+    if len(radii) == 1:
+        st.caption(f"R = {radii[0]:g}")
+        return radii[0]
+    key = f"{page}.radius"
+    if st.session_state.get(key) not in radii:
+        st.session_state[key] = radii[len(radii) // 2]
+    st.select_slider("Radius R", radii, key=key, format_func=lambda value: f"R = {value:g}", width=260)
+    return float(st.session_state[key])  # also without a browser: the site has the initial figure
+
 
 PAGE = "hessian"
 TITLE = "Why do wide networks become linear? The Hessian"

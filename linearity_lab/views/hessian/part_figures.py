@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import plotly.graph_objects as go
 
+from linearity_lab.charts.axes import plain_symbols
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line
-from linearity_lab.charts.numbers import plain_symbols
 from linearity_lab.charts.style import FONT_SIZE, Style, network_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.views.hessian.figures import (
@@ -25,8 +25,8 @@ from linearity_lab.views.hessian.figures import (
     place_name,
     styles,
 )
+from ntk_core.experiments.hessian import HessianBlocks, HessianPoint, HessianRun
 from ntk_core.experiments.hessian.network import titles
-from ntk_core.experiments.hessian.result import HessianBlocks, HessianPoint, HessianRun
 from ntk_core.numbers import number, signed, width_label
 from ntk_core.runs import Mean, mean
 

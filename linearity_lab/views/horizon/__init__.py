@@ -1,5 +1,5 @@
 """How long linearity lasts (after Lewkowycz et al. 2020; Lewkowycz & Gur-Ari 2020; Lyu & Li 2020)."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page("Horizon", ":material/timeline:", "How long does it stay linear?", group="Beyond width", place=0.5)

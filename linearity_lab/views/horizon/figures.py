@@ -4,11 +4,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from linearity_lab.charts.axes import GUIDE_LINE, add_level
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import Comparison, compared_by
+from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning
+from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
 from linearity_lab.charts.lines import Dot, Line, width_axis
-from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training

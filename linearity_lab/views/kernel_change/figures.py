@@ -4,15 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from linearity_lab.charts.axes import add_level
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import Comparison, compared_by
+from linearity_lab.charts.axes import add_level, rate_words
+from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
 from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
-from linearity_lab.charts.numbers import rate_words
 from linearity_lab.charts.style import network_style, nth_style, output_title
 from linearity_lab.charts.sweep import left_out, sketch, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from ntk_core.experiments.kernel_change.result import COLUMNS, KernelChangePoint, KernelChangeResult, KernelChanges
+from ntk_core.experiments.kernel_change import COLUMNS, KernelChangePoint, KernelChangeResult, KernelChanges
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.numbers import number, percent
 

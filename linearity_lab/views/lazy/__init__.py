@@ -1,6 +1,6 @@
 """From lazy to rich (Yang & Hu 2021; Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page(
     "Lazy to rich",

@@ -7,9 +7,8 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from linearity_lab.charts.axes import GUIDE_LINE, finish
+from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish, given_runs, plain_symbols
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.numbers import beginning, given_runs, plain_symbols
 from linearity_lab.charts.style import Style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.views.lazy.figures import (
@@ -21,7 +20,7 @@ from linearity_lab.views.lazy.figures import (
     line,
     measure_style,
 )
-from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint
+from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint
 from ntk_core.fits import PowerLaw, exponent_words
 from ntk_core.numbers import signed
 from ntk_core.runs.columns import table_rows

@@ -4,14 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import ComparedAxis, Comparison, Values, compared_by
+from linearity_lab.charts.axes import beginning
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, Values, compared_by, occurring
 from linearity_lab.charts.lines import Axis, Line, trained_dot
-from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sketch, sweep
-from ntk_core.experiments.lazy.result import COLUMNS, START_TITLES, LazyPoint, LazyResult, LazyRun
-from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint, LazyResult, LazyRun, LazySpec
 from ntk_core.numbers import width_label
 from ntk_core.runs import ResultValue
 from ntk_core.runs.columns import table_rows

@@ -1,5 +1,5 @@
 """Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page("Learning rate", ":material/speed:", "Where does linearity end?", group="Beyond width", place=0)

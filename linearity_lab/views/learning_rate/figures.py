@@ -7,24 +7,22 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import GUIDE_LINE, add_level, drawn_values, finish, log_ticks
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Comparison, compared_by
+from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning, drawn_values, finish, log_ticks
+from linearity_lab.charts.chart import Chart, Comparison, compared_by
 from linearity_lab.charts.lines import Dot, Line, width_axis
-from linearity_lab.charts.numbers import beginning
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from ntk_core.dynamics import one_sample_catapult
-from ntk_core.experiments.learning_rate.result import (
+from ntk_core.experiments.learning_rate import (
     COLUMNS,
     MODEL_TITLES,
     RATE_OUTCOMES,
     LearningRateResult,
+    LearningRateSpec,
     RatePoint,
     RateRun,
 )
-from ntk_core.experiments.learning_rate.spec import LearningRateSpec
 from ntk_core.numbers import number, width_label
 from ntk_core.runs import finite_sup
 from ntk_core.runs.columns import table_rows

@@ -1,5 +1,6 @@
-"""The lecture: one step at a time, by buttons, keys or URL, enlarged for projectors."""
+"""The lecture, one step per screen, with its keys and the speaker's second window."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +14,92 @@ from linearity_lab.components import export, session
 from linearity_lab.components.chart import show_chart, shown_charts
 from linearity_lab.components.explain import provenance_footer
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.speaker import speaker_buttons
+from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture import poll
 from linearity_lab.views.lecture.drawing import before_answer, draw_line, line_words, with_line
-from linearity_lab.views.lecture.speaker_notes import show_notes
-from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
+from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of, step_index
 from linearity_lab.views.lecture.visit import PAGE, Visit, control_key
 from linearity_lab.words.markdown import Section, plain, read
 from linearity_lab.words.pages import VEILED_KEY, figure_words, prose
+from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS
+
+_CSS = """\
+.speaker { font: 0.875rem/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }
+.row { display: flex; gap: 8px }
+button {
+  font: inherit; color: inherit; background: var(--st-background-color); cursor: pointer; min-height: 40px;
+  padding: 4px 12px; border: 1px solid color-mix(in srgb, currentColor 25%, transparent); border-radius: 8px;
+}
+button:focus-visible { outline: 3px solid currentColor; outline-offset: 2px }
+kbd { font: inherit; font-size: 0.85em; margin-left: 0.4em }
+dialog {
+  color: var(--st-text-color); background: var(--st-background-color); border-radius: 10px; padding: 20px 24px;
+  border: 1px solid color-mix(in srgb, currentColor 45%, transparent); max-width: min(34rem, 92vw);
+}
+dialog::backdrop { background: rgba(0, 0, 0, 0.5) }
+caption { text-align: left; font-weight: 600; padding-bottom: 8px }
+th { text-align: left; padding: 4px 20px 4px 0; white-space: nowrap }
+table { margin-bottom: 14px }
+@media (hover: none) and (pointer: coarse) { .row { display: none } } /* neither keys nor a second window */
+"""
+_mount = st.components.v2.component(
+    "linearity_lab_speaker",
+    html='<div class="speaker"></div>',
+    css=_CSS,
+    js=(Path(__file__).parent / "speaker.js").read_text(encoding="utf-8"),
+)
+_KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
+
+
+def speaker_buttons(key: str, step: str, keys: Section, notes: Section) -> None:
+    """Show buttons for notes and for the list of keys; send the current step to the second window.
+
+    Args:
+        keys: a title and a list of ``- keys: what they do``.
+        notes: label of the button that opens the second window.
+    """
+    payload = {
+        "step": step,
+        "keys": _KEY.findall(keys.text),
+        "title": keys.field("title"),
+        "close": keys.field("close"),
+        "notes": notes.field("button"),
+        "help": notes.field("help"),
+    }
+    _mount(key=key, data=payload, on_step_change=lambda: None)
+
+
+def followed_step(key: str) -> str:
+    """Return the step of the first window; empty before its first report."""
+    at = f"{key}.at"
+
+    def take() -> None:
+        if isinstance(found := st.session_state[key].step, str):
+            st.session_state[at] = found
+
+    known: str = st.session_state.get(at, "")
+    _mount(key=key, data={"follows": True, "step": known}, on_step_change=take)
+    return known
+
+
+def show_notes() -> None:
+    """The notes of the step, its right answer, and what comes next."""
+    words = read(VIEWS / PAGE / "words.md").sections["Speaker notes"]
+    name = followed_step(f"{PAGE}.followed")
+    try:
+        index = step_index(name)
+    except InvalidInput:
+        st.info(words.field("waiting"))
+        return
+    step = STEPS[index]
+    st.caption(f"Step {index + 1} of {len(STEPS)}")
+    st.title(step.title, anchor=False)
+    st.markdown(step.notes)
+    st.markdown(f"{step.question.text} **{step.question.choices[step.question.answer]}.**")
+    is_last = index == len(STEPS) - 1
+    st.caption(words.field("last") if is_last else f"{words.field('next')}: {STEPS[index + 1].title}")
+
 
 PRESENT_KEY = "p"
 ANSWER_KEY = "a"

@@ -8,7 +8,7 @@ import segno
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.components.news import rerun_on_news
+from linearity_lab.components.job_status import rerun_on_news
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.rooms import COOKIE, PATH, TIMER_S, Poll, TooManyPolls, shared_polls
 from linearity_lab.views.lecture.steps import STEPS, Step

@@ -1,6 +1,6 @@
 """Reports of two checkpoints: shown here, listed on *Results*, started by the command line alone."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page(
     "Your model", ":material/model_training:", "Is my own model linear?", group="Your own", place=0.5, letters="w₀ → w₁"

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, log_ticks
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.linearity_report.result import COLUMNS, LinearityReportResult

@@ -9,8 +9,7 @@ import streamlit as st
 
 from linearity_lab.components import export, session
 from linearity_lab.components.chart import Panel, show_panels, shown_charts
-from linearity_lab.components.explain import provenance_footer
-from linearity_lab.components.words_table import words_table
+from linearity_lab.components.explain import provenance_footer, words_table
 from linearity_lab.jobs.profile import error_text
 from linearity_lab.views.linearity_report.figures import errors, layers, name_of
 from linearity_lab.views.results.stored_runs import shared_store

@@ -1,6 +1,6 @@
 """A network and its linear model train before one's eyes, in the browser."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 QUESTION = "What does it look like when a network becomes linear?"
 PAGE = Page("Live", ":material/play_circle:", QUESTION, group="See it", place=1, letters="4 … 4,096")

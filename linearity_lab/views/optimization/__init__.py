@@ -1,6 +1,6 @@
 """Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page(
     "Optimization", ":material/trending_down:", "Does training need a constant kernel?", group="Beyond width", place=3

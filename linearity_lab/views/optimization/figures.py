@@ -4,16 +4,20 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.comparison import Comparison, compared_by
+from linearity_lab.charts.axes import rate_words, seed_words
+from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
 from linearity_lab.charts.lines import Line, trained_dot, width_axis
-from linearity_lab.charts.numbers import rate_words, seed_words
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.optimization.result import COLUMNS, OptimizationPoint, OptimizationResult, OptimizationRun
-from ntk_core.experiments.optimization.spec import OptimizationSpec
+from ntk_core.experiments.optimization import (
+    COLUMNS,
+    OptimizationPoint,
+    OptimizationResult,
+    OptimizationRun,
+    OptimizationSpec,
+)
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
 from ntk_core.runs import OUTCOME_WORDS

@@ -1,5 +1,5 @@
 """The phenomenon in motion, three questions to begin with, and every page as a card."""
 
-from linearity_lab.views.entry import Page
+from linearity_lab.view_modules import Page
 
 PAGE = Page("Home", ":material/home:", "", group="See it", place=0)

@@ -11,16 +11,14 @@ from linearity_lab.components.own_data import Standardize, Uploaded, forget, kee
 from linearity_lab.components.run_panel import ASK_S, foreseen, submit
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.uploads import read_uploads
-from linearity_lab.views.own_data.upload_choices import read_choices, say
-from linearity_lab.views.own_data.upload_preview import file_preview, samples, sizes
+from linearity_lab.views.own_data.upload_choices import file_preview, read_choices, samples, say, sizes
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import EXAMPLE, Candidate, Choices, Cleaned, forget_upload, keep_upload
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS
-from ntk_core.settings.fields import differences
-from ntk_core.settings.grammar import InvalidSpec
+from ntk_core.settings.grammar import InvalidSpec, differences
 
 PAGE = "own_data"
 

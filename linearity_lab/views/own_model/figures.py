@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.comparison import Comparison, compared_by
+from linearity_lab.charts.chart import Chart, Comparison, compared_by
 from linearity_lab.charts.lines import Line, width_axis
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.views.kernel_change.figures import change_lines
-from ntk_core.experiments.own_model.result import COLUMNS, OwnModelResult
-from ntk_core.experiments.own_model.spec import OwnModelSpec
+from ntk_core.experiments.own_model import COLUMNS, OwnModelResult, OwnModelSpec
 
 
 def card(result: OwnModelResult) -> str:

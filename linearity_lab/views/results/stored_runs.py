@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
-from linearity_lab.jobs.profile import error_text
+import streamlit as st
+
+from linearity_lab.jobs.profile import error_text, profile
+from linearity_lab.words.pages import prose
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
-from ntk_core.runs.store import Store, StoredRun, read_runs, write_runs
+from ntk_core.runs.store import Mark, Store, StoredRun, read_runs, write_runs
 
 STATUS_WORDS = {
     "completed": "complete",
@@ -88,3 +91,39 @@ def take_file(file: IO[bytes], max_bytes: int) -> Arrived:
 
 def _size(num_bytes: int) -> str:
     return f"{num_bytes / 1e6:.1f} MB" if num_bytes >= 1e6 else f"{max(1, round(num_bytes / 1e3))} kB"
+
+
+_KEY = "results.marks"
+
+
+def marks() -> dict[str, Mark]:
+    """Digest → what this person has written on that run."""
+    if profile().is_shared:
+        kept: dict[str, Mark] = st.session_state.setdefault(_KEY, {})
+        return kept
+    return shared_store().marks()
+
+
+def write_mark(run: str, name: str, note: str, favorite: bool) -> None:
+    """Write this on a run.
+
+    Raises:
+        InvalidInput: it is too long.
+    """
+    found = Mark(_printable(name), _printable(note), favorite)
+    if not profile().is_shared:
+        shared_store().write_mark(run, found)
+        return
+    kept = marks()
+    kept.pop(run, None)
+    if found != Mark():
+        kept[run] = found
+
+
+def where_kept() -> str:
+    """Where all of this stays, and for how long."""
+    return prose("results", "Kept in this session" if profile().is_shared else "Kept in the store")
+
+
+def _printable(text: str) -> str:
+    return "".join(letter for letter in text if letter.isprintable() or letter == "\n").strip()

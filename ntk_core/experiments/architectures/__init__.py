@@ -1,8 +1,170 @@
 """Kernel change of several networks that differ in nothing but the architecture."""
 
-from ntk_core.experiments.architectures.result import ArchitecturesPoint, ArchitecturesResult, architectures_summary
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec, counts
-from ntk_core.runs import Experiment
+import functools
+from collections.abc import Sequence
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ntk_core.data import DatasetShapes, dataset_shapes
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.choices import TrainingSpec
+from ntk_core.experiments.kernel_change import COLUMNS as CHANGES
+from ntk_core.experiments.kernel_change import KernelChanges, kernel_change_summary
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.kernel_change.spec import counts as counts_of_kernel_change
+from ntk_core.networks.sizes import LayerSize, layer_sizes
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.runs import Counts, Experiment, ResultValue, SweepSpec
+from ntk_core.runs.columns import Column
+from ntk_core.settings.part import Once, Width
+
+LETTERS = "ABCD"  # names of the networks
+# A kernel has n² entries and is kept at every width: beyond this it is not kept, and no heatmap is drawn.
+MAX_KEPT_SAMPLES = 200
+
+
+class ArchitecturesSpec(SweepSpec):
+    """Kernel change of up to four networks that differ only in architecture.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each is computed as a :class:`KernelChangeSpec` of its own;
+    a point is one network of one width.
+
+    Source: Liu, Zhu & Belkin 2020, §4, §6 and App. G; the comparison is our choice.
+
+    >>> two = (ArchitectureSpec(kind="resnet", depth=3), ArchitectureSpec(kind="densenet", depth=3))
+    >>> ArchitecturesSpec(architectures=two, widths=(30, 100)).point_keys()[:2]
+    ('network=A,width=30', 'network=B,width=30')
+    """
+
+    point_words: ClassVar[tuple[str, str]] = ("point", "points")
+
+    experiment: Literal["architectures"] = "architectures"
+    architectures: tuple[ArchitectureSpec, ...] = Field(
+        default=(ArchitectureSpec(depth=3), ArchitectureSpec(kind="bottleneck", depth=3)),
+        min_length=1,
+        max_length=len(LETTERS),
+        title="Networks",
+        json_schema_extra={"each": "Network"},
+    )
+    """Number of networks to compare."""
+    dataset: DatasetSpec = DatasetSpec(name="digits", classes=(0, 1, 2), standardize="standard")
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (30, 100, 300, 1000))
+    outputs: Annotated[tuple[OutputName, ...], Once] = KernelChangeSpec.field("outputs", ("linear",))
+    training: TrainingSpec = TrainingSpec(loss_threshold=0.03)
+    infinite_width: bool = Field(
+        default=True,
+        title="Infinite-width kernel",
+        description="Distance of K(w₀) to the infinite-width kernel K_∞, where it is known (linear output).",
+    )
+
+    @model_validator(mode="after")
+    def _takes_inputs(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            for index, architecture in enumerate(self.architectures):
+                architecture.check_inputs(shapes.input_shape, f"architectures.{index}", widths=self.widths)
+        return self
+
+    @property
+    def networks(self) -> dict[str, ArchitectureSpec]:
+        """Letter → network."""
+        return dict(zip(LETTERS, self.architectures, strict=False))
+
+    def of_network(self, letter: str) -> KernelChangeSpec:
+        """What is computed for one of the networks."""
+        architecture = self.networks[letter]
+        return KernelChangeSpec(
+            architecture=architecture,
+            dataset=self.dataset,
+            widths=self.widths,
+            outputs=self.outputs,
+            num_seeds=self.num_seeds,
+            seed=self.seed,
+            training=self.training,
+            keep_kernels=self.dataset.num_points <= MAX_KEPT_SAMPLES,
+            infinite_width=self.infinite_width and architecture.has_infinite_width,
+        )
+
+    def shapes(self) -> DatasetShapes:
+        """Of the data that all networks learn."""
+        return dataset_shapes(self.dataset.name, **self.dataset.options())
+
+    def layers(self, letter: str, width: int) -> list[LayerSize]:
+        """The layers of one of the networks at this width."""
+        shapes = self.shapes()
+        return layer_sizes(self.networks[letter], width, shapes.input_shape, shapes.num_outputs)
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``network=A,width=100``: every network at the smallest width, then at the next."""
+        return tuple(network_key(letter, width) for width in self.widths for letter in self.networks)
+
+    def value_of(self, key: str) -> tuple[str, int]:
+        """(letter, width) of a key."""
+        letter, _, width = key.removeprefix("network=").partition(",width=")
+        return letter, int(width)
+
+
+def network_key(letter: str, width: int) -> str:
+    """The key of one network of one width."""
+    return f"network={letter},width={width}"
+
+
+_of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
+
+
+def counts(spec: ArchitecturesSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One network of one width, all seeds and outputs."""
+    letter, width = spec.value_of(key)
+    return counts_of_kernel_change(_of_network(spec, letter), f"width={width}", most)
+
+
+class ArchitecturesPoint(KernelChanges):
+    """All runs of one network of one width.
+
+    Attributes:
+        network: its letter.
+    """
+
+    kind: Literal["architectures"] = "architectures"
+    network: str
+
+    @property
+    def key(self) -> str:
+        return network_key(self.network, self.width)
+
+
+COLUMNS = (Column("network", "network", lambda point, _: point.network, role="line"), *CHANGES)
+
+
+class ArchitecturesResult(ResultValue):
+    """Result of an ``architectures`` run.
+
+    ``points`` are in the order of the spec's keys; some may be missing.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every network, width, output and seed.
+
+    Source: Liu, Zhu & Belkin 2020, §6; the comparison is our choice.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = ArchitecturesResult.model_validate_json((GALLERY / "bottleneck.json").read_bytes())
+    >>> sorted({point.network for point in result.points})
+    ['A', 'B']
+    """
+
+    columns = COLUMNS
+    spec: ArchitecturesSpec
+    points: tuple[ArchitecturesPoint, ...]
+
+
+def architectures_summary(spec: ArchitecturesSpec, points: Sequence[ArchitecturesPoint]) -> str:
+    """Return :func:`kernel_change_summary` of each network."""
+    return "\n\n".join(
+        f"Network {letter}: {architecture.record.title}\n" + kernel_change_summary(spec.of_network(letter), found)
+        for letter, architecture in spec.networks.items()
+        if (found := [point for point in points if point.network == letter])
+    )
+
 
 EXPERIMENT = Experiment(
     ArchitecturesSpec, ArchitecturesPoint, ArchitecturesResult, counts, architectures_summary, ("liu", "zhu")

@@ -3,8 +3,7 @@
 from collections.abc import Generator
 
 from ntk_core.data import Dataset
-from ntk_core.experiments.architectures.result import ArchitecturesPoint
-from ntk_core.experiments.architectures.spec import ArchitecturesSpec
+from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change import compute as kernel_change
 from ntk_core.runs import Growth, PointValue, Progress
 

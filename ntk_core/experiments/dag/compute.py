@@ -11,8 +11,7 @@ from jax import Array
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.dag.result import DAGPoint, DAGRun, LayerLinearity
-from ntk_core.experiments.dag.spec import MAX_MATVECS, DAGSpec
+from ntk_core.experiments.dag import MAX_MATVECS, DAGPoint, DAGRun, DAGSpec, LayerLinearity
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations

@@ -1,7 +1,310 @@
 """Depth and width: randomness of the tangent kernel at w₀, and its change in training."""
 
-from ntk_core.experiments.depth_width.result import DepthWidthPoint, DepthWidthResult, depth_width_summary
-from ntk_core.experiments.depth_width.spec import DepthWidthSpec, counts
-from ntk_core.runs import Experiment
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.choices import TrainingSpec
+from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, second_moment
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.numbers import percent
+from ntk_core.runs import (
+    BYTES,
+    HESSIAN_BASIS,
+    MATVECS,
+    Counted,
+    Counts,
+    Experiment,
+    Outcome,
+    PointValue,
+    RecordedTraining,
+    ResultValue,
+    SweepSpec,
+    Work,
+    columns,
+    finite_or_none,
+    outcome_notes,
+    typical_steps,
+    with_error,
+)
+from ntk_core.runs.columns import Column, text_table
+from ntk_core.settings.part import Ascending, Width
+
+# Deeper than other pages allow, so its depth is not validated.
+_NETWORK = ArchitectureSpec(use_bias=False)
+GAIN = math.sqrt(2)  # of the hidden layers: with it E K(x, x) grows with the depth like L + 1 and not exponentially
+
+
+class DepthWidthSpec(SweepSpec):
+    """Randomness and change of kernels, for depths and widths.
+
+    The scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of a depth and a width.
+
+    Scatter is CV² = Var K / (E K)², and E[K²] / (E K)² = 1 + CV² grows with β = Σ_l 1/m_l = L/m.
+
+    Fully connected ReLU networks without biases, of L hidden layers of width m, gain √2 and a linear output. At one
+    input the law of K(x, x) / |x|² depends on (L, m) alone, and it is measured for every pair; ‖H‖ and ΔK need the
+    data and training, and are measured up to depths and a width of their own.
+
+    Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
+
+    >>> DepthWidthSpec(depths=(1, 4), widths=(32, 64)).point_keys()
+    ('depth=1,width=32', 'depth=1,width=64', 'depth=4,width=32', 'depth=4,width=64')
+    """
+
+    point_words: ClassVar[tuple[str, str]] = ("pair of depth and width", "pairs of depth and width")
+
+    experiment: Literal["depth_width"] = "depth_width"
+    depths: Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Ascending] = Field(
+        default=(1, 2, 4, 8, 16, 32, 64), min_length=1, max_length=16, title="Depths L"
+    )
+    """Numbers L of hidden layers, each at every width."""
+    widths: tuple[Width, ...] = SweepSpec.field("widths", (32, 64, 128, 256, 512, 1024))
+    num_kernels: int = Field(default=2000, ge=20, le=100_000, title="Networks for K(x, x)")
+    """Random networks whose K(x, x) is drawn, for each pair."""
+    num_seeds: int = SweepSpec.field("num_seeds", 10, "Networks that are trained, for each pair that is.")
+    trained_depth: int = Field(default=64, ge=0, le=64, title="Train up to depth")
+    """ΔK is measured up to this depth; 0 for none."""
+    trained_width: Width = Field(default=128, title="Train up to width")
+    """ΔK and ‖H‖ are measured up to this width."""
+    hessian_depth: int = Field(default=64, ge=0, le=64, title="‖H‖ up to depth")
+    """‖H‖ is measured up to this depth; 0 for none."""
+    dataset: DatasetSpec = DatasetSpec(num_samples=8, num_classes=2, noise=0.5)
+    training: TrainingSpec = TrainingSpec(loss_threshold=0.03, max_steps=500, num_records=12)
+
+    @model_validator(mode="after")
+    def _takes_inputs(self) -> Self:
+        shapes = self.dataset.known_shapes()
+        if shapes is not None:
+            self.architecture(1).check_inputs(shapes.input_shape, "dataset")
+        return self
+
+    def architecture(self, depth: int) -> ArchitectureSpec:
+        """The network of this depth; its gain is :data:`GAIN`."""
+        return _NETWORK.model_copy(update={"depth": depth})
+
+    def curves(self, depth: int) -> bool:
+        """Whether ‖H‖ of networks of this depth is measured where they are trained."""
+        return depth <= self.hessian_depth
+
+    def trains(self, depth: int, width: int) -> bool:
+        """Whether networks of this size are trained."""
+        return depth <= self.trained_depth and width <= self.trained_width
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``depth=4,width=128``, in the order of their numbers of weights."""
+        pairs = [(depth, width) for depth in self.depths for width in self.widths]
+        return tuple(depth_key(*pair) for pair in sorted(pairs, key=lambda pair: (pair[0] * pair[1] ** 2, pair)))
+
+    def value_of(self, key: str) -> tuple[int, int]:
+        """(depth, width) of a key."""
+        depth, _, width = key.removeprefix("depth=").partition(",width=")
+        return int(depth), int(width)
+
+
+def depth_key(depth: int, width: int) -> str:
+    """The key of a pair."""
+    return f"depth={depth},width={width}"
+
+
+BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
+DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
+UNROLLED_DEPTH = 8  # up to which ‖H‖ is taken in its small space, layers unrolled; deeper: by a loop, over all weights
+INPUTS = 2  # at which ‖H‖ is measured; our choice
+
+
+def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One pair, all draws and seeds; ``most`` counts all steps that are allowed."""
+    depth, width = spec.value_of(key)
+    traffic = float(spec.num_kernels * depth * width * DRAW_BYTES)
+    drawn = Counts(more=Work(traffic=traffic), num_bytes=16.0 * max(BLOCK_NUMBERS, depth * width))
+    if not spec.trains(depth, width):
+        return (drawn,)
+    network = Counted.of(spec, spec.architecture(depth), width)
+    curves, unrolled = spec.curves(depth), depth <= UNROLLED_DEPTH
+    direction = sum(layer.fan_in + layer.features for layer in network.layers) if unrolled else network.num_weights
+    loop = Work(traffic=6.0 * INPUTS * HESSIAN_BASIS * BYTES * network.num_weights)
+    trained = Counts(
+        network,
+        {"small network": 1 + (curves and unrolled)},
+        times=spec.num_seeds,
+        steps=typical_steps(spec.training.max_steps, most),
+        kernels=spec.training.num_records,
+        products=INPUTS * MATVECS * (curves and unrolled),
+        more=loop if curves and not unrolled else Work(),
+        copies=5,
+        views=1,
+        matrices=20,
+        numbers=curves * HESSIAN_BASIS * direction,
+    )
+    return drawn, trained, Counts(programs={"loop": curves and not unrolled})
+
+
+class DepthRun(RecordedTraining):
+    """One network at w₀, and its training by gradient descent on (1/2n) Σ ‖f − y‖².
+
+    Attributes:
+        seed: seed of the initialization w₀.
+        learning_rate: η, as used; infinite where it is automatic and the network is dead.
+        outcome: how it ended, see ``ntk_core.dynamics._history.ended``.
+        loss: the mean training loss at the recorded steps.
+        hessian: mean over the chosen inputs of ‖H‖ of the first output at w₀; NaN where it was not measured.
+        squared_gradient: mean over the same inputs of ‖∇f‖² = K(x, x).
+        hessian_converged: whether every spectral norm that was measured converged.
+    """
+
+    seed: int
+    learning_rate: float
+    outcome: Outcome
+    loss: tuple[float, ...]
+    hessian: float
+    squared_gradient: float
+    hessian_converged: bool
+
+    @property
+    def curvature(self) -> float:
+        """‖H‖ / ‖∇f‖²; NaN for a dead network, and where ‖H‖ was not measured."""
+        return self.hessian / self.squared_gradient if self.squared_gradient else math.nan
+
+
+class DepthWidthPoint(PointValue):
+    """One pair of depth and width.
+
+    Attributes:
+        depth, width: L and m.
+        num_kernels: random networks whose K(x, x) was drawn, at |x|² = d.
+        seed: of them.
+        mean: of K(x, x); in expectation L + 1.
+        cv_squared: squared coefficient of variation of K(x, x).
+        low, high: its 95% bootstrap interval; too short where a single network decides.
+        largest_share: of the largest draw in Σ K².
+        log_variance: of ln K(x, x).
+        runs: one entry per seed, where networks of this size are trained.
+    """
+
+    kind: Literal["depth_width"] = "depth_width"
+    depth: int
+    width: int
+    num_kernels: int
+    seed: int
+    mean: float
+    cv_squared: float
+    low: float
+    high: float
+    largest_share: float
+    log_variance: float
+    runs: tuple[DepthRun, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return depth_key(self.depth, self.width)
+
+    @property
+    def records(self) -> Sequence[DepthRun | None]:
+        """The runs; one empty row for a pair that is not trained."""
+        return self.runs or (None,)
+
+    @property
+    def beta(self) -> float:
+        """β = Σ_l 1/m_l = L/m."""
+        return self.depth / self.width
+
+    @property
+    def log_moment(self) -> float:
+        """ln(E[K²] / E[K]²) = ln(1 + CV²)."""
+        return math.log1p(self.cv_squared)
+
+    @property
+    def expected_cv_squared(self) -> float:
+        """CV² of K(x, x) to leading order in 1/m; exactly 3/m for one hidden layer."""
+        return second_moment(self.depth, self.width) - 1
+
+    @property
+    def growth(self) -> float:
+        """ln(E[K²] / E[K]²) / β."""
+        return self.log_moment / self.beta
+
+
+def _of_pair(name: str, title: str, field: str = "", words: Callable[[float], str] | None = None) -> Column:
+    """What is known of a pair, the same for all of its runs; in the text summary where it has a format."""
+
+    def of(point: DepthWidthPoint, _: DepthRun | None) -> Any:
+        return getattr(point, field or name)
+
+    return Column(name, title, of, (lambda values: words(values[0]) if values else "–") if words else None)
+
+
+def _of_run(column: Column) -> Column:
+    """A column that is empty for pairs that are not trained."""
+    return replace(column, of=lambda point, run: None if run is None else column.value(point, run))
+
+
+PAIR = (
+    Column("depth", "depth L", lambda point, _: point.depth, str, "swept"),
+    replace(columns.WIDTH, format="m = {:,}".format, role="line"),
+    _of_pair("beta", "β", words="{:.4g}".format),
+    _of_pair("num_kernels", "networks"),
+    _of_pair("mean_kernel", "mean K(x, x)", "mean"),
+    _of_pair("cv_squared", "CV² of K(x, x)", words="{:.3g}".format),
+    _of_pair("cv_squared_low", "from", "low", "{:.3g}".format),
+    _of_pair("cv_squared_high", "to", "high", "{:.3g}".format),
+    _of_pair("expected_cv_squared", "CV² by formula"),
+    _of_pair("growth", "ln(1 + CV²) / β", words="{:.2f}".format),
+    _of_pair("largest_share", "largest share of Σ K²", words=percent),
+    _of_pair("log_variance", "variance of ln K"),
+)
+COLUMNS = (
+    *PAIR,
+    replace(columns.SEED, of=lambda point, run: run.seed if run else point.seed),
+    *map(
+        _of_run,
+        (
+            replace(columns.CHANGE, name="sup_change", format=with_error),
+            Column("hessian", "‖H‖", lambda _, run: finite_or_none(run.hessian)),
+            Column("squared_gradient", "‖∇f‖²"),
+            Column("curvature", "‖H‖ / ‖∇f‖²", lambda _, run: finite_or_none(run.curvature), with_error),
+            replace(columns.FINAL_LOSS, name="last_loss"),
+            columns.STEPS,
+            columns.LEARNING_RATE,
+            columns.OUTCOME,
+        ),
+    ),
+)
+
+
+class DepthWidthResult(ResultValue):
+    """Result of a ``depth_width`` run.
+
+    CV² = Var K / (E K)² of K(x, x), ‖H‖ and ΔK of depths and widths.
+
+    Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = DepthWidthResult.model_validate_json((GALLERY / "depth-width.json").read_bytes())
+    >>> point = result.points[0]
+    >>> point.depth, point.width, point.low < point.cv_squared < point.high
+    (1, 32, True)
+    """
+
+    columns = COLUMNS
+    spec: DepthWidthSpec
+    points: tuple[DepthWidthPoint, ...]
+
+
+TAILS = (
+    f"One network contributes more than {percent(MOST_OF_ONE)} of the sum of K². The tail is heavier than the sample "
+    "shows, and the interval of CV² is too short."
+)
+
+
+def depth_width_summary(spec: DepthWidthSpec, points: Sequence[DepthWidthPoint]) -> str:
+    """One row per pair; ΔK and ‖H‖ / ‖∇f‖² are means over the seeds."""
+    tails = [TAILS] if any(point.largest_share > MOST_OF_ONE for point in points) else []
+    return "\n".join([*text_table(COLUMNS, points), "", *tails, *outcome_notes(points)])
+
 
 EXPERIMENT = Experiment(DepthWidthSpec, DepthWidthPoint, DepthWidthResult, counts, depth_width_summary)

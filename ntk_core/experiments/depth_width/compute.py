@@ -12,9 +12,16 @@ from jaxtyping import Float
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.experiments.depth_width import (
+    BLOCK_NUMBERS,
+    GAIN,
+    INPUTS,
+    UNROLLED_DEPTH,
+    DepthRun,
+    DepthWidthPoint,
+    DepthWidthSpec,
+)
 from ntk_core.experiments.depth_width.random_kernels import random_kernels, scatter
-from ntk_core.experiments.depth_width.result import DepthRun, DepthWidthPoint
-from ntk_core.experiments.depth_width.spec import BLOCK_NUMBERS, GAIN, INPUTS, UNROLLED_DEPTH, DepthWidthSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.build import build_network, initial_key

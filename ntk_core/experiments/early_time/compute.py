@@ -30,7 +30,7 @@ from ntk_core.early_time import (
     two_layer_features,
     weighted_kernel,
 )
-from ntk_core.experiments.early_time.result import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve
+from ntk_core.experiments.early_time import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve
 from ntk_core.experiments.early_time.spec import LOOKED_AT, EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge

@@ -23,8 +23,7 @@ from ntk_core.dynamics import (
     kernel_matrix,
     stretches,
 )
-from ntk_core.experiments.generalization.result import GeneralizationPoint, GeneralizationRun, Predictor
-from ntk_core.experiments.generalization.spec import GeneralizationSpec
+from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationRun, GeneralizationSpec, Predictor
 from ntk_core.kernels import (
     alignment,
     empirical_ntk,

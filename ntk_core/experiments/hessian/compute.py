@@ -11,8 +11,7 @@ from jax import Array
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
-from ntk_core.experiments.hessian.network import ComparedNetwork, titles
-from ntk_core.experiments.hessian.result import (
+from ntk_core.experiments.hessian import (
     BallBound,
     HessianBlocks,
     HessianPoint,
@@ -23,6 +22,7 @@ from ntk_core.experiments.hessian.result import (
     TrainedChange,
     VectorNorm,
 )
+from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import training_groups
 from ntk_core.hessians import (

@@ -13,7 +13,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import PARAMETERIZATIONS, almost_everywhere
 from ntk_core.networks.kinds import ARCHITECTURES, network_title
 from ntk_core.networks.spec import COMPOSED, ActivationName, ArchitectureSpec, OutputName
-from ntk_core.settings.fields import text_of
+from ntk_core.settings.grammar import text_of
 from ntk_core.settings.part import CountsNeurons
 
 CONVOLUTIONAL = tuple(name for name, kind in ARCHITECTURES.items() if "kernel_size" in kind.settings)

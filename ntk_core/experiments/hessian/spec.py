@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.hessian.network import ComparedNetwork, named, templates
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_space_pays

@@ -1,8 +1,205 @@
 """Kernel change in training against width."""
 
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, kernel_change_summary
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts
-from ntk_core.runs import Experiment
+from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.numbers import percent
+from ntk_core.runs import Experiment, ResultValue, Value, columns, exponent_line, outcome_notes
+from ntk_core.runs.columns import Column
+
+
+class KernelChangeRun(TrainedRun):
+    """One training run seen through one output, whose kernel is followed.
+
+    Attributes:
+        infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
+            output, and where the spec asks for it.
+        error: standard errors of ``change`` at those steps over random vectors, where it is estimated; else empty.
+        followed: φ(f(x_i)) of a few training points, (records, points); of the point's own class where there are
+            several. Empty in results of older versions.
+    """
+
+    infinite_distance: float | None = None
+    followed: tuple[tuple[float, ...], ...] = ()
+    error: tuple[float, ...] = ()
+
+    @property
+    def sup_error(self) -> float:
+        """Standard error of ΔK where it is largest; 0 where it is exact."""
+        at = [error for change, error in zip(self.change, self.error, strict=False) if change == self.sup_change]
+        return max(at, default=0.0)
+
+
+class KernelAtStart(Value):
+    """What is known of the kernel of one output before training.
+
+    Attributes:
+        velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; where the spec asks for it.
+        ball_change: a lower bound of sup ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over a ball; where the spec asks for one.
+    """
+
+    output: str
+    seed: int
+    velocity: float | None = None
+    ball_change: float | None = None
+
+
+class KernelSnapshot(Value):
+    """A kernel before and after training, small enough to draw.
+
+    Attributes:
+        initial: (n, n) mean over the outputs, (1/C) Σ_a K[i, j, a, a] at w₀; samples ordered by label.
+        final: the same at the end of training.
+        initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
+        final_eigenvalues: the same at the end of training.
+        infinite: (n, n) infinite-width kernel, where the spec asks for it.
+    """
+
+    output: str
+    seed: int
+    initial: tuple[tuple[float, ...], ...]
+    final: tuple[tuple[float, ...], ...]
+    initial_eigenvalues: tuple[float, ...]
+    final_eigenvalues: tuple[float, ...]
+    infinite: tuple[tuple[float, ...], ...] | None = None
+
+
+class KernelChanges(TrainedPoint):
+    """All runs of one network of one width.
+
+    Attributes:
+        snapshots: kernels of the first seed, one per output, where the spec asks for them.
+        at_start: one entry per output and seed, where the spec asks for velocities or a ball.
+    """
+
+    runs: tuple[KernelChangeRun, ...]
+    snapshots: tuple[KernelSnapshot, ...] = ()
+    at_start: tuple[KernelAtStart, ...] = ()
+
+    @property
+    def records(self) -> Sequence[KernelChangeRun | KernelAtStart]:
+        """The trainings, or what is known before training where there is none."""
+        return self.runs or self.at_start
+
+
+def _trained(column: Column) -> Column:
+    """A column that is left out where nothing is trained."""
+
+    def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> Any:
+        return column.value(point, run) if isinstance(run, KernelChangeRun) else None
+
+    return replace(column, of=of, optional=True)
+
+
+def _start(name: str, title: str, field: str) -> Column:
+    """What is known of the same output and seed before training."""
+
+    def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> float | None:
+        found = (each for each in point.at_start if (each.output, each.seed) == (run.output, run.seed))
+        return getattr(next(found, None), field, None)
+
+    return Column(name, title, of, columns.precise, optional=True)
+
+
+COLUMNS = (
+    columns.WIDTH,
+    columns.NUM_PARAMS,
+    columns.OUTPUT,
+    columns.SEED,
+    *map(
+        _trained,
+        (
+            columns.CHANGE,
+            Column("kernel_change_error", "standard error of ΔK", lambda _, run: run.sup_error if run.error else None),
+            Column("final_kernel_change", "ΔK at the end", lambda _, run: run.change[-1]),
+            columns.FINAL_LOSS,
+            columns.STEPS,
+            columns.LEARNING_RATE,
+            columns.OUTCOME,
+            Column("distance_to_infinite_width", "distance from K_∞", lambda _, run: run.infinite_distance),
+        ),
+    ),
+    _start("kernel_velocity", "kernel velocity", "velocity"),
+    _start("ball_kernel_change", "largest ΔK in the ball", "ball_change"),
+)
+
+
+class KernelChangePoint(KernelChanges):
+    """A point of ``kernel_change``."""
+
+    kind: Literal["kernel_change"] = "kernel_change"
+
+
+class KernelChangeResult(ResultValue):
+    """Result of a ``kernel_change`` run.
+
+    ``points`` are in the order of the widths; some may be missing.
+
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of every width, output and seed.
+
+    Source: Liu, Zhu & Belkin 2020, §6 and Fig. 1.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = KernelChangeResult.model_validate_json((GALLERY / "liu-fig1-left.json").read_bytes())
+    >>> [point.width for point in result.points]
+    [30, 100, 300, 1000, 3000, 10000]
+    """
+
+    columns = COLUMNS
+    spec: KernelChangeSpec
+    points: tuple[KernelChangePoint, ...]
+
+
+StartMeasure = Literal["velocity", "ball_change"]
+START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_change": "largest ΔK in the ball"}
+
+
+def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
+    """The table of the means over converged runs, and the fitted exponents with their intervals."""
+    swept = replace(columns.WIDTH, title=spec.swept.replace("_", " "))
+    lines = columns.text_table([swept, *COLUMNS[1:]], points)
+    notes = [*outcome_notes(points, then="; not in the mean"), *_estimate_notes(spec, points)]
+    outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
+    exponents = [exponent(output, points) for output in outputs]
+    return "\n".join([*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)])
+
+
+def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
+    """How far the random vectors alone may have moved ΔK of one run."""
+    runs = [run for point in points for run in point.runs if run.error and run.sup_change > 0]
+    if not runs:
+        return []
+    worst = max(run.sup_error / run.sup_change for run in runs)
+    return [f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {percent(worst)} of it"]
+
+
+def exponent(output: str, points: Sequence[KernelChanges]) -> str:
+    """The exponent of ΔK against width over the converged runs, with its interval and the runs left out."""
+    runs = [(point.width, run) for point in points for run in point.of(output)]
+    law = fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome == "converged")
+    return exponent_line(f"{OUTPUTS[output].title}: ΔK", law)
+
+
+def start_law(points: Sequence[KernelChanges], output: str, measure: StartMeasure) -> PowerLaw | None:
+    """The power law of the kernel velocity, or of the largest change in the ball, against width."""
+    found = [(point.width, each) for point in points for each in point.at_start if each.output == output]
+    numbers = [(width, value) for width, each in found if (value := getattr(each, measure)) is not None]
+    return fit_power_law([width for width, _ in numbers], [value for _, value in numbers])
+
+
+def _start_laws(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
+    """The exponents of what is measured before training."""
+    lines: list[str] = []
+    for measure, title in START_TITLES.items():
+        for output in spec.outputs if any(getattr(each, measure) for p in points for each in p.at_start) else ():
+            lines.append(exponent_line(f"{OUTPUTS[output].title}: {title}", start_law(points, output, measure)))
+    return lines
+
 
 EXPERIMENT = Experiment(
     KernelChangeSpec, KernelChangePoint, KernelChangeResult, counts, kernel_change_summary, ("liu", "zhu")

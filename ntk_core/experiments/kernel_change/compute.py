@@ -14,7 +14,7 @@ from jax import Array
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
-from ntk_core.experiments.kernel_change.result import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
+from ntk_core.experiments.kernel_change import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
 from ntk_core.experiments.kernel_change.spec import (
     BALL_STARTS,
     BALL_STEPS,

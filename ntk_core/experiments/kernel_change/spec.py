@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ntk_core.dynamics.spec import TrainingSpec
+from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments._trained_sweep import TrainedSweep
 from ntk_core.networks.sizes import num_copies

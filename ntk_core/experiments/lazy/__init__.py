@@ -1,7 +1,266 @@
 """Linear by width or lazy by scale."""
 
-from ntk_core.experiments.lazy.result import LazyPoint, LazyResult, lazy_summary
-from ntk_core.experiments.lazy.spec import LazySpec, counts
-from ntk_core.runs import Experiment
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.dynamics.choices import TrainingSpec
+from ntk_core.errors import InvalidInput
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep
+from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
+from ntk_core.runs import (
+    HESSIAN_BASIS,
+    MATVECS,
+    Counts,
+    Experiment,
+    Outcome,
+    ResultValue,
+    Value,
+    columns,
+    exponent_line,
+    outcome_notes,
+    with_error,
+)
+from ntk_core.runs.columns import Column
+from ntk_core.settings.part import Ascending, Once, Width
+
+
+class LazySpec(TrainedSweep):
+    """Lazy and rich training by width, scale and richness.
+
+    κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features and kernel.
+
+    Every width at α = 1, ρ = 0, the smallest width at every scale α, and every width at every richness ρ (r = ½ − ρ
+    of Yang & Hu): a point is (m, α, ρ).
+
+    Source: Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1; Yang & Hu 2021, §3.
+
+    >>> LazySpec(widths=(16,), scales=(1.0, 10.0), richness=(0.5,)).point_keys()
+    ('width=16,scale=1.0', 'width=16,scale=10.0', 'width=16,scale=1.0,richness=0.5')
+    """
+
+    point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")
+
+    experiment: Literal["lazy"] = "lazy"
+    dataset: DatasetSpec = DatasetSpec(num_samples=12, num_classes=2, noise=0.5)
+    # Output weights ±1, not trained: with normal ones the largest of m adds a slowly growing factor. Our choice.
+    architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh", output_weights="signs", trained="hidden")
+    widths: tuple[Width, ...] = TrainedSweep.field(
+        "widths", (100, 300, 1000, 10_000), "Widths m of the hidden layers, each at scale α = 1."
+    )
+    scales: Annotated[tuple[Annotated[float, Field(ge=1e-3, le=1e4)], ...], Ascending] = Field(
+        default=(1.0, 3.0, 9.0, 27.0), min_length=1, max_length=12, title="Scales α"
+    )
+    """Factors α in front of f, each at the smallest width."""
+    richness: Annotated[tuple[Annotated[float, Field(gt=0, le=0.5)], ...], Ascending] = Field(
+        default=(), max_length=8, title="Richness ρ"
+    )
+    """Factors m^(−ρ) in front of f at every width, up to ρ = 0.5. The widths at scale 1 are ρ = 0."""
+    num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent initializations w₀ for each pair.")
+    starts: Annotated[tuple[Literal["random", "subtracted", "symmetric"], ...], Once] = Field(
+        default=("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
+    )
+    """random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies."""
+    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
+        default=("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
+    )
+    """Output nonlinearities φ to compare, each trained with the square loss of φ(α f)."""
+    training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)
+
+    @model_validator(mode="after")
+    def _starts_are_compared(self) -> Self:
+        given = self.architecture.initial_output
+        if given != "random":
+            raise InvalidInput("architecture.initial_output", given, "random; starts names what is compared")
+        return self
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""
+        narrow = [lazy_key(self.widths[0], scale) for scale in sorted({1.0, *self.scales})]
+        dial = [lazy_key(width, 1.0, richness) for width in self.widths for richness in (0.0, *self.richness)]
+        return tuple(dict.fromkeys([*narrow, *dial]))
+
+    def value_of(self, key: str) -> tuple[int, float, float]:
+        """(width, scale, richness) of a key."""
+        values = dict(part.split("=") for part in key.split(","))
+        return int(values["width"]), float(values["scale"]), float(values.get("richness", 0))
+
+
+def lazy_key(width: int, scale: float, richness: float = 0.0) -> str:
+    """The key of a point; reads back as the same numbers. Without richness the key has no entry for it."""
+    return f"width={width},scale={scale!r}" + (f",richness={richness!r}" if richness else "")
+
+
+def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One point, all outputs, starts and seeds; ``most`` counts all steps that are allowed."""
+    width, num_lines = spec.value_of(key)[0], len(spec.outputs) * len(spec.starts)
+    copies = 1 if spec.starts == ("random",) else 2  # an output of 0 at w₀ needs a copy
+    network = spec.counted(width)
+    directions = sum(layer.positions * (layer.fan_in + layer.features) for layer in network.layers)
+    programs = {"training": num_lines, "hessian": num_lines}
+    # The least distance takes five kernels between w₀ and w_T.
+    found = {"products": 2 * network.num_outputs * MATVECS, "kernels": 5, "programs": programs}
+    held = {"copies": 5 * copies, "views": copies, "numbers": HESSIAN_BASIS * copies * directions}
+    return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)
+
+
+Of = Callable[["LazyRun"], float]
+_mean = partial(Column, format=with_error, counts=columns.converged)  # measures of the text summary
+START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
+
+
+class LazyRun(Value):
+    """One model F = φ(α m^(−ρ) f) at w₀, and its training by gradient descent on (1/2n) Σ ‖F − y‖².
+
+    Attributes:
+        start: how the output at w₀ is chosen.
+        kappa: mean over the chosen inputs, each with the output of its class, of |F − y| ‖H‖ / ‖∇F‖² at w₀.
+        residual, hessian, squared_gradient: the means of |F − y|, ‖H‖ and ‖∇F‖².
+        hessian_converged: whether every spectral norm converged.
+        first_loss, last_loss: at w₀ and at the end.
+        sup_change: sup over the recorded times of ΔK(t) of the kernel of F.
+        last_change: ΔK at the end: a rich kernel may recover a little.
+        pre_output_change: the same as ``sup_change`` of the kernel of α m^(−ρ) f, at the same parameters.
+        distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
+        least_distance: lower bounds of ``distance`` by what the outputs did: from one input (Liu, Zhu & Belkin 2020,
+            Eq. 2) and from all (``kernels.least_distance``).
+        hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations, of each hidden layer.
+    """
+
+    output: str
+    start: str
+    seed: int
+    learning_rate: float
+    outcome: Outcome
+    last_finite_step: int
+    num_steps: int
+    kappa: float
+    residual: float
+    hessian: float
+    squared_gradient: float
+    hessian_converged: bool
+    first_loss: float
+    last_loss: float
+    sup_change: float
+    pre_output_change: float
+    distance: float
+    largest_distance: float
+    least_distance: tuple[float, ...] = ()
+    hidden_change: tuple[float, ...] = ()
+    last_change: float | None = None
+
+    @property
+    def curvature(self) -> float:
+        """‖H‖ / ‖∇F‖² at w₀."""
+        return self.hessian / self.squared_gradient
+
+    @property
+    def mean_hidden_change(self) -> float:
+        """Mean |h − h₀| over the hidden layers; NaN where it was not measured."""
+        return sum(self.hidden_change) / len(self.hidden_change) if self.hidden_change else math.nan
+
+
+class LazyPoint(TrainedPoint):
+    """All runs of one width m, scale α and richness ρ."""
+
+    line = ("output", "start")
+
+    kind: Literal["lazy"] = "lazy"
+    scale: float
+    richness: float = 0.0
+    runs: tuple[LazyRun, ...]
+
+    @property
+    def key(self) -> str:
+        return lazy_key(self.width, self.scale, self.richness)
+
+
+def _item(name: str, title: str, field: str, index: int) -> Column:
+    """One of several numbers of a run, which may be fewer."""
+    return Column(name, title, lambda _, run: next(iter(getattr(run, field)[index:]), None), optional=True)
+
+
+COLUMNS = (
+    columns.WIDTH,
+    Column("scale", "scale α", lambda point, _: point.scale, "{:g}".format, "swept"),
+    Column("richness", "richness ρ", lambda point, _: point.richness, "ρ = {:g}".format, "line"),
+    columns.NUM_PARAMS,
+    columns.OUTPUT,
+    Column("start", "start", format=START_TITLES.__getitem__, role="line"),
+    columns.SEED,
+    columns.LEARNING_RATE,
+    columns.OUTCOME,
+    Column("last_finite_step", ""),
+    Column("num_steps", "steps"),
+    _mean("kappa", "κ"),
+    Column("residual", "|F − y|"),
+    Column("hessian", "‖H‖"),
+    Column("squared_gradient", "‖∇F‖²"),
+    Column("hessian_converged", ""),
+    Column("first_loss", ""),
+    Column("last_loss", "final loss"),
+    _mean("sup_change", "kernel change ΔK"),
+    Column("pre_output_change", "ΔK of α f"),
+    _mean("distance", "‖w − w₀‖₂"),
+    _mean("largest_distance", "‖w − w₀‖_∞"),
+    Column("last_change", ""),
+    _mean("hidden_change", "|Δh|", of=lambda _, run: run.mean_hidden_change),
+    _item("least_distance_of_one", "least ‖w − w₀‖₂, one input", "least_distance", 0),
+    _item("least_distance", "least ‖w − w₀‖₂, all inputs", "least_distance", 1),
+    *(_item(f"hidden_change_{n + 1}", f"|Δh| of layer {n + 1}", "hidden_change", n) for n in range(MAX_DEPTH)),
+)
+
+
+class LazyResult(ResultValue):
+    """Result of a ``lazy`` run.
+
+    κ = |F − y| ‖H‖ / ‖∇F‖² at w₀, ‖w − w₀‖ and ΔK of every width, α and ρ.
+
+    Source: Chizat, Oyallon & Bach 2019, §1; Yang & Hu 2021, §3; docs/math/richness.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = LazyResult.model_validate_json((GALLERY / "richness-dial.json").read_bytes())
+    >>> sorted({point.richness for point in result.points})[:3]
+    [0.0, 0.125, 0.25]
+    """
+
+    columns = COLUMNS
+    spec: LazySpec
+    points: tuple[LazyPoint, ...]
+
+
+def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
+    """The table of means over the seeds, then the exponents of every measure along each."""
+    exponents, measures = [], [column for column in COLUMNS if column.role == "measure" and column.format]
+    for output, start, column in itertools.product(spec.outputs, spec.starts, measures):
+        line, of = (points, output, start), partial(column.value, None)
+        title = f"{OUTPUTS[output].title}, {start} start, {column.title}"
+        exponents.append(exponent_line(title, along_scales(*line, of), "α"))
+        for rho in (0.0, *spec.richness):
+            place = f" at ρ = {rho:g}" if rho else ""
+            exponents.append(exponent_line(title + place, along_widths(*line, of, rho)))
+    notes = [*filter(None, [spec.almost_everywhere]), *outcome_notes(points)]
+    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
+
+
+def along_scales(points: Sequence[LazyPoint], output: str, start: str, of: Of) -> PowerLaw | None:
+    """The power law in α at the smallest width, over converged runs."""
+    narrow = min((point.width for point in points), default=0)
+    along = [(point.scale, point) for point in points if point.width == narrow and not point.richness]
+    return fit_runs([(at, run) for at, point in along for run in point.of(output, start)], of, columns.converged)
+
+
+def along_widths(points: Sequence[LazyPoint], output: str, start: str, of: Of, rho: float = 0.0) -> PowerLaw | None:
+    """The power law in m at scale 1 and this richness, over converged runs."""
+    along = [(point.width, point) for point in points if (point.scale, point.richness) == (1, rho)]
+    return fit_runs([(at, run) for at, point in along for run in point.of(output, start)], of, columns.converged)
+
 
 EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, counts, lazy_summary)

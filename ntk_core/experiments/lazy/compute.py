@@ -12,8 +12,7 @@ from jax import Array
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelPath, Loss, Training
-from ntk_core.experiments.lazy.result import LazyPoint, LazyRun
-from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.experiments.lazy import LazyPoint, LazyRun, LazySpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted

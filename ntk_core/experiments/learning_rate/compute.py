@@ -22,8 +22,17 @@ from ntk_core.dynamics import (
     record_steps,
     stretches,
 )
-from ntk_core.experiments.learning_rate.result import DEAD_SHARE, RatePath, RatePoint, RateRun, rate_outcome
-from ntk_core.experiments.learning_rate.spec import DENSE_RECORDS, LearningRateSpec, counted_at, together
+from ntk_core.experiments.learning_rate import (
+    DEAD_SHARE,
+    DENSE_RECORDS,
+    LearningRateSpec,
+    RatePath,
+    RatePoint,
+    RateRun,
+    counted_at,
+    rate_outcome,
+    together,
+)
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Growth, Progress
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import ExperimentSpec
-from ntk_core.settings.fields import text_of
+from ntk_core.settings.grammar import text_of
 from ntk_core.settings.part import Width
 from ntk_core.settings.walk import values_of
 

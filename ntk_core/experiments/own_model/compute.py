@@ -9,8 +9,7 @@ from jax import Array
 
 from ntk_core.data import Dataset, data_fingerprint
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.own_model.result import OwnLayer, OwnModelPoint, OwnModelRun
-from ntk_core.experiments.own_model.spec import OwnModelSpec
+from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelRun, OwnModelSpec
 from ntk_core.networks.build import initial_key
 from ntk_core.own_models import Apply, OwnModel, checked_model, runs_at, their_errors
 from ntk_core.runs import Computation, Progress, load_data

@@ -10,7 +10,6 @@ from ntk_core.networks.architectures._activations import (
     output_jacobian,
     slope_jumps,
 )
-from ntk_core.networks.architectures._adapted import Adapted
 from ntk_core.networks.architectures._assembly import Assembly
 from ntk_core.networks.architectures._contractions import FactoredCotangents, whole
 from ntk_core.networks.architectures._convolution import Convolution
@@ -33,8 +32,11 @@ from ntk_core.networks.architectures._network import (
     accepted_network,
     layer_views,
     merge,
+    num_parts,
+    width_mesh,
 )
 from ntk_core.networks.architectures._numbered import (
+    Adapted,
     Bottleneck,
     Chain,
     ConvNet,
@@ -46,5 +48,4 @@ from ntk_core.networks.architectures._numbered import (
     Stack,
 )
 from ntk_core.networks.architectures._transformer import Attention, Transformer
-from ntk_core.networks.architectures._width_mesh import num_parts, width_mesh
 from ntk_core.networks.graphs import Edge, Group

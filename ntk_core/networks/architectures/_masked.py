@@ -8,8 +8,16 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._contractions import Cotangents, masked_kernel, whole
-from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs
-from ntk_core.networks.architectures._settings import check_drop_probability
+from ntk_core.networks.architectures._layers import (
+    NTK_SCALING,
+    Layer,
+    Params,
+    Scaling,
+    Shape,
+    add_bias,
+    check_drop_probability,
+    check_inputs,
+)
 
 Parts = tuple[tuple[int | None, float], ...]
 

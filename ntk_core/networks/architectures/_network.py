@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.sharding import AxisType, Mesh, PartitionSpec
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
@@ -26,7 +27,56 @@ from ntk_core.markup import Markup
 from ntk_core.networks.architectures._activations import output_function
 from ntk_core.networks.architectures._contractions import Cotangents, FactoredCotangents
 from ntk_core.networks.architectures._layers import Layer, Params, Shape
-from ntk_core.networks.architectures._width_mesh import divided, num_parts
+
+AXIS = "width"
+
+
+def width_mesh(num_devices: int | None = None) -> Mesh:
+    """Return a device mesh that divides widths.
+
+    A mesh of the first ``num_devices`` devices, all by default, over which widths are divided: m → m / num_devices.
+
+    >>> import ntk_core
+    >>> net = ntk_core.FullyConnected(width=64)
+    >>> with jax.set_mesh(ntk_core.networks.width_mesh(1)):
+    ...     params = net.init(jax.random.key(0), (10,))
+
+    Args:
+        num_devices: number of devices; all by default.
+
+    Returns:
+        The mesh, for ``jax.set_mesh``.
+
+    Raises:
+        InvalidInput: for more devices than there are.
+
+    Source: our choice, docs/decisions/0006-seeds-devices-clusters.md.
+    """
+    devices = jax.devices()
+    count = len(devices) if num_devices is None else num_devices
+    if not 1 <= count <= len(devices):
+        raise InvalidInput(
+            "num_devices", num_devices, f"an integer from 1 to {len(devices)}, the devices of this process"
+        )
+    return Mesh(np.asarray(devices[:count]), (AXIS,), axis_types=(AxisType.Auto,))
+
+
+def num_parts() -> int:
+    """Over how many devices widths are divided now; 1 without a mesh."""
+    return dict(jax.sharding.get_abstract_mesh().shape).get(AXIS, 1)
+
+
+def divided(params: Any) -> Any:
+    """The same arrays with the longest axis of each over all devices, where its length allows; inside ``jax.jit``."""
+    return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params)
+
+
+def _placement(shape: tuple[int, ...]) -> PartitionSpec:
+    """Of axes of equal length the last one, that of the features of a layer."""
+    parts = num_parts()
+    longest = max(((size, axis) for axis, size in enumerate(shape) if size % parts == 0), default=(0, -1))[1]
+    return PartitionSpec(*(AXIS if axis == longest else None for axis in range(len(shape))))
+
 
 Call = Callable[[str, Array], Array]
 NetworkParams = dict[str, Params]

@@ -56,6 +56,5 @@ from ntk_core.networks.graphs._graph import (
     graph_data,
     parse_graph,
 )
-from ntk_core.networks.graphs._steps import Layout, Step, graph_steps, lay_out
+from ntk_core.networks.graphs._steps import Layout, Skip, Step, Ways, graph_steps, lay_out, trains_hidden, trains_output
 from ntk_core.networks.graphs._verdict import InDegree, Reason, Verdict, graph_verdict, in_degrees
-from ntk_core.networks.graphs._ways import Skip, Ways, trains_hidden, trains_output

@@ -8,8 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs._blocks import BLOCKS, Block, Nested, Trained
-from ntk_core.networks.graphs._steps import Step, composition_steps
-from ntk_core.networks.graphs._ways import Ways, find_ways, trains_hidden, trains_output
+from ntk_core.networks.graphs._steps import Step, Ways, composition_steps, find_ways, trains_hidden, trains_output
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
 from ntk_core.settings.validation import allowed_values
 

@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, m
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
+from ntk_core.settings.part import Term, table
 from ntk_core.settings.validation import allowed_values
-from ntk_core.settings.vocabulary import Term, table
 
 if TYPE_CHECKING:
     ActivationName = str

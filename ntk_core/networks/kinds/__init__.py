@@ -6,9 +6,9 @@ from typing import Any
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
-from ntk_core.settings.vocabulary import table
+from ntk_core.settings.part import table
 
-_MODULES = ("numbered", "sequences", "adapted", "assembly")
+_MODULES = ("numbered", "sequences", "adapted")
 
 
 def _own_layers(settings: Any, hidden: Hidden) -> Composition:

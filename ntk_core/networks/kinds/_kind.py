@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ntk_core.networks.graphs import ActivationBlock, Block, Composition, DenseBlock
-from ntk_core.settings.vocabulary import Term
+from ntk_core.settings.part import Term
 
 if TYPE_CHECKING:
     from ntk_core.networks.spec import ArchitectureSpec

@@ -1,4 +1,4 @@
-"""Low-rank adapters: dense architectures whose weights are frozen, with trained updates of small rank."""
+"""Architectures made of others: low-rank adapters in frozen dense networks, and assemblies of m small copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from ntk_core.networks.graphs import (
     AdapterUp,
     Block,
     Composition,
+    CopiesBlock,
     DenseBlock,
+    FlattenInputBlock,
     FrozenDense,
 )
 from ntk_core.networks.kinds import numbered
@@ -56,6 +58,12 @@ def check(settings: ArchitectureSpec) -> None:
         raise InvalidInput("trained", settings.trained, "all (A, B and the output layer), hidden (A and B) or last")
 
 
+def _copies(settings: Any, hidden: Hidden) -> Composition:
+    """The copies; the output layer adds them."""
+    width = getattr(settings, "width", "m")  # a network itself has its size as a number
+    return Composition((FlattenInputBlock(), CopiesBlock.model_construct(width=width, model=settings.sub_model)))
+
+
 KINDS = (
     Kind(
         "adapted",
@@ -65,5 +73,13 @@ KINDS = (
         settings=(*LAYERED, "base", "adapted_layers", "adapter_rank", "rank_exponent", "grows", "layer_width"),
         check=check,
         network=f"{NETWORKS}:Adapted",
+    ),
+    Kind(
+        "assembly",
+        "assembly",
+        "f = m^(−½) Σ vᵢ g(wᵢ; x), m copies of one small model g",
+        write_out=_copies,
+        settings=("sub_model",),
+        network=f"{NETWORKS}:Assembly",
     ),
 )

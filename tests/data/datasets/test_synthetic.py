@@ -7,8 +7,7 @@ from ntk_core.data import data_fingerprint, load_dataset, stream
 from ntk_core.data._laws import CENTER_NORM
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.settings.fields import differences, spec_from_texts
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import InvalidSpec, differences, spec_from_texts, with_settings
 
 N, C, D = 40_000, 4, 5
 PINNED_LABELS = [2, 1, 1, 1]

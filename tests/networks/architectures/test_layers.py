@@ -10,7 +10,7 @@ import pytest
 from ntk_core.kernels import generic_ntk
 from ntk_core.networks.architectures import Convolution, Dense, MaskedDense, Scaling
 from ntk_core.networks.architectures import _contractions as contractions
-from ntk_core.networks.architectures._sequences import Gain, Positions
+from ntk_core.networks.architectures._convolution import Gain, Positions
 from tests.cases import FAST_COMPILE, random_layer
 
 LAYERS = {

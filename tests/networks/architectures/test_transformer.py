@@ -13,7 +13,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians import ball_sup
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import Attention, Composed, Scaling, Transformer
-from ntk_core.networks.architectures._sequences import Gain
+from ntk_core.networks.architectures._convolution import Gain
 from ntk_core.networks.graphs import graph_verdict, parse_composition
 from ntk_core.networks.sizes import layer_sizes, num_features
 from ntk_core.networks.spec import ArchitectureSpec

@@ -12,7 +12,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.hessian.network import templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.experiments.lazy.spec import LazySpec
+from ntk_core.experiments.lazy import LazySpec
 from ntk_core.networks.graphs import (
     BLOCKS,
     Composition,

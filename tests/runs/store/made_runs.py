@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ntk_core.experiments.kernel_change.result import KernelChangePoint, KernelChangeResult, KernelChangeRun
+from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
 

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from linearity_lab.views.lecture.steps._beyond import BEYOND
-from linearity_lab.views.lecture.steps._edges import EDGES
-from linearity_lab.views.lecture.steps._limits import LIMITS
+from linearity_lab.views.lecture.steps._edges import EDGES, LIMITS
 from linearity_lab.views.lecture.steps._linear import LINEAR
 from linearity_lab.views.lecture.steps._step import Control, Question, Step
 from linearity_lab.words.markdown import read

@@ -12,9 +12,9 @@ from linearity_lab.views.generalization import figures as generalization
 from linearity_lab.views.lecture import figures as lecture
 from linearity_lab.views.lecture.steps._step import Results, alone, step
 from ntk_core.dynamics.choices import METHODS
-from ntk_core.experiments.dag.spec import DRAWN
-from ntk_core.experiments.early_time.result import LINEAR_PHASE_SHARE, EarlyRun
-from ntk_core.experiments.generalization.result import GeneralizationPoint, values
+from ntk_core.experiments.dag import DRAWN
+from ntk_core.experiments.early_time import LINEAR_PHASE_SHARE, EarlyRun
+from ntk_core.experiments.generalization import GeneralizationPoint, values
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs import mean
 

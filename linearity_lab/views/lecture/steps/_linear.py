@@ -8,10 +8,10 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.views.hessian import figures as hessian
 from linearity_lab.views.hessian import part_figures as hessian_parts
-from linearity_lab.views.lecture import exact_figures as lecture_exact
 from linearity_lab.views.lecture import figures as lecture
+from linearity_lab.views.lecture import figures as lecture_exact
 from linearity_lab.views.lecture.steps._step import Results, alone, step
-from ntk_core.experiments.hessian.result import HessianPoint
+from ntk_core.experiments.hessian import HessianPoint
 from ntk_core.fits import PowerLaw, remarks
 from ntk_core.numbers import number, width_label
 from ntk_core.runs import mean
