@@ -94,7 +94,7 @@ lowest newest: $(DEV)
 torch: $(DEV)
 	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .venv-torch
 	$(BIN)/uv pip install --quiet --python .venv-torch -r requirements.txt -r requirements-torch.txt \
-	  beartype hypothesis keras pytest pytest-timeout transformers
+	  beartype hypothesis ipykernel keras nbclient pytest pytest-timeout transformers
 	.venv-torch/bin/python -m pytest -q -p no:cacheprovider -o addopts="-ra --import-mode=importlib" tests/libraries
 
 # The image has Python 3.11 or later: a minute of tests on the oldest and the newest.

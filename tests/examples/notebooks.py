@@ -9,6 +9,7 @@ import os
 import re
 import tempfile
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
+WITH_TORCH = [ROOT / "examples" / "is_my_finetuning_linear.ipynb"]  # for the environment of make torch
+NOTEBOOKS = sorted(set((ROOT / "examples").glob("*.ipynb")) - set(WITH_TORCH))
 FIGURE = "application/vnd.plotly.v1+json"
 
 
@@ -60,7 +62,7 @@ def shown_in(book: nbformat.NotebookNode, mime: str) -> list[Any]:
 
 
 if __name__ == "__main__":
-    for path in NOTEBOOKS:
+    for path in WITH_TORCH if find_spec("torchax") else NOTEBOOKS:
         with tempfile.TemporaryDirectory() as folder:
             book = executed(nbformat.read(path, as_version=4), Path(folder))
         book.metadata.pop("language_info", None)

@@ -9,7 +9,7 @@ import pytest
 
 import ntk_core
 from tests.compiler_flags import QUICK_ENVIRONMENT
-from tests.examples.notebooks import FIGURE, NOTEBOOKS, ROOT, executed, shown_in, smaller
+from tests.examples.notebooks import FIGURE, NOTEBOOKS, ROOT, WITH_TORCH, executed, shown_in, smaller
 
 PROMISED = {
     "first_figure": ("KernelChangeSpec", "widths in", "of memory for the largest"),
@@ -20,7 +20,7 @@ PROMISED = {
 
 def test_their_outputs_are_there_small_and_without_errors():
     assert [path.stem for path in NOTEBOOKS] == sorted(PROMISED)
-    for path in NOTEBOOKS:
+    for path in [*NOTEBOOKS, *WITH_TORCH]:
         assert path.stat().st_size <= 200_000
         book = nbformat.read(path, as_version=4)
         nbformat.validate(book)
@@ -29,8 +29,8 @@ def test_their_outputs_are_there_small_and_without_errors():
         outputs = [output for cell in code for output in cell.outputs]
         assert [each for each in outputs if each.output_type == "error" or each.get("name") == "stderr"] == []
         shown = "\n".join(shown_in(book, "text/html"))
-        assert [words for words in PROMISED[path.stem] if words not in shown] == []
-        assert len(shown_in(book, FIGURE)) == (path.stem != "own_model")
+        assert [words for words in PROMISED.get(path.stem, ("Linear:", "Not linear:")) if words not in shown] == []
+        assert len(shown_in(book, FIGURE)) == (path.stem not in ("own_model", "is_my_finetuning_linear"))
         assert "<script" not in shown
         assert str(ROOT) not in path.read_text(encoding="utf-8")
 
