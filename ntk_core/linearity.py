@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ntk_core.markup import paragraph, table
-from ntk_core.numbers import percent
+from ntk_core.numbers import number, percent
 
 LAYER_HEAD = ("Parameter", "Numbers", "‖δ‖ / ‖w₀‖", "Share of J₀δ", "Share of tr K₀")
 LINEAR, PARTLY = 0.1, 0.5  # largest output errors of these verdicts; our choice
@@ -101,14 +101,14 @@ def rows_of(report: Any) -> list[tuple[str, str]]:
         ("Second-order share", percent(report.second_order_share)),
         ("Change of the directional derivative", percent(report.derivative_change)),
         ("Kernel change ΔK", percent(report.kernel_change) + interval),
-        ("Kernel distance", f"{report.kernel_distance:.3g}"),
+        ("Kernel distance", number(report.kernel_distance, 3)),
     ]
     losses = (
         ("Loss", report.loss),
         ("Loss of the linear model", report.linear_loss),
         ("Loss of kernel regression", report.regression_loss),
     )
-    return found + [(name, f"{loss:.4g}") for name, loss in losses if loss is not None]
+    return found + [(name, number(loss, 4)) for name, loss in losses if loss is not None]
 
 
 def layer_rows(report: Any) -> list[tuple[str, ...]]:
