@@ -27,7 +27,7 @@ from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
 from ntk_core.kernels._generic import Apply
 from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, checked_limit, num_moving
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, accepted_targets, like_params
+from ntk_core.traced import accepted, accepted_targets, checked, like_params
 
 PAIR_COPIES = 6  # of a block of the kernel that are held while two are made and compared; measured
 Pair = tuple[int, int]
@@ -245,7 +245,11 @@ def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
     if isinstance(net, Network):
         b = 2 * view_bytes(net, row.shape[1:], itemsize)
     else:
-        b = 2 * itemsize * num_outputs * num_moving(net, problem.params[0])
+        program = checked(net, problem.params[0], jnp.asarray(x[:2]))
+        if program is not None and program.layers:
+            b = 4 * program.row_bytes()
+        else:
+            b = 2 * itemsize * num_outputs * num_moving(net, problem.params[0])
     return max(1, int((math.sqrt(b**2 + 4 * a * memory_limit) - b) / (2 * a)))
 
 

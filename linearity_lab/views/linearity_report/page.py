@@ -46,12 +46,13 @@ def show() -> None:
         run = st.selectbox("Report", list(reports), format_func=lambda run: name_of(reports[run]), key=f"{PAGE}.run")
         result = reports[run]
         (point,) = result.points
-        words_table([{"Number": name, "Value": value} for name, value in rows_of(point)], "Between w₀ and w₁")
+        with st.container(key=f"{PAGE}.numbers"):
+            words_table([{"Number": name, "Value": value} for name, value in rows_of(point)], "Between w₀ and w₁")
         st.caption(f"{point.num_inputs:,} inputs, {point.num_outputs:,} outputs, {point.num_params:,} parameters")
         st.markdown(prose(PAGE, "Add a report" if stored else "Make the first report"))
         st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)
     with figures, shown_charts([result.spec]) as shown:
-        above = st.container(horizontal=True, horizontal_alignment="right")
+        above = st.container(horizontal=True, horizontal_alignment="right", key=f"{PAGE}.above")
         drawn = [
             Panel("", partial(errors, reports, run)),
             Panel("Parameters", partial(layers, result), below=partial(_ranked, result)),
