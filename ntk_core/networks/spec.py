@@ -143,7 +143,7 @@ class ArchitectureSpec(SpecPart):
     token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
     """What the output layer sees: the mean over positions, or the first position."""
 
-    base: Literal["fully-connected", "resnet", "densenet"] = Field(
+    base: Literal["fully-connected", "bottleneck", "resnet", "densenet"] = Field(
         default="fully-connected", title="Adapted architecture"
     )
     """The dense architecture whose weights are frozen."""

@@ -320,7 +320,7 @@ class Adapted(Stack):
     40
 
     Attributes:
-        base: ``"fully-connected"``, ``"resnet"`` or ``"densenet"``.
+        base: ``"fully-connected"``, ``"bottleneck"`` (three neurons in layer 2), ``"resnet"`` or ``"densenet"``.
         adapter_rank: r.
         rank_exponent: s, from 0 to 1; ½ keeps the size of the update's kernel, 1 is that of Hu et al.
         adapted_layers: hidden layers with an update, counted from 1; None for all.
@@ -331,6 +331,9 @@ class Adapted(Stack):
     kind: ClassVar[Kind] = ARCHITECTURES["adapted"]
     skip_every: ClassVar[int] = 1
     drop_probability: ClassVar[float] = 0.0
+    bottleneck_width: ClassVar[int] = 3
+    bottleneck_layer: ClassVar[int] = 2
+    bottleneck_activation: ClassVar[None] = None
 
     depth: int = 2
     base: str = "fully-connected"

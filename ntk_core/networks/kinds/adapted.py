@@ -22,7 +22,8 @@ from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind
 if TYPE_CHECKING:
     from ntk_core.networks.spec import ArchitectureSpec
 
-BASES = {kind.name: kind for kind in numbered.KINDS if kind.name in ("fully-connected", "resnet", "densenet")}
+DENSE = ("fully-connected", "bottleneck", "resnet", "densenet")
+BASES = {kind.name: kind for kind in numbered.KINDS if kind.name in DENSE}
 
 
 def _adapted(settings: Any, hidden: Hidden) -> Composition:
@@ -54,6 +55,8 @@ def check(settings: ArchitectureSpec) -> None:
     allowed = f"numbers from 1 to {settings.depth}, the hidden layers"
     if settings.adapted_layers is not None and not set(settings.adapted_layers) <= set(range(1, settings.depth + 1)):
         raise InvalidInput("adapted_layers", settings.adapted_layers, allowed)
+    if settings.base == "bottleneck":
+        BASES[settings.base].check(settings)
     if settings.trained == "first":
         raise InvalidInput("trained", settings.trained, "all (A, B and the output layer), hidden (A and B) or last")
 

@@ -36,7 +36,7 @@ def test_an_adapter_is_its_formula(parameterization, x64):
     np.testing.assert_allclose(case.net.apply(params, x), third @ w["output"] / root(6), rtol=1e-12)
 
 
-@pytest.mark.parametrize("base", ["fully-connected", "resnet", "densenet"])
+@pytest.mark.parametrize("base", ["fully-connected", "bottleneck", "resnet", "densenet"])
 def test_it_starts_as_its_base_and_moves_adapters_alone(base):
     net = _case(base=base, trained="hidden").net
     params = net.init(jax.random.key(0), (4,))
@@ -51,7 +51,7 @@ def test_it_starts_as_its_base_and_moves_adapters_alone(base):
 
 
 @pytest.mark.parametrize("start", ["drawn", "moved"])
-@pytest.mark.parametrize("base", ["fully-connected", "resnet", "densenet"])
+@pytest.mark.parametrize("base", ["fully-connected", "bottleneck", "resnet", "densenet"])
 def test_kernel_and_hessian_are_those_of_plain_derivatives(base, start, x64):
     case = _case(base=base, trained="hidden" if start == "drawn" else "all")
     net, x = case.net, inputs(case, 4)
@@ -101,6 +101,7 @@ def test_a_spec_sweeps_the_width_or_the_rank():
         ({"rank_exponent": 1.5}, "rank_exponent"),
         ({"adapted_layers": (4,)}, "adapted_layers"),
         ({"trained": "first"}, "trained"),
+        ({"base": "bottleneck", "depth": 1, "adapted_layers": (1,)}, "depth"),
     ],
 )
 def test_wrong_settings_are_refused_by_name(settings, field):
@@ -108,4 +109,4 @@ def test_wrong_settings_are_refused_by_name(settings, field):
         _case(**settings)
     if field not in ("base", "adapter_rank", "rank_exponent"):  # those a spec refuses by their types
         with pytest.raises(ValueError, match=field):
-            ArchitectureSpec(kind="adapted", depth=3, **settings)
+            ArchitectureSpec(**{"kind": "adapted", "depth": 3, **settings})
