@@ -140,7 +140,7 @@ class SpecForm(Generic[AnySpec]):
         spec: Any = self.spec
         if isinstance(spec, SeededSpec) and not spec.draws_data and spec.dataset.uses("seed"):
             st.button(
-                "New data for each seed",
+                "New data per seed",  # short: it shares a row with Paper size
                 key=self._key("new_data"),
                 on_click=self._fill,
                 args=(with_settings(spec, {"draws": "network and data"}),),

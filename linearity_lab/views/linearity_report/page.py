@@ -9,7 +9,7 @@ import streamlit as st
 
 from linearity_lab.components import export, session
 from linearity_lab.components.chart import Panel, show_panels, shown_charts
-from linearity_lab.components.explain import provenance_footer, words_table
+from linearity_lab.components.explain import page_answers, provenance_footer, words_table
 from linearity_lab.jobs.profile import error_text
 from linearity_lab.views.linearity_report.figures import errors, layers, name_of
 from linearity_lab.views.results.stored_runs import shared_store
@@ -58,6 +58,7 @@ def show() -> None:
             Panel("Parameters", partial(layers, result), below=partial(_ranked, result)),
         ]
         show_panels(PAGE, drawn, lambda: provenance_footer(result))
+        page_answers(PAGE)
         with above:
             if not stored:
                 st.caption("An example. No report is stored yet.")
