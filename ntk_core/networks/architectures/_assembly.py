@@ -13,18 +13,10 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.networks.architectures._activations import MAX_WIDTH, check_choice, check_count
 from ntk_core.networks.architectures._contractions import Cotangents, whole
 from ntk_core.networks.architectures._layered import Listed
-from ntk_core.networks.architectures._layers import (
-    MAX_WIDTH,
-    NTK_SCALING,
-    Layer,
-    Params,
-    Scaling,
-    Shape,
-    check_choice,
-    check_count,
-)
+from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape
 from ntk_core.networks.choices import SUB_MODELS
 from ntk_core.networks.graphs import Composition, CopiesBlock, Step
 from ntk_core.networks.kinds import ARCHITECTURES, Kind

@@ -4,9 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ntk_core.networks.architectures._activations import Activation, activation_function
+from ntk_core.networks.architectures._activations import (
+    MAX_WIDTH,
+    Activation,
+    activation_function,
+    check_count,
+    check_switch,
+)
 from ntk_core.networks.architectures._layered import Layered
-from ntk_core.networks.architectures._layers import MAX_WIDTH, Scaling, Shape, check_count, check_switch
+from ntk_core.networks.architectures._layers import Scaling, Shape
 from ntk_core.networks.architectures._masked import Parts
 from ntk_core.networks.architectures._network import as_shape
 from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, Step, graph_steps, in_degrees, lay_out

@@ -10,20 +10,18 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
-from ntk_core.networks.architectures._activations import activation_function, output_function
-from ntk_core.networks.architectures._convolution import Convolution, Gain, Positions, attend, normalize, sines
-from ntk_core.networks.architectures._layers import (
+from ntk_core.networks.architectures._activations import (
     MAX_OUTPUTS,
     MAX_WIDTH,
     TRAINED,
-    Dense,
-    Layer,
-    Scaling,
-    Shape,
+    activation_function,
     check_choice,
     check_count,
     check_switch,
+    output_function,
 )
+from ntk_core.networks.architectures._convolution import Convolution, Gain, Positions, attend, normalize, sines
+from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense, Parts
 from ntk_core.networks.architectures._network import Call, Network
 from ntk_core.networks.graphs import OUTPUT, Block, Composition, Step, Trained, trains_hidden, trains_output

@@ -7,17 +7,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures._activations import check_drop_probability
 from ntk_core.networks.architectures._contractions import Cotangents, masked_kernel, whole
-from ntk_core.networks.architectures._layers import (
-    NTK_SCALING,
-    Layer,
-    Params,
-    Scaling,
-    Shape,
-    add_bias,
-    check_drop_probability,
-    check_inputs,
-)
+from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs
 
 Parts = tuple[tuple[int | None, float], ...]
 

@@ -5,14 +5,11 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import Activation, activation_function
-from ntk_core.networks.architectures._convolution import PADDINGS
-from ntk_core.networks.architectures._layered import Listed
-from ntk_core.networks.architectures._layers import (
+from ntk_core.networks.architectures._activations import (
     MAX_DEPTH,
     MAX_WIDTH,
-    Scaling,
-    Shape,
+    Activation,
+    activation_function,
     check_choice,
     check_count,
     check_drop_probability,
@@ -20,6 +17,9 @@ from ntk_core.networks.architectures._layers import (
     hidden_biases,
     hidden_widths,
 )
+from ntk_core.networks.architectures._convolution import PADDINGS
+from ntk_core.networks.architectures._layered import Listed
+from ntk_core.networks.architectures._layers import Scaling, Shape
 from ntk_core.networks.architectures._network import Network
 from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds import ARCHITECTURES, Kind

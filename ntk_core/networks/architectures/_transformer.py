@@ -5,9 +5,16 @@ from functools import cached_property
 from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import Activation, activation_function
+from ntk_core.networks.architectures._activations import (
+    MAX_WIDTH,
+    Activation,
+    activation_function,
+    check_choice,
+    check_count,
+    check_switch,
+)
 from ntk_core.networks.architectures._layered import Listed
-from ntk_core.networks.architectures._layers import MAX_WIDTH, Scaling, Shape, check_choice, check_count, check_switch
+from ntk_core.networks.architectures._layers import Scaling, Shape
 from ntk_core.networks.graphs import Composition, lay_out
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
