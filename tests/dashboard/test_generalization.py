@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from statistics import fmean, stdev
-
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.generalization import figures
 from ntk_core.experiments.generalization import (
     GeneralizationPoint,
     GeneralizationRun,
     GeneralizationSpec,
     Predictor,
-    values,
     wilson,
 )
 from ntk_core.settings.grammar import with_settings
@@ -117,49 +112,6 @@ def test_along_training_caption_has_the_numbers(points):
         "ρ = 0.5",
     ]
     assert figures.along([], "error", 100, 0.5, 40).takeaway == "No run yet."
-
-
-# Network, K₀, K_T; alignment before and after: measured by an independent script, on draws that are not ours.
-TABLE = {
-    (0.0, 100): (0.106, 0.222, 0.041, 0.042, 0.069),
-    (0.0, 1000): (0.190, 0.224, 0.147, 0.043, 0.049),
-    (0.0, 5000): (0.200, 0.208, 0.189, 0.043, 0.044),
-    (0.5, 100): (0.001, 0.222, 0.000, 0.042, 0.156),
-    (0.5, 1000): (0.000, 0.224, 0.000, 0.043, 0.153),
-    (0.5, 5000): (0.000, 0.208, 0.000, 0.043, 0.155),
-}
-
-
-def _near(found: list[float], expected: float, num_test: int) -> bool:
-    """Within a tenth and two deviations: of our mean over seeds, of one draw of theirs, and of their test points.
-
-    Our seeds scatter by draws of network and data and by the binomial law of their test points.
-    """
-    spread = stdev(found) * math.sqrt(1 + 1 / len(found))
-    binomial = math.sqrt(expected * (1 - expected) / num_test)
-    return abs(fmean(found) - expected) <= 0.1 * expected + 2 * max(spread, binomial)
-
-
-def test_price_of_linearity_equals_the_earlier_measurement():
-    result = gallery_result("price-of-linearity")
-    for (rho, width), (*errors, before, after) in TABLE.items():
-        (point,) = figures.at(result.points, width=width, richness=rho)
-        for name, expected in zip(("network", "first_kernel", "after_kernel"), errors, strict=True):
-            assert _near(values(point.runs, name, "error"), expected, 1000), (rho, width, name)
-        for end, expected in ((0, before), (-1, after)):
-            assert _near([run.alignment[end] for run in point.runs], expected, 10**9), (rho, width, end)
-
-
-def test_on_two_digits_there_is_no_price_though_the_kernel_turns():
-    result = gallery_result("no-price-on-digits")
-    rich = figures.at(result.points, richness=0.5)
-    for point in result.points:
-        for name in ("network", "first_kernel", "after_kernel"):
-            assert _near(values(point.runs, name, "error"), 0.0625, 400), (point.key, name)
-    for point in rich:
-        assert _near([run.alignment[0] for run in point.runs], 0.12, 10**9)
-        assert _near([run.alignment[-1] for run in point.runs], 0.28, 10**9)
-        assert all(run.alignment[-1] > 1.5 * run.alignment[0] for run in point.runs)
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.run_panel import Shown
 from linearity_lab.views.lazy import figures
 from linearity_lab.views.lazy.page import charts
@@ -137,77 +136,6 @@ def test_the_least_distance_is_drawn_where_it_was_computed():
     assert after == [*before, "least distance, all inputs", "least distance, one input"]
     assert drawn.rows[0]["least ‖w − w₀‖₂, one input"] == 0.5
     assert drawn.rows[0]["least ‖w − w₀‖₂, all inputs"] == 0.9
-
-
-def test_gallery_runs_move_at_least_the_bound():
-    """Liu, Zhu & Belkin 2020, Eq. 2, and the bound from all inputs together, which the linear model meets."""
-    shown = gallery_result("liu-distance").points
-    assert len(shown) >= 6
-    excess = []
-    for point in shown:
-        runs = point.of("linear", "subtracted")
-        assert len(runs) >= 5
-        for run in runs:
-            of_one, of_all = run.least_distance
-            # 1: no output moves by more than its target, which is 1, and ‖∇f‖ is about 1; distances in single precision
-            assert 0.9 < of_one < of_all < run.distance * 1.0005
-        excess.append(max(run.distance / run.least_distance[1] for run in runs) - 1)
-    assert excess[0] > 0.05
-    assert excess[-1] < 0.01
-    for measure in figures.LEAST:
-        law = figures.line(shown, "width", "linear", "subtracted", measure).law
-        assert abs(law.exponent) < 0.05
-
-
-@pytest.fixture(scope="module")
-def points():
-    return gallery_result("liu-lazy").points
-
-
-@pytest.mark.parametrize("measure", [figures.KAPPA, figures.CHANGE, figures.DISTANCE, figures.LARGEST])
-def test_gallery_scale_moves_weights_less_from_zero_output(points, measure):
-    law = figures.line(points, "scale", "linear", "subtracted", measure).law
-    assert law.num_widths == len(law.local) + 1 >= 3
-    assert all(abs(each.slope + 1) < 0.15 for each in law.local)
-
-
-@pytest.mark.parametrize("measure", [figures.CHANGE, figures.DISTANCE])
-def test_gallery_scale_has_no_effect_from_nonzero_output(points, measure):
-    """It soon stops: from three times the scale on nothing decreases."""
-    first, *later = figures.line(points, "scale", "linear", "random", measure).law.local
-    assert -0.4 < first.slope < 0
-    assert all(abs(each.slope) < 0.05 for each in later)
-
-
-@pytest.mark.parametrize("start", ["random", "subtracted"])
-def test_gallery_width_reduces_the_largest_move_only(points, start):
-    distance, largest = (
-        figures.line(points, "width", "linear", start, each).law for each in (figures.DISTANCE, figures.LARGEST)
-    )
-    assert abs(distance.exponent) < 0.1
-    assert all(abs(each.slope) < 0.15 for each in distance.local)
-    assert all(-0.6 < each.slope < -0.25 for each in largest.local)
-    change = figures.line(points, "width", "linear", start, figures.CHANGE).law
-    assert all(each.slope < -0.5 for each in change.local)
-
-
-def test_gallery_largest_move_scales_as_inverse_root(points):
-    """The largest of m moves still grows towards its limit at these widths, so it falls a little slower."""
-    for start in ("random", "subtracted"):
-        law = figures.line(points, "width", "linear", start, figures.LARGEST).law
-        assert -0.55 < law.exponent < -0.35
-
-
-def test_gallery_curvature_scales_as_inverse_root_of_width(points):
-    law = figures.line(points, "width", "linear", "subtracted", figures.KAPPA).law
-    assert all(abs(each.slope + 0.5) < 0.1 for each in law.local)
-
-
-def test_gallery_kernel_of_f_is_constant_unlike_swish(points):
-    wide = max((point for point in points if point.scale == 1), key=lambda point: point.width)
-    for run in wide.of("swish"):
-        assert run.pre_output_change < 0.02
-        assert run.sup_change > 0.1
 
 
 @pytest.mark.usefixtures("jobs", "through_the_menu")

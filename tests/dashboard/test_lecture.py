@@ -22,7 +22,7 @@ from linearity_lab.words.markdown import read
 from linearity_lab.words.pages import VEILED_KEY, figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
-from ntk_core.runs import PRESETS, mean
+from ntk_core.runs import PRESETS, Value, mean
 from tests.dashboard.open_pages import checked, open_page, words
 
 NAMES = [step.name for step in STEPS]
@@ -329,6 +329,31 @@ def test_a_veiled_figure_gives_nothing_away(step):
     assert not any("∝" in name or name.startswith("slope") for name in names)
     if step.name != "diagonal-hessian":  # whose first width is all that is shown
         assert len(drawn) < len(points)
+
+
+@pytest.mark.parametrize("step", STEPS, ids=NAMES)
+def test_the_numbers_of_an_answer_are_read_from_the_results(step):
+    """With every exponent and mean of the results changed, the reason reads differently."""
+    changed = {
+        name: result.model_copy(update={"points": tuple(map(scaled, result.points))})
+        for name, result in results(step).items()
+    }
+    assert step.question.why(changed) != step.question.why(results(step))
+
+
+def scaled(point):
+    """The same point with its measured numbers times a power of its width, and those of networks twice that."""
+
+    def walk(part, factor):
+        if isinstance(part, Value):
+            kept = set(type(part).model_fields) - {"rate", "radius", "learning_rate"}
+            found = {name: walk(getattr(part, name), factor**2 if name == "network" else factor) for name in kept}
+            return part.model_copy(update=found)
+        if isinstance(part, tuple):
+            return tuple(walk(each, factor) for each in part)
+        return part * factor if isinstance(part, float) else part
+
+    return point.model_copy(update={"runs": tuple(walk(run, point.width**0.1) for run in point.runs)})
 
 
 def test_a_veil_announces_the_hidden_part():
