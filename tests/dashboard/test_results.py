@@ -242,10 +242,10 @@ def test_private_run_is_listed_for_its_session_only(store, monkeypatch):
 
 
 def test_thousands_of_runs_come_twenty_at_a_time(store):
-    from ntk_core.runs.store._rows import insert_run
+    from ntk_core.runs.store._rows import begin_run
 
     specs = [KernelChangeSpec(seed=number) for number in range(2000)]
-    store.do(lambda connection: list(map(partial(insert_run, connection), specs)))
+    store.do(lambda connection: list(map(partial(begin_run, connection), specs)))
     app = open_page("results")
     assert len(app.checkbox) == 20
     assert "1 to 20 of 2,000 runs" in words(app)

@@ -18,11 +18,13 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
+from ntk_core.runs._spec import SCHEMA_VERSION
 
 VARIABLE = "LINEARITY_LAB_STORE"
 MIN_FREE_BYTES = 20 * 2**20  # a few points
 APPLICATION_ID = int.from_bytes(b"LLab")  # in the header of every SQLite file of ours
-_ID_OFFSET, _HEADER_BYTES = 68, 100  # https://www.sqlite.org/fileformat2.html, section 1.3
+LAYOUT = 2  # of the tables; its user_version
+_HEADER_BYTES = 100  # https://www.sqlite.org/fileformat2.html, section 1.3: user_version at 60, application_id at 68
 # Another process uses the file, the disk is full or fails, or it cannot be opened: the file itself is intact.
 _NOT_THE_FILE = (
     sqlite3.SQLITE_BUSY,
@@ -64,6 +66,8 @@ class Database:
             self._engine = _engine(self._url, busy_timeout_s)
             # A store that is dropped without being closed leaves no connection open.
             weakref.finalize(self, self._engine.dispose).atexit = False
+            if self._file and not _has_our_layout(self._file):
+                self._set_aside_if_damaged(sqlite3.DatabaseError())
             self.do(create_tables)
         except InvalidInput:
             raise
@@ -144,6 +148,7 @@ class Database:
                 connection.execute("BEGIN")  # one commit: another process finds the file empty, or with our mark
                 connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only before the first table: files can shrink
                 connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={LAYOUT}")
                 connection.execute("COMMIT")
         elif not _is_ours(self._file):
             allowed = "a new file, or one in which this lab keeps its results; this file was left as it is"
@@ -161,7 +166,8 @@ class Database:
                     if not _is_damaged(self._file):
                         return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # another process replaced it
                     aside = self._file.with_name(f"{self._file.name}.damaged-{time.time_ns()}")
-                    _LOG.warning("The results in %s are damaged; kept as %s, a new file begins.", self._file, aside)
+                    why = "damaged, or of an earlier version"
+                    _LOG.warning("The results in %s are %s; kept as %s, a new file begins.", self._file, why, aside)
                     for suffix in ("", "-wal", "-shm"):
                         if Path(f"{self._file}{suffix}").exists():
                             os.replace(f"{self._file}{suffix}", f"{aside}{suffix}")
@@ -202,16 +208,21 @@ def _header(file: Path) -> bytes:
 
 
 def _is_ours(file: Path) -> bool:
-    return int.from_bytes(_header(file)[_ID_OFFSET : _ID_OFFSET + 4]) == APPLICATION_ID
+    return int.from_bytes(_header(file)[68:72]) == APPLICATION_ID
+
+
+def _has_our_layout(file: Path) -> bool:
+    header = _header(file)  # SQLite takes other versions in bytes 18 and 19 as read-only or unknown
+    return {1, 2}.issuperset(header[18:20]) and int.from_bytes(header[60:64]) == LAYOUT
 
 
 def _is_damaged(file: Path) -> bool:
     """Whether SQLite cannot read or write the file as it is, or a table lacks a column."""
-    if not {1, 2}.issuperset(_header(file)[18:20]):  # SQLite takes these versions as read-only or unknown
+    if not _has_our_layout(file):
         return True
     try:
         with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=5.0)) as connection:
-            if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
                 return True
             for table in TABLES.sorted_tables:
                 known = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
@@ -278,32 +289,32 @@ RUNS = sa.Table(
     "lab_runs",
     TABLES,
     sa.Column("digest", sa.String(64), primary_key=True),
-    sa.Column("schema_version", sa.Integer, nullable=False),
+    sa.Column("schema_version", sa.Integer, nullable=False, default=SCHEMA_VERSION),
     sa.Column("experiment", sa.String(40), nullable=False),
     sa.Column("swept", sa.String(200), nullable=False),
-    sa.Column("status", sa.String(16), nullable=False),
-    sa.Column("num_points", sa.Integer, nullable=False),
+    sa.Column("status", sa.String(16), nullable=False, default="started"),
     sa.Column("private", sa.Boolean, nullable=False),
-    sa.Column("imported", sa.Boolean, nullable=False),
+    sa.Column("imported", sa.Boolean, nullable=False, default=False),
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("used", sa.Float, nullable=False),
-    sa.Column("busy_until", sa.Float, nullable=False),
-    sa.Column("bytes", sa.BigInteger, nullable=False),
-    sa.Column("name", sa.Text, nullable=False),
-    sa.Column("note", sa.Text, nullable=False),
-    sa.Column("favorite", sa.Boolean, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),  # of the spec
+    sa.Column("name", sa.Text, nullable=False, default=""),
+    sa.Column("note", sa.Text, nullable=False, default=""),
+    sa.Column("favorite", sa.Boolean, nullable=False, default=False),
     sa.Column("spec", sa.Text, nullable=False),
-    sa.Column("ending", sa.Text),
-    sa.Column("sha", sa.String(64)),
     sa.Index("lab_runs_by_use", "used", "bytes"),
 )
-POINTS = sa.Table(
-    "lab_points",
+# The points of a run by key, and its ending.
+PARTS = sa.Table(
+    "lab_parts",
     TABLES,
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("key", sa.String(200), primary_key=True),
     sa.Column("sha", sa.String(64), nullable=False),
+    sa.Column("seconds", sa.Float, nullable=False),
+    sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("json", sa.Text, nullable=False),
+    sa.Index("lab_parts_by_run", "digest", "bytes"),
 )
 JOBS = sa.Table(
     "lab_jobs",
@@ -325,7 +336,7 @@ def create_tables(connection: sa.Connection) -> None:
     """Create the missing tables; several processes may do so simultaneously."""
     if connection.dialect.name == "postgresql":  # IF NOT EXISTS alone fails there when two processes create a table
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-    for table in TABLES.sorted_tables:
+    for table in (RUNS, PARTS, JOBS):  # in the order in which writers hold them: an index waits for writers
         connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
         for index in table.indexes:
             connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs.store._database import RUNS
-from ntk_core.runs.store._rows import intact_spec
+from ntk_core.runs.store._rows import NUM_BYTES, NUM_POINTS, intact_spec
 
 MIN_PREFIX = 16
 MAX_NAME, MAX_NOTE = 80, 500
@@ -16,8 +16,7 @@ MAX_NAME, MAX_NOTE = 80, 500
 MAX_SEARCH, MAX_WORDS = 400, 12
 OLDER = "older"
 STATUSES = ("completed", "cancelled", "stopped", "failed", "started", OLDER)
-# All that a list shows, without what is large beside the settings.
-LISTED = tuple(column for column in RUNS.c if column.name not in ("ending", "sha"))
+LISTED = (*RUNS.c, NUM_POINTS.label("num_points"), NUM_BYTES.label("num_bytes"))
 
 
 @dataclass(frozen=True)
@@ -115,4 +114,4 @@ def stored_run(row: sa.Row[tuple[object, ...]]) -> StoredRun:
     older = row.schema_version != SCHEMA_VERSION
     found = {name: value for name, value in row._mapping.items() if name in StoredRun.__dataclass_fields__}
     found["spec"] = None if older else intact_spec(row.digest, row.spec)
-    return StoredRun(**found | {"status": OLDER if older else row.status, "num_bytes": row.bytes})
+    return StoredRun(**found | {"status": OLDER if older else row.status})

@@ -1,10 +1,11 @@
 """Statements on the rows of runs and points, inside a transaction."""
 
+import contextlib
 import hashlib
 import logging
 import time
 from collections.abc import Collection
-from typing import Any, TypeVar
+from typing import Any
 
 import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
@@ -13,97 +14,15 @@ from ntk_core.runs._parse import InvalidSpec, canonical_json, parse_spec, spec_d
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, Provenance, Value
-from ntk_core.runs.store._database import POINTS, RUNS, insert_once
+from ntk_core.runs.store._database import JOBS, PARTS, RUNS, insert_once
 
+ENDED = "(ending)"  # key of the part that is no point
 _EVICTION_LOCK = 7_224_711_037  # the number after that of the tables
-
-
-def current(run: str, *columns: Any) -> sa.Select[Any]:
-    return sa.select(*columns).where(RUNS.c.digest == run, RUNS.c.schema_version == SCHEMA_VERSION)
-
-
-def lock(connection: sa.Connection, run: str) -> None:
-    """Hold the row of a run while its points are written: in Postgres two writers could else deadlock."""
-    connection.execute(sa.select(RUNS.c.digest).where(RUNS.c.digest == run).with_for_update()).all()
-
-
-def insert_run(connection: sa.Connection, spec: Spec, *, imported: bool = False) -> None:
-    """Insert a row for this spec, unless it has one; a damaged one is repaired."""
-    text, run, now = canonical_json(spec), spec_digest(spec), time.time()
-    facts = {"experiment": spec.experiment, "swept": swept_words(spec)[:200], "private": spec.is_private, "spec": text}
-    begun = {"schema_version": SCHEMA_VERSION, "status": "started", "num_points": 0, "imported": imported}
-    begun |= {
-        "created": now,
-        "used": now,
-        "busy_until": 0.0,
-        "bytes": len(text),
-        "name": "",
-        "note": "",
-        "favorite": False,
-    }
-    if not insert_once(connection, RUNS, {"digest": run} | facts | begun):
-        connection.execute(sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.spec != text).values(facts))
-
-
-def save_point(connection: sa.Connection, run: str, key: str, point: PointValue) -> bool:
-    """Whether the point was new, or replaced a damaged one."""
-    text = point.model_dump_json()
-    row = {"digest": run, "key": key, "json": text, "sha": sha(text)}
-    if not insert_once(connection, POINTS, row):
-        kept = connection.execute(sa.select(POINTS).where(POINTS.c.digest == run, POINTS.c.key == key)).one()
-        if intact(POINT, kept.json, kept.sha, f"point {key} of {run[:16]}") is not None:
-            return False
-        delete_points(connection, run, [kept])
-        insert_once(connection, POINTS, row)
-    grown = {"num_points": RUNS.c.num_points + 1, "bytes": RUNS.c.bytes + len(text)}
-    connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(grown))
-    return True
-
-
-def delete_points(connection: sa.Connection, run: str, rows: Collection[sa.Row[Any]]) -> None:
-    lock(connection, run)
-    for row in rows:
-        same = sa.and_(POINTS.c.digest == run, POINTS.c.key == row.key, POINTS.c.sha == row.sha)
-        if connection.execute(sa.delete(POINTS).where(same)).rowcount:
-            shrunk = {"num_points": RUNS.c.num_points - 1, "bytes": RUNS.c.bytes - len(row.json)}
-            connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(shrunk))
-
-
-def total_bytes(connection: sa.Connection) -> int:
-    return int(connection.scalar(sa.select(sa.func.coalesce(sa.func.sum(RUNS.c.bytes), 0))) or 0)
-
-
-def evict(connection: sa.Connection, most: int, spared: str) -> int:
-    """Delete the least recently used runs until ``most`` bytes are left; the number deleted.
-
-    Runs being computed stay, and so does ``spared``, which was written last.
-    """
-    if total_bytes(connection) <= most:
-        return 0
-    if connection.dialect.name == "postgresql":  # one process at a time: two would each free the needed space
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_EVICTION_LOCK)))
-    idle = (RUNS.c.busy_until < time.time()) & (RUNS.c.digest != spared)
-    query = sa.select(RUNS.c.digest, RUNS.c.bytes, RUNS.c.used).where(idle).order_by(RUNS.c.used, RUNS.c.digest)
-    gone, excess = 0, total_bytes(connection) - most
-    for row in connection.execute(query.limit(1000).with_for_update(skip_locked=True)).all():
-        if excess <= 0:
-            break
-        # Another process may have used the run between the two statements.
-        if connection.execute(
-            sa.delete(RUNS).where(RUNS.c.digest == row.digest, idle, RUNS.c.used == row.used)
-        ).rowcount:
-            connection.execute(sa.delete(POINTS).where(POINTS.c.digest == row.digest))
-            excess -= row.bytes
-            gone += 1
-    return gone
-
-
 _LOG = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 
 class Ending(Value):
-    """A result without its spec and points, which have rows of their own."""
+    """A result without its spec and points, which are stored by themselves."""
 
     status: EndStatus
     provenance: Provenance
@@ -111,7 +30,81 @@ class Ending(Value):
 
 
 POINT: TypeAdapter[Point] = TypeAdapter(Point)
-ENDING: TypeAdapter[Ending] = TypeAdapter(Ending)
+NUM_POINTS = (
+    sa.select(sa.func.count())
+    .where(PARTS.c.digest == RUNS.c.digest, PARTS.c.key != ENDED)
+    .correlate(RUNS)
+    .scalar_subquery()
+)
+NUM_BYTES = RUNS.c.bytes + (
+    sa.select(sa.func.coalesce(sa.func.sum(PARTS.c.bytes), 0))
+    .where(PARTS.c.digest == RUNS.c.digest)
+    .correlate(RUNS)
+    .scalar_subquery()
+)
+
+
+def current(run: str, *columns: Any) -> sa.Select[Any]:
+    return sa.select(*columns).where(RUNS.c.digest == run, RUNS.c.schema_version == SCHEMA_VERSION)
+
+
+def begin_run(connection: sa.Connection, spec: Spec, *, imported: bool = False) -> None:
+    """Insert the row of this spec, or mark it as used and repair it; the transaction holds it from here on."""
+    text, run, now = canonical_json(spec), spec_digest(spec), time.time()
+    facts = {"experiment": spec.experiment, "swept": swept_words(spec)[:200], "private": spec.is_private}
+    facts |= {"spec": text, "bytes": len(text), "used": now}
+    if not insert_once(connection, RUNS, {"digest": run, "created": now, "imported": imported, **facts}):
+        connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(facts))
+
+
+def save_part(connection: sa.Connection, run: str, key: str, part: PointValue | Ending, replace: bool = False) -> bool:
+    """Store a point, or the ending; whether there was none, or it replaced a damaged one, or any with ``replace``."""
+    text = part.model_dump_json()
+    row = {"digest": run, "key": key, "sha": sha(text), "seconds": part.runtime_s, "bytes": len(text), "json": text}
+    if insert_once(connection, PARTS, row):
+        return True
+    same = (PARTS.c.digest == run) & (PARTS.c.key == key)
+    if not replace and intact(connection.execute(sa.select(PARTS).where(same)).one()) is not None:
+        return False
+    connection.execute(sa.update(PARTS).where(same).values(row))
+    return True
+
+
+def reopen(connection: sa.Connection, run: str, keys: Collection[str]) -> None:
+    """Delete the ending and these points: the run waits for them again."""
+    connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(status="started"))
+    connection.execute(sa.delete(PARTS).where(PARTS.c.digest == run, PARTS.c.key.in_([*keys, ENDED])))
+
+
+def delete_run(connection: sa.Connection, run: str, *conditions: sa.ColumnElement[bool]) -> bool:
+    """Delete a run, its parts and its job; whether it was there and met the conditions."""
+    if not connection.execute(sa.delete(RUNS).where(RUNS.c.digest == run, *conditions)).rowcount:
+        return False
+    for table in (PARTS, JOBS):
+        connection.execute(sa.delete(table).where(table.c.digest == run))
+    return True
+
+
+def total_bytes(connection: sa.Connection) -> int:
+    return sum(int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0) for table in (RUNS, PARTS))
+
+
+def evict(connection: sa.Connection, most: int, spared: str) -> bool:
+    """Delete the least recently used runs until ``most`` bytes are left; whether any was.
+
+    Runs with an unfinished job stay, and so does ``spared``, which was written last.
+    """
+    if total_bytes(connection) <= most:
+        return False
+    if connection.dialect.name == "postgresql":  # one process at a time: two would each free the needed space
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_EVICTION_LOCK)))
+    idle = RUNS.c.digest.not_in(sa.select(JOBS.c.digest)) & (RUNS.c.digest != spared)
+    query = sa.select(RUNS.c.digest, RUNS.c.used, NUM_BYTES).where(idle).order_by(RUNS.c.used, RUNS.c.digest)
+    excess, has_deleted = total_bytes(connection) - most, False
+    for run, used, num_bytes in connection.execute(query.limit(1000).with_for_update(of=RUNS, skip_locked=True)).all():
+        if excess > 0 and delete_run(connection, run, RUNS.c.used == used):  # another process may have used it since
+            excess, has_deleted = excess - num_bytes, True
+    return has_deleted
 
 
 def ending_of(result: Result) -> Ending:
@@ -143,14 +136,13 @@ def partial_result(spec: Spec, points: dict[str, PointValue], status: EndStatus 
     return result_of(spec, Ending(status=status, provenance=latest, runtime_s=runtime_s), points)
 
 
-def intact(adapter: TypeAdapter[_T], text: Any, expected: str | None, name: str) -> _T | None:
-    """The value of ``text``; None, and a warning, when it is damaged."""
-    if isinstance(text, str) and sha(text) == expected:
-        try:
-            return adapter.validate_json(text)
-        except ValidationError:
-            pass
-    warn(name)
+def intact(row: sa.Row[Any]) -> PointValue | Ending | None:
+    """The value of a part; None, and a warning, when it is damaged."""
+    if isinstance(row.json, str) and sha(row.json) == row.sha:
+        with contextlib.suppress(ValidationError):
+            ended = row.key == ENDED
+            return Ending.model_validate_json(row.json) if ended else POINT.validate_json(row.json)
+    warn(f"point {row.key} of {row.digest[:16]}")
     return None
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -19,22 +18,21 @@ from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import PointValue
 from ntk_core.runs.store import _jobs
-from ntk_core.runs.store._database import JOBS, POINTS, RUNS, Database
+from ntk_core.runs.store._database import JOBS, PARTS, RUNS, Database
 from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, Mark, RunList, StoredRun, conditions, stored_run
 from ntk_core.runs.store._rows import (
-    ENDING,
-    POINT,
+    ENDED,
+    Ending,
+    begin_run,
     current,
-    delete_points,
+    delete_run,
     ending_of,
     evict,
-    insert_run,
     intact,
     intact_spec,
-    lock,
+    reopen,
     result_of,
-    save_point,
-    sha,
+    save_part,
     total_bytes,
     warn,
 )
@@ -42,9 +40,6 @@ from ntk_core.runs.store._rows import (
 # Reading a run counts as use, written at most this often.
 TOUCH_S = 60.0
 TRY_EVERY_S = 2.0
-# A run counts as being computed until it ends, or this long after its last saved point (its worker was killed).
-LEASE_S = 24 * 3600.0
-_RUNTIME = re.compile(r'"runtime_s": ?(\d+(?:\.\d+)?(?:e-?\d+)?)[,}]')
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -78,19 +73,19 @@ class Store(Database):
             InvalidInput: when that fails, or the disk of a SQLite file is almost full.
         """
         if time.monotonic() - self._written_at > TRY_EVERY_S:
-            check = {"digest": "", "key": "", "sha": "", "json": ""}
-            self.do(lambda connection: connection.execute(sa.insert(POINTS).values(check)))
-            self.do(lambda connection: connection.execute(sa.delete(POINTS).where(POINTS.c.digest == "")))
+            check = {"digest": "", "key": "", "sha": "", "seconds": 0.0, "bytes": 0, "json": ""}
+            self.do(lambda connection: connection.execute(sa.insert(PARTS).values(check)))
+            self.do(lambda connection: connection.execute(sa.delete(PARTS).where(PARTS.c.digest == "")))
             self.check_disk()
             self._written_at = time.monotonic()
 
     def points(self, spec: Spec) -> StoredPoints:
-        """Storage for the finished points of ``spec``, which counts as being computed from now on."""
+        """Storage for the finished points of ``spec``."""
         return StoredPoints(self, spec)
 
     def save_spec(self, spec: Spec) -> None:
         """Store ``spec``, so that :meth:`spec` finds it by its digest."""
-        self.do(lambda connection: insert_run(connection, spec))
+        self.do(lambda connection: begin_run(connection, spec))
 
     def save_result(self, result: Result) -> None:
         """Store a result under its spec's digest; only a completed one replaces a completed one."""
@@ -101,38 +96,31 @@ class Store(Database):
         self._save(result, imported=True)
 
     def result(self, run: str) -> Result | None:
-        """The result with this digest; None when there is none, or it or a point of a completed run is damaged."""
-        row = self.do(lambda connection: connection.execute(current(run, RUNS)).one_or_none())
-        if row is None or row.ending is None:
+        """The result with this digest; None when there is none, or a part of it is damaged."""
+        text = self.do(lambda connection: connection.scalar(current(run, RUNS.c.spec)))
+        spec = None if text is None else intact_spec(run, text)
+        ending, points = self._parts(run) if spec else (None, {})
+        if spec is None or ending is None:
             return None
-        spec = intact_spec(run, row.spec)
-        ending = intact(ENDING, row.ending, row.sha, f"result {run[:16]}")
-        found = result_of(spec, ending, self.points_of(run)) if spec and ending else None
-        if found is not None:
-            self._touch(run)
-            return found
-        warn(f"result {run[:16]}")
-        unfinished = {"status": "started", "ending": None, "sha": None, "bytes": RUNS.c.bytes - len(row.ending)}
-        same = (RUNS.c.digest == run) & (RUNS.c.sha == row.sha)
-        self.do(lambda connection: connection.execute(sa.update(RUNS).where(same).values(unfinished)))
-        return None
+        found = result_of(spec, ending, points)
+        if found is None:
+            warn(f"result {run[:16]}")
+            self.do(lambda connection: reopen(connection, run, ()))
+            return None
+        now = time.time()
+        used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
+        with contextlib.suppress(InvalidInput):  # reading must not fail because this cannot be written
+            self.do(lambda connection: connection.execute(used))
+        return found
 
     def points_of(self, run: str) -> dict[str, PointValue]:
         """The intact points of a run by key; damaged ones are deleted, so that they are recomputed."""
-        query = sa.select(POINTS).where(POINTS.c.digest == run)
-        rows = self.do(lambda connection: connection.execute(query).all())
-        found = {row.key: intact(POINT, row.json, row.sha, f"point {row.key} of {run[:16]}") for row in rows}
-        damaged = [row for row in rows if found[row.key] is None]
-        if damaged:
-            self.do(lambda connection: delete_points(connection, run, damaged))
-        return {key: point for key, point in found.items() if point is not None}
+        return self._parts(run)[1]
 
     def runtimes(self, run: str) -> dict[str, float]:
         """Seconds that each point of a run took, by key; points are not checked for damage."""
-        query = sa.select(POINTS.c.key, POINTS.c.json).where(POINTS.c.digest == run)
-        rows = self.do(lambda connection: connection.execute(query).all())
-        found = {row.key: _RUNTIME.search(row.json) for row in rows}
-        return {key: float(match[1]) for key, match in found.items() if match}
+        query = sa.select(PARTS.c.key, PARTS.c.seconds).where(PARTS.c.digest == run, PARTS.c.key != ENDED)
+        return {row.key: row.seconds for row in self.do(lambda connection: connection.execute(query).all())}
 
     def spec(self, prefix: str) -> Spec | None:
         """The one spec whose digest begins with ``prefix`` (at least 16 hexadecimal digits), else None."""
@@ -199,11 +187,7 @@ class Store(Database):
     def delete(self, run: str) -> None:
         """Delete a run, its points and its job."""
 
-        def delete(connection: sa.Connection) -> None:
-            for table in (RUNS, POINTS, JOBS):
-                connection.execute(sa.delete(table).where(table.c.digest == run))
-
-        self.do(delete)
+        self.do(lambda connection: delete_run(connection, run))
         self.give_back_space()
 
     def write_jobs(self, jobs: Iterable[_jobs.UnfinishedJob], ended: Collection[str] = ()) -> None:
@@ -211,8 +195,8 @@ class Store(Database):
 
         def write(connection: sa.Connection) -> None:
             connection.execute(sa.delete(JOBS).where(JOBS.c.digest.in_(ended)))
-            for job in jobs:
-                insert_run(connection, job.spec)
+            for job in sorted(jobs, key=lambda job: job.digest):  # rows are held in one order
+                begin_run(connection, job.spec)
                 _jobs.write_job(connection, job)
 
         self.do(write)
@@ -244,38 +228,37 @@ class Store(Database):
             self.save_result(result)
             return
         change = sa.update(RUNS).where(RUNS.c.digest == spec_digest(spec), RUNS.c.status != "completed")
-        self.do(lambda connection: connection.execute(change.values(status="stopped", busy_until=0.0)))
+        self.do(lambda connection: connection.execute(change.values(status="stopped")))
+
+    def _parts(self, run: str) -> tuple[Ending | None, dict[str, PointValue]]:
+        """The ending and the points of a run by key; with a damaged one it has not ended."""
+        query = sa.select(PARTS).where(PARTS.c.digest == run)
+        rows = self.do(lambda connection: connection.execute(query).all())
+        found = {row.key: part for row in rows if (part := intact(row)) is not None}
+        if damaged := {row.key for row in rows} - found.keys():
+            self.do(lambda connection: reopen(connection, run, damaged))
+        points = {key: part for key, part in found.items() if isinstance(part, PointValue)}
+        ending = found.get(ENDED)
+        return ending if isinstance(ending, Ending) and not damaged else None, points
 
     def _save(self, result: Result, *, imported: bool) -> None:
         run = spec_digest(result.spec)
-        text = ending_of(result).model_dump_json()
 
         def save(connection: sa.Connection) -> None:
-            insert_run(connection, result.spec, imported=imported)
-            lock(connection, run)
-            new = [save_point(connection, run, point.key, point) for point in result.points]
-            if imported and any(new):
-                connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(imported=True))
-            old = sa.func.coalesce(sa.func.length(RUNS.c.ending), 0)
-            ended: dict[str, Any] = {"status": result.status, "ending": text, "sha": sha(text), "used": time.time()}
-            ended["bytes"] = RUNS.c.bytes - old + len(text)
+            begin_run(connection, result.spec, imported=imported)
+            new = [save_part(connection, run, point.key, point) for point in result.points]
             change = sa.update(RUNS).where(RUNS.c.digest == run)
-            if result.status != "completed" or imported:
+            if imported and any(new):
+                connection.execute(change.values(imported=True))
+            if result.status != "completed":  # an imported run may be in progress here
+                change = change.where(RUNS.c.status == "started" if imported else RUNS.c.status != "completed")
+            elif imported:
                 change = change.where(RUNS.c.status != "completed")
-            if imported:  # the run may be in progress here
-                change = change.where(RUNS.c.ending.is_(None) | (result.status == "completed"))
-            else:
-                ended["busy_until"] = 0.0
-            connection.execute(change.values(ended))
+            if connection.execute(change.values(status=result.status)).rowcount:
+                save_part(connection, run, ENDED, ending_of(result), replace=True)
 
         self.do(save)
         self._free_space(run)
-
-    def _touch(self, run: str) -> None:
-        now = time.time()
-        used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
-        with contextlib.suppress(InvalidInput):  # reading must not fail because this cannot be written
-            self.do(lambda connection: connection.execute(used))
 
     def _free_space(self, spared: str) -> None:
         if self.do(lambda connection: evict(connection, self.max_bytes, spared)):
@@ -287,7 +270,7 @@ class StoredPoints:
 
     def __init__(self, store: Store, spec: Spec):
         self._store, self._spec, self._run = store, spec, spec_digest(spec)
-        store.do(self._begin)
+        store.save_spec(spec)
 
     def finished(self) -> dict[str, PointValue]:
         """The intact points by key; damaged ones are left out, so that they are recomputed."""
@@ -297,16 +280,8 @@ class StoredPoints:
         """Store a point durably; an intact one of that key stays as it is."""
 
         def save(connection: sa.Connection) -> None:
-            self._begin(connection)  # the run may have been deleted meanwhile
-            save_point(connection, self._run, key, point)
+            begin_run(connection, self._spec)  # it may have been deleted meanwhile
+            save_part(connection, self._run, key, point)
 
         self._store.do(save)
         self._store._free_space(self._run)
-
-    def _begin(self, connection: sa.Connection) -> None:
-        insert_run(connection, self._spec)
-        lock(connection, self._run)
-        now = time.time()
-        due = (RUNS.c.busy_until < now + LEASE_S / 2) | (RUNS.c.used < now - TOUCH_S)
-        change = sa.update(RUNS).where(RUNS.c.digest == self._run, RUNS.c.status != "completed", due)
-        connection.execute(change.values(used=now, busy_until=now + LEASE_S))

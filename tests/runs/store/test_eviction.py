@@ -1,4 +1,4 @@
-"""A full store lets go of what was used longest ago, and of nothing that is being computed."""
+"""A full store deletes the least recently used runs, and none with an unfinished job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store, _store
+from ntk_core.runs.store import Store, UnfinishedJob, _store
 from tests.runs.store.made_runs import point, result, spec
 
 
@@ -38,32 +38,16 @@ def test_the_run_used_longest_ago_goes_first(full, num_bytes_of_a_run):
     assert kept(full) == {1000, 1003, 1004}
 
 
-def test_a_run_that_is_being_computed_stays_until_it_ends(full):
+def test_run_with_an_unfinished_job_stays(full):
+    full.write_jobs([UnfinishedJob(spec(1000), "ann", 1.0)])
     full.points(spec(1000)).save("width=10", point(10))
     for number in range(1001, 1009):
         full.save_result(result(spec=spec(number)))
     assert kept(full) == {1000, 1007, 1008}
-    full.save_result(result("cancelled", spec=spec(1000)))
+    full.write_jobs([], ended=[spec_digest(spec(1000))])
     for number in range(1009, 1012):
         full.save_result(result(spec=spec(number)))
     assert kept(full) == {1009, 1010, 1011}
-
-
-def test_a_run_whose_worker_was_killed_goes_after_the_lease(full, monkeypatch):
-    monkeypatch.setattr(_store, "LEASE_S", 0.02)
-    full.points(spec(1000)).save("width=10", point(10))
-    time.sleep(0.03)
-    for number in range(1001, 1005):
-        full.save_result(result(spec=spec(number)))
-    assert kept(full) == {1002, 1003, 1004}
-
-
-def test_a_run_that_is_resumed_is_being_computed_again(full):
-    full.save_result(result("cancelled", spec=spec(1000)))
-    full.points(spec(1000)).finished()
-    for number in range(1001, 1006):
-        full.save_result(result(spec=spec(number)))
-    assert 1000 in kept(full)
 
 
 def test_run_just_written_is_kept_at_any_size(location):

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
 from ntk_core.runs.store import Mark
-from ntk_core.runs.store._rows import insert_run
+from ntk_core.runs.store._rows import begin_run
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
@@ -62,7 +62,7 @@ def test_a_private_run_is_listed_for_those_who_know_its_digest(store, monkeypatc
 def test_a_list_of_two_thousand_runs_comes_page_by_page_at_once(store):
     def fill(connection: sa.Connection) -> None:
         for number in range(2000):
-            insert_run(connection, KernelChangeSpec(seed=number))
+            begin_run(connection, KernelChangeSpec(seed=number))
 
     store.do(fill)
     store.points(spec(7)).save("width=10", point(10))

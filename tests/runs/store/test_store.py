@@ -34,7 +34,7 @@ def test_damaged_point_is_dropped_and_replaced(store, change, damage):
     points = store.points(SPEC)
     points.save("width=10", point(10))
     points.save("width=20", point(20))
-    change("UPDATE lab_points SET json = :damage WHERE key = 'width=10'", damage=damage)
+    change("UPDATE lab_parts SET json = :damage WHERE key = 'width=10'", damage=damage)
     assert points.finished() == {"width=20": point(20)}
     assert [run.num_points for run in store.runs().runs] == [1]
     points.save("width=10", point(10))
@@ -44,7 +44,7 @@ def test_damaged_point_is_dropped_and_replaced(store, change, damage):
 def test_damaged_point_is_replaced_by_the_next_one(store, change):
     points = store.points(SPEC)
     points.save("width=10", point(10))
-    change("UPDATE lab_points SET json = 'x'")
+    change("UPDATE lab_parts SET json = 'x'")
     points.save("width=10", point(10, change=0.25))
     assert points.finished() == {"width=10": point(10, change=0.25)}
     assert [run.num_points for run in store.runs().runs] == [1]
@@ -53,7 +53,7 @@ def test_damaged_point_is_replaced_by_the_next_one(store, change):
 def test_one_flipped_digit_is_noticed(store, change):
     points = store.points(SPEC)
     points.save("width=10", point(10, change=0.125))
-    change("UPDATE lab_points SET json = replace(json, '0.125', '0.126')")
+    change("UPDATE lab_parts SET json = replace(json, '0.125', '0.126')")
     assert points.finished() == {}
 
 
@@ -77,10 +77,10 @@ def test_a_completed_result_is_not_replaced_by_a_cancelled_one(store):
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE lab_runs SET ending = 'x'",
-        "UPDATE lab_runs SET ending = replace(ending, 'float32', 'float64')",
-        "UPDATE lab_points SET json = '{}' WHERE key = 'width=10'",
-        "DELETE FROM lab_points WHERE key = 'width=20'",
+        "UPDATE lab_parts SET json = 'x' WHERE key = '(ending)'",
+        "UPDATE lab_parts SET json = replace(json, 'float32', 'float64') WHERE key = '(ending)'",
+        "UPDATE lab_parts SET json = '{}' WHERE key = 'width=10'",
+        "DELETE FROM lab_parts WHERE key = 'width=20'",
     ],
 )
 def test_damaged_result_is_none_until_it_is_replaced(store, change, damage):
@@ -96,7 +96,7 @@ def test_damaged_result_is_none_until_it_is_replaced(store, change, damage):
 
 def test_damaged_point_is_recomputed_alone(store, change):
     store.save_result(result())
-    change("UPDATE lab_points SET json = '{}' WHERE key = 'width=10'")
+    change("UPDATE lab_parts SET json = '{}' WHERE key = 'width=10'")
     assert store.result(spec_digest(SPEC)) is None
     assert store.points(SPEC).finished() == {"width=20": point(20)}
 
