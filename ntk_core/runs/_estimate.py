@@ -5,7 +5,7 @@ import functools
 import math
 import re
 import sys
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
 
 from ntk_core.data.spec import DatasetSpec
@@ -22,9 +22,7 @@ from ntk_core.runs.events import Estimated
 from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value
 
-# Settings other than the swept one that shorten a run, in the order in which messages name them.
 _STEPS = "training.max_steps"
-_TIME_SETTINGS = ("num_seeds", _STEPS, "dataset.num_samples")
 # What a refusal offers in place of a value: numbers of two digits and zeros.
 ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
 
@@ -101,8 +99,8 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
 
     Raises:
         MissingUpload: for ``dataset.digest``, when the uploaded data are not stored here.
-        TooLarge: for the swept setting, with the largest value that fits, or for ``dataset.num_samples`` when none
-            does.
+        TooLarge: for the swept setting, with the largest value that fits (larger ones taken down to it), or for
+            ``dataset.num_samples``, when none does.
         InvalidInput: when the memory limit of the environment is not a number, or its scheduler no address.
     """
     check_data(spec)
@@ -110,25 +108,12 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
     limit, required = min(max_bytes, here), largest_bytes(spec)
     if required <= limit:
         return
-    swept: tuple[int, ...] = getattr(spec, spec.swept_field)
 
     def fits(candidate: Spec) -> bool:
         costliest = counts_of(candidate, candidate.point_keys()[-1])  # decides most candidates alone
         return peak_bytes(costliest) <= limit and largest_bytes(candidate) <= limit
 
-    def alone(value: int) -> Spec:
-        return spec.model_copy(update={spec.swept_field: (value,)})
-
-    field, given, nearest = spec.swept_field, max(swept), 1
-    if fits(alone(1)):
-        nearest = largest_fitting(lambda value: fits(alone(value)), given)
-    elif (dataset := getattr(spec, "dataset", None)) is not None:
-        field, given = "dataset.num_samples", dataset.num_samples
-
-        def of_samples(count: int) -> Spec:
-            return alone(1).model_copy(update={"dataset": dataset.model_copy(update={"num_samples": count})})
-
-        nearest = largest_fitting(lambda count: fits(of_samples(count)), given)
+    field, given, nearest = _largest_setting(spec, [spec.swept_field, "dataset.num_samples"], fits)
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
 
 
@@ -151,8 +136,6 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
 
 @functools.lru_cache(maxsize=256)  # every page asks it of the paper's sizes, each time that it is drawn
 def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> tuple[str, int, int]:
-    """The setting that brings ``spec`` within the limit, its largest value now, and the largest that does it."""
-
     def fits(candidate: Spec, most: bool = most) -> bool:
         seconds = 0.0
         for key in reversed(candidate.point_keys()):  # the costly ones first: they decide
@@ -161,18 +144,26 @@ def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> 
                 return False
         return True
 
-    names = [name for name in (spec.swept_field, *_TIME_SETTINGS) if setting_of(spec, name) is not None]
+    names = [spec.swept_field, "num_seeds", _STEPS, "dataset.num_samples"]
     if most and fits(spec, most=False):  # only the steps that are allowed above the typical number are too many
         names.sort(key=lambda name: name != _STEPS)
+    return _largest_setting(spec, names, fits)
+
+
+def _largest_setting(spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]) -> tuple[str, int, int]:
+    """The first setting that makes ``spec`` fit, its largest value now, and the largest that does it; 1 for none.
+
+    Alone, or else with the settings before it at their lowest.
+    """
+    names = [name for name in names if setting_of(spec, name) is not None]
     alone = [(name, spec) for name in names]
     together, lowest = [], spec
     for name in names:
         together.append((name, lowest))
         lowest = capped(lowest, name, 1)
-    name, base = next((pair for pair in [*alone, *together] if fits(capped(pair[1], pair[0], 1))), (names[0], None))
+    name, base = next((pair for pair in [*alone, *together] if fits(capped(pair[1], pair[0], 1))), (names[-1], None))
     given = _largest(setting_of(spec, name))
-    nearest = 0 if base is None else largest_fitting(lambda value: fits(capped(base, name, value)), given)
-    return name, given, nearest
+    return name, given, 1 if base is None else largest_fitting(lambda value: fits(capped(base, name, value)), given)
 
 
 def setting_of(spec: SpecPart, name: str) -> Any:
