@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
