@@ -12,6 +12,7 @@ from linearity_lab.server import lifespan, middleware, routes
 from linearity_lab.server.garbage import collect_garbage
 from linearity_lab.views.lecture import rooms
 from linearity_lab.views.navigation import ICON, PAGES, menu
+from linearity_lab.views.overview import early
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 
@@ -31,6 +32,5 @@ if __name__ == "__main__":
     page.run()
     collect_garbage(page.url_path)
 elif __name__ == "app":
-    app = st.App(
-        __file__, lifespan=lifespan, routes=[*routes(), *job_status.routes(), rooms.ROUTE], middleware=middleware()
-    )
+    ours = [*routes(), *job_status.routes(), early.ROUTE, rooms.ROUTE]
+    app = st.App(__file__, lifespan=lifespan, routes=ours, middleware=middleware())

@@ -34,7 +34,7 @@ OTHER = LiveSettings(
     tour=2,
     points=((-1.5, 0.25), (2.0, -1.0)),
 )
-FILES = [*source.MODEL, "worker", *source.PAGE, "home"]
+FILES = [*source.MODEL, "worker", *source.PAGE, "home", "early"]
 
 
 @pytest.fixture(autouse=True)

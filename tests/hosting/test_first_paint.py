@@ -9,15 +9,15 @@ import pytest
 import streamlit
 from starlette.responses import Response
 
-from linearity_lab.server._first_paint import OWN_SCRIPT, FirstPaint
+from linearity_lab.server._first_paint import EARLY_SCRIPT, OWN_SCRIPT, FirstPaint
 from tests.hosting.answer import Answer
 
 PAGE = (Path(streamlit.__file__).parent / "static" / "index.html").read_text()
 
 
-def answer(method="GET", accept="text/html,*/*", status=200, kind="text/html"):
+def answer(path="/kernel_change", method="GET", accept="text/html,*/*", status=200, kind="text/html"):
     app = FirstPaint(Response(PAGE, status, {"etag": '"1"'}, kind))
-    return Answer(app, "/kernel_change", method=method, accept=accept)
+    return Answer(app, path, method=method, accept=accept)
 
 
 def test_the_page_of_this_streamlit_is_painted():
@@ -32,6 +32,12 @@ def test_the_page_of_this_streamlit_is_painted():
     assert "etag" not in painted.headers
     assert body.count("<script") == PAGE.count("<script") + 1
     assert all(line in body for line in PAGE.splitlines() if "script" in line)
+
+
+def test_home_alone_begins_before_streamlits_scripts():
+    home = answer("/").text
+    assert home.index(EARLY_SCRIPT) < home.index("./static/js/index.")
+    assert EARLY_SCRIPT not in answer().text
 
 
 @pytest.mark.parametrize(

@@ -60,8 +60,9 @@ class Side {
 }
 
 class Home {
-  constructor(parent, data) {
-    this.data = data;
+  // least: milliseconds from frame to frame.
+  constructor(parent, data, least = 0) {
+    Object.assign(this, { data, least, since: 0 });
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.playing = !this.still;
     this.tour = [...data.tour];
@@ -86,11 +87,13 @@ class Home {
     this.sight = new IntersectionObserver((seen) => { this.visible = seen.at(-1).isIntersecting; });
     this.sight.observe(this.root);
     this.begin(data.settings.width);
-    const frame = () => {
+    const frame = (now) => {
       this.request = requestAnimationFrame(frame);
-      if (this.visible) this.frame();
+      if (!this.visible || now - this.since < this.least) return;
+      this.since = now;
+      this.frame();
     };
-    frame();
+    frame(0);
   }
 
   begin(width) {
@@ -209,10 +212,22 @@ class Home {
 
 const homes = new WeakMap();
 
+// The panel that began before Streamlit's scripts had loaded (early.js), moved to where it belongs.
+function begunEarly(parent) {
+  const { page, home } = window.early ?? {};
+  window.early = {};
+  if (home) {
+    home.least = 0;
+    parent.append(home.root);
+  }
+  page?.remove();
+  return home;
+}
+
 export default function home({ parentElement, data }) {
-  const here = homes.get(parentElement);
-  if (here) here.update(data);
-  else homes.set(parentElement, new Home(parentElement, data));
+  const here = homes.get(parentElement) ?? begunEarly(parentElement) ?? new Home(parentElement, data);
+  homes.set(parentElement, here);
+  here.update(data);
   return () => {
     homes.get(parentElement)?.close();
     homes.delete(parentElement);

@@ -55,6 +55,11 @@ def home_module() -> str:
     return _with_worker(HOME)
 
 
+def early_module(shown: Mapping[str, Any]) -> str:
+    """``home_module``, which shows and begins Home by itself."""
+    return f"const EARLY = {json.dumps(shown)};\n{home_module()}\n{joined(FOLDER, ('early',))}"
+
+
 def _with_worker(names: tuple[str, ...]) -> str:
     worker = joined(FOLDER, (*MODEL, "worker"))
     choices = json.dumps({**CHOICES, "target": (*CHOICES["target"], OWN)})
