@@ -8,65 +8,83 @@ committed numbers: it goes to ``.bench/``, unless ``--force`` is given, which it
 from __future__ import annotations
 
 import argparse
-import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from benchmarks.measure import RESULTS, Settings, Watch, environment
+from benchmarks.measure import RESULTS, ROOT, Settings, Watch, environment
 from benchmarks.peers import process
 
-# In this order; each is a module of this folder with ``measure(settings)``.
-PARTS: dict[str, tuple[str, ...]] = {
-    "start": ("streamlit", "plotly", "pydantic", "sqlalchemy"),
-    "dashboard": ("jax", "numpy", "streamlit", "plotly"),
-    "pages": ("streamlit", "plotly", "pydantic"),
-    "live": ("streamlit", "playwright"),
-    "site": ("streamlit", "plotly", "playwright"),
-    "kernel": ("jax", "jaxlib", "numpy"),
-    "transformer": ("jax", "jaxlib", "numpy"),
-    "traced": ("jax", "jaxlib", "numpy", "flax"),
-    "first_calls": ("jax", "jaxlib", "numpy"),
-    "large_n": ("jax", "jaxlib", "numpy", "scipy"),
-    "hessian": ("jax", "jaxlib", "numpy", "scipy"),
-    "trajectories": ("jax", "jaxlib", "numpy"),
-    "training": ("jax", "jaxlib", "numpy"),
-    "masked_layer": ("jax", "jaxlib", "numpy"),
-    "growth": ("jax", "jaxlib", "numpy"),
-    "ceilings": ("jax", "jaxlib", "numpy"),
-    "gpu": ("jax", "jaxlib", "numpy"),
-    "estimates": ("jax", "jaxlib", "numpy"),
-    "sweep": ("jax", "jaxlib", "numpy"),
-    "maps": ("jax", "jaxlib", "numpy"),
-    "linearity": ("jax", "jaxlib", "numpy"),
-    "generalization": ("jax", "jaxlib", "numpy", "scipy"),
-    "coverage": ("numpy", "scipy"),
+JAX, SCIPY = ("jax", "jaxlib", "numpy"), ("jax", "jaxlib", "numpy", "scipy")
+BROWSER = "benchmarks.browser:reason_to_skip"
+
+
+class Part(NamedTuple):
+    """A part of the benchmarks.
+
+    Attributes:
+        measure: the function that measures it, in a module of this folder.
+        packages: packages whose versions its numbers depend on.
+        peers: peers whose environments it uses.
+        skip: a function that returns why there is nothing to measure here, or None.
+        is_timed: whether a busy machine changes its numbers.
+    """
+
+    measure: str
+    packages: tuple[str, ...] = JAX
+    peers: tuple[str, ...] = ()
+    skip: str = ""
+    is_timed: bool = True
+
+
+# In this order.
+PARTS = {
+    "start": Part("start:measure", ("streamlit", "plotly", "pydantic", "sqlalchemy"), skip=BROWSER),
+    "dashboard": Part("dashboard:measure", ("jax", "numpy", "streamlit", "plotly"), skip="benchmarks.dashboard:skip"),
+    "pages": Part("pages:measure", ("streamlit", "plotly", "pydantic")),
+    "live": Part("live:measure", ("streamlit", "playwright"), skip=BROWSER),
+    "site": Part("site:measure", ("streamlit", "plotly", "playwright"), skip=BROWSER),
+    "kernel": Part("kernel:measure", peers=("neural-tangents", "torch")),
+    "transformer": Part("kernel:transformer"),
+    "traced": Part("kernel:models_of_others", (*JAX, "flax"), ("neural-tangents", "torchax")),
+    "first_calls": Part("first_calls:measure"),
+    "large_n": Part("large_n:measure", SCIPY, ("neural-tangents",)),
+    "hessian": Part("hessian:measure", SCIPY, ("torch",)),
+    "trajectories": Part("training:trajectories", peers=("neural-tangents",)),
+    "training": Part("training:measure"),
+    "masked_layer": Part("training:masked_layer"),
+    "growth": Part("growth:measure"),
+    "ceilings": Part("ceilings:measure"),
+    "gpu": Part("ceilings:on_gpu", skip="benchmarks.ceilings:no_gpu"),
+    "estimates": Part("estimates:measure"),
+    "sweep": Part("whole_runs:sweep"),
+    "maps": Part("whole_runs:maps"),
+    "linearity": Part("whole_runs:linearity"),
+    "generalization": Part("whole_runs:generalization", SCIPY),
+    "coverage": Part("coverage:measure", ("numpy", "scipy"), is_timed=False),
 }
-LOOK = Path(__file__).parents[1] / ".bench"
+ASIDE = ROOT / ".bench"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the parts that are asked for, each in a process of its own unless it is the only one."""
+    """Run the requested parts, each in a process of its own unless it is the only one."""
     asked = _parser().parse_args(arguments)
     interpreters = dict(asked.peer)
-    if not asked.quick and {"kernel", "large_n", "hessian", "trajectories", "traced"} & set(asked.only):
-        for name in process.NAMES:
-            if name == "torchax" and "traced" not in asked.only:
-                continue
-            if name not in interpreters and name not in asked.without:
-                print(f"making the environment of {name}", flush=True)
-                interpreters[name] = process.interpreter(name, asked.python)
-    settings = Settings(quick=asked.quick, interpreters=interpreters)
+    wanted = {peer for name in asked.only for peer in PARTS[name].peers} if not asked.quick else set()
+    for name in sorted(wanted - interpreters.keys() - set(asked.without)):
+        print(f"making the environment of {name}", flush=True)
+        interpreters[name] = process.interpreter(name, asked.python)
     if len(asked.only) == 1:
-        sys.exit(not _run(asked.only[0], settings, asked.force))
+        sys.exit(not _run(asked.only[0], Settings(asked.quick, interpreters), asked.force))
     # One process each: what a part has compiled and allocated must not weigh on the next one's times and memory.
     options = [f"--peer={name}={at}" for name, at in interpreters.items()]
     options += [f"--without={name}" for name in process.NAMES if name not in interpreters]
-    options += [flag for flag, wanted in (("--quick", asked.quick), ("--force", asked.force)) if wanted]
+    options += [flag for flag, given in (("--quick", asked.quick), ("--force", asked.force)) if given]
     commands = {name: [sys.executable, "-m", "benchmarks", "--only", name, *options] for name in asked.only}
     refused = [name for name, command in commands.items() if subprocess.run(command, check=False).returncode]
     if refused:
@@ -95,21 +113,20 @@ def _peer(text: str) -> tuple[str, str]:
 
 def _run(name: str, settings: Settings, force: bool) -> bool:
     """Measure one part and keep its numbers; False where they may not be kept, or it broke."""
-    module = importlib.import_module(f"benchmarks.{name}")
-    skip = module.reason_to_skip(settings) if hasattr(module, "reason_to_skip") else None
-    if skip:
-        print(f"{name}: skipped, {skip}")
+    part = PARTS[name]
+    reason = pkgutil.resolve_name(part.skip)(settings) if part.skip else None
+    if reason:
+        print(f"{name}: skipped, {reason}")
         return True
     print(f"{name}: begun", flush=True)
-    found, watch = environment(PARTS[name]), Watch()
+    found, watch = environment(part.packages), Watch()
     try:
-        data = module.measure(settings)
+        data = pkgutil.resolve_name(f"benchmarks.{part.measure}")(settings)
     except Exception:
         traceback.print_exc()
         return False
     load = watch.note()
-    # What is counted, not timed, is the same on a busy machine.
-    load["high"] = load["high"] and getattr(module, "IS_TIMED", True)
+    load["high"] = load["high"] and part.is_timed
     result = {"environment": found, "load": {**load, "forced": bool(load["high"] and force)}, **data}
     if settings.quick:
         print(f"{name}: works, {load['took_s']:.1f} s")
@@ -120,15 +137,14 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
 def keep(name: str, result: Mapping[str, Any], force: bool) -> bool:
     """Write a result where it belongs; one of a busy machine does not replace a committed one."""
     load = result["load"]
-    place = RESULTS if force or not load["high"] else LOOK
+    place = RESULTS if force or not load["high"] else ASIDE
     place.mkdir(exist_ok=True)
     (place / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-    others = load["busy_by_others"]
-    busy = "load" if others is None else f"{others:.2f} cores busy with other programs"
+    busy = f"{load['busy_by_others']:.2f} cores busy with other programs"
     print(
         f"{name}: {load['took_s']:.0f} s, {busy}, load {load['at_start']:.1f} to {load['at_end']:.1f} → {place.name}/"
     )
-    if place is LOOK:
+    if place is ASIDE:
         print(f"{name}: too busy to be kept; run it again at a quiet time, or with --force", file=sys.stderr)
     return place is RESULTS
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from benchmarks.growth import INPUT_DIM, WORKS, Size
-from benchmarks.measure import Settings, alternate, own
+from benchmarks.measure import Row, Settings, alternate, own
 
 FLOAT = 4  # bytes
 
@@ -52,14 +51,14 @@ QUICK = Machine(64, 2**12, {name: (Size(8, n=3),) for name in WORKS})
 
 
 def product_ceiling(size: int) -> float:
-    """Operations per second of a size³ product in single precision."""
+    """Return operations per second of a size³ product in single precision."""
     a = jax.random.normal(jax.random.key(0), (size, size), jnp.float32)
     product = jax.jit(lambda a, b: jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST))
-    return 2 * size**3 / alternate({"": own(lambda: product(a, a))}, repeats=9)[""]["min_s"]
+    return 2 * size**3 / _least(lambda: product(a, a))
 
 
 def stream_ceiling(size: int) -> float:
-    """Bytes per second of a = b + s c: two arrays read, one written into memory that is there already."""
+    """Return bytes per second of a = b + s c: two arrays read, one written into memory that is there already."""
     stream = jax.jit(lambda a, b, c, s: b + s * c, donate_argnums=0)
     arrays = [jnp.full((size,), float(k), jnp.float32) for k in range(3)]
 
@@ -67,7 +66,11 @@ def stream_ceiling(size: int) -> float:
         arrays[0] = stream(arrays[0], arrays[1], arrays[2], jnp.float32(2.0))
         return arrays[0]
 
-    return 3 * FLOAT * size / alternate({"": own(call)}, repeats=9)[""]["min_s"]
+    return 3 * FLOAT * size / _least(call)
+
+
+def _least(work: Callable[[], object]) -> float:
+    return float(alternate({"": own(work)}, repeats=9).times[""]["min_s"])
 
 
 def num_weights(size: Size) -> int:
@@ -106,32 +109,37 @@ NEEDS: dict[str, Callable[[Size], tuple[float, float]]] = {
 }
 
 
-def measure_on(machine: Machine, quick: bool) -> dict[str, Any]:
-    """The two ceilings, and each work's share of them."""
+def measure_on(machine: Machine, quick: bool) -> Row:
+    """Return the two ceilings, and each work's share of them."""
     ceilings = {"operations": product_ceiling(machine.product), "bytes": stream_ceiling(machine.stream)}
     device = jax.devices()[0]
     rows = [share(name, size, ceilings, quick) for name, sizes in machine.works.items() for size in sizes]
     return {"device": f"{device.platform}: {device.device_kind}", "ceilings_per_s": ceilings, "rows": rows}
 
 
-def share(name: str, size: Size, ceilings: dict[str, float], quick: bool) -> dict[str, Any]:
-    """One work's time, what it needs at least, and the share of the ceiling that binds it."""
-    work = WORKS[name](size)
-    times = alternate({"ours": own(work.call)}, repeats=2 if quick else 7, budget_s=20)["ours"]
-    seconds = times["median_s"] / work.units()
+def share(name: str, size: Size, ceilings: dict[str, float], quick: bool) -> Row:
+    """Return one work's time, what it needs at least, and the share of the ceiling that binds it."""
+    times, units = WORKS[name](size).timed(repeats=2 if quick else 7, budget_s=20)
     needs = dict(zip(("operations", "bytes"), NEEDS[name](size), strict=True))
     least = {kind: needs[kind] / ceilings[kind] for kind in needs}
-    binds = max(least, key=lambda kind: least[kind])
-    row = {"work": name, **vars(size), "units": work.units(), "times": times, "unit_s": seconds, "needs": needs}
-    return {**row, "bound_by": binds, "share": least[binds] / seconds, "device_peak_bytes": device_peak_bytes()}
+    binds = max(least, key=least.__getitem__)
+    peak = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use")  # since the process started
+    row = {"work": name, **vars(size), **units, "times": times, "needs": needs}
+    return {**row, "bound_by": binds, "share": least[binds] / units["unit_s"], "device_peak_bytes": peak}
 
 
-def device_peak_bytes() -> int | None:
-    """Peak memory of the device since the process started; None if it does not report it."""
-    stats = jax.devices()[0].memory_stats() or {}
-    return stats.get("peak_bytes_in_use")
-
-
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """On the processor, with sizes that take a minute."""
     return measure_on(QUICK if settings.quick else CPU, settings.quick)
+
+
+def no_gpu(settings: Settings) -> str | None:
+    """Return why there is nothing to measure on a GPU here, or None."""
+    if settings.quick or jax.default_backend() == "gpu":
+        return None
+    return f"JAX finds no GPU here, its devices are {', '.join(map(str, jax.devices()))}"
+
+
+def on_gpu(settings: Settings) -> Row:
+    """A kernel at m = 10⁶, a Hessian product at m = 3·10⁴, a step of training; on any device in a quick run."""
+    return measure_on(QUICK if settings.quick else GPU, settings.quick)

@@ -10,19 +10,17 @@ from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.special import stdtrit
 
-from benchmarks.measure import Settings
+from benchmarks.measure import Row, Settings
 from ntk_core.clustered import least_squares
 from ntk_core.fits import PowerLaw, fit_power_law
 
 EXPONENT, DECADES, SCATTER = -0.7, 2.0, 0.2
 NUM_SEEDS, NUM_WIDTHS = (3, 5, 10), (4, 10)
 TRIALS, RESAMPLES, PROCESSES = 1000, 400, 4
-IS_TIMED = False
 CHOSEN = "clustered by seed, CR2"
 
 
@@ -34,9 +32,18 @@ class Sample:
     y: np.ndarray
     seed: np.ndarray
 
-    @property
+    @cached_property
     def design(self) -> np.ndarray:
         return np.stack([np.ones_like(self.x), self.x], 1)
+
+    @cached_property
+    def line(self) -> np.ndarray:
+        """Offset and exponent by least squares."""
+        return np.linalg.lstsq(self.design, self.y, rcond=None)[0]
+
+    @cached_property
+    def residuals(self) -> np.ndarray:
+        return self.y - self.design @ self.line
 
     @cached_property
     def law(self) -> PowerLaw | None:
@@ -52,40 +59,37 @@ class Sample:
 Interval = tuple[float, float]
 
 
-def ordinary(sample: Sample) -> Interval:
+def ordinary(sample: Sample, _: np.random.Generator) -> Interval:
     """Student's t with n − 2 degrees of freedom: errors independent and of one size."""
-    beta, e = _fit(sample)
-    centered = sample.x - sample.x.mean()
+    e, centered = sample.residuals, sample.x - sample.x.mean()
     error = math.sqrt(e @ e / (e.size - 2) / (centered @ centered))
-    return _around(beta[1], error, e.size - 2)
+    return _around(sample.line[1], error, e.size - 2)
 
 
-def hc3(sample: Sample) -> Interval:
+def hc3(sample: Sample, _: np.random.Generator) -> Interval:
     """Errors independent, of any size: residuals over 1 − leverage."""
-    beta, e = _fit(sample)
     inverse = np.linalg.inv(sample.design.T @ sample.design)
     leverage = np.einsum("ij,jk,ik->i", sample.design, inverse, sample.design)
-    error = np.linalg.norm((sample.design @ inverse[1]) * e / (1 - leverage))
-    return _around(beta[1], float(error), e.size - 2)
+    error = np.linalg.norm((sample.design @ inverse[1]) * sample.residuals / (1 - leverage))
+    return _around(sample.line[1], float(error), sample.x.size - 2)
 
 
-def cr2(sample: Sample) -> Interval:
+def cr2(sample: Sample, _: np.random.Generator) -> Interval:
     """What :func:`ntk_core.fits.fit_power_law` gives."""
     law = sample.law
     return (math.nan, math.nan) if law is None else (law.exponent - law.interval, law.exponent + law.interval)
 
 
-def cr2_single(sample: Sample) -> Interval:
+def cr2_single(sample: Sample, _: np.random.Generator) -> Interval:
     """The same with every run as its own cluster."""
-    _, found = least_squares(sample.design, sample.y, range(sample.x.size), 1)
+    _line, found = least_squares(sample.design, sample.y, range(sample.x.size), 1)
     return (math.nan, math.nan) if found is None else _around(found.value, found.standard_error, found.degrees)
 
 
-def cr3(sample: Sample) -> Interval:
+def cr3(sample: Sample, _: np.random.Generator) -> Interval:
     """Leave one seed out: the jackknife, Student's t with one degree of freedom per seed less one."""
     sums = sample.sums()
-    slopes = _slopes(sums.sum(0) - sums)
-    whole = float(_slopes(sums.sum(0)))
+    slopes, whole = _slopes(sums.sum(0) - sums), float(_slopes(sums.sum(0)))
     number = len(sums)
     return _around(whole, math.sqrt((number - 1) / number * ((slopes - whole) ** 2).sum()), number - 1)
 
@@ -94,47 +98,37 @@ def bootstrap(sample: Sample, rng: np.random.Generator) -> Interval:
     """Percentiles of the exponent over seeds drawn with replacement."""
     sums = sample.sums()
     drawn = rng.multinomial(len(sums), np.full(len(sums), 1 / len(sums)), RESAMPLES) @ sums
-    slopes = _slopes(drawn)
-    low, high = np.nanquantile(slopes, [0.025, 0.975])
+    low, high = np.nanquantile(_slopes(drawn), [0.025, 0.975])
     return float(low), float(high)
 
 
-def mixed(sample: Sample) -> Interval:
+def mixed(sample: Sample, _: np.random.Generator) -> Interval:
     """One offset per seed, drawn: its share of the variance by restricted maximum likelihood on a grid."""
-    sums = sample.sums()
-    best: tuple[float, float, float] | None = None
+    n, x, y, xx, xy, yy = sample.sums().T
+    found = []
     for ratio in (0.0, *np.geomspace(0.03, 30, 10)):
-        n = sums[:, 0]
         shrink = ratio / (1 + ratio * n)
-        a = np.array(
-            [
-                [(n - shrink * n**2).sum(), (sums[:, 1] - shrink * n * sums[:, 1]).sum()],
-                [0, (sums[:, 3] - shrink * sums[:, 1] ** 2).sum()],
-            ]
-        )
-        a[1, 0] = a[0, 1]
-        b = np.array(
-            [(sums[:, 2] - shrink * n * sums[:, 2]).sum(), (sums[:, 4] - shrink * sums[:, 1] * sums[:, 2]).sum()]
-        )
+        across = (x - shrink * n * x).sum()
+        a = np.array([[(n - shrink * n**2).sum(), across], [across, (xx - shrink * x**2).sum()]])
+        b = np.array([(y - shrink * n * y).sum(), (xy - shrink * x * y).sum()])
         beta = np.linalg.solve(a, b)
-        rest = (sums[:, 5] - shrink * sums[:, 2] ** 2).sum() - b @ beta
         degrees = n.sum() - 2
+        variance = ((yy - shrink * y**2).sum() - b @ beta) / degrees
         log_det = np.log(1 + ratio * n).sum() + np.linalg.slogdet(a)[1]
-        likelihood = -0.5 * (degrees * math.log(rest / degrees) + log_det)
-        if best is None or likelihood > best[0]:
-            best = likelihood, float(beta[1]), math.sqrt(rest / degrees * np.linalg.inv(a)[1, 1])
-    assert best is not None
-    return _around(best[1], best[2], sample.x.size - len(sums) - 1)
+        likelihood = -0.5 * (degrees * math.log(variance) + log_det)
+        found.append((likelihood, float(beta[1]), math.sqrt(variance * np.linalg.inv(a)[1, 1])))
+    _best, exponent, error = max(found, key=lambda each: each[0])
+    return _around(exponent, error, sample.x.size - len(n) - 1)
 
 
 METHODS: dict[str, Callable[[Sample, np.random.Generator], Interval]] = {
-    "independent, one size (OLS)": lambda sample, _: ordinary(sample),
-    "independent, any size (HC3)": lambda sample, _: hc3(sample),
-    "independent, any size (HC2, Bell–McCaffrey)": lambda sample, _: cr2_single(sample),
-    CHOSEN: lambda sample, _: cr2(sample),
-    "clustered by seed, CR3": lambda sample, _: cr3(sample),
+    "independent, one size (OLS)": ordinary,
+    "independent, any size (HC3)": hc3,
+    "independent, any size (HC2, Bell–McCaffrey)": cr2_single,
+    CHOSEN: cr2,
+    "clustered by seed, CR3": cr3,
     "bootstrap of seeds": bootstrap,
-    "mixed model": lambda sample, _: mixed(sample),
+    "mixed model": mixed,
 }
 
 
@@ -187,19 +181,18 @@ def draw(regime: str, rng: np.random.Generator, seeds: int, widths: int) -> Samp
             return Sample(x[column], EXPONENT * x[column] + error[kept], row)
 
 
-def covered(regime: str, seeds: int, widths: int, trials: int) -> dict[str, Any]:
+def covered(regime: str, seeds: int, widths: int, trials: int) -> Row:
     """Share of intervals that hold the exponent of all runs, and of the runs kept, and their mean half-width."""
     rng = np.random.default_rng([sum(map(ord, regime)), seeds, widths])
     samples = [draw(regime, rng, seeds, widths) for _ in range(trials)]
     # Dropping runs by their value moves the exponent: what a fit to the kept ones finds, in the mean.
     of_kept = EXPONENT
     if REGIMES[regime][1] is not None:
-        of_kept = float(np.mean([_fit(draw(regime, rng, seeds, widths))[0][1] for _ in range(2 * trials)]))
-    rows: dict[str, Any] = {}
+        of_kept = float(np.mean([draw(regime, rng, seeds, widths).line[1] for _ in range(2 * trials)]))
+    methods: Row = {}
     for name, method in METHODS.items():
-        ends = np.array([method(sample, rng) for sample in samples])
-        low, high = ends.T
-        rows[name] = {
+        low, high = np.array([method(sample, rng) for sample in samples]).T
+        methods[name] = {
             "covers": float(np.mean((low <= EXPONENT) & (high >= EXPONENT))),
             "covers_of_kept": float(np.mean((low <= of_kept) & (of_kept <= high))),
             "half_width": float(np.mean(high - low) / 2),
@@ -209,29 +202,19 @@ def covered(regime: str, seeds: int, widths: int, trials: int) -> dict[str, Any]
         "seeds": seeds,
         "widths": widths,
         "exponent_of_kept": of_kept,
-        "methods": rows,
+        "methods": methods,
         "bends": sum(each.law is not None and each.law.bends for each in samples) / trials,
     }
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Every way in every regime, for few and many seeds and widths."""
     sizes = [(s, w) for s in NUM_SEEDS for w in NUM_WIDTHS] if not settings.quick else [(3, 4)]
     trials = 20 if settings.quick else TRIALS
     with ProcessPoolExecutor(PROCESSES) as pool:
         begun = [pool.submit(covered, regime, *size, trials) for regime in REGIMES for size in sizes]
         rows = [each.result() for each in begun]
-    return {
-        "trials": trials,
-        "chosen": CHOSEN,
-        "rows": rows,
-    }
-
-
-def _fit(sample: Sample) -> tuple[np.ndarray, np.ndarray]:
-    """Offset and exponent by least squares, and residuals."""
-    beta = np.linalg.lstsq(sample.design, sample.y, rcond=None)[0]
-    return beta, sample.y - sample.design @ beta
+    return {"trials": trials, "chosen": CHOSEN, "rows": rows}
 
 
 def _slopes(sums: np.ndarray) -> np.ndarray:

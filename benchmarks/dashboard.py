@@ -7,21 +7,16 @@ it reports ``PointFinished``, until the page shows it in its progress and its fi
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
+from benchmarks.browser import READY, SCREEN, TIMEOUT_MS, fresh_app, headless, reason_to_skip
 from benchmarks.drills.proxied import proxied
-from benchmarks.drills.served_app import served_app
-from benchmarks.measure import Settings, spread
+from benchmarks.measure import Row, Settings, spread
 from hosting.start_nginx import find_nginx
 from ntk_core import presets
 from ntk_core.runs import Spec
@@ -30,10 +25,7 @@ from ntk_core.settings.grammar import with_settings
 
 PORT = 8597
 URL = f"http://127.0.0.1:{PORT}"
-READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 WARM_UP_S = 15
-TIMEOUT_MS = 180_000
 REPEATS = 4
 WAITS, SETTLE_S = 9, 8  # of what an aim is set for
 # 10 Mbit/s both ways in bytes per second, and 40 ms.
@@ -75,28 +67,35 @@ LAST_STEPS = """() => {
 }"""
 
 
+def skip(settings: Settings) -> str | None:
+    """Return why there is nothing to measure here, or None."""
+    return reason_to_skip(settings) or (None if find_nginx() else "there is no nginx: apt-get install nginx-light")
+
+
 def seconds(work: Callable[[], object]) -> float:
     began = time.perf_counter()
     work()
     return time.perf_counter() - began
 
 
-def new_page(browser: Browser, **options: Any) -> Page:
-    """A page that notes when its figure is painted; their policy forbids the eval by which a test waits."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900}, bypass_csp=True, **options)
+def new_page(browser: Browser) -> Page:
+    """Return a page that notes when its figure is painted; without a policy, which forbids waiting by eval."""
+    page = browser.new_page(viewport=SCREEN, bypass_csp=True)
     page.add_init_script(PAINTED)
     return page
 
 
 def first_figure(page: Page, url: str = URL) -> float:
-    """Seconds from the request of the page to a painted figure, by the browser's clock."""
+    """Return seconds from the request of the page to a painted figure, by the browser's clock."""
     page.goto(f"{url}/kernel_change", wait_until="commit")
     page.wait_for_function("() => window.paintedAt !== undefined", polling=50, timeout=TIMEOUT_MS)
     return float(page.evaluate("() => window.paintedAt")) / 1000
 
 
 def changed_setting(page: Page, widths: str) -> float:
-    """From Enter in a setting to the page's answer: the whole script runs again."""
+    """Time from Enter in a setting to the page's answer: the whole script runs again."""
+    first_figure(page)
+    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     field = page.get_by_role("textbox", name="Widths m")
     panel = page.get_by_role("button", name="All settings")
     if not field.is_visible() and panel.is_visible():
@@ -111,28 +110,23 @@ def changed_setting(page: Page, widths: str) -> float:
 
 
 def changed_view(page: Page, axis: str) -> float:
-    """From the choice of another axis to the redrawn figure: only the figures' fragment runs again."""
+    """Time from the choice of another axis to the redrawn figure: only the figures' fragment runs again."""
     tab = page.get_by_role("tab", name="Along training")
     if tab.count():
         tab.click()
     page.wait_for_function(f"() => ({LAST_STEPS})() !== null", timeout=TIMEOUT_MS)
     before = page.evaluate(LAST_STEPS)
-    other = page.get_by_role("radio", name=axis)
-    if not other.count():  # as it was before the pages had chips
-        page.get_by_role("combobox", name="Horizontal axis").click()
-        other = page.get_by_role("option", name=axis.removeprefix("by "), exact=True)
-        other.wait_for()
     redrawn = f"before => ![null, before].includes(({LAST_STEPS})())"  # null while there is no figure
 
     def work() -> None:
-        other.click()
+        page.get_by_role("radio", name=axis).click()
         page.wait_for_function(redrawn, arg=before, timeout=TIMEOUT_MS)
 
     return seconds(work)
 
 
 def first_point(page: Page, seed: int) -> float:
-    """From the click on Run to the first marks in the figure; the worker is warm and idle again when this returns."""
+    """Time from the click on Run to the first marks; the worker is warm and idle again when this returns."""
     _run(page, seed, "window.firstAt")
     took = float(page.evaluate("() => window.firstAt - window.clickedAt"))
     _stop(page)
@@ -140,15 +134,15 @@ def first_point(page: Page, seed: int) -> float:
     return took
 
 
-def run_and_stop(page: Page, store: Store, seed: int) -> dict[str, Any]:
-    """From each point's end to its sight, from Stop to the sentence that it stopped."""
+def run_and_stop(page: Page, store: Store, seed: int) -> tuple[list[float], float]:
+    """Time from each point's end to its sight, and from Stop to the sentence that it stopped."""
     with finished_points(store, with_settings(presets()[PRESET], {"seed": seed})) as finished_at:
         _run(page, seed, "window.shownAt[3]")
         shown_at = {int(count): at for count, at in page.evaluate("() => window.shownAt").items()}
     streamed = [at - finished_at[count] for count, at in shown_at.items() if count in finished_at]
     if not streamed:
         raise RuntimeError("the store holds no point of the run that the page shows")
-    return {"streamed": streamed, "stop": _stop(page)}
+    return streamed, _stop(page)
 
 
 def _run(page: Page, seed: int, until: str) -> None:
@@ -162,7 +156,7 @@ def _run(page: Page, seed: int, until: str) -> None:
 
 
 def _stop(page: Page) -> float:
-    """Click on Stop; seconds from the click to the sentence."""
+    """Click on Stop; return seconds from the click to the sentence."""
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     page.wait_for_function("() => window.stoppedAt !== undefined", polling=50, timeout=TIMEOUT_MS)
     return float(page.evaluate("() => window.stoppedAt - window.stopAt"))
@@ -174,23 +168,22 @@ def finished_points(store: Store, spec: Spec) -> Iterator[dict[int, float]]:
     found: dict[int, float] = {}
     over = threading.Event()
 
-    def look() -> None:
+    def watch() -> None:
         while not over.wait(0.02):
-            count = len(store.points(spec).finished())
-            now = time.time()
-            found.update({k: now for k in range(1, count + 1) if k not in found})
+            for count in range(1, len(store.points(spec).finished()) + 1):
+                found.setdefault(count, time.time())
 
-    looking = threading.Thread(target=look)
-    looking.start()
+    watching = threading.Thread(target=watch)
+    watching.start()
     try:
         yield found
     finally:
         over.set()
-        looking.join()
+        watching.join()
 
 
 def visit_over_a_line(browser: Browser, url: str) -> tuple[float, int]:
-    """Seconds to a drawn figure and bytes for a new visitor over a slow line."""
+    """Return seconds to a drawn figure and bytes for a new visitor over a slow line."""
     page = new_page(browser)
     network = page.context.new_cdp_session(page)
     network.send("Network.enable")
@@ -203,71 +196,42 @@ def visit_over_a_line(browser: Browser, url: str) -> tuple[float, int]:
     return took, sum(loaded)
 
 
-def over_a_line(browser: Browser) -> dict[str, Any]:
-    """The same visit without nginx and with it, which compresses scripts, in turn."""
-    visits: dict[str, list[tuple[float, int]]] = {"plain": [], "compressed": []}
+def over_a_line(browser: Browser) -> Row:
+    """Measure the same visit without nginx and with it, which compresses scripts, in turn."""
     with proxied(URL.removeprefix("http://")) as address:
-        for _ in range(REPEATS):
-            for name, found in visits.items():
-                found.append(visit_over_a_line(browser, f"http://{address}" if name == "compressed" else URL))
+        urls = {"plain": URL, "compressed": f"http://{address}"}
+        turns = [{name: visit_over_a_line(browser, url) for name, url in urls.items()} for _ in range(REPEATS)]
     return {
-        name: {**spread([took for took, _ in found]), "bytes": max(loaded for _, loaded in found)}
-        for name, found in visits.items()
+        name: {**spread([turn[name][0] for turn in turns]), "bytes": max(turn[name][1] for turn in turns)}
+        for name in urls
     }
 
 
-@contextmanager
-def headless() -> Iterator[Browser]:
-    """Chromium without a window."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), headless=True, args=FLAGS)
-        yield browser
-        browser.close()
-
-
-def chromium() -> str | None:
-    return os.environ.get("BROWSER_PATH") or shutil.which("chromium") or shutil.which("google-chrome")
-
-
-def reason_to_skip(settings: Settings) -> str | None:
-    """Why there is nothing to measure here, or None."""
-    if settings.quick:
-        return "it has no quick form: it waits for a server, a worker and a browser"
-    if not chromium():
-        return "there is no Chromium: set BROWSER_PATH to one"
-    return None if find_nginx() else "there is no nginx: apt-get install nginx-light"
-
-
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """A server of its own, one browser, one wait after another."""
-    with tempfile.TemporaryDirectory() as folder:
-        location, began = Path(folder) / "store", time.perf_counter()
-        with served_app(port=PORT, LINEARITY_LAB_STORE=str(location)):
-            start_s = time.perf_counter() - began
-            with headless() as browser:
-                page = new_page(browser)
-                figures = [first_figure(page)]
-                time.sleep(WARM_UP_S)
-                figures += [first_figure(page) for _ in range(WAITS)]
-                page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-                views = [changed_view(page, ("by time", "by step")[turn % 2]) for turn in range(REPEATS)]
-                answers = []
-                for turn in range(REPEATS):
-                    first_figure(page)
-                    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-                    answers.append(changed_setting(page, f"10,{20 + turn}"))
-                store = Store(location)
-                firsts = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
-                runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
-                line = over_a_line(browser)
+    began = time.perf_counter()
+    with fresh_app(PORT) as (_, location):
+        start_s = time.perf_counter() - began
+        with headless() as browser:
+            page = new_page(browser)
+            first = first_figure(page)
+            time.sleep(WARM_UP_S)
+            figures = [first_figure(page) for _ in range(WAITS)]
+            page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+            views = [changed_view(page, ("by time", "by step")[turn % 2]) for turn in range(REPEATS)]
+            answers = [changed_setting(page, f"10,{20 + turn}") for turn in range(REPEATS)]
+            firsts = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
+            store = Store(location)
+            runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
+            line = over_a_line(browser)
     return {
         "server_start_s": start_s,
-        "first_visit_to_figure_s": figures[0],
-        "visit_to_figure": spread(figures[1:]),
+        "first_visit_to_figure_s": first,
+        "visit_to_figure": spread(figures),
         "view_to_redrawn": spread(views),
         "setting_to_answer": spread(answers),
         "run_to_first_point": spread(firsts),
-        "point_to_shown": spread([each for run in runs for each in run["streamed"]]),
-        "stop": spread([run["stop"] for run in runs]),
+        "point_to_shown": spread([each for streamed, _ in runs for each in streamed]),
+        "stop": spread([stop for _, stop in runs]),
         "over_10_mbit_s": line,
     }

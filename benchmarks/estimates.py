@@ -17,14 +17,14 @@ import os
 import random
 import statistics
 import time
+from collections.abc import Mapping, Sequence
 from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import MOST_BY_OTHERS, RESULTS, Settings, Watch
-from benchmarks.peers.side import forget_peak, resident_bytes
+from benchmarks.measure import MOST_BY_OTHERS, ROOT, Meter, Row, Settings, Watch
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
 from ntk_core.runs import (
@@ -55,28 +55,27 @@ MOST_S = 4.0  # of a spec, by the yardstick; a longer one is shortened
 LIMIT_S = 60.0  # a spec that takes longer is left out, which is recorded
 # Chooses and shortens specs; not what is shipped, or a new fit would choose other specs and need new measurements.
 YARDSTICK = Machine(operations=1e-11, traffic=6e-11, calls=3e-5, programs=1.0)
-DONE = RESULTS.parents[1] / ".bench" / "estimates.jsonl"
+DONE = ROOT / ".bench" / "estimates.jsonl"
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+CLAIMS = (
+    ("seconds", "estimated_s", 2.0),
+    ("seconds", "learned_s", 2.0),
+    ("added_bytes", "estimated_bytes", 1.3),
+)
+
+
+def measure(settings: Settings) -> Row:
     """Seconds and bytes of every preset and of the random specs, measured and estimated."""
     specs = {name: shortened(spec) for name, spec in presets().items()}
     specs |= {f"random {index}": spec for index, spec in enumerate(random_specs(NUM_RANDOM, SEED))}
     if settings.quick:
         specs = dict(list(specs.items())[-1:])
-    known = _known() if not settings.quick else {}
-    for name, spec in specs.items():
-        if spec_digest(spec) not in known:
-            watch = Watch()
-            known[spec_digest(spec)] = {"points": reported_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
-            print(f"{name}: {sum(each['wall_s'] for each in known[spec_digest(spec)]['points']):.1f} s", flush=True)
-            if not settings.quick:
-                DONE.parent.mkdir(exist_ok=True)
-                with DONE.open("a") as kept:
-                    kept.write(json.dumps([spec_digest(spec), known[spec_digest(spec)]]) + "\n")
-    reported = {name: known[spec_digest(spec)] for name, spec in specs.items()}
+    reported = dict(zip(specs, measured(specs, keep=not settings.quick), strict=True))
     rows = [compared(name, specs[name], each["points"]) for name, each in reported.items() if each["points"]]
-    learned, coefficients = fitted_to([row for row in rows if settings.quick or not row["name"].startswith("random")])
+    drawn = [row for row in rows if row["name"].startswith("random")]
+    of_presets = [row for row in rows if row not in drawn]
+    learned, coefficients = fitted_to(rows if settings.quick else of_presets)
     for row in rows:
         row["learned_s"] = sum(seconds_by(learned, coefficients, each) for each in row["points"])
     print(f"SHIPPED = {learned}\nCOEFFICIENTS = {coefficients}", flush=True)
@@ -84,29 +83,38 @@ def measure(settings: Settings) -> dict[str, Any]:
         print(f"actual / {what}: median {found['median']:.2f}, {percent(found['within'])} within {found['factor']:g} ×")
     noted = [each["busy_by_others"] for each in reported.values() if each["busy_by_others"] is not None]
     busy = statistics.mean(noted) if noted else 0.0
-    took_s = sum(row["wall_s"] for row in rows)
+    load = {"at_start": os.getloadavg()[0], "at_end": os.getloadavg()[0], "took_s": sum(row["wall_s"] for row in rows)}
     return {
-        "load": {
-            "at_start": os.getloadavg()[0],
-            "at_end": os.getloadavg()[0],
-            "took_s": took_s,
-            "busy_by_others": busy,
-            "high": busy > MOST_BY_OTHERS,
-            "forced": False,
-        },
+        "load": {**load, "busy_by_others": busy, "high": busy > MOST_BY_OTHERS, "forced": False},
         "num_specs": len(specs),
         "unfinished": [name for name, each in reported.items() if not each["points"]],
         "shipped": SHIPPED._asdict(),
         "fitted_to_presets": learned._asdict(),
         "coefficients": coefficients,
-        "presets": verdicts([row for row in rows if not row["name"].startswith("random")]),
-        "random": verdicts([row for row in rows if row["name"].startswith("random")]),
+        "presets": verdicts(of_presets),
+        "random": verdicts(drawn),
         "all": verdicts(rows),
         "rows": rows,
     }
 
 
-def fitted_to(rows: list[dict[str, Any]], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
+def measured(specs: dict[str, Spec], keep: bool) -> list[Row]:
+    """Return finished points of each spec and how busy the machine was, from earlier measurements where kept."""
+    known: dict[str, Row] = dict(map(json.loads, DONE.read_text().splitlines())) if keep and DONE.exists() else {}
+    for name, spec in specs.items():
+        digest = spec_digest(spec)
+        if digest not in known:
+            watch = Watch()
+            known[digest] = {"points": reported_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
+            print(f"{name}: {sum(each['wall_s'] for each in known[digest]['points']):.1f} s", flush=True)
+            if keep:
+                DONE.parent.mkdir(exist_ok=True)
+                with DONE.open("a") as kept:
+                    kept.write(json.dumps([digest, known[digest]]) + "\n")
+    return [known[spec_digest(spec)] for spec in specs.values()]
+
+
+def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
     """The tables of ``ntk_core/runs/_costs.py`` by which these specs took what they took.
 
     Non-negative least squares of the logarithm of actual over estimated seconds, as in ``ntk_core.runs._machine``, with
@@ -122,35 +130,24 @@ def fitted_to(rows: list[dict[str, Any]], weight: float = 0.1) -> tuple[Machine,
     return Machine(operations, traffic, calls, 1.0), coefficients
 
 
-def seconds_by(machine: Machine, coefficients: dict[str, float], point: dict[str, Any]) -> float:
+def seconds_by(machine: Machine, coefficients: dict[str, float], point: Row) -> float:
     """Seconds of a point by these tables."""
     programs = sum(coefficients[kind] * number for kind, number in point["programs"].items())
     operations, traffic, calls, _ = point["work"]
     return machine.seconds(Work(operations, traffic, calls, programs))
 
 
-def _known() -> dict[str, dict[str, Any]]:
-    """What was measured before, by digest."""
-    return dict(map(json.loads, DONE.read_text().splitlines())) if DONE.exists() else {}
+def verdict(rows: Sequence[Mapping[str, Any]], claim: tuple[str, str, float]) -> Row:
+    """Actual over estimated: the median, and the share within a factor."""
+    actual, estimated, factor = claim
+    ratios = [row[actual] / row[estimated] for row in rows]
+    within = sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
+    return {"median": statistics.median(ratios), "factor": factor, "within": within}
 
 
-CLAIMS = (
-    ("seconds", "estimated_s", 2.0),
-    ("seconds", "learned_s", 2.0),
-    ("added_bytes", "estimated_bytes", 1.3),
-)
-
-
-def verdicts(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Actual over estimated, of seconds and bytes: the median, and the share within a factor."""
-    found: dict[str, Any] = {}
-    if not rows:
-        return found
-    for what, estimated, factor in CLAIMS:
-        ratios = [row[what] / row[estimated] for row in rows]
-        within = sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
-        found[estimated] = {"median": statistics.median(ratios), "factor": factor, "within": within}
-    return found
+def verdicts(rows: list[Row]) -> Row:
+    """Every claim's verdict on some specs; empty without any."""
+    return {claim[1]: verdict(rows, claim) for claim in CLAIMS if rows}
 
 
 def shortened(spec: Spec, most_s: float = MOST_S) -> Spec:
@@ -218,10 +215,11 @@ def _drawn(draw: random.Random, setting: Setting, value: Any) -> Any:
     return min(max(near, int(low or 0)), int(high or near)) if isinstance(near, int) else near
 
 
-def reported_by(spec: Spec) -> list[dict[str, Any]]:
-    """The points that a fresh process has finished within the limit, without compiled code of others."""
+def reported_by(spec: Spec) -> list[Row]:
+    """Return the points that a fresh process has finished within the limit, without compiled code of others."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["benchmarks.estimates", "jax", *(f"{_home(name)}.compute" for name in EXPERIMENTS)])
+    homes = [f"ntk_core.experiments.{name}.compute" for name in EXPERIMENTS]
+    context.set_forkserver_preload(["benchmarks.estimates", "jax", *homes])
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_report, args=(there, canonical_json(spec)), daemon=True)
     process.start()
@@ -235,12 +233,8 @@ def reported_by(spec: Spec) -> list[dict[str, Any]]:
     return reported
 
 
-def _home(experiment: str) -> str:
-    return f"ntk_core.experiments.{experiment}"
-
-
-def compared(name: str, spec: Spec, reported: list[dict[str, Any]]) -> dict[str, Any]:
-    """One spec: what was measured of its points beside what was foreseen, and both of it as a whole."""
+def compared(name: str, spec: Spec, reported: list[Row]) -> Row:
+    """Return what was measured of a spec's points beside what was foreseen, and both of it as a whole."""
     work = work_of_points(spec)
     points = [
         {
@@ -253,13 +247,9 @@ def compared(name: str, spec: Spec, reported: list[dict[str, Any]]) -> dict[str,
         }
         for point in reported
     ]
-    return {
-        "name": name,
-        "experiment": spec.experiment,
-        **{each: sum(point[each] for point in points) for each in ("wall_s", "processor_s", "seconds", "estimated_s")},
-        **{each: max(point[each] for point in points) for each in ("added_bytes", "estimated_bytes")},
-        "points": points,
-    }
+    sums = {each: sum(point[each] for point in points) for each in ("wall_s", "processor_s", "seconds", "estimated_s")}
+    peaks = {each: max(point[each] for point in points) for each in ("added_bytes", "estimated_bytes")}
+    return {"name": name, "experiment": spec.experiment, **sums, **peaks, "points": points}
 
 
 def _programs(spec: Spec, key: str) -> dict[str, float]:
@@ -276,12 +266,9 @@ def _report(pipe: Connection, spec: str) -> None:
     import jax.numpy as jnp
 
     jnp.zeros(3).sum().block_until_ready()  # the library starts before any point does
-    at_rest = forget_peak()
-    began, used = 0.0, 0.0
+    meter = Meter()
     for event in run(parse_spec(json.loads(spec)), scheduler=""):
         if isinstance(event, PointStarted):
-            began, used = time.perf_counter(), time.process_time()
+            meter.restart()
         elif isinstance(event, PointFinished):
-            wall, processor = time.perf_counter() - began, time.process_time() - used
-            added = max(0, resident_bytes("VmHWM") - at_rest)
-            pipe.send({"key": event.key, "wall_s": wall, "processor_s": processor, "added_bytes": added})
+            pipe.send({"key": event.key, **vars(meter.read())})

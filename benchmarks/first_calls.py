@@ -6,14 +6,14 @@ of one call, after imports, weights and inputs.
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
-import time
 from typing import Any
 
-from benchmarks.measure import Settings
+import jax
+import jax.numpy as jnp
+
+from benchmarks.measure import Meter, Row, Settings, alone
+from ntk_core import ConvNet, FullyConnected, ResNet, Transformer, empirical_ntk, from_torch, hessian_norm
 
 QUANTITIES = ("kernel", "hessian")
 NAMES = {
@@ -26,62 +26,58 @@ SLOWER_AT_MOST, BLOCK_AT_MOST_S = 1.5, 10.0
 GPT: dict[str, int] = {"layers": 2, "heads": 4, "width": 128, "tokens": 16, "vocabulary": 64, "num_outputs": 2}
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Medians of processes that alternate, and their ratios."""
     repeats = 1 if settings.quick else 3
-    size = "small" if settings.quick else "full"
-    asked = [(name, what, way) for name in NAMES for what in QUANTITIES for way in ("own", "function")]
-    asked += [("gpt", what, "function") for what in QUANTITIES]
-    times: dict[tuple[str, str, str], list[dict[str, float]]] = {case: [] for case in asked}
-    for _ in range(repeats):
-        for case in asked:
-            times[case].append(_in_a_process(sys.executable, *case, size))
-    medians = {case: _median(found) for case, found in times.items()}
-    rows = [{"network": name, "quantity": what, "way": way, **row} for (name, what, way), row in medians.items()]
+    cases = [(name, what, way) for name in NAMES for what in QUANTITIES for way in ("own", "function")]
+    cases += [("gpt", what, "function") for what in QUANTITIES]
+    times = [[alone(first_call, *case, settings.quick) for case in cases] for _ in range(repeats)]
+    clocks = ("wall_s", "processor_s")
+    medians = {
+        case: {clock: statistics.median(each[clock] for each in found) for clock in clocks}
+        for case, found in zip(cases, zip(*times, strict=True), strict=True)
+    }
     ratios = [
         {"network": name, "quantity": what, "slower": medians[name, what, "function"]["wall_s"] / own["wall_s"]}
         for (name, what, way), own in medians.items()
         if way == "own"
     ]
-    found: dict[str, Any] = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
-    if at := settings.interpreter("torchax"):
-        found["gpt_of_pytorch"] = {
-            what: _in_a_process(at, "gpt of pytorch", what, "function", size) for what in QUANTITIES
-        }
+    rows = [{"network": name, "quantity": what, "way": way, **row} for (name, what, way), row in medians.items()]
+    found: Row = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
+    if at := settings.interpreters.get("torchax"):
+        case = ("gpt of pytorch", "function", settings.quick)
+        found["gpt_of_pytorch"] = {what: alone(first_call, case[0], what, *case[1:], python=at) for what in QUANTITIES}
     return found
 
 
-def _median(found: list[dict[str, float]]) -> dict[str, float]:
-    return {key: statistics.median(each[key] for each in found) for key in found[0]}
+def first_call(name: str, what: str, way: str, is_small: bool) -> Row:
+    """Measure one first call in this process."""
+    if name.startswith("gpt"):
+        net, params, x = _gpt() if name == "gpt" else _gpt_of_pytorch()
+    else:
+        own, shape = _network(name, is_small)
+        params = jax.jit(own.init, static_argnums=1)(jax.random.key(0), shape)
+        net, x = own if way == "own" else own.apply, jax.random.normal(jax.random.key(1), (20, *shape))
+    jax.block_until_ready((params, x))
+    meter = Meter()
+    jax.block_until_ready(empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value)
+    cost = meter.read()
+    return {"wall_s": cost.wall_s, "processor_s": cost.processor_s}
 
 
-def _in_a_process(interpreter: str, *case: str) -> dict[str, float]:
-    done = subprocess.run(
-        [interpreter, "-m", "benchmarks.first_calls", *case], capture_output=True, text=True, check=True, timeout=600
-    )
-    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return answer
-
-
-def _network(name: str, small: bool) -> tuple[Any, tuple[int, ...]]:
-    from ntk_core import ConvNet, FullyConnected, ResNet, Transformer
-
+def _network(name: str, is_small: bool) -> tuple[Any, tuple[int, ...]]:
+    width, channels, head_dim = (20, 4, 2) if is_small else (1_000, 64, 32)
     if name == "dense":
-        return FullyConnected(
-            width=20 if small else 1_000, depth=3, num_outputs=3, activation="relu", use_bias=False
-        ), (10,)
+        return FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=False), (10,)
     if name == "convnet":
-        return ConvNet(width=4 if small else 64, depth=2, num_outputs=3, activation="relu", use_bias=False), (8, 8, 3)
+        return ConvNet(width=channels, depth=2, num_outputs=3, activation="relu", use_bias=False), (8, 8, 3)
     if name == "resnet":
-        return ResNet(width=20 if small else 1_000, depth=3, num_outputs=3, use_bias=False), (10,)
-    return Transformer(num_heads=4, head_dim=2 if small else 32, num_outputs=3), (16, 8)
+        return ResNet(width=width, depth=3, num_outputs=3, use_bias=False), (10,)
+    return Transformer(num_heads=4, head_dim=head_dim, num_outputs=3), (16, 8)
 
 
 def _gpt() -> tuple[Any, Any, Any]:
     """(apply, params, x) of a small decoder in plain JAX, whose table of words is also its last layer's."""
-    import jax
-    import jax.numpy as jnp
-
     layers, heads, width, tokens = (GPT[key] for key in ("layers", "heads", "width", "tokens"))
     keys = iter(jax.random.split(jax.random.key(0), 100))
 
@@ -125,11 +121,8 @@ def _gpt() -> tuple[Any, Any, Any]:
 
 
 def _gpt_of_pytorch() -> tuple[Any, Any, Any]:
-    import jax
     import torch
     from torch import nn
-
-    from ntk_core import from_torch
 
     class Decoder(nn.Module):
         def __init__(self) -> None:
@@ -149,25 +142,3 @@ def _gpt_of_pytorch() -> tuple[Any, Any, Any]:
     x = jax.random.randint(jax.random.key(1), (8, GPT["tokens"]), 0, GPT["vocabulary"])
     torch.manual_seed(0)
     return (*from_torch(Decoder().eval(), x), x)
-
-
-def main(name: str, what: str, way: str, size: str) -> None:
-    """Measure one first call in this process."""
-    import jax
-
-    from ntk_core import empirical_ntk, hessian_norm
-
-    if name.startswith("gpt"):
-        net, params, x = _gpt() if name == "gpt" else _gpt_of_pytorch()
-    else:
-        own, shape = _network(name, size == "small")
-        params = jax.jit(own.init, static_argnums=1)(jax.random.key(0), shape)
-        net, x = own if way == "own" else own.apply, jax.random.normal(jax.random.key(1), (20, *shape))
-    jax.block_until_ready((params, x))
-    wall, cpu = time.perf_counter(), time.process_time()
-    jax.block_until_ready(empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value)
-    print(json.dumps({"wall_s": time.perf_counter() - wall, "processor_s": time.process_time() - cpu}))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

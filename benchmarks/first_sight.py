@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, TimeoutError
 
 from benchmarks import words
+from benchmarks.browser import READY, SCREEN, fresh_app, headless
 from benchmarks.contrast import contrast
-from benchmarks.dashboard import READY, headless
-from benchmarks.drills.report import ROOT
-from benchmarks.drills.served_app import served_app
+from benchmarks.measure import ROOT
 from linearity_lab.charts.style import GUIDE_COLOR
 from linearity_lab.views.navigation import PAGES as ALL
 from ntk_core.runs import EXPERIMENTS
@@ -96,8 +94,11 @@ RUN = '[class*="-run_place"] button'
 MEANT = '[class*="-run_long"] button'
 
 
-def looked_at(page: Page, name: str) -> dict[str, Any]:
-    """What :data:`MEASURE` finds on the page of this name, which was requested, once it has settled."""
+Found = dict[str, Any]
+
+
+def looked_at(page: Page, name: str) -> Found:
+    """Return what :data:`MEASURE` finds on the requested page of this name, once it has settled."""
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
     if name in PAGES:
@@ -110,36 +111,38 @@ def looked_at(page: Page, name: str) -> dict[str, Any]:
 
 
 def moved_by_run(page: Page, url: str) -> int:
-    """Pixels by which figure, controls or Run move while a run begins, continues and is stopped."""
+    """Return pixels by which figure, controls or Run move while a run begins, continues and is stopped."""
     page.goto(f"{url}?num_seeds=1&seed=1")
     looked_at(page, url.rpartition("/")[2])
     places = [page.evaluate(PLACES)]
     for named in ("Stop", "Resume|Run"):
         page.locator(RUN).first.click()
-        page.locator(RUN, has_text=re.compile(named)).or_(page.locator(MEANT)).first.wait_for(timeout=TIMEOUT_MS)
+        awaited = page.locator(RUN, has_text=re.compile(named))
+        awaited.or_(page.locator(MEANT)).first.wait_for(timeout=TIMEOUT_MS)
         if page.locator(MEANT).count():  # a long run asks first
             page.locator(MEANT).click()
-            page.locator(RUN, has_text=re.compile(named)).first.wait_for(timeout=TIMEOUT_MS)
+            awaited.first.wait_for(timeout=TIMEOUT_MS)
         page.wait_for_timeout(STILL_MS)
         places.append(page.evaluate(PLACES))
     return round(max(abs(one - other) for each in places for one, other in zip(places[0], each, strict=True)))
 
 
-def least_contrast(page: Page, found: dict[str, Any]) -> tuple[float, float]:
+def least_contrast(page: Page, found: Found) -> tuple[float, float]:
     """(words, lines): the least contrast of what is seen on a page, infinite where there is none of it."""
     rules = Axe().run(page, options={"runOnly": ["color-contrast"]}).response
-    nodes = [node for kind in ("passes", "violations") for rule in rules[kind] for node in rule["nodes"]]
+    checks = [
+        check for kind in ("passes", "violations") for rule in rules[kind] for node in rule["nodes"]
+        for check in node["any"]
+    ]  # fmt: skip
     ground = _hexadecimal(found["ground"])
-    found_words = [
-        *(each["data"]["contrastRatio"] for node in nodes for each in node["any"] if each["data"].get("contrastRatio")),
-        *(contrast(_hexadecimal(color), ground) for color in found["words"]),
-    ]
+    of_words = [check["data"]["contrastRatio"] for check in checks if check["data"].get("contrastRatio")]
+    of_words += [contrast(_hexadecimal(color), ground) for color in found["words"]]
     lines = [contrast(_over(ground, color, share), ground) for color, share in found["lines"]]
-    return min(found_words, default=float("inf")), min(lines, default=float("inf"))
+    return min(of_words, default=float("inf")), min(lines, default=float("inf"))
 
 
 def _over(ground: str, color: str, share: float) -> str:
-    """A color of this opacity as it is seen above the ground."""
+    """Return a color of this opacity as it is seen above the ground."""
     pairs = ((int(each[at : at + 2], 16) for each in (ground, color)) for at in (1, 3, 5))
     return "#" + "".join(f"{round(below + share * (above - below)):02X}" for below, above in pairs)
 
@@ -149,83 +152,78 @@ def _hexadecimal(color: str) -> str:
     return "#" + "".join(f"{int(channel):02X}" for channel in re.findall(r"\d+", color)[:3])
 
 
-def measured(browser: Browser, url: str, name: str) -> dict[str, dict[str, Any]]:
+def one_look(browser: Browser, url: str, name: str, screen: str, theme: Literal["light", "dark"]) -> Found:
+    """Return what a new visitor sees of a page on one screen in one theme."""
+    width, height = SCREENS[screen]
+    is_phone = screen == "phone"
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone, bypass_csp=True,
+        color_scheme=theme,
+    )  # fmt: skip
+    context.add_init_script(SHIFTS + ";" + MOVES)
+    page = context.new_page()
+    page.goto(f"{url}/{name}")
+    found = looked_at(page, name) | {"moves": None, "moved": None}
+    if name in MOVING:
+        page.wait_for_function("window.movedAt", timeout=TIMEOUT_MS)
+        found["moves"] = round(page.evaluate("window.movedAt") / 1000, 1)
+    if not is_phone:
+        found["least"] = least_contrast(page, found)
+    context.close()
+    return found
+
+
+def measured(browser: Browser, url: str, name: str) -> dict[str, Found]:
     """Screen → what is found of this page; on the desktop the worse of light and dark."""
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Found] = {}
     for screen, theme in LOOKS:
-        width, height = SCREENS[screen]
-        is_phone = screen == "phone"
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, has_touch=is_phone, is_mobile=is_phone, bypass_csp=True,
-            color_scheme=theme,
-        )  # fmt: skip
-        context.add_init_script(SHIFTS)
-        context.add_init_script(MOVES)
-        page = context.new_page()
-        page.goto(f"{url}/{name}")
-        looks = looked_at(page, name)
-        looks |= {"moves": None, "moved": None}
-        if name in MOVING:
-            page.wait_for_function("window.movedAt", timeout=TIMEOUT_MS)
-            looks["moves"] = round(page.evaluate("window.movedAt") / 1000, 1)
-        if not is_phone:
-            looks["least"] = least_contrast(page, looks)
-        found[screen] = worse(found.get(screen, looks), looks)
-        context.close()
+        seen = one_look(browser, url, name, screen, theme)
+        found[screen] = worse(found.get(screen, seen), seen)
     if name in PAGES:
-        width, height = SCREENS["desktop"]
-        page = browser.new_page(viewport={"width": width, "height": height}, bypass_csp=True)
+        page = browser.new_page(viewport=SCREEN, bypass_csp=True)
         found["desktop"]["moved"] = moved_by_run(page, f"{url}/{name}")
         page.close()
     return found
 
 
-def worse(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The larger numbers of two measurements of a page, and the lesser contrasts."""
+def worse(one: Found, other: Found) -> Found:
+    """Return the larger numbers of two measurements of a page, and the lesser contrasts."""
     found = {name: max(one[name], value) if isinstance(value, int | float) else value for name, value in other.items()}
     return found | ({"least": tuple(map(min, one["least"], other["least"]))} if "least" in other else {})
 
 
-def each_measured(browser: Browser, url: str, names: Sequence[str]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-    """(page, what is found), one after another; a page that has not answered in time is opened once more."""
-    for name in names:
-        try:
-            yield name, measured(browser, url, name)
-        except TimeoutError:
-            yield name, measured(browser, url, name)
+COLUMNS = (
+    ("controls", "desktop", "controls"), ("curves", "desktop", "curves"), ("figure at", "desktop", "figure"),
+    ("its bottom", "desktop", "bottom"), ("layout shift", "desktop", "shift"), ("height", "desktop", "height"),
+    ("moves after, s", "desktop", "moves"), ("moved by a run", "desktop", "moved"),
+    ("phone: figure at", "phone", "figure"), ("its bottom", "phone", "bottom"), ("layout shift", "phone", "shift"),
+    ("before the tabs", "phone", "before_tabs"), ("height", "phone", "height"),
+)  # fmt: skip
 
 
-def table(found: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """One row per page."""
-    columns = (
-        ("controls", "desktop", "controls"), ("curves", "desktop", "curves"), ("figure at", "desktop", "figure"),
-        ("its bottom", "desktop", "bottom"), ("layout shift", "desktop", "shift"), ("height", "desktop", "height"),
-        ("moves after, s", "desktop", "moves"), ("moved by a run", "desktop", "moved"),
-        ("phone: figure at", "phone", "figure"), ("its bottom", "phone", "bottom"), ("layout shift", "phone", "shift"),
-        ("before the tabs", "phone", "before_tabs"), ("height", "phone", "height"),
-    )  # fmt: skip
+def table(found: dict[str, dict[str, Found]]) -> str:
+    """Return one row per page."""
     rows = []
     for page, screens in found.items():
-        cells = ["–" if (value := screens[screen][name]) is None else f"{value:,}" for _, screen, name in columns]
+        cells = ["–" if (value := screens[screen][name]) is None else f"{value:,}" for _, screen, name in COLUMNS]
         least = ["–" if least == float("inf") else f"{least:.1f}" for least in screens["desktop"]["least"]]
         rows.append([page, *cells, *least])
-    return words.table(["page", *(title for title, *_ in columns), "contrast of words", "of lines"], rows)
+    return words.table(["page", *(title for title, *_ in COLUMNS), "contrast of words", "of lines"], rows)
 
 
 def main(names: Sequence[str]) -> None:
     """Measure these pages and print a row of each; without names, measure every page and write the table."""
     found = {}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        served_app(LINEARITY_LAB_STORE=f"{folder}/store") as app,
-        headless() as browser,
-    ):
-        measured(browser, f"http://{app.address}", MOVING[0])  # the server's first visit imports its modules
+    with fresh_app() as (app, _), headless() as browser:
+        url = f"http://{app.address}"
+        measured(browser, url, MOVING[0])  # the server's first visit imports its modules
         # *Results* comes first: later it lists the runs of the other pages.
-        order = sorted(names or [entry.name for entry in ALL], key="results".__ne__)
-        for name, screens in each_measured(browser, f"http://{app.address}", order):
-            found[name] = screens
-            print(table({name: screens}), flush=True)
+        for name in sorted(names or [entry.name for entry in ALL], key="results".__ne__):
+            try:
+                found[name] = measured(browser, url, name)
+            except TimeoutError:  # once more
+                found[name] = measured(browser, url, name)
+            print(table({name: found[name]}), flush=True)
     if not names:
         head, _, _ = PAGE.read_text(encoding="utf-8").rpartition("| page |")
         PAGE.write_text(f"{head}{table({entry.name: found[entry.name] for entry in ALL})}\n", encoding="utf-8")

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from benchmarks.measure import Settings, alternate, fitted, own
+from benchmarks.measure import Row, Settings, alternate, fitted, own
 from ntk_core import FullyConnected, empirical_ntk, hessian_norm
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 
@@ -41,6 +41,11 @@ class Work:
 
     call: Callable[[], object]
     units: Callable[[], int] = lambda: 1
+
+    def timed(self, repeats: int, budget_s: float) -> tuple[Row, Row]:
+        """Return the times of a call, and units of work in it with their time."""
+        times = alternate({"ours": own(self.call)}, repeats=repeats, budget_s=budget_s).times["ours"]
+        return times, {"units": self.units(), "unit_s": times["median_s"] / self.units()}
 
 
 def kernel(size: Size) -> Work:
@@ -82,47 +87,38 @@ WORKS: dict[str, Callable[[Size], Work]] = {
     "training_step": training_step,
 }
 # Each axis where the size that grows dominates the cost, and from where calling overhead no longer does.
-AXES: dict[str, dict[str, tuple[Size, tuple[int, ...]]]] = {
-    "kernel": {
-        "m": (Size(0), (10_000, 30_000, 100_000, 300_000)),
-        "n": (Size(30_000), (30, 60, 120, 240)),
-        "C": (Size(30_000), (2, 4, 8, 16)),
-        "depth": (Size(1_000), (2, 4, 8, 16)),
-    },
-    "hessian_product": {"m": (Size(0, depth=3), (500, 1_000, 2_000, 4_000)), "depth": (Size(1_500), (2, 4, 8))},
-    "training_step": {
-        "m": (Size(0), (10_000, 30_000, 100_000, 300_000)),
-        "n": (Size(30_000), (30, 60, 120, 240)),
-        "C": (Size(30_000), (2, 4, 8, 16)),
-        "depth": (Size(1_000), (2, 4, 8, 16)),
-    },
+Axes = dict[str, tuple[Size, tuple[int, ...]]]
+_FULLY_CONNECTED: Axes = {
+    "m": (Size(0), (10_000, 30_000, 100_000, 300_000)),
+    "n": (Size(30_000), (30, 60, 120, 240)),
+    "C": (Size(30_000), (2, 4, 8, 16)),
+    "depth": (Size(1_000), (2, 4, 8, 16)),
 }
-QUICK_AXES: dict[str, dict[str, tuple[Size, tuple[int, ...]]]] = {
+AXES: dict[str, Axes] = {
+    "kernel": _FULLY_CONNECTED,
+    "hessian_product": {"m": (Size(0, depth=3), (500, 1_000, 2_000, 4_000)), "depth": (Size(1_500), (2, 4, 8))},
+    "training_step": _FULLY_CONNECTED,
+}
+QUICK_AXES: dict[str, Axes] = {
     "kernel": {"n": (Size(8), (3, 4, 5))},
     "hessian_product": {"m": (Size(0), (4,))},
     "training_step": {"depth": (Size(5, n=4), (1,))},
 }
 
 
-def along(name: str, axis: str, base: Size, values: tuple[int, ...]) -> dict[str, Any]:
-    """Time of a unit of work at each value of one size, with the exponent of its growth."""
+def along(name: str, axis: str, base: Size, values: tuple[int, ...]) -> Row:
+    """Return the time of a unit of work at each value of one size, with the exponent of its growth."""
     rows = []
     for value in values:
-        size = replace(base, **{axis: value})
-        work = WORKS[name](size)
-        times = alternate({"ours": own(work.call)}, repeats=7, budget_s=2)["ours"]
-        rows.append({axis: value, "units": work.units(), **times, "unit_s": times["median_s"] / work.units()})
+        times, units = WORKS[name](replace(base, **{axis: value})).timed(repeats=7, budget_s=2)
+        rows.append({axis: value, **times, **units})
     kept = {field: number for field, number in vars(base).items() if field != axis}
-    exponent = fitted(values, [row["unit_s"] for row in rows])
-    return {"kept": kept, "rows": rows, "time": exponent}
+    return {"kept": kept, "rows": rows, "time": fitted(values, [row["unit_s"] for row in rows])}
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Every work along every one of its sizes."""
-    axes = QUICK_AXES if settings.quick else AXES
+    works = (QUICK_AXES if settings.quick else AXES).items()
     return {
-        "works": {
-            name: {axis: along(name, axis, *of_axis) for axis, of_axis in of_work.items()}
-            for name, of_work in axes.items()
-        }
+        "works": {name: {axis: along(name, axis, *of_axis) for axis, of_axis in axes.items()} for name, axes in works}
     }

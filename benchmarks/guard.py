@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from benchmarks import hessian, kernel, large_n, masked_layer, training
-from benchmarks.measure import RESULTS, Settings, Watch, environment
+from benchmarks import hessian, kernel, large_n, training
+from benchmarks.measure import RESULTS, Row, Watch, environment
 from benchmarks.words import table
 
 MOST_FALLEN = 0.2
 REPEATS = 3
-Times = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -29,87 +29,61 @@ class Watched:
 
     Attributes:
         result: the committed result that has it.
-        committed: its times there.
-        measure: its times now.
+        committed: its row there.
+        measure: measures that row now.
     """
 
     name: str
     result: str
     plain: str
-    ours: str
-    committed: Callable[[Any], Times]
-    measure: Callable[[], Times]
+    committed: Callable[[Any], Row]
+    measure: Callable[[], Row]
+    ours: str = "ours"
 
     def before(self) -> float | None:
-        """The committed ratio; None where the result has not been committed yet."""
+        """Return the committed ratio; None where the result has not been committed yet."""
         path = RESULTS / f"{self.result}.json"
         return self.ratio(self.committed(json.loads(path.read_text()))) if path.exists() else None
 
-    def ratio(self, times: Times) -> float:
-        """Of the fastest calls."""
-        return float(times[self.plain]["min_s"] / times[self.ours]["min_s"])
+    def ratio(self, row: Row) -> float:
+        """Return the ratio of the fastest calls."""
+        return float(row["times"][self.plain]["min_s"] / row["times"][self.ours]["min_s"])
 
 
-def _of_kernel(case: tuple[str, int, int, dict[str, list[str]]]) -> Watched:
-    kind, depth, width, asked = case
+def _found(part: str, **values: Any) -> Callable[[Any], Row]:
+    """Return what finds the row with these values in a committed result, or the one under the name of its work."""
 
-    def committed(data: Any) -> Times:
-        at = {(row["kind"], row["hidden_layers"], row["width"]): row["times"] for row in data["cases"]}
-        return at[kind, depth, width]
+    def find(data: Any) -> Row:
+        rows = data[part]
+        return rows[values["work"]] if isinstance(rows, dict) else next(r for r in rows if values.items() <= r.items())
 
-    def measure() -> Times:
-        return kernel.compare({}, kind, depth, width, asked, False)["times"]
-
-    plain = f"{kernel.OWN_JAX} jacobian_contraction"
-    return Watched(f"kernel, {kind} {width:,} × {depth}", "kernel", plain, "ours", committed, measure)
+    return find
 
 
-def _of_hessian(width: int) -> Watched:
-    def committed(data: Any) -> Times:
-        return {row["width"]: row["times"] for row in data["cases"]}[width]
-
-    def measure() -> Times:
-        return hessian.compare(None, width, False)["times"]
-
-    return Watched(f"Hessian norm, width {width:,}", "hessian", hessian.PLAIN, "ours", committed, measure)
-
-
-def _of_training(width: int, depth: int) -> Watched:
-    def committed(data: Any) -> Times:
-        return {(row["width"], row["hidden_layers"]): row["times"] for row in data["against_plain_grad"]}[width, depth]
-
-    def measure() -> Times:
-        return training.compare(width, depth)["times"]
-
-    return Watched(f"step of training, {width:,} × {depth}", "training", "plain_grad", "ours", committed, measure)
-
-
-def _of_explicit(name: str) -> Watched:
-    def committed(data: Any) -> Times:
-        return {row["work"]: row["times"] for row in data["explicit"]}[name]
-
-    def measure() -> Times:
-        return large_n.against_explicit(quick=False, only=name)[0]["times"]
-
-    return Watched(f"{name} by products", "large_n", "scipy", "ours", committed, measure)
+def _watched() -> Iterator[Watched]:
+    measure: Callable[[], Row]
+    for case in kernel.CASES:
+        kind, depth, width, asked = case
+        if kernel.OWN_JAX in asked:
+            committed = _found("cases", kind=kind, hidden_layers=depth, width=width)
+            measure = partial(kernel.compare, {}, *case, False)
+            plain = f"{kernel.OWN_JAX} jacobian_contraction"
+            yield Watched(f"kernel, {kind} {width:,} × {depth}", "kernel", plain, committed, measure)
+    for width in hessian.WIDTHS[1:3]:
+        measure = partial(hessian.compare, None, width, False)
+        yield Watched(f"Hessian norm, width {width:,}", "hessian", hessian.PLAIN, _found("cases", width=width), measure)
+    for width, depth in training.SIZES:
+        committed = _found("against_plain_grad", width=width, hidden_layers=depth)
+        measure = partial(training.compare, width, depth)
+        yield Watched(f"step of training, {width:,} × {depth}", "training", "plain_grad", committed, measure)
+    for work in ("largest eigenvalue", "regression"):
+        measure = partial(large_n.against_explicit, work)
+        yield Watched(f"{work} by products", "large_n", "scipy", _found("explicit", work=work), measure)
+    committed, measure = _found("layer", work="training_step"), partial(training.masked, "training_step")
+    yield Watched("masked layer, training_step", "masked_layer", "dense", committed, measure, "masked")
 
 
-def _of_masked(name: str) -> Watched:
-    def measure() -> Times:
-        return masked_layer.measure(Settings())["layer"][name]["times"]
-
-    return Watched(
-        f"masked layer, {name}", "masked_layer", "dense", "masked", lambda data: data["layer"][name]["times"], measure
-    )
-
-
-WATCHED = (
-    *(_of_kernel(case) for case in kernel.CASES if kernel.OWN_JAX in case[3]),
-    *(_of_hessian(width) for width in hessian.WIDTHS[1:3]),
-    *(_of_training(*size) for size in training.SIZES),
-    *(_of_explicit(name) for name in ("largest eigenvalue", "regression")),
-    _of_masked("training_step"),
-)
+WATCHED = tuple(_watched())
 
 
 def look(watched: Watched) -> tuple[float, float] | None:
@@ -138,7 +112,7 @@ def verdict(found: Mapping[str, tuple[float, float]], busy: bool) -> tuple[str, 
 
 
 def elsewhere(processors: Mapping[str, str], here: str) -> str:
-    """Which results come from another processor, with caches and a memory of its own; empty where none does."""
+    """Name results of another processor, with caches and a memory of its own; empty where there are none."""
     named = [f"{result} ({processor})" for result, processor in processors.items() if processor != here]
     if not named:
         return ""
@@ -146,27 +120,23 @@ def elsewhere(processors: Mapping[str, str], here: str) -> str:
 
 
 def main() -> int:
-    watch, found = Watch(), {}
+    watch, found, processors = Watch(), {}, {}
     for each in WATCHED:
         ratios = look(each)
         if ratios is None:
             print(f"{each.name}: no committed {each.result}.json", flush=True)
-        else:
-            found[each.name] = ratios
-            print(f"{each.name}: {ratios[1]:.3g} × now, {ratios[0]:.3g} × before", flush=True)
+            continue
+        found[each.name] = ratios
+        committed = json.loads((RESULTS / f"{each.result}.json").read_text())
+        processors[each.result] = committed["environment"]["processor"]
+        print(f"{each.name}: {ratios[1]:.3g} × now, {ratios[0]:.3g} × before", flush=True)
     note = watch.note()
     rows = [
         [name, f"{before:.3g} ×", f"{now:.3g} ×", f"{now / before - 1:+.0%}"] for name, (before, now) in found.items()
     ]
     words, code = verdict(found, note["high"])
     print(f"\n{table(['faster than the plain route', 'before', 'now', 'change'], rows)}\n\n{words}")
-    results = sorted({each.result for each in WATCHED if each.name in found})
-    read = {result: json.loads((RESULTS / f"{result}.json").read_text())["environment"] for result in results}
-    if note_on_machine := elsewhere(
-        {result: at["processor"] for result, at in read.items()}, environment()["processor"]
-    ):
-        print(note_on_machine)
-    print(f"{note['took_s']:.0f} s")
+    print(f"{elsewhere(processors, environment()['processor'])}\n{note['took_s']:.0f} s".lstrip())
     return code
 
 

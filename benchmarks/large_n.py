@@ -6,21 +6,15 @@ that others reach: neural-tangents' kernels in blocks (``nt.batch``), which it t
 
 from __future__ import annotations
 
-import json
-import sys
-import tempfile
-import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
-from benchmarks.measure import Settings, alternate, own, peak_of, ratio
-from benchmarks.peers.process import Peer
-from benchmarks.peers.side import forget_peak, resident_bytes
+from benchmarks.measure import Meter, Row, Settings, alternate, own
+from benchmarks.measure import alone as in_a_process
+from benchmarks.peers.process import Peer, peers
 from ntk_core import FullyConnected, KernelOperator, empirical_ntk, kernel_change_between, kernel_regression
 
 WIDTH, NUM_OUTPUTS, INPUT_DIM, MOVED = 1_000, 10, 10, 0.1
@@ -60,111 +54,93 @@ class Problem:
     def largest(self) -> dict[str, float]:
         return self.operator().extremes(max_products=30)._asdict()
 
-
-def works(problem: Problem) -> dict[str, Callable[[], dict[str, float]]]:
-    return {
-        "exact": problem.change,
-        "estimated": lambda: problem.change(PROBES),
-        "solve": problem.solved,
-        "largest": problem.largest,
-    }
-
-
-def alone(name: str, num_samples: int, width: int = WIDTH) -> dict[str, Any]:
-    """For a process of its own: one work, the first time, compilation included, and what it added to the memory."""
-    problem = Problem(num_samples, width)
-    before, began = forget_peak(), time.perf_counter()
-    found = works(problem)[name]()
-    seconds = time.perf_counter() - began
-    held = 4 * (num_samples * NUM_OUTPUTS) ** 2
-    row = {"work": name, "num_samples": num_samples, "first_s": seconds, "kernel_would_need_bytes": held}
-    return {**row, "added_bytes": max(0, resident_bytes("VmHWM") - before), "found": found}
-
-
-def against_blocks(peer: Peer | None, quick: bool) -> dict[str, Any]:
-    """ΔK at sizes whose kernels fit: ours, streamed, against kernels in blocks that are held."""
-    num_samples, width = (20, 8) if quick else (PEER_SAMPLES, WIDTH)
-    problem, kept = Problem(num_samples, width), dict[str, float]()
-    competitors = {"ours": own(lambda: kept.update(problem.change()))}
-    answers: dict[str, dict[str, Any]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        if peer is not None:
-            path = Path(folder) / "weights.npz"
-            weights: dict[str, Any] = {
-                f"{letter}{k}": np.asarray(layer["weight"])
-                for letter, params in (("a", problem.before), ("b", problem.after))
-                for k, layer in enumerate(params.values())
-            }
-            np.savez(path, x=problem.x, **weights)
-            rows = [10] if quick else PEER_ROWS
-            calls = peer.ask({"what": "changes", "file": str(path), "rows": rows})["calls"]
-            competitors |= {f"{NT}, {name}": peer.competitor(name, answers) for name in calls}
-        times = alternate(competitors, repeats=1 if quick else 3, least=2, budget_s=60)
-    best = min((name for name in times if name != "ours"), key=lambda name: times[name]["median_s"], default=None)
-    differences = [abs(answer["change"] / kept["change"] - 1) for answer in answers.values()]
-    return {
-        "num_samples": num_samples,
-        "times": times,
-        "best_of_peers": best,
-        "times_faster": best and ratio(times, best, "ours"),
-        "relative_difference": max(differences, default=None),
-    }
-
-
-def against_explicit(quick: bool, only: str = "") -> list[dict[str, Any]]:
-    """λ_max and a regression by products, or one of them, against SciPy on the kernel, which is computed each time."""
-    num_samples, width = (20, 8) if quick else (EXPLICIT_SAMPLES, WIDTH)
-    problem = Problem(num_samples, width, EXPLICIT_OUTPUTS)
-    kept: dict[str, Any] = {}
-
-    def explicit() -> np.ndarray:
-        kernel = np.asarray(empirical_ntk(problem.net, problem.before, problem.x))
-        size = num_samples * EXPLICIT_OUTPUTS
+    def explicit(self) -> np.ndarray:
+        """Return the kernel as a matrix."""
+        kernel = np.asarray(empirical_ntk(self.net, self.before, self.x))
+        size = kernel.shape[0] * kernel.shape[2]
         return kernel.transpose(0, 2, 1, 3).reshape(size, size)
 
-    def largest() -> None:
-        kept["scipy"] = float(eigsh(explicit(), k=1, which="LA", tol=1e-3, return_eigenvectors=False)[0])
 
-    def regression() -> None:
-        kernel = explicit()
+WORKS: dict[str, Callable[[Problem], dict[str, float]]] = {
+    "exact": Problem.change,
+    "estimated": lambda problem: problem.change(PROBES),
+    "solve": Problem.solved,
+    "largest": Problem.largest,
+}
+
+
+def alone(name: str, num_samples: int, width: int = WIDTH) -> Row:
+    """Measure one work in a process of its own: the first time, compilation included, and the memory it added."""
+    problem = Problem(num_samples, width)
+    meter = Meter()
+    found = WORKS[name](problem)
+    cost = meter.read()
+    held = 4 * (num_samples * NUM_OUTPUTS) ** 2
+    row = {"work": name, "num_samples": num_samples, "first_s": cost.wall_s, "kernel_would_need_bytes": held}
+    return {**row, "added_bytes": cost.added_bytes, "found": found}
+
+
+def against_blocks(peer: Peer | None, quick: bool) -> Row:
+    """Time ΔK at sizes whose kernels fit: ours, streamed, against kernels in blocks that are held."""
+    num_samples, width = (20, 8) if quick else (PEER_SAMPLES, WIDTH)
+    problem = Problem(num_samples, width)
+    competitors = {"ours": own(problem.change)}
+    if peer is not None:
+        arrays = {
+            f"{letter}{k}": np.asarray(layer["weight"])
+            for letter, params in (("a", problem.before), ("b", problem.after))
+            for k, layer in enumerate(params.values())
+        }
+        request = {"what": "changes", "rows": [10] if quick else PEER_ROWS}
+        calls = peer.ask(request, {"x": problem.x, **arrays})["calls"]
+        competitors |= peer.competitors(calls, f"{NT}, {{}}")
+    turns = alternate(competitors, repeats=1 if quick else 3, least=2, budget_s=60)
+    change, *others = (found["change"] for found in turns.found.values())
+    difference = max((abs(other / change - 1) for other in others), default=None)
+    return {"num_samples": num_samples, **turns.row(), "relative_difference": difference}
+
+
+def against_explicit(work: str, quick: bool = False) -> Row:
+    """Time λ_max or a regression by products against SciPy on the kernel, which is computed each time."""
+    num_samples, width = (20, 8) if quick else (EXPLICIT_SAMPLES, WIDTH)
+    problem = Problem(num_samples, width, EXPLICIT_OUTPUTS)
+
+    def largest() -> float:
+        return float(eigsh(problem.explicit(), k=1, which="LA", tol=1e-3, return_eigenvectors=False)[0])
+
+    def regression() -> float:
+        kernel = problem.explicit()
         found = kernel_regression(kernel, problem.y.reshape(-1, 1), kernel, ridge=RIDGE).outputs
-        kept["scipy"] = float(np.linalg.norm(found))
+        return float(np.linalg.norm(found))
 
-    def solved() -> None:
+    def solved() -> float:
         operator = problem.operator()
         fitted = operator.product(operator.solve(problem.y, ridge=RIDGE).coefficients)
-        kept["ours"] = float(np.linalg.norm(np.asarray(fitted)))
+        return float(np.linalg.norm(np.asarray(fitted)))
 
-    pairs: dict[str, tuple[Callable[[], None], Callable[[], None]]] = {
-        "largest eigenvalue": (lambda: kept.update(ours=problem.largest()["largest"]), largest),
-        "regression": (solved, regression),
-    }
-    rows = []
-    for name, (ours, scipy) in pairs.items():
-        if only not in ("", name):
-            continue
-        times = alternate({"ours": own(ours), "scipy": own(scipy)}, repeats=1 if quick else 5, budget_s=30)
-        difference = abs(kept["scipy"] / kept["ours"] - 1)
-        faster = ratio(times, "scipy", "ours")
-        rows.append({"work": name, "times": times, "times_faster": faster, "relative_difference": difference})
-    return rows
+    ours, scipy = (solved, regression) if work == "regression" else (lambda: problem.largest()["largest"], largest)
+    turns = alternate({"ours": own(ours), "scipy": own(scipy)}, repeats=1 if quick else 5, budget_s=30)
+    difference = abs(turns.found["scipy"] / turns.found["ours"] - 1)
+    return {"work": work, "times": turns.times, "times_faster": turns.ratio("scipy"), "relative_difference": difference}
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Others at sizes that they reach, then what only products and streams reach, each in a process of its own."""
-    python, quick = settings.interpreter(NT), settings.quick
-    data: dict[str, Any] = {"width": WIDTH, "num_outputs": NUM_OUTPUTS, "limit_bytes": LIMIT, "probes": PROBES}
-    if python is None:
-        data |= {"peers": {}, "blocks": against_blocks(None, quick)}
-    else:
-        with Peer(python, "neural_tangents_side.py") as peer:
-            data |= {"peers": {NT: peer.packages()}, "blocks": against_blocks(peer, quick)}
-    data |= {"explicit_samples": EXPLICIT_SAMPLES, "explicit_outputs": EXPLICIT_OUTPUTS}
-    data["explicit"] = against_explicit(quick)
-    if quick:
-        return {**data, "alone": [alone(name, 20, 8) for name in works(Problem(2, 2))]}
-    return {**data, "alone": [peak_of("benchmarks.large_n", name, str(size)) for name, size in ALONE]}
-
-
-if __name__ == "__main__":
-    print(json.dumps(alone(sys.argv[1], *map(int, sys.argv[2:]))))
+    quick = settings.quick
+    with peers(settings, NT) as at_hand:
+        packages = {name: peer.packages() for name, peer in at_hand.items()}
+        blocks = against_blocks(at_hand.get(NT), quick)
+    return {
+        "width": WIDTH,
+        "num_outputs": NUM_OUTPUTS,
+        "limit_bytes": LIMIT,
+        "probes": PROBES,
+        "peers": packages,
+        "blocks": blocks,
+        "explicit_samples": EXPLICIT_SAMPLES,
+        "explicit_outputs": EXPLICIT_OUTPUTS,
+        "explicit": [against_explicit(work, quick) for work in ("largest eigenvalue", "regression")],
+        "alone": [alone(name, 20, 8) for name in WORKS]
+        if quick
+        else [in_a_process(alone, name, size) for name, size in ALONE],
+    }

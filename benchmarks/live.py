@@ -7,17 +7,10 @@ between the page's title and the first frame, is taken from some visits after on
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-from typing import Any
-
 from playwright.sync_api import Browser
 
-from benchmarks import dashboard
-from benchmarks.dashboard import headless
-from benchmarks.drills.served_app import served_app
-from benchmarks.measure import Settings, spread
-from linearity_lab.components.live import given, source
+from benchmarks.browser import SCREEN, TIMEOUT_MS, fresh_app, headless, live_page
+from benchmarks.measure import Row, Settings, spread
 from linearity_lab.components.live.settings import OWN, LiveSettings
 
 NUM_POINTS = 20
@@ -36,66 +29,55 @@ WATCH = """new MutationObserver((_, observer) => {
 WAITED = """each => each.live.paintedAt === undefined ? null : each.live.paintedAt - window.titledAt"""
 COUNTED = "each => [each.live.frames, each.live.steps, performance.now()]"
 
-reason_to_skip = dashboard.reason_to_skip
 
-
-def follow(browser: Browser, settings: LiveSettings, seconds: float) -> dict[str, Any]:
-    """Frames and steps of one network, and the milliseconds from the navigation to its first frame."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "live.html"
-        file.write_text(source.standalone_page(given(settings), "Live"), encoding="utf-8")
-        page = browser.new_page(viewport={"width": 1440, "height": 900})
-        page.goto(file.as_uri())
+def follow(browser: Browser, settings: LiveSettings, seconds: float) -> Row:
+    """Return frames and steps of one network, and the milliseconds from the navigation to its first frame."""
+    with live_page(browser, settings) as page:
         page.wait_for_function("document.querySelector('.live')?.live.frames > 0")
         component = page.locator(".live")
         painted = component.evaluate("each => each.live.paintedAt")
-        frames, steps, began = component.evaluate(COUNTED)
+        before = component.evaluate(COUNTED)
         page.wait_for_timeout(1000 * seconds)
-        more_frames, more_steps, ended = component.evaluate(COUNTED)
-        page.close()
-    passed = (ended - began) / 1000
+        frames, steps, ms = (end - start for start, end in zip(before, component.evaluate(COUNTED), strict=True))
     return {
         "width": settings.width,
         "hidden_layers": settings.layers,
         "bottleneck": settings.bottleneck,
-        "frames_per_s": round((more_frames - frames) / passed, 1),
-        "steps_per_s": round((more_steps - steps) / passed, 1),
-        "steps_per_frame": round((more_steps - steps) / max(more_frames - frames, 1), 2),
+        "frames_per_s": round(1000 * frames / ms, 1),
+        "steps_per_s": round(1000 * steps / ms, 1),
+        "steps_per_frame": round(steps / max(frames, 1), 2),
         "first_frame_ms": round(painted),
     }
 
 
 def visit(browser: Browser, url: str) -> float:
-    """Milliseconds from the title of the page *Live* to the first frame."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    """Return seconds from the title of the page *Live* to the first frame."""
+    page = browser.new_page(viewport=SCREEN)
     page.add_init_script(WATCH)
     page.goto(f"{url}/live")
     component = page.locator(".live")
-    component.wait_for(timeout=dashboard.TIMEOUT_MS)
+    component.wait_for(timeout=TIMEOUT_MS)
     while (waited := component.evaluate(WAITED)) is None:
         page.wait_for_timeout(50)
     page.close()
-    return float(waited)
+    return float(waited) / 1000
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Each network on its own, after one that is not counted."""
-    seconds = 0.5 if settings.quick else SECONDS
     cases = [
         LiveSettings(width=width, layers=layers, bottleneck=narrow, target=OWN, points=POINTS)
         for width, layers, narrow in CASES
     ]
     with headless() as browser:
         follow(browser, cases[0], 0.5)
-        rows = [follow(browser, case, seconds) for case in cases[: 2 if settings.quick else None]]
-        with tempfile.TemporaryDirectory() as folder, served_app(LINEARITY_LAB_STORE=f"{folder}/store") as server:
-            visits = [visit(browser, f"http://{server.address}") for _ in range(1 + (1 if settings.quick else VISITS))][
-                1:
-            ]
+        rows = [follow(browser, case, SECONDS) for case in cases]
+        with fresh_app() as (app, _):
+            _, *visits = (visit(browser, f"http://{app.address}") for _ in range(1 + VISITS))
     within = all(
         row["frames_per_s"] >= AIM_FRAMES and row["steps_per_frame"] >= AIM_STEPS
         for row in rows
         if row["width"] == AIMED
     )
-    waits = spread([waited / 1000 for waited in visits])
-    return {"num_points": NUM_POINTS, "seconds": seconds, "within": within, "rows": rows, "title_to_frame": waits}
+    found = {"num_points": NUM_POINTS, "seconds": SECONDS, "within": within, "rows": rows}
+    return {**found, "title_to_frame": spread(visits)}

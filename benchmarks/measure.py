@@ -1,4 +1,4 @@
-"""Fair timing: competitors take turns, medians come with their spread; how busy others kept the machine."""
+"""Fair timing: competitors take turns, medians come with their spread; cost of one call in a process of its own."""
 
 from __future__ import annotations
 
@@ -7,55 +7,59 @@ import ctypes
 import json
 import math
 import os
+import pkgutil
 import platform
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from benchmarks.peers.side import forget_peak, resident_bytes
 from ntk_core.fits import fit_power_law
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
 # Above this many cores kept busy by other programs, a number depends on them more than on this code.
 MOST_BY_OTHERS = 0.3
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
+Row = dict[str, Any]
+
 
 @dataclass(frozen=True)
 class Settings:
-    """How a part of the benchmarks is to be run.
+    """How a part of the benchmarks is run.
 
     Attributes:
         quick: tiny sizes, to see that everything works; such numbers are never kept.
-        interpreters: the Python of each peer's environment that is at hand, by its name; parts leave out the others.
+        interpreters: the Python of each peer's environment, by its name; parts leave out absent peers.
     """
 
     quick: bool = False
-    interpreters: Mapping[str, str] | None = None
-
-    def interpreter(self, peer: str) -> str | None:
-        return (self.interpreters or {}).get(peer)
+    interpreters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One call: its wall time, and by how much it raised the memory of its process at its peak."""
+    """One call: its wall time, by how much it raised the peak memory of its process, and its result."""
 
     seconds: float
     added_bytes: int | None = None
+    found: Any = None
 
 
 Competitor = Callable[[bool], Measured]
 
 
-def environment(packages: tuple[str, ...] = ("jax", "jaxlib", "numpy")) -> dict[str, Any]:
+def environment(packages: Sequence[str] = ("jax", "jaxlib", "numpy")) -> Row:
     """What the numbers depend on."""
     return {
         "python": platform.python_version(),
@@ -77,78 +81,121 @@ def _processor() -> str:
 
 
 def own(work: Callable[[], object]) -> Competitor:
-    """A competitor in this process: a function whose JAX arrays are waited for."""
+    """Return a competitor in this process: a function whose JAX arrays are waited for."""
 
     def call(weigh: bool) -> Measured:
         import jax
 
         before = forget_peak() if weigh else None
         began = time.perf_counter()
-        jax.block_until_ready(work())
+        found = jax.block_until_ready(work())
         seconds = time.perf_counter() - began
-        return Measured(seconds, None if before is None else max(0, resident_bytes("VmHWM") - before))
+        return Measured(seconds, None if before is None else max(0, resident_bytes("VmHWM") - before), found)
 
     return call
 
 
-def alternate(
-    competitors: Mapping[str, Competitor], *, repeats: int, budget_s: float = float("inf"), least: int = 3
-) -> dict[str, dict[str, Any]]:
-    """Times of each competitor, called in turn ``repeats`` times after one call that is listed apart.
+@dataclass(frozen=True)
+class Turns:
+    """What competitors took and found in alternating calls.
 
-    The first call includes tracing and compiling. The first call also records how much memory it added. A
-    competitor whose calls in turn have taken ``budget_s`` seconds sits out, but not before ``least`` of them.
+    Attributes:
+        times: seconds and memory of each competitor, as they are committed.
+        found: result of each competitor's last call.
+    """
+
+    times: dict[str, Row]
+    found: dict[str, Any]
+
+    def ratio(self, slower: str, faster: str = "ours") -> float:
+        """Return how many times faster one competitor is than another, by medians."""
+        return float(self.times[slower]["median_s"] / self.times[faster]["median_s"])
+
+    def row(self) -> Row:
+        """Return times, the fastest of the others, and how many times faster than it we are."""
+        others = [name for name in self.times if name != "ours"]
+        best = min(others, key=lambda name: self.times[name]["median_s"], default=None)
+        return {"times": self.times, "best_of_peers": best, "times_faster": best and self.ratio(best)}
+
+
+def alternate(
+    competitors: Mapping[str, Competitor], *, repeats: int, budget_s: float = math.inf, least: int = 3
+) -> Turns:
+    """Call each competitor in turn ``repeats`` times, after one call that is listed apart.
+
+    The first call includes tracing and compiling; the second also records how much memory it added. A competitor whose
+    later calls have taken ``budget_s`` seconds sits out, but not before ``least`` of them.
     """
     first = {name: call(False).seconds for name, call in competitors.items()}
     times: dict[str, list[float]] = {name: [] for name in competitors}
     added: dict[str, int | None] = {}
+    found: dict[str, Any] = {}
     for turn in range(repeats):
         for name, call in competitors.items():
             if turn < least or sum(times[name]) < budget_s:
                 measured = call(turn == 0)
                 times[name].append(measured.seconds)
                 added.setdefault(name, measured.added_bytes)
-    return {
-        name: {"first_s": first[name], **spread(values), "added_bytes": added[name]} for name, values in times.items()
-    }
+                found[name] = measured.found
+    rows = {name: {"first_s": first[name], **spread(each), "added_bytes": added[name]} for name, each in times.items()}
+    return Turns(rows, found)
 
 
-def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Median, quartiles, extremes and number of times in seconds."""
+def spread(values: Sequence[float]) -> Row:
+    """Return median, quartiles, extremes and number of times in seconds."""
     low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * [values[0]]
-    return {
-        "median_s": middle,
-        "min_s": min(values),
-        "q1_s": low,
-        "q3_s": high,
-        "max_s": max(values),
-        "repeats": len(values),
-    }
+    ends = {"min_s": min(values), "q1_s": low, "q3_s": high, "max_s": max(values)}
+    return {"median_s": middle, **ends, "repeats": len(values)}
 
 
-def ratio(rows: Mapping[str, Mapping[str, Any]], peer: str, ours: str) -> float:
-    """How many times faster ``ours`` is than ``peer``, by medians."""
-    return rows[peer]["median_s"] / rows[ours]["median_s"]
-
-
-def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> dict[str, Any] | None:
-    """Exponent of a time in a size with the half-width of its 95 % interval (None for fewer than four sizes).
-
-    None for fewer than three sizes.
-    """
+def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> Row | None:
+    """Return the exponent of a time in a size with the half-width of its 95 % interval; None below three sizes."""
     law = fit_power_law(sizes, seconds)
     if law is None:
         return None
-    interval = law.interval if math.isfinite(law.interval) else None
+    interval = law.interval if math.isfinite(law.interval) else None  # it takes four sizes
     return {"exponent": law.exponent, "interval": interval, "num_values": law.num_values}
 
 
-def peak_of(module: str, *arguments: str) -> dict[str, Any]:
-    """Run ``python -m module arguments`` in a process of its own and return the JSON of its last line."""
-    output = subprocess.run(
-        [sys.executable, "-m", module, *arguments], check=True, capture_output=True, text=True
-    ).stdout
-    return json.loads(output.strip().splitlines()[-1])
+@dataclass(frozen=True)
+class Cost:
+    """What one call took and added to the peak memory of its process."""
+
+    wall_s: float
+    processor_s: float
+    added_bytes: int
+
+
+class Meter:
+    """Measure the cost of what follows, from its start on or since the last ``restart``."""
+
+    def __init__(self) -> None:
+        self._held = forget_peak()
+        self.restart()
+
+    def restart(self) -> None:
+        """Start both clocks again; memory counts from the first start."""
+        self._wall, self._processor = time.perf_counter(), time.process_time()
+
+    def read(self) -> Cost:
+        """Return the cost so far."""
+        wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
+        return Cost(wall, processor, max(0, resident_bytes("VmHWM") - self._held))
+
+
+def alone(work: Callable[..., Row], *arguments: Any, python: str = sys.executable, **variables: str) -> Row:
+    """Return what a function of a module returns in a process of its own; arguments and result are JSON."""
+    name = f"{work.__module__}:{work.__qualname__}"
+    done = subprocess.run(
+        [python, "-m", "benchmarks.measure", name, json.dumps(arguments)],
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    found: Row = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 class Watch:
@@ -159,47 +206,34 @@ class Watch:
         self._load = os.getloadavg()[0]
         self._began, self._machine, self._ours = time.monotonic(), _machine_seconds(), _our_seconds()
 
-    def note(self) -> dict[str, Any]:
-        """Load averages, cores that others kept busy in the mean, and whether that was too much to trust the times."""
+    def note(self) -> Row:
+        """Return load averages, cores that others kept busy in the mean, and whether that was too much."""
         elapsed = time.monotonic() - self._began
-        machine = _machine_seconds()
-        note: dict[str, Any] = {"at_start": self._load, "at_end": os.getloadavg()[0], "took_s": elapsed}
-        if machine is None or self._machine is None:
-            return {**note, "busy_by_others": None, "high": self._load > MOST_BY_OTHERS * (os.cpu_count() or 1)}
-        others = max(0.0, machine - self._machine - (_our_seconds() - self._ours)) / max(elapsed, 1e-9)
-        return {**note, "busy_by_others": others, "high": others > MOST_BY_OTHERS}
+        others = max(0.0, _machine_seconds() - self._machine - (_our_seconds() - self._ours)) / max(elapsed, 1e-9)
+        load = {"at_start": self._load, "at_end": os.getloadavg()[0], "took_s": elapsed}
+        return {**load, "busy_by_others": others, "high": others > MOST_BY_OTHERS}
 
 
 def _adopt_orphans() -> None:
-    """Count as ours what a server or a browser of ours leaves behind when it ends: on Linux it becomes our child."""
+    """Count as ours what a server or a browser of ours leaves behind: on Linux it becomes our child."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _machine_seconds() -> float | None:
-    """Core seconds that every program of this machine has used, what its host took away included; None unless Linux."""
-    try:
-        user, nice, system, _, _, irq, softirq, steal = map(int, Path("/proc/stat").read_text().split()[1:9])
-    except (OSError, ValueError):
-        return None
-    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+def _machine_seconds() -> float:
+    """Core seconds that every program of this machine has used, what its host took away included."""
+    spent = psutil.cpu_times()._asdict()
+    return float(sum(spent.get(kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal")))
 
 
 def _our_seconds() -> float:
     """Core seconds of this process and of everything that it has started, ended or not."""
-    parents: dict[int, int] = {}
-    used: dict[int, int] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it may have ended by now; then its parent has its time
-            fields = entry.read_text().rpartition(")")[2].split()
-            pid = int(entry.parent.name)
-            parents[pid], used[pid] = int(fields[1]), sum(map(int, fields[11:15]))
-    return sum(time for pid, time in used.items() if _descends(pid, parents)) / os.sysconf("SC_CLK_TCK")
+    process, total = psutil.Process(), 0.0
+    for each in (process, *process.children(recursive=True)):
+        with contextlib.suppress(psutil.Error):  # it may have ended by now; then its parent has its time
+            total += sum(each.cpu_times()[:4])
+    return total
 
 
-def _descends(pid: int, parents: Mapping[int, int]) -> bool:
-    while pid in parents:
-        if pid == os.getpid():
-            return True
-        pid = parents[pid]
-    return False
+if __name__ == "__main__":
+    print(json.dumps(pkgutil.resolve_name(sys.argv[1])(*json.loads(sys.argv[2]))))

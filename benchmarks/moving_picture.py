@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import io
 import itertools
-import tempfile
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import Page, ViewportSize
+from playwright.sync_api import Page
 
-from benchmarks.dashboard import headless
-from linearity_lab.components.live import SHOWN, TOUR, given, source
+from benchmarks.browser import headless, live_page
+from benchmarks.measure import ROOT
+from linearity_lab.components.live import SHOWN, TOUR
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
+IMAGES = ROOT / "docs" / "images"
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 Frame = tuple[Image.Image, int]  # and for how many milliseconds it is shown
@@ -51,14 +50,9 @@ DRAWN = """async (each, due) => {
 def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> list[Frame]:
     """The frames of these passages, each from the slider's first move to the last step."""
     frames: list[Frame] = []
-    with tempfile.TemporaryDirectory() as folder, headless() as browser:
-        file = Path(folder) / "live.html"
-        file.write_text(source.standalone_page(given(SHOWN), "Live"), encoding="utf-8")
-        size: ViewportSize = {"width": SIZE[0], "height": SIZE[1]}
-        page = browser.new_context(viewport=size, color_scheme=theme).new_page()
-        page.goto(file.as_uri())
+    viewport = {"width": SIZE[0], "height": SIZE[1]}
+    with headless() as browser, live_page(browser, SHOWN, viewport=viewport, color_scheme=theme) as page:
         component = page.locator(".live")
-        component.wait_for()
         page.add_style_tag(content=NO_NOTE)
         component.evaluate(HOLD)
         for before, width in passages:

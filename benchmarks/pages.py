@@ -12,7 +12,6 @@ import statistics
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -20,12 +19,11 @@ import streamlit as st
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
-from benchmarks.measure import Settings
+from benchmarks.measure import ROOT, Row, Settings
 from linearity_lab.components import gallery
 from linearity_lab.views.navigation import EMBEDDED, PAGES
 from ntk_core.runs import PRESETS
 
-ROOT = Path(__file__).parents[1]
 MOST_MS = 500
 MOST_RERUN_MS = 120
 REPEATS = 3
@@ -94,40 +92,35 @@ def rerun_ms(page: str, repeats: int) -> list[float]:
     return times
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Medians over repeats, a preset each, and the slowest; reruns of every page."""
-    rows, repeats = [], 1 if settings.quick else REPEATS
+    names, few = [page.name for page in PAGES] + [EMBEDDED], settings.quick
+    repeats, num_reruns = (1, 2) if few else (REPEATS, RERUNS)
+    rows: list[Row] = []
     with without_workers():
         for page, presets in shown().items():
             app = AppTest.from_file(ROOT / "app.py", default_timeout=60).run()
             app.switch_page(f"pages/{page}.py").run()
-            for preset in presets[: 1 if settings.quick else None]:
+            for preset in presets[: 1 if few else None]:
                 times = {
-                    kind: [click_ms(app, page, preset, cold=kind == "cold") for _ in range(repeats)]
+                    f"{kind}_ms": [click_ms(app, page, preset, cold=kind == "cold") for _ in range(repeats)]
                     for kind in ("cold", "warm")
                 }
-                rows.append(
-                    {
-                        "page": page,
-                        "preset": preset,
-                        **{f"{kind}_ms": round(statistics.median(each), 1) for kind, each in times.items()},
-                    }
-                )
-        names = [page.name for page in PAGES] + [EMBEDDED]
-        reruns = [
-            {"page": name, "median_ms": round(statistics.median(times), 1), "max_ms": round(max(times), 1)}
-            for name in names[: 2 if settings.quick else None]
-            for times in (rerun_ms(name, 2 if settings.quick else RERUNS),)
-        ]
-    slowest = {kind: max(rows, key=lambda row: float(str(row[f"{kind}_ms"]))) for kind in ("cold", "warm")}
+                medians = {kind: round(statistics.median(each), 1) for kind, each in times.items()}
+                rows.append({"page": page, "preset": preset, **medians})
+        clicks = {name: rerun_ms(name, num_reruns) for name in names[: 2 if few else None]}
+    reruns: list[Row] = [
+        {"page": name, "median_ms": round(statistics.median(times), 1), "max_ms": round(max(times), 1)}
+        for name, times in clicks.items()
+    ]
     return {
         "most_ms": MOST_MS,
         "repeats": repeats,
-        "slowest_cold": slowest["cold"],
-        "slowest_warm": slowest["warm"],
-        "within": all(float(str(row["cold_ms"])) <= MOST_MS for row in rows),
+        "slowest_cold": max(rows, key=lambda row: row["cold_ms"]),
+        "slowest_warm": max(rows, key=lambda row: row["warm_ms"]),
+        "within": all(row["cold_ms"] <= MOST_MS for row in rows),
         "rows": rows,
         "most_rerun_ms": MOST_RERUN_MS,
-        "reruns_within": all(float(str(row["median_ms"])) <= MOST_RERUN_MS for row in reruns),
+        "reruns_within": all(row["median_ms"] <= MOST_RERUN_MS for row in reruns),
         "reruns": reruns,
     }

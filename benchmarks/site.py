@@ -11,14 +11,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from playwright.sync_api import Browser
 
-from benchmarks import dashboard
-from benchmarks.dashboard import headless
-from benchmarks.drills.report import ROOT
-from benchmarks.measure import Settings, spread
+from benchmarks.browser import SCREEN, headless
+from benchmarks.measure import ROOT, Row, Settings, spread
 
 AIM_BYTES, AIM_PAINT_S, AIM_BUILD_S = 15_000_000, 1, 120
 PAGES = {
@@ -37,10 +34,8 @@ DRAWN = """() => {
   return Boolean(document.querySelector('.place[data-drawn]'));
 }"""
 
-reason_to_skip = dashboard.reason_to_skip
 
-
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Sizes in bytes, times in seconds; the folder is written by the command that people type."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) / "site"
@@ -48,11 +43,11 @@ def measure(settings: Settings) -> dict[str, Any]:
         subprocess.run([sys.executable, "-m", "ntk_core", "site", "--out", str(folder)], cwd=ROOT, check=True)
         build_s = time.perf_counter() - began
         with headless() as browser:
-            rows = [_page(browser, folder, title, settings) for title in PAGES]
+            rows = [_page(browser, folder / file, title) for title, file in PAGES.items()]
         return {"build_s": round(build_s, 1), **_sizes(folder), "rows": rows}
 
 
-def _sizes(folder: Path) -> dict[str, Any]:
+def _sizes(folder: Path) -> Row:
     sizes = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     figures = [size for path, size in sizes.items() if path.parent.name == "data"]
     return {
@@ -65,15 +60,14 @@ def _sizes(folder: Path) -> dict[str, Any]:
     }
 
 
-def _page(browser: Browser, folder: Path, title: str, settings: Settings) -> dict[str, Any]:
+def _page(browser: Browser, file: Path, title: str) -> Row:
     painted, drawn = [], []
-    for _ in range(1 if settings.quick else REPEATS):
-        context = browser.new_context(viewport={"width": 1440, "height": 900})
-        page = context.new_page()
-        page.goto((folder / PAGES[title]).as_uri())
+    for _ in range(REPEATS):
+        page = browser.new_page(viewport=SCREEN)  # in a context of its own
+        page.goto(file.as_uri())
         page.wait_for_function(DRAWN)
         drawn.append(page.evaluate("performance.now()") / 1000)
         page.wait_for_function(PAINTED)
         painted.append(page.evaluate(PAINTED) / 1000)
-        context.close()
+        page.close()
     return {"page": title, "painted": spread(painted), "drawn": spread(drawn)}

@@ -7,52 +7,44 @@ store of its own. ``painted`` is the browser's own first contentful paint, the w
 
 from __future__ import annotations
 
-import tempfile
 import time
-from typing import Any
 
 from playwright.sync_api import Browser
 
-from benchmarks import dashboard
-from benchmarks.dashboard import READY, TIMEOUT_MS, headless
-from benchmarks.drills.served_app import served_app
-from benchmarks.measure import Settings, spread
+from benchmarks.browser import READY, SCREEN, TIMEOUT_MS, fresh_app, headless
+from benchmarks.measure import Row, Settings, spread
 
 AIM_S = 2.0
 REPEATS = 5
 # When the first heading of the page itself appeared; the browser itself reports its first paint.
-WATCH = """() => {
+WATCH = """(() => {
   const look = () => {
     if (document.querySelector('[data-testid="stMain"] h1')) window.titledAt ??= Date.now() / 1000;
     else requestAnimationFrame(look);
   };
   look();
-}"""
+})()"""
 PAINTED = "() => (performance.timeOrigin + performance.getEntriesByName('first-contentful-paint')[0].startTime) / 1000"
-
-reason_to_skip = dashboard.reason_to_skip
 
 
 def start(browser: Browser) -> dict[str, float]:
-    """Seconds from the start of the process until it listens, the page is painted, has a title, and is done."""
-    with tempfile.TemporaryDirectory() as folder:
-        page = browser.new_page(viewport={"width": 1440, "height": 900}, bypass_csp=True)
-        page.add_init_script(f"({WATCH})()")
-        began = time.time()
-        with served_app(LINEARITY_LAB_STORE=f"{folder}/store") as app:
-            listening = time.time()
-            page.goto(f"http://{app.address}", wait_until="commit")
-            page.wait_for_function("() => window.titledAt !== undefined", timeout=TIMEOUT_MS)
-            page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-            done = time.time()
-            at = {"listening": listening, "painted": page.evaluate(PAINTED), "titled": page.evaluate("titledAt")}
-            page.close()
-        return {name: when - began for name, when in {**at, "done": done}.items()}
+    """Return seconds from the start of the process until it listens, the page is painted, has a title, and is done."""
+    page = browser.new_page(viewport=SCREEN, bypass_csp=True)
+    page.add_init_script(WATCH)
+    began = time.time()
+    with fresh_app() as (app, _):
+        at = {"listening": time.time()}
+        page.goto(f"http://{app.address}", wait_until="commit")
+        page.wait_for_function("() => window.titledAt !== undefined", timeout=TIMEOUT_MS)
+        page.wait_for_selector(READY, timeout=TIMEOUT_MS)
+        done = time.time()
+        at |= {"painted": page.evaluate(PAINTED), "titled": page.evaluate("titledAt"), "done": done}
+        page.close()
+    return {name: when - began for name, when in at.items()}
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Starts in turn, after one that is not counted: it fills the disk's memory and Python's."""
     with headless() as browser:
-        start(browser)
-        starts = [start(browser) for _ in range(REPEATS)]
+        _, *starts = (start(browser) for _ in range(1 + REPEATS))
     return {"aim_s": AIM_S, **{name: spread([each[name] for each in starts]) for name in starts[0]}}

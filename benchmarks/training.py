@@ -1,16 +1,20 @@
-"""A step of training against plain ``jax.grad`` in a loop."""
+"""Training against plain routes: steps against ``jax.grad``, trajectories against neural-tangents, masked layers."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from benchmarks.measure import Settings, alternate, own, ratio
-from ntk_core import FullyConnected
-from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
+from benchmarks.measure import Row, Settings, alternate, own
+from benchmarks.peers.process import Peer, peers
+from ntk_core import DenseNet, FullyConnected, empirical_ntk
+from ntk_core.dynamics import ClosedForm, Loss, NetworkModel, Optimizer, advance, start
+from ntk_core.networks.architectures import Dense, Layer, MaskedDense
 
 NUM_SAMPLES, INPUT_DIM, NUM_OUTPUTS = 60, 10, 3
 RATE, STEPS = 1e-3, 100
@@ -18,8 +22,8 @@ SIZES = ((1_000, 1), (10_000, 1), (100_000, 1), (1_000, 3))
 QUICK_SIZES = ((20, 1),)
 
 
-def compare(width: int, depth: int) -> dict[str, Any]:
-    """Times of ``STEPS`` steps of gradient descent both ways, and how far the weights then differ (float32)."""
+def compare(width: int, depth: int) -> Row:
+    """Time some steps of gradient descent both ways; report how far the weights then differ (float32)."""
     net = FullyConnected(width=width, depth=depth, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=True)
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, INPUT_DIM))
@@ -43,27 +47,128 @@ def compare(width: int, depth: int) -> dict[str, Any]:
 
     # What is handed over is used up: each call gets a copy, made before the clock starts.
     copies = [jax.tree.map(jnp.copy, params) for _ in range(12)]
-    rows = alternate(
-        {"ours": own(lambda: ours(copies.pop())), "plain_grad": own(lambda: plain(params, x, y))}, repeats=9
-    )
-    difference = max(
-        float(jnp.abs(a - b).max())
-        for a, b in zip(
-            jax.tree.leaves(ours(copies.pop())), jax.tree.leaves(net.partition(plain(params, x, y))[0]), strict=True
-        )
-    )
+    competitors = {"ours": own(lambda: ours(copies.pop())), "plain_grad": own(lambda: plain(params, x, y))}
+    turns = alternate(competitors, repeats=9)
+    weights = turns.found["ours"], net.partition(turns.found["plain_grad"])[0]
+    differences = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), *weights)
     return {
         "width": width,
         "hidden_layers": depth,
         "steps": steps,
-        "step_s": {name: row["median_s"] / steps for name, row in rows.items()},
-        "times": rows,
-        "times_faster": ratio(rows, "plain_grad", "ours"),
-        "largest_difference": difference,
+        "step_s": {name: row["median_s"] / steps for name, row in turns.times.items()},
+        "times": turns.times,
+        "times_faster": turns.ratio("plain_grad"),
+        "largest_difference": max(jax.tree.leaves(differences)),
     }
 
 
-def measure(settings: Settings) -> dict[str, Any]:
+def measure(settings: Settings) -> Row:
     """Every size in turn."""
     rows = [compare(*size) for size in (QUICK_SIZES if settings.quick else SIZES)]
     return {"num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS, "against_plain_grad": rows}
+
+
+TRAJECTORY_WIDTH, NUM_TIMES, TRAINING_POINTS = 2_000, 200, (30, 60, 120, 200, 400)
+NT = "neural-tangents"
+
+
+def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
+    """Return kernel, outputs and targets of one network at training points and as many others, in float64."""
+    net = FullyConnected(width=width, depth=1, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=False)
+    params = net.init(jax.random.key(0), (INPUT_DIM,))
+    x = jax.random.normal(jax.random.key(1), (2 * num_samples, INPUT_DIM))
+    kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
+    outputs = np.asarray(net.apply(params, x), np.float64)
+    n = num_samples
+    given = {"kernel": kernel[:n, :n], "other_kernel": kernel[n:, :n], "start": outputs[:n], "other_start": outputs[n:]}
+    targets = np.eye(NUM_OUTPUTS)[np.arange(n) % NUM_OUTPUTS]
+    return {**given, "targets": targets, "times": np.geomspace(1e-2, 1e6, NUM_TIMES)}
+
+
+def trajectory(peer: Peer | None, num_samples: int, quick: bool) -> Row:
+    """Time both closed forms; report their largest difference at any time and point against the largest output.
+
+    Each call includes the eigendecomposition. neural-tangents averages its square loss over points and outputs, we over
+    points alone: its clock runs C times slower.
+    """
+    given = problem(num_samples, 20 if quick else TRAJECTORY_WIDTH)
+    arguments = [given[name] for name in ("kernel", "start", "targets", "other_kernel", "other_start")]
+    competitors = {"ours": own(lambda: ClosedForm(*arguments).flow(given["times"]))}
+    if peer is not None:
+        request = {"what": "trajectories", "answer": str(peer.folder / "answer.npz")}
+        peer.ask(request, {**given, "times": NUM_OUTPUTS * given["times"]})
+        competitors |= peer.competitors([NT])
+    turns = alternate(competitors, repeats=2 if quick else 9, budget_s=6)
+    difference = None
+    if peer is not None:
+        with np.load(peer.folder / "answer.npz", allow_pickle=False) as arrays:
+            pairs = list(zip((arrays["train"], arrays["other"]), turns.found["ours"], strict=False))
+        difference = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
+    sizes = {"num_samples": num_samples, "num_rows": num_samples * NUM_OUTPUTS}
+    return {**sizes, **turns.row(), "largest_relative_difference": difference}
+
+
+def trajectories(settings: Settings) -> Row:
+    """The linear model's trajectory in closed form, both in float64, on the same kernel at the same times."""
+    sizes = (4, 6) if settings.quick else TRAINING_POINTS
+    with peers(settings, NT, JAX_ENABLE_X64="1") as at_hand:
+        packages = {name: peer.packages() for name, peer in at_hand.items()}
+        rows = [trajectory(at_hand.get(NT), size, settings.quick) for size in sizes]
+    return {"num_times": NUM_TIMES, "num_outputs": NUM_OUTPUTS, "peers": packages, "cases": rows}
+
+
+MASKED_WIDTH, MASKED_INPUT, MASKED_DEPTH, DROPPED, MASKED_LIMIT = 2000, 192, 3, 0.5, 1.5
+
+
+def forward(layer: Layer, x: Array) -> Callable[[], Array]:
+    """Return calls of the compiled layer on its own draw."""
+    params = layer.init(jax.random.key(0), x.shape[1:])
+    apply = jax.jit(layer.apply)
+    return lambda: apply(params, x)
+
+
+def training_step(layer: Layer, x: Array) -> Callable[[], Array]:
+    """Return steps of gradient descent on ½ mean ‖z‖², the weights handed over as in training."""
+    params = layer.init(jax.random.key(0), x.shape[1:])
+    fixed = {name: value for name, value in params.items() if name != "weight"}
+
+    def step(weight: Array, fixed: dict[str, Array]) -> Array:
+        def loss(weight: Array) -> Array:
+            return 0.5 * jnp.mean(layer.apply({**fixed, "weight": weight}, x) ** 2)
+
+        return weight - 1e-3 * jax.grad(loss)(weight)
+
+    compiled = jax.jit(step, donate_argnums=0)
+    state = [params["weight"]]
+
+    def work() -> Array:
+        state[0] = compiled(state[0], fixed)
+        return state[0]
+
+    return work
+
+
+def masked(work: str, width: int = MASKED_WIDTH, repeats: int = 31) -> Row:
+    """Time a forward pass or a training step of a masked layer and of a dense one of the same shape."""
+    x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, width))
+    prepare = {"forward": forward, "training_step": training_step}[work]
+    layers = {"dense": Dense(width), "masked": MaskedDense(width, DROPPED)}
+    turns = alternate({kind: own(prepare(layer, x)) for kind, layer in layers.items()}, repeats=repeats)
+    return {"times": turns.times, "times_dense": turns.ratio("masked", "dense")}
+
+
+def masked_layer(settings: Settings) -> Row:
+    """Masked layers against dense ones; the kernel of a DenseNet with half of its edges dropped."""
+    width, depth, repeats = (20, 1, 3) if settings.quick else (MASKED_WIDTH, MASKED_DEPTH, 31)
+    net = DenseNet(width=width, depth=depth, drop_probability=DROPPED, use_bias=False)
+    params = net.init(jax.random.key(0), (MASKED_INPUT,))
+    inputs = jax.random.normal(jax.random.key(2), (NUM_SAMPLES, MASKED_INPUT))
+    return {
+        "num_samples": NUM_SAMPLES,
+        "width": width,
+        "depth": depth,
+        "drop_probability": DROPPED,
+        "limit": MASKED_LIMIT,
+        "layer": {work: masked(work, width, repeats) for work in ("forward", "training_step")},
+        "kernel": alternate({"": own(lambda: empirical_ntk(net, params, inputs))}, repeats=5).times[""],
+    }

@@ -13,29 +13,20 @@ import math
 import re
 import statistics
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import ROOT
 from benchmarks.words import table
 from linearity_lab.jobs.profile import PROFILES
 from ntk_core import presets
 from ntk_core.runs import machine, work_of_points
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "scale.md"
 # One student asks for something every ten minutes, and every third request is not computed yet; our assumption.
 SECONDS_BETWEEN_NEW_RUNS = 3 * 600.0
-CASES = (
-    (30, 2),
-    (30, 4),
-    (100, 8),
-    (100, 10),
-    (100, 16),
-    (1_000, 64),
-    (1_000, 80),
-    (1_000, 96),
-)  # students at work, workers
+# Students at work, workers.
+CASES = ((30, 2), (30, 4), (100, 8), (100, 10), (100, 16), (1_000, 64), (1_000, 80), (1_000, 96))
 CLOCK_S = PROFILES["classroom"].max_job_s
 NUM_JOBS, SEEDS, WARM_UP = 8_000, (0, 1, 2, 3, 4), 0.1
 
@@ -81,10 +72,8 @@ def queue_table() -> str:
             of_seeds = waits_of(rate, taken, workers)
             late = [float(np.quantile(each, 0.95)) for each in of_seeds]
             error = statistics.stdev(late) / math.sqrt(len(late))
-            cells += [
-                _seconds(float(np.median(np.concatenate(of_seeds)))),
-                f"{_seconds(statistics.fmean(late))} ± {error:.0f}",
-            ]
+            median = float(np.median(np.concatenate(of_seeds)))
+            cells += [_seconds(median), f"{_seconds(statistics.fmean(late))} ± {error:.0f}"]
         rows.append(cells)
     columns = ["busy", "median", "1 in 20 waits longer"]
     return table(["students at work", "workers", *columns, *(f"{each}, with the clock" for each in columns)], rows)
@@ -96,11 +85,11 @@ def speedup_table() -> str:
     for spec in presets().values():
         seconds = [machine().seconds(work) for work in work_of_points(spec).values()]
         found.setdefault(spec.experiment, []).append(sum(seconds) / max(seconds))
+    found["all"] = [value for values in found.values() for value in values]
     rows = [
-        [name, str(len(all_)), f"{statistics.median(all_):.1f} ×", f"{max(all_):.1f} ×"] for name, all_ in found.items()
+        [name, str(len(values)), f"{statistics.median(values):.1f} ×", f"{max(values):.1f} ×"]
+        for name, values in found.items()
     ]
-    everything = [value for all_ in found.values() for value in all_]
-    rows.append(["all", str(len(everything)), f"{statistics.median(everything):.1f} ×", f"{max(everything):.1f} ×"])
     return table(["experiment", "presets", "median", "largest"], rows)
 
 

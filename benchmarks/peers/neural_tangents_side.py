@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import neural_tangents as nt
 import numpy as np
-from side import serve
+from side import serve, weights
 
 
 def dense(hidden_layers):
@@ -49,9 +49,7 @@ IMPLEMENTATIONS = {
 
 
 def kernels(request):
-    with np.load(request["file"], allow_pickle=False) as arrays:
-        x = jnp.asarray(arrays["x"])
-        params = [jnp.asarray(arrays[f"w{index}"]) for index in range(len(arrays.files) - 1)]
+    x, params = weights(request, jnp.asarray)
     apply = {"dense": dense, "convnet": convolutional}[request["kind"]](request["hidden_layers"])
 
     def call(implementation):
@@ -66,12 +64,10 @@ def kernels(request):
 
 def changes(request):
     """How far the kernel moves between two weights, from kernels in blocks of rows (nt.batch), both held."""
-    with np.load(request["file"], allow_pickle=False) as arrays:
-        x = np.asarray(arrays["x"])
-        depth = (len(arrays.files) - 1) // 2 - 1
-        before, after = ([jnp.asarray(arrays[f"{letter}{k}"]) for k in range(depth + 1)] for letter in "ab")
+    (x, before), (_, after) = (weights(request, jnp.asarray, letter) for letter in "ab")
+    x = np.asarray(x)
     kernel = nt.empirical_ntk_fn(
-        dense(depth), trace_axes=(), vmap_axes=0, implementation=nt.NtkImplementation.STRUCTURED_DERIVATIVES
+        dense(len(before) - 1), trace_axes=(), vmap_axes=0, implementation=nt.NtkImplementation.STRUCTURED_DERIVATIVES
     )
 
     def call(rows):

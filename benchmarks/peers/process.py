@@ -10,12 +10,15 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self, cast
 
-from benchmarks.measure import Competitor, Measured
+import numpy as np
+
+from benchmarks.measure import Competitor, Measured, Settings
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / ".peers"
@@ -23,7 +26,7 @@ NAMES = ("neural-tangents", "torch", "torchax")
 
 
 def interpreter(name: str, python: str = sys.executable) -> str:
-    """The Python of a peer's environment, which is made on first use from its pinned requirements.
+    """Return the Python of a peer's environment, which is made on first use from its pinned requirements.
 
     Raises:
         subprocess.CalledProcessError: where it cannot be made.
@@ -41,28 +44,34 @@ def interpreter(name: str, python: str = sys.executable) -> str:
 
 
 def requirements(name: str) -> Path:
-    """The pinned packages of a peer's environment."""
+    """Return the pinned packages of a peer's environment."""
     return HERE / f"{name.replace('-', '_')}.txt"
 
 
 class Peer:
     """One warm process of a peer's environment."""
 
-    def __init__(self, python: str, script: str, variables: Mapping[str, str] | None = None):
+    def __init__(self, name: str, python: str, **variables: str):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = Path(self._folder.name)
+        script = HERE / f"{name.replace('-', '_')}_side.py"
         self._process = subprocess.Popen(
-            [python, str(HERE / script)],
+            [python, str(script)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env={**os.environ, **(variables or {})},
+            env={**os.environ, **variables},
         )
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer to one request.
+    def ask(self, request: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
+        """Return the answer to one request; arrays travel in a file.
 
         Raises:
-            RuntimeError: when the process has ended; what it complained about is on stderr.
+            RuntimeError: when the process has ended; its complaint is on stderr.
         """
+        if arrays is not None:
+            request = {**request, "file": str(self.folder / "arrays.npz")}
+            np.savez(request["file"], **arrays)  # type: ignore[arg-type]
         to, answers = cast(IO[str], self._process.stdin), cast(IO[str], self._process.stdout)
         try:
             to.write(json.dumps(request) + "\n")
@@ -75,22 +84,33 @@ class Peer:
         return json.loads(line)
 
     def packages(self) -> dict[str, str]:
-        """Versions of the peer's dependencies."""
+        """Return versions of the peer's dependencies."""
         return self.ask({"packages": True})
 
-    def competitor(self, name: str, answers: dict[str, dict[str, Any]]) -> Competitor:
-        """Calls of this name, timed in the peer's process; ``answers`` keeps what the last call found."""
+    def competitor(self, name: str) -> Competitor:
+        """Return the calls of this name, timed in the peer's process."""
 
         def call(weigh: bool) -> Measured:
-            answers[name] = self.ask({"time": name, "weigh": weigh})
-            return Measured(answers[name]["s"], answers[name].get("added_bytes"))
+            answer = self.ask({"time": name, "weigh": weigh})
+            return Measured(answer["s"], answer.get("added_bytes"), answer)
 
         return call
+
+    def competitors(self, names: Sequence[str], title: str = "{}") -> dict[str, Competitor]:
+        """Return several calls, each under its title."""
+        return {title.format(name): self.competitor(name) for name in names}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.__exit__(kind, error, trace)  # closes its stdin, at which it ends, and waits for that
+    def __exit__(self, *error: Any) -> None:
+        self._process.__exit__(*error)  # closes its stdin, at which it ends, and waits for that
+        self._folder.cleanup()
+
+
+@contextmanager
+def peers(settings: Settings, *names: str, **variables: str) -> Iterator[dict[str, Peer]]:
+    """A warm process of each of these peers whose environment exists, with environment variables."""
+    with ExitStack() as stack:
+        at = settings.interpreters
+        yield {name: stack.enter_context(Peer(name, at[name], **variables)) for name in names if name in at}

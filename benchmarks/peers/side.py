@@ -29,6 +29,15 @@ def resident_bytes(field: str) -> int:
     return 1024 * int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0])
 
 
+def weights(request: dict[str, Any], convert: Callable[[Any], Any], letter: str = "w") -> tuple[Any, list[Any]]:
+    """Inputs and the weights of each layer from the file of a request."""
+    import numpy as np
+
+    with np.load(request["file"], allow_pickle=False) as arrays:
+        names = sorted((name for name in arrays.files if name.startswith(letter)), key=lambda name: int(name[1:]))
+        return convert(arrays["x"]), [convert(arrays[name]) for name in names]
+
+
 def serve(prepare: Callable[[dict[str, Any]], Calls], packages: tuple[str, ...]) -> None:
     """Answer requests until stdin ends.
 

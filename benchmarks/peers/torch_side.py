@@ -9,7 +9,7 @@ import torch
 from curvlinops import HessianLinearOperator
 from hessian_eigenthings import HessianOperator, lanczos
 from scipy.sparse.linalg import eigsh
-from side import serve
+from side import serve, weights
 from torch.func import jacrev, jvp, vjp, vmap
 
 MOST_BYTES = 2**29  # for one call of vmap; the tutorial's way would need as many gradients as n² C
@@ -57,9 +57,8 @@ def vector_products(apply, params, x, num_outputs):
 
 
 def kernels(request):
-    with np.load(request["file"], allow_pickle=False) as arrays:
-        x = torch.from_numpy(arrays["x"])
-        params = tuple(torch.from_numpy(arrays[f"w{index}"]) for index in range(len(arrays.files) - 1))
+    x, params = weights(request, torch.from_numpy)
+    params = tuple(params)
     apply = {"dense": dense, "convnet": convolutional}[request["kind"]]
     if request["kind"] == "convnet":
         x = x.movedim(-1, 1).contiguous()
@@ -97,11 +96,10 @@ class OutputItself(torch.nn.Module):
 
 def hessians(request):
     """Norms to the relative tolerance asked for; each call starts from another random vector."""
-    with np.load(request["file"], allow_pickle=False) as arrays:
-        weights = [torch.from_numpy(arrays[f"w{index}"]) for index in range(len(arrays.files) - 1)]
-        batch = (torch.from_numpy(arrays["x"])[None], torch.zeros(1, 1))
-    hidden = [layer for weight in weights[:-1] for layer in (Scaled(weight), torch.nn.Tanh())]
-    net = torch.nn.Sequential(*hidden, Scaled(weights[-1]))
+    x, matrices = weights(request, torch.from_numpy)
+    batch = (x[None], torch.zeros(1, 1))
+    hidden = [layer for weight in matrices[:-1] for layer in (Scaled(weight), torch.nn.Tanh())]
+    net = torch.nn.Sequential(*hidden, Scaled(matrices[-1]))
     tolerance, calls = request["tolerance"], iter(range(1_000_000))
     by_curvlinops = HessianLinearOperator(
         net, OutputItself(), list(net.parameters()), [batch], check_deterministic=False, num_data=1

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.coverage import CHOSEN, METHODS, NUM_SEEDS, NUM_WIDTHS, REGIMES, covered
 from benchmarks.measure import RESULTS
-from benchmarks.words import coverage_of
+from benchmarks.table import coverage_of
 
 # Nominal 95 %; a share of 1,000 has a standard error of 0.7 %.
 LEAST, MOST = 0.93, 0.97

@@ -13,9 +13,11 @@ from benchmarks import guard, waits
 def of(before, *now):
     """A ratio that was, and what is measured now, time after time."""
     found = iter(now)
-    times = {"plain": {"min_s": before}, "ours": {"min_s": 1.0}}
-    measure = lambda: {"plain": {"min_s": next(found)}, "ours": {"min_s": 1.0}}  # noqa: E731
-    return guard.Watched("kernel", "kernel", "plain", "ours", lambda data: times, measure)
+
+    def row(plain):
+        return {"times": {"plain": {"min_s": plain}, "ours": {"min_s": 1.0}}}
+
+    return guard.Watched("kernel", "kernel", "plain", lambda data: row(before), lambda: row(next(found)))
 
 
 def test_every_watched_ratio_is_among_the_committed_ones():

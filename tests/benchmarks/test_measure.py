@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as runner
-from benchmarks import ceilings, gpu, measure
+from benchmarks import ceilings, measure
 from benchmarks.growth import Size
 from benchmarks.measure import Measured, Settings, Watch, alternate, fitted, spread
 from benchmarks.peers import process
@@ -29,7 +29,7 @@ def competitor(name: str, calls: list[tuple[str, bool]], seconds: float = 1.0):
 
 def test_competitors_alternate_and_are_weighed_after_warmup():
     calls: list[tuple[str, bool]] = []
-    rows = alternate({name: competitor(name, calls) for name in "ab"}, repeats=3)
+    rows = alternate({name: competitor(name, calls) for name in "ab"}, repeats=3).times
     assert [name for name, _ in calls] == ["a", "b"] * 4
     assert [weigh for _, weigh in calls] == [False] * 2 + [True] * 2 + [False] * 4
     assert rows["b"]["repeats"] == 3
@@ -39,7 +39,7 @@ def test_competitors_alternate_and_are_weighed_after_warmup():
 def test_slow_competitor_stops_after_its_budget():
     calls: list[tuple[str, bool]] = []
     rivals = {"slow": competitor("slow", calls, 100.0), "quick": competitor("quick", calls, 0.1)}
-    rows = alternate(rivals, repeats=8, budget_s=5, least=3)
+    rows = alternate(rivals, repeats=8, budget_s=5, least=3).times
     assert (rows["slow"]["repeats"], rows["quick"]["repeats"]) == (3, 8)
 
 
@@ -76,7 +76,7 @@ def test_work_of_children_is_ours_and_work_of_strangers_is_not(monkeypatch):
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     committed, look = tmp_path / "results", tmp_path / "look"
     monkeypatch.setattr(runner, "RESULTS", committed)
-    monkeypatch.setattr(runner, "LOOK", look)
+    monkeypatch.setattr(runner, "ASIDE", look)
     return committed, look
 
 
@@ -139,15 +139,14 @@ def test_a_warm_peer_answers_requests_and_reports_its_end(tmp_path, monkeypatch)
         "serve(lambda request: {'add': (lambda: sum(request['of']), lambda found: {'norm': found})}, ('numpy',))\n"
     )
     monkeypatch.setattr(process, "HERE", tmp_path)
-    with process.Peer(sys.executable, "fake_side.py") as peer:
+    with process.Peer("fake", sys.executable) as peer:
         assert peer.packages() == {"numpy": np.__version__}
         peer.ask({"of": [1, 2, 3]})
-        answers: dict[str, dict] = {}
         began = time.perf_counter()
-        measured = peer.competitor("add", answers)(True)
+        measured = peer.competitor("add")(True)
         assert 0 <= measured.seconds <= time.perf_counter() - began
         assert measured.added_bytes is not None
-        assert answers["add"]["norm"] == 6
+        assert measured.found["norm"] == 6
         with pytest.raises(RuntimeError, match="process ended"):
             peer.ask({"time": "no such call", "weigh": False})
 
@@ -175,4 +174,4 @@ def test_ceilings_count_each_weight_once(size):
 
 
 def test_gpu_has_its_reason_only_outside_of_quick_runs():
-    assert gpu.reason_to_skip(Settings(quick=True)) is None
+    assert ceilings.no_gpu(Settings(quick=True)) is None

@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks import pictures
 from benchmarks.measure import RESULTS
-from benchmarks.plots import Line, Mark, Panel, amount, figure, ticks
+from benchmarks.pictures import Line, Mark, Panel, figure, ticks
 from benchmarks.table import IMAGES, PAGE, images, page, results
-from benchmarks.words import faster, size
+from benchmarks.words import amount, faster, size
 
 SVG = "{http://www.w3.org/2000/svg}"
 

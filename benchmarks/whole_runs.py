@@ -1,0 +1,231 @@
+"""Whole runs from nothing to their last point, each in a process of its own, with all that is compiled.
+
+Maps against the time that they may take; kernels beside a network at n = 5,000; one linearity report and the preset
+``horizon``; the default sweep against a plain JAX script of the same science, whose numbers must agree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+from benchmarks.measure import Meter, Row, Settings, alone
+from benchmarks.plain_sweep import sweep_widths
+from ntk_core import load_dataset, presets
+from ntk_core.runs import Spec, canonical_json, estimate, parse_spec, run
+from ntk_core.runs.compiled_code import VARIABLE, keep_compiled_code
+from ntk_core.runs.events import Ended, PointFinished
+from ntk_core.settings.grammar import with_settings
+
+# Seconds on two cores.
+MOST_S = {"catapult-map": 90.0, "depth-width": 180.0}
+QUICK: dict[str, dict[str, Any]] = {
+    "catapult-map": {"widths": [4], "rates": [1.0], "num_seeds": 1, "max_steps": 2},
+    "depth-width": {"depths": [1], "widths": [4], "num_kernels": 20, "trained_depth": 0},
+    "price-of-linearity": {
+        "widths": [8], "richness": [0.0], "num_seeds": 1, "num_test": 4, "dataset.num_samples": 6,
+    },
+    "horizon": {"widths": [4], "regimes": ["large-rate"], "num_seeds": 1},
+    "liu-fig1-left": {
+        "widths": [10], "num_seeds": 1, "outputs": ["linear"], "training.max_steps": 9, "training.num_records": 2,
+    },
+}  # fmt: skip
+
+
+def spec_of(preset: str, settings: Settings, changes: dict[str, Any] | None = None) -> Spec:
+    """Return a preset with changes, tiny in a quick run."""
+    return with_settings(presets()[preset], {**(changes or {}), **(QUICK[preset] if settings.quick else {})})
+
+
+def timed(spec: Spec) -> tuple[Row, Any]:
+    """Return seconds to each point and to the end of a run in this process, its cost, and its result."""
+    meter = Meter()
+    points, first, result = dict[str, float](), None, None
+    for event in run(spec):
+        if isinstance(event, PointFinished):
+            first = first or meter.read()
+            points[event.key.partition("=")[2]] = meter.read().wall_s
+        elif isinstance(event, Ended):
+            result = event.result
+    return {"first": first, "end": meter.read(), "point_s": points}, result
+
+
+def map_to_its_end(spec: str) -> Row:
+    """Return seconds from the start of JAX to a map's last point."""
+    began = time.perf_counter()
+    for _ in run(parse_spec(spec)):
+        pass
+    return {"total_s": time.perf_counter() - began}
+
+
+def maps(settings: Settings) -> Row:
+    """Seconds of every map to its points and its end."""
+    rows = []
+    for name, most in MOST_S.items():
+        spec = spec_of(name, settings)
+        found = alone(map_to_its_end, canonical_json(spec))
+        rows.append({"preset": name, "points": len(spec.point_keys()), "most_s": most, **found})
+    return {"rows": rows}
+
+
+PRICE = "price-of-linearity"
+LARGE: dict[str, Any] = {
+    "widths": [1000],
+    "richness": [0.0],
+    "num_seeds": 1,
+    "dataset.num_samples": 5000,
+    "training": {"max_steps": 500, "loss_threshold": 0.01, "num_records": 3},
+}
+
+
+def generalization_run(spec: str) -> Row:
+    """Measure one run of *Generalization* once JAX has started."""
+    import jax
+
+    jax.numpy.zeros(1).block_until_ready()
+    found, result = timed(parse_spec(spec))
+    runs = [each for point in result.points for each in point.runs]
+    worst = {"condition": max(each.condition[0] for each in runs), "steps": max(each.num_steps for each in runs)}
+    return {"total_s": found["end"].wall_s, "added_bytes": found["end"].added_bytes, **worst}
+
+
+def generalization(settings: Settings) -> Row:
+    """Seconds and peak memory of the preset and of one large point: training, kernels, Cholesky, and their memory."""
+    rows = []
+    for name, changes in {PRICE: {}, "n = 5,000, m = 1,000": LARGE}.items():
+        spec = spec_of(PRICE, settings, changes)
+        found = alone(generalization_run, canonical_json(spec))
+        foreseen = {"points": len(spec.point_keys()), "foreseen_bytes": estimate(spec).peak_bytes}
+        rows.append({"case": name, **foreseen, **found})
+    return {"rows": rows}
+
+
+AIMS = {"report": {"end_s": 10.0, "added_bytes": 1.5 * 2**30}, "horizon": {"first_s": 1.5, "end_s": 60.0}}
+NUM_INPUTS = 20
+WIDTH, INPUT = 2046, 784  # three hidden layers: ten million parameters
+
+
+def linearity(settings: Settings) -> Row:
+    """A report of a PyTorch model of ten million parameters, and the first point and the end of ``horizon``.
+
+    The report needs torchax, in the environment of ``--peer torchax=PYTHON``; without it the same layers are a plain
+    function.
+    """
+    python = settings.interpreters.get("torchax")
+    way = "torch" if python else "function"
+    report = alone(report_of_a_model, way, 30 if settings.quick else WIDTH, python=python or sys.executable)
+    horizon = alone(horizon_run, canonical_json(spec_of("horizon", settings)))
+    rows = [{"case": "report", "way": way, **report}, {"case": "horizon", "way": "preset", **horizon}]
+    return {"rows": rows, "aims": AIMS, "num_inputs": NUM_INPUTS}
+
+
+def report_of_a_model(way: str, width: int) -> Row:
+    """Measure a linearity report, after the weights of both checkpoints are there."""
+    import jax
+    import jax.numpy as jnp
+
+    import ntk_core
+
+    x = np.random.default_rng(0).standard_normal((NUM_INPUTS, INPUT)).astype(np.float32)
+    sizes = [INPUT, width, width, width, 10]
+    if way == "torch":
+        import torch
+        from torch import nn
+
+        torch.manual_seed(0)
+        pairs = [(nn.Linear(a, b), nn.Tanh()) for a, b in itertools.pairwise(sizes)]
+        apply, params = ntk_core.from_torch(nn.Sequential(*[each for pair in pairs for each in pair][:-1]), x)
+    else:
+        keys = jax.random.split(jax.random.key(0), len(sizes) - 1)
+        params = {str(k): jax.random.normal(keys[k], sizes[k : k + 2]) / sizes[k] ** 0.5 for k in range(len(keys))}
+
+        def apply(params: Any, x: Any) -> Any:
+            for name in list(params)[:-1]:
+                x = jnp.tanh(x @ params[name])
+            return x @ params[list(params)[-1]]
+
+    after = jax.block_until_ready(jax.tree.map(lambda w: 1.01 * w, params))
+    meter = Meter()
+    found = ntk_core.linearity_report(apply, params, after, x)
+    cost = meter.read()
+    spent = {"end_s": cost.wall_s, "busy_s": cost.processor_s, "added_bytes": cost.added_bytes}
+    return {**spent, "num_params": found.num_params}
+
+
+def horizon_run(spec: str) -> Row:
+    """Return seconds to the first point and to the end, JAX already started as in a warm worker."""
+    import jax
+
+    jax.block_until_ready(jax.numpy.ones(1))
+    found, _ = timed(parse_spec(spec))
+    first = {"first_s": found["first"].wall_s, "first_busy_s": found["first"].processor_s}
+    end = {"end_s": found["end"].wall_s, "busy_s": found["end"].processor_s}
+    return {**first, **end, "points": len(found["point_s"])}
+
+
+PRESET, NUM_SEEDS = "liu-fig1-left", 2
+
+
+def seconds_of(spec: Spec) -> tuple[Row, Any]:
+    """Return seconds to each point and to the end of our run, and its result."""
+    found, result = timed(spec)
+    return {"total_s": found["end"].wall_s, "point_s": found["point_s"]}, result
+
+
+def run_from_disk(spec: str) -> Row:
+    """Measure our run in a process that keeps its compiled code on the disk."""
+    keep_compiled_code()
+    return seconds_of(parse_spec(spec))[0]
+
+
+def plain(spec: Any) -> tuple[Row, Any]:
+    """Measure the plain script."""
+    data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training
+    began, points = time.perf_counter(), dict[str, float]()
+    found = sweep_widths(
+        data.x,
+        data.y,
+        spec.widths,
+        spec.num_seeds,
+        training.loss_threshold,
+        training.max_steps,
+        training.num_records,
+        on_point=lambda width: points.update({str(width): time.perf_counter() - began}),
+    )
+    return {"total_s": time.perf_counter() - began, "point_s": points}, found
+
+
+def sweep(settings: Settings) -> Row:
+    """Ours cold, warm, and with compiled code on the disk; the plain script once, since it takes minutes."""
+    spec: Any = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
+    cold, _ = seconds_of(spec)
+    warm, result = seconds_of(spec)  # before the script, whose programs would make a run let go of all
+    script, found = plain(spec)
+    with tempfile.TemporaryDirectory() as place:  # one process fills it, the next one finds it
+        from_disk = [alone(run_from_disk, canonical_json(spec), **{VARIABLE: place}) for _ in range(2)][-1]
+    differences = [
+        abs(each.sup_change - found[point.width, each.output, each.seed][0]) / each.sup_change
+        for point in result.points
+        for each in point.runs
+        if settings.quick or each.outcome == "converged"
+    ]
+    return {
+        "preset": PRESET,
+        "num_seeds": spec.num_seeds,
+        "ours_cold": cold,
+        "ours_from_disk": from_disk,
+        "plain_script": script,
+        "ours_warm": warm,
+        "times_faster_cold": script["total_s"] / cold["total_s"],
+        "times_faster_warm": script["total_s"] / warm["total_s"],
+        "relative_difference_of_sup_change": {
+            "median": float(np.median(differences)),
+            "max": float(np.max(differences)),
+            "runs": len(differences),
+        },
+    }
