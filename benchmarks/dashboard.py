@@ -197,7 +197,7 @@ def visit_over_a_line(browser: Browser, url: str) -> tuple[float, int]:
 
 
 def over_a_line(browser: Browser) -> Row:
-    """Measure the same visit without nginx and with it, which compresses scripts, in turn."""
+    """Measure the same visit without nginx and with it, which compresses scripts, alternately."""
     with proxied(URL.removeprefix("http://")) as address:
         urls = {"plain": URL, "compressed": f"http://{address}"}
         turns = [{name: visit_over_a_line(browser, url) for name, url in urls.items()} for _ in range(REPEATS)]

@@ -1,6 +1,6 @@
 """Have we become slower? Ratios to plain routes, against the committed ones: ``make bench-quick``, some three minutes.
 
-Only what needs no other environment, both sides in turn in one process. Compared are the fastest times, since whatever
+Only what needs no other environment, both sides alternately in one process. Compared are the fastest times, since whatever
 else the machine does only adds; what seems to have fallen is measured twice more.
 Left out as too unsteady: shares of the machine's ceilings (bandwidth differs from machine to machine), whole sweeps
 (compilation), ratios below 10 ms a side, and what is read off a browser.
@@ -99,7 +99,7 @@ def look(watched: Watched) -> tuple[float, float] | None:
 
 
 def verdict(found: Mapping[str, tuple[float, float]], busy: bool) -> tuple[str, int]:
-    """One sentence, and an exit code: 0, or 1 where something has fallen, 3 if the machine is too busy to tell."""
+    """One sentence, and an exit code: 0, or 1 where something has fallen, 3 if the machine is too busy to decide."""
     fallen = [
         f"{name} ({before:.3g} × before, {now:.3g} × now)"
         for name, (before, now) in found.items()

@@ -110,7 +110,7 @@ def memory_at(width: int) -> Row:
 
 
 def measure(settings: Settings) -> Row:
-    """Every width in turn, then memory."""
+    """Every width, then memory."""
     with peers(settings, "torch") as at_hand:
         packages = {name: peer.packages() for name, peer in at_hand.items()}
         widths = QUICK_WIDTHS if settings.quick else WIDTHS

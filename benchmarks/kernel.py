@@ -74,7 +74,7 @@ def compare(
     quick: bool,
     traced: bool = False,
 ) -> Row:
-    """Time ours and each implementation, called in turn; compare the norms of the kernels.
+    """Time ours and each implementation, round-robin; compare the norms of the kernels.
 
     ``traced`` adds our network as a plain function, whose layers have to be found.
     """
@@ -133,7 +133,7 @@ def memory_at(depth: int, width: int) -> Row:
 
 
 def measure(settings: Settings) -> Row:
-    """Every case in turn, then memory at widths that no Jacobian reaches."""
+    """Every case, then memory at widths that no Jacobian reaches."""
     with peers(settings, NT, TORCH) as at_hand:
         packages = {name: peer.packages() for name, peer in at_hand.items()}
         cases = (QUICK_CASES if at_hand else QUICK_CASES[:1]) if settings.quick else CASES

@@ -121,10 +121,10 @@ class Turns:
 def alternate(
     competitors: Mapping[str, Competitor], *, repeats: int, budget_s: float = math.inf, least: int = 3
 ) -> Turns:
-    """Call each competitor in turn ``repeats`` times, after one call that is listed apart.
+    """Call the competitors round-robin ``repeats`` times, after one call that is listed apart.
 
     The first call includes tracing and compiling; the second also records how much memory it added. A competitor whose
-    later calls have taken ``budget_s`` seconds sits out, but not before ``least`` of them.
+    later calls have taken ``budget_s`` seconds pauses, but not before ``least`` of them.
     """
     first = {name: call(False).seconds for name, call in competitors.items()}
     times: dict[str, list[float]] = {name: [] for name in competitors}

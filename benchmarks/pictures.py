@@ -46,7 +46,7 @@ class Mark(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Marks of one name; ``style`` counts into the colors, so that a name looks the same in every panel."""
+    """Marks of one name; ``style`` counts into the colors, so that a name has one color in every panel."""
 
     name: str
     marks: tuple[Mark, ...]

@@ -1,6 +1,6 @@
 """The site without a server: how long it takes to be written, how large it is, and when its pages show something.
 
-Each page is opened from a disk in a fresh context of headless Chromium, in turn; times are counted from the request.
+Each page is opened from a disk in a fresh context of headless Chromium; times are counted from the request.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def start(browser: Browser) -> dict[str, float]:
 
 
 def measure(settings: Settings) -> Row:
-    """Starts in turn, after one that is not counted: it fills the disk's memory and Python's."""
+    """Several starts, after one that is not counted: it fills the disk's memory and Python's."""
     with headless() as browser:
         _, *starts = (start(browser) for _ in range(1 + REPEATS))
     return {"aim_s": AIM_S, **{name: spread([each[name] for each in starts]) for name in starts[0]}}

@@ -63,7 +63,7 @@ def compare(width: int, depth: int) -> Row:
 
 
 def measure(settings: Settings) -> Row:
-    """Every size in turn."""
+    """Every size."""
     rows = [compare(*size) for size in (QUICK_SIZES if settings.quick else SIZES)]
     return {"num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS, "against_plain_grad": rows}
 

@@ -7,16 +7,21 @@ Maps against the time that they may take; kernels beside a network at n = 5,000;
 from __future__ import annotations
 
 import itertools
+import os
 import sys
 import tempfile
 import time
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+import ntk_core
 from benchmarks.measure import Meter, Row, Settings, alone
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import load_dataset, presets
+from ntk_core.experiments.generalization import GeneralizationResult
 from ntk_core.runs import Spec, canonical_json, estimate, parse_spec, run
 from ntk_core.runs.compiled_code import VARIABLE, keep_compiled_code
 from ntk_core.runs.events import Ended, PointFinished
@@ -42,35 +47,52 @@ def spec_of(preset: str, settings: Settings, changes: dict[str, Any] | None = No
     return with_settings(presets()[preset], {**(changes or {}), **(QUICK[preset] if settings.quick else {})})
 
 
-def timed(spec: Spec) -> tuple[Row, Any]:
-    """Return seconds to each point and to the end of a run in this process, its cost, and its result."""
+def whole_run(spec: Spec) -> tuple[Row, Any]:
+    """Run in this process; return seconds to each point and costs up to the first and the last, and the result."""
     meter = Meter()
-    points, first, result = dict[str, float](), None, None
+    points, costs, result = dict[str, float](), [], None
     for event in run(spec):
         if isinstance(event, PointFinished):
-            first = first or meter.read()
-            points[event.key.partition("=")[2]] = meter.read().wall_s
+            costs.append(vars(meter.read()))
+            points[event.key.partition("=")[2]] = costs[-1]["wall_s"]
         elif isinstance(event, Ended):
             result = event.result
-    return {"first": first, "end": meter.read(), "point_s": points}, result
+    end = vars(meter.read())
+    return {"total_s": end["wall_s"], "point_s": points, "first": costs[0], "end": end}, result
 
 
-def map_to_its_end(spec: str) -> Row:
-    """Return seconds from the start of JAX to a map's last point."""
-    began = time.perf_counter()
-    for _ in run(parse_spec(spec)):
-        pass
-    return {"total_s": time.perf_counter() - began}
+def fresh_run(spec: Spec, is_jax_started: bool, cache: str = "") -> Row:
+    """Run in a process of its own, whose compiled code is on the disk where ``cache`` names a place."""
+    return alone(_fresh_run, canonical_json(spec), is_jax_started, **({VARIABLE: cache} if cache else {}))
+
+
+def _fresh_run(spec: str, is_jax_started: bool) -> Row:
+    if VARIABLE in os.environ:
+        keep_compiled_code()
+    if is_jax_started:
+        jax.numpy.ones(1).block_until_ready()
+    found, result = whole_run(parse_spec(spec))
+    if isinstance(result, GeneralizationResult):
+        runs = [each for point in result.points for each in point.runs]
+        found["condition"] = max(each.condition[0] for each in runs)
+        found["steps"] = max(each.num_steps for each in runs)
+    return found
 
 
 def maps(settings: Settings) -> Row:
-    """Seconds of every map to its points and its end."""
-    rows = []
-    for name, most in MOST_S.items():
-        spec = spec_of(name, settings)
-        found = alone(map_to_its_end, canonical_json(spec))
-        rows.append({"preset": name, "points": len(spec.point_keys()), "most_s": most, **found})
-    return {"rows": rows}
+    """Seconds of every map to its last point, the start of JAX included."""
+    specs = {name: spec_of(name, settings) for name in MOST_S}
+    return {
+        "rows": [
+            {
+                "preset": name,
+                "points": len(spec.point_keys()),
+                "most_s": MOST_S[name],
+                "total_s": fresh_run(spec, False)["total_s"],
+            }
+            for name, spec in specs.items()
+        ]
+    }
 
 
 PRICE = "price-of-linearity"
@@ -83,25 +105,17 @@ LARGE: dict[str, Any] = {
 }
 
 
-def generalization_run(spec: str) -> Row:
-    """Measure one run of *Generalization* once JAX has started."""
-    import jax
-
-    jax.numpy.zeros(1).block_until_ready()
-    found, result = timed(parse_spec(spec))
-    runs = [each for point in result.points for each in point.runs]
-    worst = {"condition": max(each.condition[0] for each in runs), "steps": max(each.num_steps for each in runs)}
-    return {"total_s": found["end"].wall_s, "added_bytes": found["end"].added_bytes, **worst}
-
-
 def generalization(settings: Settings) -> Row:
     """Seconds and peak memory of the preset and of one large point: training, kernels, Cholesky, and their memory."""
     rows = []
     for name, changes in {PRICE: {}, "n = 5,000, m = 1,000": LARGE}.items():
         spec = spec_of(PRICE, settings, changes)
-        found = alone(generalization_run, canonical_json(spec))
+        found = fresh_run(spec, True)
+        measured = {"added_bytes": found["end"]["added_bytes"]} | {
+            each: found[each] for each in ("total_s", "condition", "steps")
+        }
         foreseen = {"points": len(spec.point_keys()), "foreseen_bytes": estimate(spec).peak_bytes}
-        rows.append({"case": name, **foreseen, **found})
+        rows.append({"case": name, **foreseen, **measured})
     return {"rows": rows}
 
 
@@ -119,18 +133,26 @@ def linearity(settings: Settings) -> Row:
     python = settings.interpreters.get("torchax")
     way = "torch" if python else "function"
     report = alone(report_of_a_model, way, 30 if settings.quick else WIDTH, python=python or sys.executable)
-    horizon = alone(horizon_run, canonical_json(spec_of("horizon", settings)))
-    rows = [{"case": "report", "way": way, **report}, {"case": "horizon", "way": "preset", **horizon}]
+    spec = spec_of("horizon", settings)
+    found = fresh_run(spec, True)  # as in a warm worker
+    first, end = found["first"], found["end"]
+    rows = [
+        {"case": "report", "way": way, **report},
+        {
+            "case": "horizon",
+            "way": "preset",
+            "first_s": first["wall_s"],
+            "first_busy_s": first["processor_s"],
+            "end_s": end["wall_s"],
+            "busy_s": end["processor_s"],
+            "points": len(spec.point_keys()),
+        },
+    ]
     return {"rows": rows, "aims": AIMS, "num_inputs": NUM_INPUTS}
 
 
 def report_of_a_model(way: str, width: int) -> Row:
     """Measure a linearity report, after the weights of both checkpoints are there."""
-    import jax
-    import jax.numpy as jnp
-
-    import ntk_core
-
     x = np.random.default_rng(0).standard_normal((NUM_INPUTS, INPUT)).astype(np.float32)
     sizes = [INPUT, width, width, width, 10]
     if way == "torch":
@@ -157,30 +179,8 @@ def report_of_a_model(way: str, width: int) -> Row:
     return {**spent, "num_params": found.num_params}
 
 
-def horizon_run(spec: str) -> Row:
-    """Return seconds to the first point and to the end, JAX already started as in a warm worker."""
-    import jax
-
-    jax.block_until_ready(jax.numpy.ones(1))
-    found, _ = timed(parse_spec(spec))
-    first = {"first_s": found["first"].wall_s, "first_busy_s": found["first"].processor_s}
-    end = {"end_s": found["end"].wall_s, "busy_s": found["end"].processor_s}
-    return {**first, **end, "points": len(found["point_s"])}
-
-
 PRESET, NUM_SEEDS = "liu-fig1-left", 2
-
-
-def seconds_of(spec: Spec) -> tuple[Row, Any]:
-    """Return seconds to each point and to the end of our run, and its result."""
-    found, result = timed(spec)
-    return {"total_s": found["end"].wall_s, "point_s": found["point_s"]}, result
-
-
-def run_from_disk(spec: str) -> Row:
-    """Measure our run in a process that keeps its compiled code on the disk."""
-    keep_compiled_code()
-    return seconds_of(parse_spec(spec))[0]
+SECONDS = ("total_s", "point_s")
 
 
 def plain(spec: Any) -> tuple[Row, Any]:
@@ -203,24 +203,22 @@ def plain(spec: Any) -> tuple[Row, Any]:
 def sweep(settings: Settings) -> Row:
     """Ours cold, warm, and with compiled code on the disk; the plain script once, since it takes minutes."""
     spec: Any = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
-    cold, _ = seconds_of(spec)
-    warm, result = seconds_of(spec)  # before the script, whose programs would make a run let go of all
+    cold, _ = whole_run(spec)
+    warm, result = whole_run(spec)  # before the script, whose programs would make a run let go of all
     script, found = plain(spec)
     with tempfile.TemporaryDirectory() as place:  # one process fills it, the next one finds it
-        from_disk = [alone(run_from_disk, canonical_json(spec), **{VARIABLE: place}) for _ in range(2)][-1]
+        _, from_disk = (fresh_run(spec, False, place) for _ in range(2))
     differences = [
         abs(each.sup_change - found[point.width, each.output, each.seed][0]) / each.sup_change
         for point in result.points
         for each in point.runs
         if settings.quick or each.outcome == "converged"
     ]
+    runs = {"ours_cold": cold, "ours_from_disk": from_disk, "plain_script": script, "ours_warm": warm}
     return {
         "preset": PRESET,
         "num_seeds": spec.num_seeds,
-        "ours_cold": cold,
-        "ours_from_disk": from_disk,
-        "plain_script": script,
-        "ours_warm": warm,
+        **{name: {each: row[each] for each in SECONDS} for name, row in runs.items()},
         "times_faster_cold": script["total_s"] / cold["total_s"],
         "times_faster_warm": script["total_s"] / warm["total_s"],
         "relative_difference_of_sup_change": {

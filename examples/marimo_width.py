@@ -50,7 +50,7 @@ def _(ntk_core, spec):
 def _(mo):
     mo.md(
         "With a linear output the kernel change ΔK falls with the width: the network becomes a linear model. "
-        "Behind a softmax or a swish it stays (Liu, Zhu & Belkin 2020, Fig. 1 left)."
+        "Behind a softmax or a swish it stays constant (Liu, Zhu & Belkin 2020, Fig. 1 left)."
     )
     return
 
