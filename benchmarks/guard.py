@@ -1,7 +1,7 @@
 """Have we become slower? Ratios to plain routes, against the committed ones: ``make bench-quick``, some three minutes.
 
-Only what needs no other environment, both sides alternately in one process. Compared are the fastest times, since whatever
-else the machine does only adds; what seems to have fallen is measured twice more.
+Only what needs no other environment, both sides alternately in one process. The fastest times are compared, since other
+work of the machine only adds; a ratio that seems to have fallen is measured twice more.
 Left out as too unsteady: shares of the machine's ceilings (bandwidth differs from machine to machine), whole sweeps
 (compilation), ratios below 10 ms a side, and what is read off a browser.
 """
