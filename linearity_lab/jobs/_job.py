@@ -11,11 +11,12 @@ from typing import Any, Literal
 from linearity_lab.jobs._pool import Computation
 from linearity_lab.jobs.profile import Profile
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import EndStatus, Point, Result, Spec, learn, work_of_points
+from ntk_core.runs import EndStatus, Point, Result, Spec, learn, spec_digest, work_of_points
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.runs.store import partial_result
+from ntk_core.runs.store import MIN_PREFIX, Store, partial_result
 
 MAX_PER_SESSION = 2  # one that runs and one that waits
+STOPPED = "stopped by the server; run it again to continue from its finished points"
 Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
 
 
@@ -58,48 +59,46 @@ class Snapshot:
         return self.status in ("queued", "running")
 
 
-@dataclass(frozen=True)
-class Load:
-    """How busy a server is.
-
-    Attributes:
-        workers: living worker processes.
-        running: jobs that are computed.
-        waiting: jobs in the queue, ``max_waiting`` at most.
-        has_room: whether one more job would be accepted.
-    """
-
-    workers: int
-    running: int
-    waiting: int
-    max_waiting: int
-    has_room: bool = True
-
-
 class Job:
     """A spec that becomes a result. Guarded by the lock of its ``Jobs``.
 
     Attributes:
         now: what pages see.
+        recorded: its status in the store.
         owner: the session that started it, in whose place it waits and runs.
         address: the network address of that session, empty where it is not known.
         viewers: sessions that follow it; each of them may stop it as long as no other one is there.
         left_s: since when all of them have been away, in seconds of the monotonic clock; None while one is there.
         submitted_s: when it was started, in seconds since 1970.
         expected_s: expected seconds of all of it.
-        turn: how often it has begun here.
+        num_tries: how often it has begun since then.
         computation: its run in a worker, None while it has none.
     """
 
-    def __init__(self, spec: Spec, job_id: str):
-        self.spec, self.job_id, self.now = spec, job_id, Snapshot(job_id, spec)
+    def __init__(self, spec: Spec):
+        self.spec, self.job_id = spec, spec_digest(spec)[:MIN_PREFIX]
+        self.now = Snapshot(self.job_id, spec)
+        self.recorded: Status = "cancelled"
         self.owner = self.address = ""
         self.viewers: set[str] = set()
         self.left_s: float | None = None
-        self.submitted_s = self.expected_s = 0.0
-        self.turn = self._grown = 0
+        self.submitted_s = self.expected_s = self._began_s = self._reported_s = 0.0
+        self.num_tries = self._grown = 0
         self.computation: Computation | None = None
-        self._began_s = self._reported_s = 0.0
+
+    @classmethod
+    def recalled(cls, store: Store, spec: Spec) -> "Job":
+        """A job with what the store has of it."""
+        job, run = cls(spec), spec_digest(spec)
+        result, listed = store.result(run), store.listed(run)
+        if result is not None and result.status == "completed":
+            job.take(Ended(status="completed", result=result))
+        else:
+            job.keep(store.points(spec).finished().values())
+            is_stopped = listed is not None and listed.status == "stopped"
+            job.end(*(("stopped", STOPPED) if is_stopped else ("cancelled",)))
+        job.recorded = job.status
+        return job
 
     @property
     def status(self) -> Status:
@@ -119,15 +118,14 @@ class Job:
             return self.expected_s * (1 - self.now.fraction)
         return max(0.0, self.now.remaining_s - (time.monotonic() - self._reported_s))
 
-    def wait(self, owner: str, address: str = "") -> None:
-        """Put it into the queue; the points of earlier runs stay."""
-        self.owner, self.address, self.submitted_s, self.left_s = owner, address, time.time(), None
+    def wait(self) -> None:
+        """Begin to wait; the points of earlier runs stay."""
         points, message = self.now.points, "waiting for a free worker"
         self.now = Snapshot(self.job_id, self.spec, "queued", points=points, message=message)
 
     def begin(self) -> None:
         self._began_s = time.monotonic()
-        self.turn += 1
+        self.num_tries += 1
         self._set(status="running", message="starting")
 
     def end(self, status: EndStatus, reason: str = "") -> None:

@@ -8,15 +8,24 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from linearity_lab.jobs._job import Job, Load, Snapshot, check_room, first
-from linearity_lab.jobs._pool import POOL_BROKE, WorkerPool
-from linearity_lab.jobs._recall import learn_from, recalled_by_id, recalled_from, unfinished_seconds
+from linearity_lab.jobs._job import Job, Snapshot, check_room, first
+from linearity_lab.jobs._pool import POOL_BROKE, Computation, WorkerPool
 from linearity_lab.jobs.profile import PROFILES, Profile, known_causes
 from linearity_lab.jobs.worker import over_memory
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
-from ntk_core.runs import EndStatus, Result, Spec, canonical_json, memory_limit, spec_digest
-from ntk_core.runs.events import Ended
+from ntk_core.runs import (
+    EXPERIMENTS,
+    EndStatus,
+    Result,
+    Spec,
+    canonical_json,
+    estimate,
+    learn,
+    memory_limit,
+    spec_digest,
+    work_of_points,
+)
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 MAX_REMEMBERED = 64
@@ -24,6 +33,8 @@ MAX_TRIES = 3  # of a job whose pool of workers breaks
 TICK_S, IDLE_S = 0.1, 1.0  # between two measurements of memory; between two checks of everything else
 WRITE_S = 10.0  # between two notes of how long jobs have run
 ABANDONED_S = 60.0  # a reloaded page, or a phone that wakes up, is back sooner
+# Number and size of runs that estimates are learned from; all are read at the start.
+NUM_LEARNED, MAX_LEARNED_BYTES = 30, 1_000_000
 _LOG = logging.getLogger(__name__)
 
 
@@ -42,7 +53,7 @@ class Jobs:
         limits: Profile = PROFILES["local"],
         *,
         num_spare: int = 1,
-        check: Callable[[Spec], None] | None = None,
+        check: Callable[[Spec], None] = lambda spec: None,
     ):
         self._limits, self._check = limits, check
         self._store = store or Store()
@@ -54,7 +65,6 @@ class Jobs:
         self._changed = threading.Condition()  # guards everything below; notified when a job begins to wait or ends
         self._jobs: dict[str, Job] = {}
         self._queue: list[Job] = []
-        self._unwritten: dict[str, Job] = {}  # by digest: what the store does not know yet
         self._threads: list[threading.Thread] = []
         self._closing = False
 
@@ -68,23 +78,24 @@ class Jobs:
             NoRoom: see :func:`~linearity_lab.jobs._job.check_room`.
             InvalidInput: when the store cannot be used, or what ``check`` raises.
         """
-        if self._check is not None:
-            self._check(spec)
+        self._check(spec)
         self.warm_up()
         # Not under the lock: another process may be writing to the store.
-        recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or recalled_from(self._store, spec)
-        expected_s, _ = unfinished_seconds(self._store, spec)
-        with self._recorded():
+        recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or Job.recalled(self._store, spec)
+        expected_s, _ = self.foreseen(spec)
+        with self._changed:
             job = self._remembered(recalled, viewer)
             if not job.active and job.status != "completed":
                 check_room(self._queue, self._active(), self._limits, viewer, address)
+                job.address = address if self._limits.max_per_address < math.inf else ""
                 job.expected_s, job.viewers = expected_s, {viewer} - {""}
-                self._enqueue(job, viewer, address)
+                self._enqueue(job, viewer)
+        self._write()
         return job.job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
         """The job at this moment, also one of an earlier server, and followed by ``viewer``; None for an unknown id."""
-        recalled = self._jobs.get(job_id) or recalled_by_id(self._store, job_id)
+        recalled = self._jobs.get(job_id) or self._recalled(job_id)
         if recalled is None:
             return None
         with self._changed:
@@ -98,7 +109,8 @@ class Jobs:
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
         """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
-        return unfinished_seconds(self._store, spec)
+        done = self._store.runtimes(spec_digest(spec))
+        return estimate(spec, done).seconds, len(done)
 
     def adopt(self, result: Result) -> None:
         """Keep a result that was computed elsewhere, so that it is not computed again."""
@@ -107,14 +119,15 @@ class Jobs:
 
     def stop(self, job_id: str, viewer: str = "") -> bool:
         """Stop a job; False where other sessions follow it, and only this one leaves."""
-        with self._recorded():
+        with self._changed:
             job = self._jobs.get(job_id)
             if job is not None and job.active:
                 if any(map(self._is_connected, job.viewers - {viewer})):
                     job.viewers.discard(viewer)
                     return False
                 self._end(job, "cancelled")
-            return True
+        self._write()
+        return True
 
     def forget(self, job_id: str) -> bool:
         """Drop a job from memory, once its run is deleted from the store; False while it waits or runs."""
@@ -140,7 +153,10 @@ class Jobs:
                     self._threads.append(thread)
                     thread.start()
             self._workers.warm_up()
-            self._inherit()
+            with _only_logged("Unfinished jobs are not resumed"):
+                for each in self._store.claim_jobs():
+                    self._resume(each)
+            self._write()
 
     def shutdown(self) -> None:
         """End all workers; unfinished jobs are resumed by the next server, or submit."""
@@ -148,7 +164,6 @@ class Jobs:
         with self._changed:
             self._closing = True
             self._queue.clear()
-            self._unwritten.clear()
             for job in self._active():
                 job.end("cancelled")
             self._changed.notify_all()
@@ -161,12 +176,16 @@ class Jobs:
         """Process ids of the workers that live, spare ones included."""
         return self._workers.pids()
 
-    def load(self) -> Load:
-        """How busy the server is; raises ``InvalidInput`` when the store cannot be read and written."""
+    def load(self) -> dict[str, int]:
+        """Living workers, running and waiting jobs, and most that may wait.
+
+        Raises:
+            InvalidInput: when the store cannot be read and written.
+        """
         self._store.try_to_write()
         with self._changed:
-            waiting, most = len(self._queue), self._limits.max_waiting
-            return Load(len(self.worker_pids()), len(self._running()), waiting, most, waiting < most)
+            waiting = {"waiting": len(self._queue), "max_waiting": self._limits.max_waiting}
+            return {"workers": len(self.worker_pids()), "running": len(self._running()), **waiting}
 
     def needed_uploads(self) -> frozenset[str]:
         """Digests of the uploads that waiting and running jobs compute with."""
@@ -184,6 +203,17 @@ class Jobs:
     def _running(self) -> list[Job]:
         return [job for job in self._active() if job.status == "running"]
 
+    def _first(self) -> Job | None:
+        return first(self._queue, self._running(), self._limits)
+
+    def _recalled(self, job_id: str) -> Job | None:
+        """The job of this id as the store knows it."""
+        found: Job | None = None
+        with _only_logged("A job cannot be read"):
+            spec = self._store.spec(job_id) if len(job_id) == MIN_PREFIX else None
+            found = Job.recalled(self._store, spec) if spec else None
+        return found
+
     def _snapshot(self, job: Job) -> Snapshot:
         if job.status != "queued":
             return job.now
@@ -194,70 +224,9 @@ class Jobs:
         remaining_s = starts_in_s + job.remaining_s()
         return replace(job.now, position=place + 1, starts_in_s=starts_in_s, remaining_s=remaining_s)
 
-    def _serve(self) -> None:
-        """Lead one job after another through a worker."""
-        while job := self._next():
-            turn, cause = job.turn, POOL_BROKE
-            for _ in range(MAX_TRIES):
-                if (cause := self._compute(job, turn)) != POOL_BROKE:
-                    break
-            with self._recorded():
-                if (job.status, job.turn) == ("running", turn):
-                    self._end(job, "failed", f"{cause}; run it again to continue from its finished points")
-
-    def _next(self) -> Job | None:
-        with self._changed:
-            self._changed.wait_for(
-                lambda: self._closing or first(self._queue, self._running(), self._limits) is not None
-            )
-            job = first(self._queue, self._running(), self._limits)
-            if self._closing or job is None:
-                return None
-            self._queue.remove(job)
-            job.begin()
-            return job
-
-    def _compute(self, job: Job, turn: int) -> str:
-        """Follow the events of a job in one worker; why that worker has ended before the job."""
-        most = self._limits.max_memory_bytes
-        computation = self._workers.compute(canonical_json(job.spec), most if most < math.inf else memory_limit())
-        if computation is None:
-            return "no worker process could be started"
-        with self._changed:
-            if (job.status, job.turn) != ("running", turn):
-                computation.kill()
-                return ""
-            job.computation = computation
-        for event in computation.events():
-            with self._recorded():
-                if job.computation is computation:  # else it has ended, and its worker is being killed
-                    job.take(event)
-                    if isinstance(event, Ended):
-                        self._settle(job)
-        return computation.death() if job.computation is computation else ""
-
-    def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
-        """End a job whatever it does; its finished points are in the store."""
-        if job in self._queue:
-            self._queue.remove(job)
-        if job.computation is not None:
-            job.computation.kill()
-        job.end(status, reason)
-        self._settle(job)
-
-    def _settle(self, job: Job) -> None:
-        """Record the end of a job."""
-        if job.status in ("failed", "stopped"):
-            facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.now.reason)}
-            _LOG.warning("a job did not complete", extra={"facts": facts})
-        if not self._closing:
-            self._unwritten[spec_digest(job.spec)] = job
-        self._forget()
-        self._changed.notify_all()
-
-    def _enqueue(self, job: Job, owner: str, address: str = "") -> None:
-        job.wait(owner, address if self._limits.max_per_address < math.inf else "")
-        self._unwritten[spec_digest(job.spec)] = job
+    def _enqueue(self, job: Job, owner: str) -> None:
+        job.owner, job.submitted_s, job.left_s, job.num_tries = owner, time.time(), None, 0
+        job.wait()
         self._queue.append(job)
         self._changed.notify_all()
 
@@ -271,36 +240,94 @@ class Jobs:
 
     def _forget(self) -> None:
         """Drop the oldest ended jobs from memory; the store keeps them."""
-        for job_id in [job_id for job_id, job in self._jobs.items() if not job.active][:-MAX_REMEMBERED]:
+        ended = [job_id for job_id, job in self._jobs.items() if job.status == job.recorded and not job.active]
+        for job_id in ended[:-MAX_REMEMBERED]:
             del self._jobs[job_id]
+
+    def _serve(self) -> None:
+        """Lead one job after another through a worker."""
+        while job := self._next():
+            with self._changed:
+                if job.status != "running" or job.computation is not None:  # stopped, and perhaps begun again
+                    continue
+                most = self._limits.max_memory_bytes
+                most = most if most < math.inf else memory_limit()
+                computation = job.computation = self._workers.compute(canonical_json(job.spec), most)
+            for event in computation.events():
+                with self._changed:
+                    if job.computation is computation:  # else it has ended, and its worker is being killed
+                        job.take(event)
+                        if not job.active:
+                            self._settle(job)
+            if job.computation is computation:
+                self._lose(job, computation)
+            self._write()
+
+    def _next(self) -> Job | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing or self._first() is not None)
+            job = self._first()
+            if self._closing or job is None:
+                return None
+            self._queue.remove(job)
+            job.begin()
+            return job
+
+    def _lose(self, job: Job, computation: Computation) -> None:
+        """Let a job whose worker has ended fail, or wait again where only the pool is to blame."""
+        cause = computation.death()
+        with self._changed:
+            if job.computation is not computation:
+                return
+            if cause == POOL_BROKE and job.num_tries < MAX_TRIES:
+                job.computation = None
+                job.wait()
+                self._queue.insert(0, job)
+            else:
+                self._end(job, "failed", f"{cause}; run it again to continue from its finished points")
+
+    def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
+        """End a job whatever it does; its finished points are in the store."""
+        if job in self._queue:
+            self._queue.remove(job)
+        if job.computation is not None:
+            job.computation.kill()
+        job.end(status, reason)
+        self._settle(job)
+
+    def _settle(self, job: Job) -> None:
+        """Note the end of a job."""
+        if job.status in ("failed", "stopped"):
+            facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.now.reason)}
+            _LOG.warning("a job did not complete", extra={"facts": facts})
+        self._forget()
+        self._changed.notify_all()
 
     def _watch(self) -> None:
         """End jobs that are over their budgets, abandoned or asked to end, and keep the pool alive."""
-        learn_from(self._store)
+        with _only_logged("Estimates have learned nothing"):
+            learn_from(self._store)
         checked = written = 0.0
         while True:
             with self._changed:
                 if self._changed.wait_for(lambda: self._closing, TICK_S if self._running() else IDLE_S):
                     return
-                running = {job: job.computation for job in self._running()}
-            for job, computation in running.items():
-                if job.spent_s() > self._limits.max_job_s:
-                    self._stop(job, f"over time: {duration(self._limits.max_job_s)} allowed")
-                elif computation is not None and computation.grown_bytes() > computation.max_bytes:
-                    self._stop(job, over_memory(computation.max_bytes))
+                for job in self._running():
+                    if job.spent_s() > self._limits.max_job_s:
+                        self._end(job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed")
+                    elif (run := job.computation) is not None and run.grown_bytes() > run.max_bytes:
+                        self._end(job, "stopped", over_memory(run.max_bytes))
             if (now := time.monotonic()) - checked >= IDLE_S:
                 checked = now
                 self._workers.warm_up()
                 self._end_abandoned(now)
                 self._end_asked()
-                if now - written >= WRITE_S:
-                    written = now
-                    with self._recorded():
-                        self._unwritten |= {spec_digest(job.spec): job for job in self._active()}
+                self._write(with_times=(is_due := now - written >= WRITE_S))
+                written = now if is_due else written
 
     def _end_abandoned(self, now: float) -> None:
         """On shared servers, cancel jobs whose sessions have all been away for a minute."""
-        with self._recorded():
+        with self._changed:
             for job in self._active() if self._limits.is_shared else ():
                 if not job.viewers or any(map(self._is_connected, job.viewers)):
                     job.left_s = None
@@ -311,63 +338,41 @@ class Jobs:
 
     def _end_asked(self) -> None:
         """End what the command line has asked to end."""
-        if active := self._active():
-            with _only_logged():
+        if self._active():
+            with _only_logged("Requested ends are not known"):
                 wanted = self._store.jobs_to_end()
-                for job in active:
-                    if spec_digest(job.spec) in wanted:
-                        self._stop(job, "stopped by the operator of the server")
-
-    def _stop(self, job: Job, reason: str) -> None:
-        with self._recorded():
-            if job.active:
-                self._end(job, "stopped", reason)
-
-    def _inherit(self) -> None:
-        """Resume the jobs that an earlier server did not finish."""
-        left: tuple[UnfinishedJob, ...] = ()
-        with _only_logged():
-            left = self._store.claim_jobs()
-        for each in left:
-            job = Job(each.spec, each.digest[:MIN_PREFIX])
-            try:
-                if self._check is not None:
-                    self._check(each.spec)
-                job = recalled_from(self._store, each.spec)
-                resumes = job.status != "completed"
-            except InvalidInput as error:
-                _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
-                resumes = False
-            with self._recorded():
-                if not resumes:
-                    self._unwritten[each.digest] = job
-                elif job.job_id not in self._jobs:
-                    self._enqueue(self._remembered(job), each.owner)
-
-    @contextlib.contextmanager
-    def _recorded(self) -> Iterator[None]:
-        """Hold the lock; then let the store know what has changed."""
-        with self._changed:
-            yield
-        self._write()
-
-    def _write(self) -> None:
-        """Write which jobs are unfinished, for the next server; what fails is written later."""
-        with self._writing, _only_logged():
-            with self._changed:
-                jobs, self._unwritten = self._unwritten, {}
-                active = [self._row(job) for job in jobs.values() if job.active]
-                stopped = [(job.spec, job.now.result) for job in jobs.values() if job.status == "stopped"]
-            if not jobs:
-                return
-            try:
-                self._store.write_jobs(active, [run for run, job in jobs.items() if not job.active])
-                for spec, result in stopped:
-                    self._store.note_stopped(spec, result)
-            except BaseException:
                 with self._changed:
-                    self._unwritten = jobs | self._unwritten
-                raise
+                    for job in self._active():
+                        if spec_digest(job.spec) in wanted:
+                            self._end(job, "stopped", "stopped by the operator of the server")
+
+    def _resume(self, left: UnfinishedJob) -> None:
+        """Resume a job of an earlier server."""
+        job, is_allowed = Job(left.spec), False
+        try:
+            self._check(left.spec)
+            job, is_allowed = Job.recalled(self._store, left.spec), True
+        except InvalidInput as error:
+            _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
+        with self._changed:
+            job = self._remembered(job)
+            job.recorded = "running"
+            if is_allowed and not job.active and job.status != "completed":
+                self._enqueue(job, left.owner)
+
+    def _write(self, *, with_times: bool = False) -> None:
+        """Record changed jobs, and how long the others have run; what fails is written later."""
+        with self._writing, _only_logged("Jobs cannot be recorded for the next start"):
+            with self._changed:
+                jobs = [] if self._closing else list(self._jobs.values())
+                new = {job: job.now for job in jobs if job.status != job.recorded or (with_times and job.active)}
+                rows = [self._row(job) for job, now in new.items() if now.active]
+            if new:
+                self._store.write_jobs(rows, [spec_digest(now.spec) for now in new.values() if not now.active])
+            for job, now in new.items():
+                if now.status == "stopped":
+                    self._store.note_stopped(now.spec, now.result)
+                job.recorded = now.status
 
     def _row(self, job: Job) -> UnfinishedJob:
         allowed_s = self._limits.max_job_s if math.isfinite(self._limits.max_job_s) else None
@@ -375,10 +380,19 @@ class Jobs:
         return UnfinishedJob(job.spec, job.owner, job.submitted_s, running, job.spent_s(), allowed_s)
 
 
+def learn_from(store: Store) -> None:
+    """Let estimates know how long the runs took that were finished here last."""
+    for run in store.runs(status="completed", limit=NUM_LEARNED).runs:
+        has_work = run.experiment in EXPERIMENTS  # the cost of custom models is unknown
+        if run.spec is not None and has_work and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
+            work = work_of_points(run.spec)
+            learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
+
+
 @contextlib.contextmanager
-def _only_logged() -> Iterator[None]:
+def _only_logged(what: str) -> Iterator[None]:
     """Log errors of the store; jobs continue."""
     try:
         yield
     except InvalidInput as error:
-        _LOG.warning("Jobs cannot be recorded for the next start: %s", error)
+        _LOG.warning("%s: %s", what, error)

@@ -9,7 +9,7 @@ from concurrent.futures import CancelledError, TimeoutError
 from concurrent.futures.process import BrokenProcessPool
 
 import psutil
-from pebble import ProcessExpired, ProcessFuture, ProcessPool
+from pebble import CONSTS, ProcessExpired, ProcessFuture, ProcessPool
 
 from linearity_lab.jobs import worker
 from linearity_lab.jobs._process import Context
@@ -19,6 +19,7 @@ from ntk_core.runs.events import Event, parse_event
 MAX_JOBS = 50
 POLL_S = 0.05
 DEATH_S = 5.0  # pebble notices an ended process within a tenth of a second
+CONSTS.term_timeout = 0.2  # before pebble kills a worker that has not ended when asked, because it is stopped
 POOL_BROKE = "the worker processes have ended"
 _LOG = logging.getLogger(__name__)
 
@@ -31,11 +32,16 @@ class Computation:
         max_bytes: memory that it may take.
     """
 
-    def __init__(self, pool: ProcessPool, spec_json: str, max_bytes: float):
+    def __init__(self, pool: ProcessPool | None, spec_json: str, max_bytes: float):
         self._reader, self._writer = Context().Pipe(duplex=False)
         self.max_bytes, self._bytes_at_start = max_bytes, 0
         self.pid: int | None = None
-        self._future: ProcessFuture[None] = pool.schedule(worker.compute, (spec_json, self._writer, max_bytes))
+        self._future: ProcessFuture[None] = ProcessFuture()
+        try:
+            if pool is not None:
+                self._future = pool.schedule(worker.compute, (spec_json, self._writer, max_bytes))
+        except (RuntimeError, OSError) as error:
+            self._future.set_exception(error)
 
     def events(self) -> Iterator[Event]:
         """Yield the events of the run, until its last one or the death of the worker."""
@@ -58,12 +64,8 @@ class Computation:
         return 0
 
     def kill(self) -> None:
-        """End the computation and its worker immediately; pebble starts another one."""
-        if self.pid is None:
-            self._future.cancel()
-        elif not self._future.done():
-            with contextlib.suppress(psutil.Error):
-                psutil.Process(self.pid).kill()
+        """End the computation and its worker; pebble starts another one."""
+        self._future.cancel()
 
     def death(self) -> str:
         """Why the worker has ended, in one clause; ``POOL_BROKE`` where its spec is to blame for nothing."""
@@ -103,18 +105,16 @@ class WorkerPool:
                 return
             if self._pool is not None:
                 _LOG.warning("The worker processes have ended and are started again.")
-                self._end(self._pool)
+                self._pool.stop()
+                self._pool.join()
             self._pool = ProcessPool(self._num_workers, MAX_JOBS, worker.start, self._settings, context=self._context)
             with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
                 _ = self._pool.active  # starts it
 
-    def compute(self, spec_json: str, max_bytes: float) -> Computation | None:
-        """Hand a spec to the next warm worker; None if there is none and none can be started."""
+    def compute(self, spec_json: str, max_bytes: float) -> Computation:
+        """Hand a spec to the next warm worker."""
         self.warm_up()
-        with contextlib.suppress(RuntimeError, OSError):
-            if self._pool is not None:
-                return Computation(self._pool, spec_json, max_bytes)
-        return None
+        return Computation(self._pool, spec_json, max_bytes)
 
     def pids(self) -> list[int]:
         """Process ids of the workers that live, spare ones included."""
@@ -125,10 +125,5 @@ class WorkerPool:
         with self._lock:
             self._closed = True
             if self._pool is not None:
-                self._end(self._pool)
-
-    def _end(self, pool: ProcessPool) -> None:
-        pool.stop()
-        for process in self._context.living():
-            process.kill()  # pebble would wait seconds for one that computes
-        pool.join()
+                self._pool.stop()
+                self._pool.join()

@@ -1,11 +1,13 @@
 """Child processes of the server: spawned without its start script, with low priority and within a memory limit."""
 
+import contextlib
 import math
 import multiprocessing
 import os
 import sys
 import threading
 import types
+from collections.abc import Iterator
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
@@ -13,21 +15,28 @@ NICENESS = 15
 _MAIN = threading.Lock()
 
 
-class Process(SpawnProcess):
-    """A child that does not execute the start script of its parent, as children of ``spawn`` do.
+@contextlib.contextmanager
+def no_start_script() -> Iterator[None]:
+    """Let processes that start meanwhile not execute the start script of this one, as ``multiprocessing`` asks them to.
 
-    ``multiprocessing`` sends the path of ``__main__``, which in Streamlit's server is the script of the page.
+    In Streamlit's server ``__main__`` is the script of the page.
     """
+    stub = types.ModuleType("__main__")
+    with _MAIN:
+        main, sys.modules["__main__"] = sys.modules["__main__"], stub
+        try:
+            yield
+        finally:
+            if sys.modules["__main__"] is stub:  # else Streamlit has begun to run a page
+                sys.modules["__main__"] = main
+
+
+class Process(SpawnProcess):
+    """A child that does not execute the start script of its parent."""
 
     def start(self) -> None:
-        stub = types.ModuleType("__main__")
-        with _MAIN:
-            main, sys.modules["__main__"] = sys.modules["__main__"], stub
-            try:
-                super().start()
-            finally:
-                if sys.modules["__main__"] is stub:  # else Streamlit has begun to run a page
-                    sys.modules["__main__"] = main
+        with no_start_script():
+            super().start()
 
 
 class Context(SpawnContext):

@@ -1,12 +1,10 @@
 """Who the server is for, and so how much one person may ask of it; free of Streamlit."""
 
-from __future__ import annotations
-
 import functools
 import math
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ntk_core.environment import PREFIX, settings
@@ -15,41 +13,46 @@ from ntk_core.errors import InvalidInput
 if TYPE_CHECKING:
     from ntk_core.variables import Settings
 
-WORKERS_VARIABLE = "LINEARITY_LAB_WORKERS"
+WORKERS_VARIABLE = f"{PREFIX}WORKERS"
 ProfileName = Literal["local", "classroom", "hosted"]
+_NAMES: tuple[ProfileName, ...] = ("local", "classroom", "hosted")
+
+
+def _limit(*values: float, variable: str = "", unit: int = 1) -> Any:
+    """A limit for one person, a classroom and anybody, and the variable that replaces it, in this unit."""
+    return field(metadata={"values": values, "variable": variable and PREFIX + variable, "unit": unit})
 
 
 @dataclass(frozen=True)
 class Profile:
     """Limits of one server, the same for everybody who uses it.
 
-    Attributes:
-        name: ``local`` for the user who started it, ``classroom`` for a known group, ``hosted`` for anyone.
-        max_width: neurons of the widest layer.
-        max_seeds: initializations of each point.
-        max_seconds: estimated time of one run with all steps that its settings allow, in seconds.
-        max_memory_bytes: memory of one run, in bytes: refused where more is estimated, ended where more is taken.
-        max_upload_bytes: one uploaded file, in bytes.
-        max_held_bytes: uploaded files in memory, of everybody together, and as much for what was read of them.
-        max_waiting: jobs in the queue, of everybody together.
-        max_per_address: unfinished jobs of one network address; a room behind one router has one address.
-        max_job_s: wall clock of one job, in seconds.
-        max_workers: worker processes.
-        num_workers: worker processes that are started.
+    ``local`` is for the user who started it, ``classroom`` for a known group, ``hosted`` for anyone.
     """
 
     name: ProfileName
-    max_width: int
-    max_seeds: int
-    max_seconds: float
-    max_memory_bytes: float
-    max_upload_bytes: int
-    max_held_bytes: int
-    max_waiting: int
-    max_per_address: float
-    max_job_s: float
-    max_workers: int
+    max_width: int = _limit(10_000_000, 100_000, 10_000, variable="MAX_WIDTH")
+    """Neurons of the widest layer."""
+    max_seeds: int = _limit(500, 300, 100, variable="MAX_SEEDS")
+    """Initializations of each point."""
+    max_seconds: float = _limit(math.inf, 1800, 720, variable="MAX_SECONDS")
+    """Estimated time of one run with all steps that its settings allow, in seconds."""
+    max_memory_bytes: float = _limit(math.inf, 4 * 2**30, 1.25 * 2**30, variable="MEMORY_GIB", unit=2**30)
+    """Memory of one run: refused where more is estimated, ended where more is taken."""
+    max_upload_bytes: int = _limit(64 * 2**20, 32 * 2**20, 8 * 2**20, variable="MAX_UPLOAD_MIB", unit=2**20)
+    """One uploaded file."""
+    max_held_bytes: int = _limit(1024 * 2**20, 512 * 2**20, 64 * 2**20)
+    """Uploaded files in memory, of everybody together, and as much for what was read of them."""
+    max_waiting: int = _limit(32, 64, 16, variable="MAX_WAITING")
+    """Jobs in the queue, of everybody together."""
+    max_per_address: float = _limit(math.inf, math.inf, 4)
+    """Unfinished jobs of one network address; a room behind one router has one address."""
+    max_job_s: float = _limit(7 * 24 * 3600, 300, 300, variable="MAX_JOB_SECONDS")
+    """Wall clock of one job, in seconds."""
+    max_workers: int = _limit(64, 16, 4)
+    """Worker processes."""
     num_workers: int = 1
+    """Worker processes that are started."""
 
     @property
     def is_shared(self) -> bool:
@@ -57,32 +60,12 @@ class Profile:
         return self.name != "local"
 
 
-# Limit → for one person, for a classroom, for anybody.
-_LIMITS: dict[str, tuple[float, float, float]] = {
-    "max_width": (10_000_000, 100_000, 10_000),
-    "max_seeds": (500, 300, 100),
-    "max_seconds": (math.inf, 1800, 720),
-    "max_memory_bytes": (math.inf, 4 * 2**30, 1.25 * 2**30),
-    "max_upload_bytes": (64 * 2**20, 32 * 2**20, 8 * 2**20),
-    "max_held_bytes": (1024 * 2**20, 512 * 2**20, 64 * 2**20),
-    "max_waiting": (32, 64, 16),
-    "max_per_address": (math.inf, math.inf, 4),
-    "max_job_s": (7 * 24 * 3600, 300, 300),
-    "max_workers": (64, 16, 4),
-}
-_NAMES: tuple[ProfileName, ...] = ("local", "classroom", "hosted")
-PROFILES: dict[str, Profile] = {
-    name: Profile(name, **{limit: values[index] for limit, values in _LIMITS.items()})  # type: ignore[arg-type]
-    for index, name in enumerate(_NAMES)
-}
+_LIMITS = {each.name: each.metadata for each in fields(Profile) if each.metadata}
 # Environment variable → (limit, unit in which it is given).
-OVERRIDES: dict[str, tuple[str, int]] = {
-    "LINEARITY_LAB_MAX_WIDTH": ("max_width", 1),
-    "LINEARITY_LAB_MAX_SEEDS": ("max_seeds", 1),
-    "LINEARITY_LAB_MAX_SECONDS": ("max_seconds", 1),
-    "LINEARITY_LAB_MAX_UPLOAD_MIB": ("max_upload_bytes", 2**20),
-    "LINEARITY_LAB_MAX_WAITING": ("max_waiting", 1),
-    "LINEARITY_LAB_MAX_JOB_SECONDS": ("max_job_s", 1),
+OVERRIDES = {each["variable"]: (name, each["unit"]) for name, each in _LIMITS.items() if each["variable"]}
+PROFILES: dict[str, Profile] = {
+    name: Profile(name, **{limit: each["values"][index] for limit, each in _LIMITS.items()})
+    for index, name in enumerate(_NAMES)
 }
 
 
@@ -96,27 +79,18 @@ def profile() -> Profile:
 
 
 @functools.lru_cache(maxsize=16)
-def _profile(given: Settings) -> Profile:
+def _profile(given: "Settings") -> Profile:
     chosen = PROFILES[given.profile]
-    changed: dict[str, Any] = {
+    changed = {
         limit: value * unit
         for variable, (limit, unit) in OVERRIDES.items()
         if (value := getattr(given, variable.removeprefix(PREFIX).lower())) is not None
     }
-    if given.memory_gib is not None:
-        changed["max_memory_bytes"] = given.memory_gib * 2**30
-    changed["num_workers"] = _num_workers(given.workers, chosen)
-    return replace(chosen, **changed)
-
-
-def _num_workers(asked: int | None, chosen: Profile) -> int:
-    """Half of the cores by default; one or two for one person or a small machine of a host."""
-    if asked is None:
-        half = max(1, (os.cpu_count() or 1) // 2)
-        return min(half, chosen.max_workers if chosen.name == "classroom" else 2)
-    if asked > chosen.max_workers:
-        raise InvalidInput(WORKERS_VARIABLE, asked, f"an integer from 1 to {chosen.max_workers:,}")
-    return asked
+    # By default half of the cores; one or two for one person or a small machine of a host.
+    half = min(max(1, (os.cpu_count() or 1) // 2), chosen.max_workers if chosen.name == "classroom" else 2)
+    if given.workers is not None and given.workers > chosen.max_workers:
+        raise InvalidInput(WORKERS_VARIABLE, given.workers, f"an integer from 1 to {chosen.max_workers:,}")
+    return replace(chosen, **changed, num_workers=given.workers or half)
 
 
 NEUTRAL = "the results of this server cannot be read or written at the moment; the server log has the cause"

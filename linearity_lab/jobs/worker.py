@@ -8,6 +8,7 @@ import logging
 import math
 import multiprocessing
 import os
+import signal
 import threading
 from collections.abc import Iterator
 from multiprocessing.connection import Connection, wait
@@ -37,6 +38,7 @@ def start(store: str, is_quiet: bool) -> None:
     """Prepare the process: low priority, JAX imported, the first point of the first figure compiled."""
     global _bytes_when_warm
     threading.Thread(target=_end_with_the_server, daemon=True).start()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
     yield_to_pages()
     os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
     if is_quiet:

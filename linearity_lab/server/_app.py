@@ -9,7 +9,6 @@ import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable
-from dataclasses import asdict
 from importlib.metadata import version
 from typing import Any
 
@@ -56,7 +55,7 @@ async def ready(_: Request) -> JSONResponse:
             load = shared_jobs().load()
         except InvalidInput as error:
             return {"ready": False, "reason": f"a setting of the server is wrong: {error.field}"}
-        return {"ready": load.workers > 0 and load.has_room, **asdict(load)}
+        return {"ready": load["workers"] > 0 and load["waiting"] < load["max_waiting"], **load}
 
     answer = await run_in_threadpool(readiness)
     return JSONResponse(answer, status_code=200 if answer["ready"] else 503, headers={"Cache-Control": "no-store"})

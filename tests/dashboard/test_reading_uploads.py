@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
+import json
 import pickle
-import struct
 import threading
 import time
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
 
-from linearity_lab.jobs import wire
-from linearity_lab.jobs._process import Context
+from linearity_lab.jobs import uploads as reading
 from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.jobs.uploads import Reader, ReadUploads
+from linearity_lab.jobs.uploads import Reader, ReadUploads, packed, unpacked
 from ntk_core.data.uploads import Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import arrays, blobs, flowers, pets
@@ -27,10 +22,8 @@ LIMITS = Limits()
 
 
 @pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    made = Reader()
-    yield made
-    made.close()
+def reader() -> Reader:
+    return Reader()
 
 
 @pytest.mark.parametrize("data", [flowers(), blobs(), pets()], ids=["table", "arrays", "images"])
@@ -51,13 +44,12 @@ def test_a_refusal_comes_over_as_it_is(reader):
 
 
 def test_slow_file_is_abandoned_and_the_next_one_is_read():
-    slow = Reader(max_s=0.001)  # less than a process takes to start
+    slow = Reader(max_s=0.001)
     with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
         slow.ask("parse", flowers(), LIMITS)
     slow._max_s = 60.0
     found, num_bytes = slow.ask("parse", flowers(), LIMITS)
     assert (found.num_rows, num_bytes > 1000) == (60, True)
-    slow.close()
 
 
 def test_file_over_memory_is_refused_and_the_next_one_read():
@@ -67,12 +59,16 @@ def test_file_over_memory_is_refused_and_the_next_one_read():
     with pytest.raises(InvalidInput, match=r"and 0\.25 GiB of memory"):
         small.ask("parse", zeros, generous)
     assert small.ask("parse", flowers(), LIMITS)[0].num_rows == 60
-    small.close()
 
 
-def _framed(*parts: bytes) -> bytes:
-    """As ``multiprocessing`` writes messages."""
-    return b"".join(struct.pack("!i", len(part)) + part for part in parts)
+def _npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def _stated(value: object) -> bytes:
+    return _npy(np.frombuffer(json.dumps(value).encode(), np.uint8))
 
 
 def _huge_array() -> bytes:
@@ -86,51 +82,38 @@ def _huge_array() -> bytes:
     [
         b"",
         b"\0" * 3,
-        struct.pack("!iQ", -1, 2**62) + b"much",
+        packed({"a": 1})[:-1],
         pickle.dumps(MemoryError()) * 20,
-        _framed(b"0", b'{"kind": "Popen", "fields": {}}'),
-        _framed(b"0", b'{"error": "SystemExit", "arguments": []}'),
-        _framed(b"0", b'{"array": 3}'),
-        _framed(b"0", b"[" * 10**5),
-        _framed(b"-1"),
-        _framed(b"2", b'{"bytes": 0}', bytes(9)) + struct.pack("!iQ", -1, wire.MAX_BYTES - 9),
-        _framed(b"9999999", b'{"array": 0}'),
-        _framed(b"1", b'{"array": 0}', _huge_array()),
-        _framed(b"1", b'{"array": 0}', pickle.dumps([1])),
+        _stated({"kind": "Popen", "fields": {}}),
+        _stated({"kind": "SystemExit", "fields": {}}),
+        _stated({"array": 3}),
+        _npy(np.frombuffer(b"[" * 10**5, np.uint8)),
+        _stated({"array": 1}) + _huge_array(),
+        _stated({"array": 1}) + pickle.dumps([1]),
+        _stated({"array": 1}) + _npy(np.array([{}], object)),
     ],
     ids=[
-        *("nothing", "half a length", "a huge length", "a pickle", "another class", "another error", "no such array"),
-        *("a deep list", "a negative count", "too much together", "too many", "a huge array", "a pickle for an array"),
+        *("nothing", "half a header", "cut", "a pickle", "another class", "another error", "no such array"),
+        *("a deep list", "a huge array", "a pickle for an array", "objects"),
     ],
 )
 def test_what_is_no_answer_is_refused(written):
-    context = Context()
-    ours, theirs = context.Pipe()
-    writer = threading.Thread(target=_write_all, args=(theirs, written))  # a pipe holds less than the longest of them
-    writer.start()
-    with pytest.raises((EOFError, OSError, ValueError)):
-        wire.received(ours)
-    ours.close()
-    writer.join()
+    with pytest.raises(ValueError, match="no value of ours"):
+        unpacked(written)
 
 
-def _write_all(pipe: Connection, written: bytes) -> None:
-    with pipe, contextlib.suppress(OSError):
-        while written:
-            written = written[os.write(pipe.fileno(), written) :]
+def send_what_is_no_answer(out, max_bytes, what, arguments):
+    out.send_bytes(b"x" * arguments[0])
 
 
-def test_a_reader_with_false_replies_is_replaced():
-    reader, context = Reader(), Context()
-    reader._pipe, theirs = context.Pipe()
-    reader._process = context.Process(target=time.sleep, args=(60,), daemon=True)
-    reader._process.start()
-    theirs.send_bytes(b"no number")
+@pytest.mark.parametrize("num_bytes", [9, 2**20], ids=["no answer", "a long one"])
+def test_process_with_a_false_reply_is_refused(reader, monkeypatch, num_bytes):
+    monkeypatch.setattr(reading, "answer", send_what_is_no_answer)
+    monkeypatch.setattr(reading, "MAX_ANSWER_BYTES", 2**10)
     with pytest.raises(InvalidInput, match="file: this file cannot be used"):
-        reader.ask("parse", flowers(), LIMITS)
-    assert reader._process is None
+        reader.ask("parse", num_bytes)
+    monkeypatch.undo()
     assert reader.ask("parse", flowers(), LIMITS)[0].num_rows == 60
-    reader.close()
 
 
 def test_names_of_arrays_are_no_instructions(reader):
@@ -141,9 +124,9 @@ def test_names_of_arrays_are_no_instructions(reader):
 
 def test_small_file_does_not_wait_for_large_ones():
     class Stuck(Reader):
-        def _answer(self, question):
+        def _answer(self, what, arguments):
             assert released.wait(60)
-            return MemoryError(), 0
+            return b""
 
     released, small = threading.Event(), Reader()
     uploads = ReadUploads(10**9, small, Stuck())
@@ -156,7 +139,6 @@ def test_small_file_does_not_wait_for_large_ones():
     released.set()
     for each in waiting:
         each.join(10)
-    small.close()
 
 
 def _refused(uploads: ReadUploads, version: str, data: bytes) -> None:
@@ -166,14 +148,15 @@ def _refused(uploads: ReadUploads, version: str, data: bytes) -> None:
 
 def test_equal_files_are_read_once_and_cached_by_last_use():
     class Counting(Reader):
-        def _answer(self, question):
-            asked.append(question[1])
-            return question[1], 40
+        def ask(self, what, *arguments, size=0):
+            asked.append(arguments[0])
+            return tables[arguments[0]], 40
 
     asked: list[bytes] = []
+    tables = {name: parse_upload(flowers()) for name in (b"a", b"b", b"c")}
     uploads = ReadUploads(100, Counting(), Counting())
     for version in "ababcab":
-        assert uploads.candidate(version, version.encode, LIMITS) == version.encode()
+        assert uploads.candidate(version, version.encode, LIMITS) is tables[version.encode()]
     assert asked == [b"a", b"b", b"c", b"a", b"b"]
 
 
@@ -211,10 +194,10 @@ def test_small_file_that_expands_is_refused_by_its_size(limits, monkeypatch):
 
 def test_the_smallest_waiting_file_is_read_next():
     class Listing(Reader):
-        def _answer(self, question):
+        def _answer(self, what, arguments):
             assert released.wait(60)
-            order.append(question[1])
-            return question[1], 0
+            order.append(arguments[0])
+            return packed(0)
 
     released, order = threading.Event(), list[int]()
     reader, sizes = Listing(), [9_000, 8_000_000, 20, 300]

@@ -40,9 +40,9 @@ def test_run_over_the_limits_never_becomes_a_job(make, monkeypatch):
     jobs = make(check=check_limits)
     with pytest.raises(OverLimit):
         jobs.submit(spec(0, width=10_001))
-    assert jobs.load().waiting == 0
+    assert jobs.load()["waiting"] == 0
     jobs.submit(spec(0, width=10_000))
-    assert jobs.load().waiting == 1
+    assert jobs.load()["waiting"] == 1
 
 
 def test_jobs_have_the_limits_of_the_profile(make, monkeypatch):

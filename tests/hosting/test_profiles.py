@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
+import time
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +21,12 @@ from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import EXPERIMENTS, PRESETS, capped, estimate
+from ntk_core.runs import EXPERIMENTS, PRESETS, _costs, _estimate, capped, check_time, estimate
 from ntk_core.runs._machine import forget
 from ntk_core.settings.grammar import InvalidSpec, settings, with_settings
+from tests.runs.largest_specs import largest
 
-VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_MEMORY_GIB", "LINEARITY_LAB_WORKERS", *OVERRIDES)
+VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_WORKERS", *OVERRIDES)
 NARROW = KernelChangeSpec(widths=(2,), num_seeds=1)
 # A hidden group of 101 neurons at every width.
 FIXED = parse_graph(
@@ -84,18 +87,11 @@ def test_each_limit_has_a_variable_of_its_own(monkeypatch, variable):
     limit, unit = OVERRIDES[variable]
     monkeypatch.setenv(variable, "7")
     assert getattr(profile(), limit) == 7 * unit
-    for wrong in ("0", "-1", "1.5", "many", "9" * 30):
+    is_whole = variable != "LINEARITY_LAB_MEMORY_GIB"
+    for wrong in ("0", "-1", "nan", "many", "9" * 30, *["1.5"] * is_whole):
         monkeypatch.setenv(variable, wrong)
         with pytest.raises(InvalidInput, match=variable):
             profile()
-
-
-def test_memory_has_a_variable_of_its_own(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "1.5")
-    assert profile().max_memory_bytes == 1.5 * 2**30
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "nan")
-    with pytest.raises(InvalidInput, match="GiB"):
-        profile()
 
 
 @EVERY
@@ -274,3 +270,20 @@ def test_only_shared_servers_show_limits_beside_fields():
     assert limit_words(by_name["num_seeds"], PROFILES["hosted"]) == "On this server: at most 100."
     assert limit_words(by_name["num_inputs"], PROFILES["hosted"]) == ""
     assert {limit_words(setting, PROFILES["local"]) for setting in by_name.values()} == {""}
+
+
+@pytest.mark.parametrize("experiment", EXPERIMENTS)
+def test_check_of_the_largest_spec_takes_50_ms(experiment):
+    """A 2: a page load without Run kept the server busy for minutes. Processor time, the least of three."""
+    spec = largest(experiment)
+    for limits in PROFILES.values():
+        took_s = []
+        for _ in range(3):
+            for cached in (_estimate._costs, _estimate._most_in_time, _costs._counted):
+                cached.cache_clear()
+            began = time.thread_time()
+            for check in (lambda: check_limits(spec, limits), lambda: check_time(spec, 30.0)):  # noqa: B023
+                with contextlib.suppress(InvalidInput):
+                    check()
+            took_s.append(time.thread_time() - began)
+        assert min(took_s) <= 0.05

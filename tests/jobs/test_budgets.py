@@ -68,7 +68,7 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
 def test_stopped_job_is_not_resumed_by_the_next_server(unattended, tiny, tmp_path):
     jobs = unattended()
     job_id = jobs.submit(tiny(seed=71))
-    jobs._stop(jobs._jobs[job_id], "over time: 5 min allowed")
+    end_by_the_server(jobs, job_id)
     assert jobs.snapshot(job_id).status == "stopped"
     assert unattended().snapshot(job_id).status == "stopped"
     assert Store(tmp_path / "unattended.sqlite").unfinished_jobs() == ()
@@ -77,9 +77,15 @@ def test_stopped_job_is_not_resumed_by_the_next_server(unattended, tiny, tmp_pat
 def test_stopped_job_can_be_run_again(unattended, tiny):
     jobs = unattended()
     job_id = jobs.submit(tiny(seed=74))
-    jobs._stop(jobs._jobs[job_id], "over time: 5 min allowed")
+    end_by_the_server(jobs, job_id)
     assert jobs.submit(tiny(seed=74)) == job_id
     assert (jobs.snapshot(job_id).status, jobs.snapshot(job_id).reason) == ("queued", "")
+
+
+def end_by_the_server(jobs, job_id):
+    with jobs._changed:
+        jobs._end(jobs._jobs[job_id], "stopped", "over time: 5 min allowed")
+    jobs._write()
 
 
 CONVNET = {

@@ -14,7 +14,7 @@ def progress(point=None, key=POINT.key) -> PointProgress:
 
 
 def test_growing_point_is_shown_until_it_is_finished():
-    job = Job(SPEC, "0" * 16)
+    job = Job(SPEC)
     job.begin()
     job.take(PointStarted(key=POINT.key, index=0))
     assert job.now.growing == ()
@@ -29,7 +29,7 @@ def test_growing_point_is_shown_until_it_is_finished():
 
 
 def test_points_growing_in_parallel_are_in_order_of_the_spec():
-    job = Job(SPEC, "0" * 16)
+    job = Job(SPEC)
     job.begin()
     first, second = (make_early_point(int(key.partition("=")[2])) for key in SPEC.point_keys()[:2])
     for point in (second, first):
@@ -40,7 +40,7 @@ def test_points_growing_in_parallel_are_in_order_of_the_spec():
 
 
 def grown() -> Job:
-    job = Job(SPEC, "0" * 16)
+    job = Job(SPEC)
     job.begin()
     job.take(progress(POINT))
     assert job.now.growing == (POINT,)
@@ -55,7 +55,7 @@ def test_partial_point_of_a_stopped_job_stays():
 
 
 def test_partial_point_is_gone_after_a_failure_or_another_start():
-    for end in (lambda job: job.end("failed", "why"), lambda job: job.wait("ann")):
+    for end in (lambda job: job.end("failed", "why"), lambda job: job.wait()):
         job = grown()
         end(job)
         assert job.now.growing == ()

@@ -154,7 +154,9 @@ def test_idle_workers_use_little_processor_time(jobs, tiny, wait_for):
         time.sleep(2.0)
         return max(sum(process.cpu_times()[:2]) - start for process, start in zip(processes, before, strict=True))
 
-    assert min(used() for _ in range(3)) <= 0.1  # pebble's threads wake ten times a second; other tests may just end
+    deadline = time.monotonic() + PATIENCE_S  # a worker may still warm up
+    while used() > 0.1:  # pebble's threads wake ten times a second
+        assert time.monotonic() < deadline
 
 
 @posix
