@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._dataset import Dataset, FloatArray
 from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
+from ntk_core.data._options import Options
 from ntk_core.data._originals import LabeledImages, read_originals
 from ntk_core.data._transforms import balanced_subset, patches
 from ntk_core.errors import InvalidInput
@@ -56,7 +56,7 @@ class ImageSet(DatasetInfo):
         full: images of each class in the full set, to train and to test.
     """
 
-    files: Mapping[str, Mapping[str, Any]]
+    files: Mapping[str, Options]
     full: tuple[tuple[int, ...], tuple[int, ...]]
 
     @cached_property
@@ -64,7 +64,7 @@ class ImageSet(DatasetInfo):
         """Side of the images → shipped file."""
         return {int(side): ShippedFile(**given) for side, given in self.files.items()}
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         side = self._side(options)
         file = self.file_of[side]
         shape: tuple[int, ...] = (side, side, file.image_shape[2] if len(file.image_shape) == 3 else 1)
@@ -80,7 +80,7 @@ class ImageSet(DatasetInfo):
             shape = (int(np.prod(shape)),)
         return shapes_of(options, shape, options["classes"], (num_train, num_test))
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Options) -> None:
         """Refuse also patches that do not fill an image."""
         super().check(options)
         side, size = self._side(options), options["patch_size"]
@@ -90,7 +90,7 @@ class ImageSet(DatasetInfo):
             allowed = "0 where images are one vector" if options["flatten"] else divide
             raise InvalidInput("patch_size", size, allowed, min(sizes, key=lambda each: abs(each - size)))
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def load(self, options: Options) -> Dataset:
         """A balanced subset, its labels numbered in the order of the chosen classes."""
         side, class_indices, shapes = self._side(options), self._indices(options), self.shapes(options)
         sets = read_originals(self.name) if options["source"] == "full" else self.file_of[side].read()
@@ -112,13 +112,13 @@ class ImageSet(DatasetInfo):
             self.name, options, shapes.class_names, (x, labels, x_test, labels_test), self._provenance(options)
         )
 
-    def _side(self, options: Mapping[str, Any]) -> int:
+    def _side(self, options: Options) -> int:
         return int(options.get("resolution", next(iter(self.file_of))))
 
-    def _indices(self, options: Mapping[str, Any]) -> list[int]:
+    def _indices(self, options: Options) -> list[int]:
         return [self.class_names.index(name) for name in options["classes"]]
 
-    def _provenance(self, options: Mapping[str, Any]) -> str:
+    def _provenance(self, options: Options) -> str:
         """Origin, licence and citation, and what was chosen from it."""
         if options["source"] == "full":
             source = "the full set, verified by its SHA-256"

@@ -2,16 +2,15 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ntk_core.data._dataset import TEST, TRAIN, Dataset
-from ntk_core.data._options import OPTIONS, Option
+from ntk_core.data._options import OPTIONS, Option, Options
 from ntk_core.data._transforms import encode_targets, standardize_inputs
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.settings.part import Term
@@ -51,7 +50,7 @@ class DatasetInfo(Term, ABC):
     """
 
     uses: tuple[str, ...]
-    defaults: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Options = field(default_factory=dict)
     class_names: tuple[str, ...] = ()
     origin: str = ""
 
@@ -76,19 +75,19 @@ class DatasetInfo(Term, ABC):
         raise InvalidInput("options", name, ", ".join(self.uses))
 
     @abstractmethod
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         """Sizes for checked options."""
 
     @abstractmethod
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def load(self, options: Options) -> Dataset:
         """The data for checked options."""
 
-    def least_risk(self, options: Mapping[str, Any]) -> tuple[float, float]:
+    def least_risk(self, options: Options) -> tuple[float, float]:
         """(share of wrong classes, square loss of one column) that nothing is below; NaN where it is not known."""
         del options
         return math.nan, math.nan
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Options) -> None:
         """Refuse checked options that contradict each other.
 
         Raises:
@@ -115,10 +114,10 @@ class Drawn(DatasetInfo):
     law: ClassVar[str] = "{origin}"  # what is stated of the origin
 
     @abstractmethod
-    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
         """That many inputs, and their labels (n,), or targets (n, k) without classes."""
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def load(self, options: Options) -> Dataset:
         """Both sets; inputs with classes standardized."""
         names, origin = self.shapes(options).class_names, self.law.format(origin=self.origin, formula=self.formula)
         train, test = self.draw(options, options["num_samples"], TRAIN), self.draw(options, options["num_test"], TEST)
@@ -128,7 +127,7 @@ class Drawn(DatasetInfo):
 
 
 def shapes_of(
-    options: Mapping[str, Any],
+    options: Options,
     input_shape: tuple[int, ...],
     class_names: tuple[str, ...],
     available: tuple[int, int] = (int(OPTIONS["num_samples"].maximum), int(OPTIONS["num_test"].maximum)),
@@ -147,9 +146,7 @@ def shapes_of(
     )
 
 
-def labeled(
-    name: str, options: Mapping[str, Any], class_names: tuple[str, ...], samples: Samples, provenance: str
-) -> Dataset:
+def labeled(name: str, options: Options, class_names: tuple[str, ...], samples: Samples, provenance: str) -> Dataset:
     """Samples with their classes as a data set: inputs standardized, labels coded as targets."""
     x, labels, x_test, labels_test = samples
     x, x_test = standardize_inputs(x, x_test, options["standardize"])

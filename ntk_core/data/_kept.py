@@ -1,13 +1,11 @@
 """Uploaded data, from where they are kept to a data set: subset, test points, targets."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._dataset import Dataset
 from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of, without_classes
+from ntk_core.data._options import Options
 from ntk_core.data._transforms import balanced_subset, standardize_inputs
 from ntk_core.data.uploads import Cleaned, read_upload, upload_shapes
 
@@ -17,13 +15,13 @@ _TRAIN, _TEST = range(2)
 class Kept(DatasetInfo):
     """Data by their SHA-256; test points are those that are not trained on."""
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         """Sizes for checked options."""
         kept = upload_shapes(options["digest"])
         available = (kept.num_samples, max(0, kept.num_samples - options["num_samples"]))
         return shapes_of(options, kept.input_shape, kept.class_names, available, kept.num_targets)
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def load(self, options: Options) -> Dataset:
         """Training points drawn by the seed, as many of each class as there are, and test points from the others."""
         kept = read_upload(options["digest"])
         train, test = _split(kept, options["num_samples"], options["num_test"], options["seed"])

@@ -5,15 +5,13 @@ Of the targets of few directions, networks learn the directions, and kernels hav
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._dataset import MEANS, TRAIN, Dataset, stream
 from ntk_core.data._info import DatasetInfo, DatasetShapes, Drawn, shapes_of, without_classes
-from ntk_core.data._options import OPTIONS
+from ntk_core.data._options import OPTIONS, Options
 from ntk_core.errors import InvalidInput
 
 CENTER_NORM = 2.0
@@ -30,11 +28,11 @@ SIGNS = ("−1", "+1")
 class Mixture(Drawn):
     """Labels c uniform on the classes, x | c ~ N(μ_c, s²I), μ_c uniform on the sphere of radius 2."""
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         names = tuple(f"class {index}" for index in range(options["num_classes"]))
         return shapes_of(options, (options["input_dim"],), names)
 
-    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
         size, seed = (options["num_classes"], options["input_dim"]), options["seed"]
         means = stream(seed, MEANS).standard_normal(size, dtype=np.float32)
         norms = np.linalg.norm(means.astype(np.float64), axis=1, keepdims=True)
@@ -50,10 +48,10 @@ class Mixture(Drawn):
 class Curve(DatasetInfo):
     """One input and one output, no classes."""
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         return shapes_of(options, (1,), ())
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def load(self, options: Options) -> Dataset:
         """x uniform on [−2, 2] and y = sin 2x + s ε; the test points are an even grid on [−3, 3] without noise."""
         n, seed = options["num_samples"], options["seed"]
         x = SINE_REACH * (2 * stream(seed, TRAIN, 0).random((n, 1)) - 1)
@@ -65,17 +63,17 @@ class Curve(DatasetInfo):
 class Points(DatasetInfo):
     """One input and one output, each point given; nothing is drawn."""
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         count = len(options["xs"])
         return shapes_of({**options, "num_samples": count}, (1,), (), (count, int(OPTIONS["num_test"].maximum)))
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Options) -> None:
         """Refuse what are no pairs."""
         xs, ys = options["xs"], options["ys"]
         if len(ys) != len(xs):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
-    def load(self, options: Mapping[str, Any]) -> Dataset:
+    def load(self, options: Options) -> Dataset:
         """The points, and an even grid with the polygon through them: a quarter of their range beyond both ends."""
         xs, ys = np.asarray(options["xs"]), np.asarray(options["ys"])
         beyond = (xs.max() - xs.min()) / 4 or 1.0
@@ -96,13 +94,13 @@ class FewDirections(Drawn):
     is_within_inputs = True  # whether the directions are among those of the inputs
 
     @abstractmethod
-    def target(self, x: Floats, options: Mapping[str, Any]) -> Floats:
+    def target(self, x: Floats, options: Options) -> Floats:
         """The target without noise, (n,), at inputs (n, d)."""
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         return shapes_of(options, (options["input_dim"],), ())
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Options) -> None:
         """Refuse also more directions than the inputs have."""
         super().check(options)
         if self.is_within_inputs and options.get("num_relevant", 1) > options["input_dim"]:
@@ -110,11 +108,11 @@ class FewDirections(Drawn):
                 "num_relevant", options["num_relevant"], f"at most {options['input_dim']}, the input dimension"
             )
 
-    def least_risk(self, options: Mapping[str, Any]) -> tuple[float, float]:
+    def least_risk(self, options: Options) -> tuple[float, float]:
         """The noise is left over: s²/2."""
         return math.nan, options["noise"] ** 2 / 2
 
-    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
         size, inputs = (num, options["input_dim"]), stream(options["seed"], split, 1)
         drawn = np.where(inputs.random(size) < 0.5, -1.0, 1.0) if self.on_bits else inputs.standard_normal(size)
         x = drawn.astype(np.float32)
@@ -127,18 +125,18 @@ class Parity(FewDirections):
 
     on_bits = True
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         return shapes_of(options, (options["input_dim"],), SIGNS)
 
-    def target(self, x: Floats, options: Mapping[str, Any]) -> Floats:
+    def target(self, x: Floats, options: Options) -> Floats:
         return np.prod(x[:, : options["num_relevant"]], axis=1)
 
-    def least_risk(self, options: Mapping[str, Any]) -> tuple[float, float]:
+    def least_risk(self, options: Options) -> tuple[float, float]:
         """The noise flips a share p = Φ(−1/s): error p, and with one column ±1 the square loss 2 p (1 − p)."""
         flips = math.erfc(1 / (options["noise"] * math.sqrt(2))) / 2 if options["noise"] else 0.0
         return flips, 2 * flips * (1 - flips)
 
-    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
         x, y = super().draw(options, num, split)
         return x, (y[:, 0] > 0).astype(np.int64)
 
@@ -148,7 +146,7 @@ class Staircase(FewDirections):
 
     on_bits = True
 
-    def target(self, x: Floats, options: Mapping[str, Any]) -> Floats:
+    def target(self, x: Floats, options: Options) -> Floats:
         steps = options["num_relevant"]
         return np.asarray(np.cumprod(x[:, :steps], axis=1).sum(axis=1) / math.sqrt(steps))
 
@@ -156,7 +154,7 @@ class Staircase(FewDirections):
 class SingleIndex(FewDirections):
     """He_q(x₁) / √q!, the Hermite polynomial of degree q of one direction; q = 1 is linear."""
 
-    def target(self, x: Floats, options: Mapping[str, Any]) -> Floats:
+    def target(self, x: Floats, options: Options) -> Floats:
         before, now = np.zeros(len(x)), np.ones(len(x))
         for degree in range(options["degree"]):
             before, now = now, (x[:, 0] * now - math.sqrt(degree) * before) / math.sqrt(degree + 1)
@@ -166,7 +164,7 @@ class SingleIndex(FewDirections):
 class MultiIndex(FewDirections):
     """x₁ ⋯ x_k, a product of k directions."""
 
-    def target(self, x: Floats, options: Mapping[str, Any]) -> Floats:
+    def target(self, x: Floats, options: Options) -> Floats:
         return np.prod(x[:, : options["num_relevant"]], axis=1)
 
 
@@ -176,7 +174,7 @@ class Teacher(FewDirections):
 
     is_within_inputs = False
 
-    def target(self, x: Floats, options: Mapping[str, Any]) -> Floats:
+    def target(self, x: Floats, options: Options) -> Floats:
         size = (options["num_relevant"], options["input_dim"])
         directions = stream(options["seed"], MEANS).standard_normal(size)
         directions /= np.linalg.norm(directions, axis=1, keepdims=True)

@@ -3,15 +3,20 @@
 import math
 import numbers
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from ntk_core.data._dataset import TABLE
 from ntk_core.data.uploads import DIGEST, HOW_TO_BRING
 from ntk_core.errors import InvalidInput
+from ntk_core.settings.validation import allowed_values
 
+Options = Mapping[str, Any]  # name → value, checked
 OptionKind = Literal["integer", "number", "flag", "choice", "classes", "digest", "numbers"]
 MAX_SEED = 2**32 - 1
 MAX_POINTS = 30
@@ -49,77 +54,67 @@ class Option:
 
     def check(self, value: object) -> object:
         """The value in canonical form (Python int, float, bool, str, or a tuple of class names)."""
-        if self.kind == "classes":
-            return self._check_classes(value)
-        if self.kind == "numbers" and isinstance(value, (tuple, list)) and 1 <= len(value) <= MAX_POINTS:
-            numbers_given = [None if isinstance(each, bool) else _number(each) for each in value]
-            if all(each is not None and self.minimum <= each <= self.maximum for each in numbers_given):
-                return tuple(numbers_given)
-        if self.kind == "digest" and isinstance(value, str) and DIGEST.match(value):
-            return value
-        if self.kind == "choice":
-            for choice in self.choices:
-                if type(choice) is type(value) and choice == value:
-                    return choice
-        elif self.kind == "flag":
-            if isinstance(value, bool):
-                return value
-        elif self.kind in ("integer", "number") and not isinstance(value, bool):
-            number = _integer(value) if self.kind == "integer" else _number(value)
-            if number is not None and self.minimum <= number <= self.maximum:
-                return number
-        raise InvalidInput(self.name, "nothing" if value is None else value, self.allowed)
+        try:
+            return self._adapter.validate_python(value)
+        except (ValidationError, OverflowError):  # the latter of an integer beyond float64
+            raise InvalidInput(self.name, "nothing" if value is None else value, self.allowed) from None
 
     @property
     def allowed(self) -> str:
         """The allowed values in words."""
-        if self.kind == "flag":
-            return "true or false"
         if self.kind == "digest":
             return HOW_TO_BRING
-        if self.kind == "choice":
-            return " or ".join(str(choice) for choice in self.choices)
         if self.kind == "classes":
             return f"at least 2 different classes of {', '.join(map(str, self.choices))}, by name or index"
-        if self.kind == "numbers":
-            return f"1 to {MAX_POINTS} numbers from {self.minimum:,} to {self.maximum:,}"
-        noun = "an integer" if self.kind == "integer" else "a number"
-        return f"{noun} from {self.minimum:,} to {self.maximum:,}"
+        return allowed_values(FieldInfo.from_annotation(self._annotation))
 
-    def _check_classes(self, value: object) -> tuple[str, ...]:
-        names = tuple(str(choice) for choice in self.choices)
+    @cached_property
+    def _annotation(self) -> Any:
+        bounds = Field(ge=self.minimum, le=self.maximum)
+        match self.kind:
+            case "integer":
+                return Annotated[int, BeforeValidator(_integer), bounds]
+            case "number":
+                return Annotated[float, BeforeValidator(_number), bounds]
+            case "numbers":
+                number = Annotated[float, BeforeValidator(_number), bounds]
+                return Annotated[tuple[number, ...], Field(min_length=1, max_length=MAX_POINTS)]
+            case "choice":
+                return Literal[self.choices]
+            case "classes":
+                return Annotated[Any, BeforeValidator(self._classes)]
+            case "digest":
+                return Annotated[str, Field(pattern=DIGEST.pattern.replace(r"\Z", "$"))]
+        return bool
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self._annotation, config=ConfigDict(strict=self.kind == "flag"))
+
+    def _classes(self, value: object) -> tuple[str, ...]:
+        names = tuple(map(str, self.choices))
         if value is None:
             return names
-        if not isinstance(value, (tuple, list)):
-            raise InvalidInput(self.name, value, self.allowed)
         chosen = []
-        for entry in value:
-            index = None if isinstance(entry, bool) else _integer(entry)
-            if isinstance(entry, str) and entry in names:
-                chosen.append(entry)
-            elif index is not None and 0 <= index < len(names):
-                chosen.append(names[index])
-            else:
-                raise InvalidInput(self.name, entry, self.allowed)
-        if len(chosen) < 2 or len(set(chosen)) < len(chosen):
-            raise InvalidInput(self.name, value, self.allowed)
-        return tuple(chosen)
+        for given in value if isinstance(value, (tuple, list)) else [value]:
+            index = -1 if isinstance(given, str) else _integer(given)
+            chosen.append(names[index] if 0 <= index < len(names) else given)
+        if any(each not in names for each in chosen) or len(set(chosen)) < max(2, len(chosen)):
+            raise ValueError
+        return tuple(map(str, chosen))
 
 
-def _integer(value: object) -> int | None:
-    try:
-        return operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        return None
+def _integer(value: Any) -> int:
+    """Integers of any type, but no truth value, as Python's."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise ValueError
+    return operator.index(value)
 
 
-def _number(value: object) -> float | None:
-    if not isinstance(value, numbers.Real):
-        return None
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond float64
-        return None
+def _number(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError
+    return float(value)
 
 
 OPTIONS = {name: Option(name, **{"default": None, **entry}) for name, entry in TABLE["options"].items()}

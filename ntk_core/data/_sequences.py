@@ -1,14 +1,14 @@
 """Sequences of tokens, drawn from a stated law: symbols whose label is a function of them, and random labels."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data._dataset import MEANS, IntArray, stream
 from ntk_core.data._info import DatasetShapes, Drawn, shapes_of
+from ntk_core.data._options import Options
 from ntk_core.errors import InvalidInput
 
 Symbols = tuple[IntArray, IntArray]  # symbols (n, T) from 0 to V − 1, labels (n,)
@@ -38,11 +38,11 @@ class SymbolTask(Drawn):
     least_tokens: int = 1
     odd: bool = False
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         names = tuple(f"symbol {index}" for index in range(self._count(options)))
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), names)
 
-    def check(self, options: Mapping[str, Any]) -> None:
+    def check(self, options: Options) -> None:
         """Refuse also lengths that the rule is not stated for."""
         super().check(options)
         given = options["num_tokens"]
@@ -50,13 +50,13 @@ class SymbolTask(Drawn):
             allowed = "an odd number, so that there is no tie" if self.odd else f"at least {self.least_tokens}"
             raise InvalidInput("num_tokens", given, f"{allowed}, for {self.name}", max(given - 1, self.least_tokens))
 
-    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
         count, seed = self._count(options), options["seed"]
         embedding = stream(seed, MEANS).standard_normal((count, options["input_dim"]), dtype=np.float32)
         symbols, labels = RULES[self.rule](lambda part: stream(seed, split, part), num, options["num_tokens"], count)
         return embedding[symbols], labels
 
-    def _count(self, options: Mapping[str, Any]) -> int:
+    def _count(self, options: Options) -> int:
         return self.num_symbols or int(options["num_symbols"])
 
 
@@ -65,10 +65,10 @@ class RandomSequences(Drawn):
 
     law = f"Synthetic sequences. {{formula}} {_OURS}"
 
-    def shapes(self, options: Mapping[str, Any]) -> DatasetShapes:
+    def shapes(self, options: Options) -> DatasetShapes:
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), ())
 
-    def draw(self, options: Mapping[str, Any], num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
         shape, seed = self.shapes(options).input_shape, options["seed"]
         x = stream(seed, split, 0).standard_normal((num, *shape), dtype=np.float32)
         return x, 2 * _uniform(stream(seed, split, 1), (num, 1), 2) - 1

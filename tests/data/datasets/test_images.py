@@ -218,7 +218,7 @@ def test_wrong_choice_is_refused_by_the_name_of_the_option(name, options, field)
             {},
             "gaussian-mixture, .*, random-sequences, parity, .*, teacher, mnist, fashion-mnist, cifar2, digits",
         ),
-        ("cifar2", {"resolution": 9}, "8 or 32"),
+        ("cifar2", {"resolution": 9}, "one of 8, 32"),
     ],
 )
 def test_refusals_name_what_is_allowed(name, options, words):
