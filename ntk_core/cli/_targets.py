@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
@@ -47,7 +46,7 @@ def spec_named(target: str, paper: bool) -> Spec:
     return parse_spec(data)
 
 
-def assignment(text: str, spec: Spec) -> tuple[str, Any]:
+def assignment(text: str, spec: Spec) -> tuple[str, object]:
     """``name=value`` as a spec takes it.
 
     Raises:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from ntk_core.errors import InvalidInput
 
 ROOT_VARIABLE = "LINEARITY_LAB_DATA"
 LabeledImages = tuple[NDArray, NDArray]  # (n, height, width, channels) and (n,)
-Copy = Callable[[], AbstractContextManager[Any]]
+Copy = Callable[[], AbstractContextManager[IO[bytes] | gzip.GzipFile]]
 MAX_HEADER_BYTES = 4096  # of npy files; those of IDX files have 16 at most
 
 

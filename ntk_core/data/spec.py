@@ -19,7 +19,7 @@ else:
     DatasetName = one_of(DATASETS)
 
 
-def _digest(given: Any) -> Any:
+def _digest(given: object) -> str:
     if isinstance(given, str) and DIGEST.match(given):
         return given
     raise InvalidInput("", given or "nothing", HOW_TO_BRING)

@@ -12,13 +12,14 @@ from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.own_models._torch import from_torch
 from ntk_core.traced import accepted
 
-Apply = Callable[[Any, Array], Array]
-OwnModel = Callable[[int, Array], tuple[Apply, Any]]
+Params = Any  # a tree of arrays
+Apply = Callable[[Params, Array], Array]
+OwnModel = Callable[[int, Array], tuple[Apply, Params]]
 CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
 # A torch.nn.Module in place of (apply, params) will do, and its weights then follow the key.
 
 
-def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, Any]:
+def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, Params]:
     """(apply, params) of this width and key, with outputs of the right shape; nothing but shapes is computed of apply.
 
     Raises:

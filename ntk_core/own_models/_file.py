@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from ntk_core.errors import InvalidInput
 from ntk_core.own_models._contract import CONTRACT, OwnModel
@@ -97,7 +96,5 @@ def _line(error: BaseException, path: Path) -> int | None:
     """The last line of the file on the way to the error."""
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == path.name:
         return error.lineno
-    frames: list[Any] = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name
-    ]
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
     return frames[-1].lineno if frames else None

@@ -14,7 +14,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, kernel_change_between, kernel_regression, split_inexact
 from ntk_core.linearity import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.own_models._contract import Apply
+from ntk_core.own_models._contract import Apply, Params
 from ntk_core.traced import accepted, accepted_targets, axes_of, compiling, leaf_name, like_params, name_of, quickly
 
 Function = Callable[[list[Array], Array], Array]
@@ -25,8 +25,8 @@ MOST_SEEDS = 16  # backward passes of an input; beyond that many outputs, random
 
 def linearity_report(
     apply: Network | Apply,
-    params0: Any,
-    params1: Any,
+    params0: Params,
+    params1: Params,
     x: Shaped[Any, "n ..."],
     y: Float[Any, "n C"] | None = None,
     *,
@@ -108,7 +108,7 @@ def linearity_report(
     )
 
 
-def _check_moved(params0: Any, params1: Any) -> None:
+def _check_moved(params0: Params, params1: Params) -> None:
     """Refuse weights that are not finite, other integers, and equal weights."""
     moved = False
     later = jax.tree.leaves(params1)
@@ -126,7 +126,7 @@ def _check_moved(params0: Any, params1: Any) -> None:
         raise InvalidInput("params1", "the weights of params0", "another checkpoint: nothing moved between these two")
 
 
-def _differentiated(net: Any, params0: Any, params1: Any) -> tuple[Any, Any, Any, Function]:
+def _differentiated(net: Any, params0: Params, params1: Params) -> tuple[list[str], list[Array], list[Array], Function]:
     """(names, w₀, w₁, outputs as a function) of what is differentiated."""
     if isinstance(net, Network):
         (trained, fixed), (later, _) = net.partition(params0), net.partition(params1)
@@ -183,7 +183,7 @@ def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[
 
 
 def _losses(
-    net: Any, params0: Any, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
+    net: Any, params0: Params, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
 ) -> dict[str, float]:
     """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression."""
     f0, f1, linear = outputs

@@ -29,7 +29,7 @@ from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.build import initial_key
 from ntk_core.numbers import percent
-from ntk_core.own_models._contract import Apply, OwnModel, checked_model
+from ntk_core.own_models._contract import Apply, OwnModel, Params, checked_model
 from ntk_core.traced import accepted_targets, checked_array, same_program
 
 LossKind = Literal["square", "cross-entropy"]
@@ -190,7 +190,7 @@ def runs_at(
 class _Program:
     """What is compiled once for all seeds of a width whose functions are the same."""
 
-    def __init__(self, apply: Apply, params: Any, loss: Loss, x: Array, y: Array):
+    def __init__(self, apply: Apply, params: Params, loss: Loss, x: Array, y: Array):
         moving, self.restore = split_inexact(params)
         self.apply, self.x, self.y = apply, x, y
         self._structure: Any = jax.tree.structure(params)
@@ -198,13 +198,13 @@ class _Program:
         self.model = CallableModel(lambda leaves, rows: apply(self.restore(leaves), rows), loss)
         self.loss_of = jax.jit(lambda leaves: loss.of_model(apply(self.restore(leaves), x), y))
 
-    def serves(self, apply: Apply, params: Any) -> bool:
+    def serves(self, apply: Apply, params: Params) -> bool:
         """Whether another function of the same width, with all its numbers in ``params``, has the same program."""
         same_numbers = not self._has_others and jax.tree.structure(params) == self._structure
         return same_numbers and same_program(apply, self.apply)
 
     def train(
-        self, params: Any, learning_rate: float | str, loss_threshold: float, records: list[int]
+        self, params: Params, learning_rate: float | str, loss_threshold: float, records: list[int]
     ) -> dict[str, Any]:
         """Descent from w₀ with the kernels on the way; what an :class:`OwnRun` states of it, by its names."""
         before = empirical_ntk(self.apply, params, self.x)
@@ -233,7 +233,7 @@ class _Program:
         return {**known, "outcome": descent.outcomes()[0], **found}
 
 
-def _hessian_norm(apply: Apply, params: Any, x: Array, output_index: int) -> dict[str, Any]:
+def _hessian_norm(apply: Apply, params: Params, x: Array, output_index: int) -> dict[str, Any]:
     """‖H(w₀)‖ as an :class:`OwnRun` states it; nothing without inputs."""
     if not len(x):
         return {}
@@ -266,7 +266,7 @@ def _checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted(set(widths)))
 
 
-def sweep_html(found: Any) -> str:
+def sweep_html(found: "OwnSweep") -> str:
     """One row per run, and the exponents with their intervals."""
     rows = [
         (f"{run.width:,}", run.seed, f"{run.kernel_change:.3g}", run.outcome, f"{run.learning_rate:.3g}", _norm(run))
@@ -278,7 +278,7 @@ def sweep_html(found: Any) -> str:
     return table(head, rows) + "".join(paragraph(_words(law), title=name) for name, law in measured)
 
 
-def _norm(run: Any) -> str:
+def _norm(run: "OwnRun") -> str:
     if run.hessian_norm is None:
         return "–"
     return f"{run.hessian_norm:.3g}" + ("" if run.hessian_converged else " (not converged)")

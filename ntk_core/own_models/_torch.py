@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
@@ -16,7 +17,7 @@ from ntk_core.errors import InvalidInput
 AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
 
 
-def from_torch(module: Any, example: Any) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
+def from_torch(module: Any, example: ArrayLike) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
     """Convert a PyTorch module to a JAX function with parameters.
 
     (apply, params) of a ``torch.nn.Module`` in eval mode; apply(params, x) = module(x) has shape (n, C) or (n, T, C).

@@ -150,7 +150,7 @@ class Cluster:
             raise SiteFailure(reply.reason)
         return PointFailed(key=key, reason="its worker was stopped by another client")
 
-    def _hear(self, message: Any, heard: "queue.SimpleQueue[PointProgress]") -> None:
+    def _hear(self, message: object, heard: "queue.SimpleQueue[PointProgress]") -> None:
         """Take a worker's message; those of other runs are ignored."""
         if isinstance(message, dict) and message.get("run") == self._run:
             report = parse_event(message["event"])

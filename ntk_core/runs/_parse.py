@@ -4,7 +4,6 @@ import difflib
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.runs._spec import ExperimentSpec, Spec
@@ -14,7 +13,7 @@ from ntk_core.settings.grammar import InvalidSpec, validated
 MAX_JSON_BYTES = 1_000_000
 
 
-def parse_spec(data: Any) -> Spec:
+def parse_spec(data: object) -> Spec:
     """Parse a spec.
 
     JSON text, or a mapping as JSON gives it → spec.
@@ -33,14 +32,14 @@ def parse_spec(data: Any) -> Spec:
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
-    if isinstance(data, str | bytes):
-        if len(data) > MAX_JSON_BYTES:
-            raise InvalidSpec((InvalidInput("spec", f"{len(data):,} bytes", f"at most {MAX_JSON_BYTES:,} bytes"),))
+    if isinstance(text := data, str | bytes):
+        if len(text) > MAX_JSON_BYTES:
+            raise InvalidSpec((InvalidInput("spec", f"{len(text):,} bytes", f"at most {MAX_JSON_BYTES:,} bytes"),))
         try:
-            data = json.loads(data)
+            data = json.loads(text)
         except (ValueError, RecursionError):
             raise InvalidSpec(
-                (InvalidInput("spec", _excerpt(data), "a JSON object with the settings of an experiment"),)
+                (InvalidInput("spec", _excerpt(text), "a JSON object with the settings of an experiment"),)
             ) from None
     if not isinstance(data, dict):
         raise InvalidSpec((InvalidInput("spec", data, "a JSON object with the settings of an experiment"),))
@@ -50,7 +49,7 @@ def parse_spec(data: Any) -> Spec:
     return validated(KINDS[experiment].spec, data)
 
 
-def spec_from(given: Spec | Preset[Spec] | Mapping[str, Any] | str) -> Spec:
+def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
     """The spec itself, that of a preset or of its name, or a parsed mapping."""
     if isinstance(given, Preset):
         return given.spec

@@ -97,7 +97,7 @@ def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _merged(data: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str, object]:
     """``data`` with some values replaced, inside of groups too."""
     inner = {
         name: _merged(data[name], value) if isinstance(value, dict) and isinstance(data.get(name), dict) else value
@@ -313,13 +313,13 @@ def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
     return f"{text}\nIntervals are {spec.scope}." if isinstance(spec, SeededSpec) and "interval" in text else text
 
 
-def _point(data: Any) -> Any:
+def _point(data: object) -> object:
     """A point from its JSON, by its ``kind``; anything else as it is."""
     kind = data.get("kind") if isinstance(data, dict) else None
     return KINDS[kind].point.model_validate(data) if isinstance(kind, str) and kind in KINDS else data
 
 
-def _result(data: Any) -> Any:
+def _result(data: object) -> object:
     """A result from its JSON, by the experiment of its spec; anything else as it is."""
     spec = data.get("spec") if isinstance(data, dict) else None
     name = spec.get("experiment") if isinstance(spec, dict) else None

@@ -125,7 +125,7 @@ def on_own_data(computation: Computation) -> Computation:
     return Computation(compute, load, fingerprint)
 
 
-def _divided_over(num_devices: int) -> AbstractContextManager[Any]:
+def _divided_over(num_devices: int) -> AbstractContextManager[object]:
     """Widths are divided over that many devices; one needs no mesh."""
     if num_devices == 1:
         return nullcontext()

@@ -23,13 +23,16 @@ OUTCOME_WORDS: dict[str, str] = {
 }
 
 
+Record = Any  # what a point has of one seed; its type is that of the experiment
+
+
 class Value(BaseModel):
     """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     @classmethod
-    def read_off(cls, *sources: object, **given: Any) -> Self:
+    def read_off(cls, *sources: object, **given: object) -> Self:
         """The value whose fields are ``given``, or else the attributes of that name of the first source that has one.
 
         Arrays become tuples, in full precision; a field that no source has keeps its default.
@@ -42,7 +45,7 @@ class Value(BaseModel):
         return cls(**given)
 
 
-def _nested(entries: Any) -> Any:
+def _nested(entries: object) -> object:
     return tuple(map(_nested, entries)) if isinstance(entries, list) else entries
 
 
@@ -145,9 +148,9 @@ class PointValue(Value):
         raise NotImplementedError
 
     @property
-    def records(self) -> Sequence[Any]:
+    def records(self) -> Sequence[Record]:
         """What tables have a row for: the runs."""
-        found: Sequence[Any] = getattr(self, "runs", ())
+        found: Sequence[Record] = getattr(self, "runs", ())
         return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import percent
-from ntk_core.runs._values import OUTCOME_WORDS, finite_or_none, mean
+from ntk_core.runs._values import OUTCOME_WORDS, PointValue, Record, finite_or_none, mean
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
@@ -55,14 +55,14 @@ def exponent_line(title: str, law: PowerLaw | None, name: str = "m") -> str:
 
 
 def outcome_notes(
-    points: Iterable[Any], words: Mapping[str, str] = OUTCOME_WORDS, good: str = "converged", then: str = ""
+    points: Iterable[PointValue], words: Mapping[str, str] = OUTCOME_WORDS, good: str = "converged", then: str = ""
 ) -> list[str]:
     """One line for each outcome other than ``good`` among the runs of the points."""
-    seen = {getattr(run, "outcome", good) for point in points for run in point.runs} - {good}
+    seen = {getattr(run, "outcome", good) for point in points for run in point.records} - {good}
     return [f"! {outcome}: {words[outcome]}{then}" for outcome in sorted(seen)]
 
 
-def marks(runs: Iterable[Any]) -> str:
+def marks(runs: Iterable[Record]) -> str:
     """How many runs ended in each way but the good one: ``! 2 stuck, ! 1 dead``."""
     counts = Counter(getattr(run, "outcome", "converged") for run in runs)
     return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()) if outcome != "converged")
@@ -71,11 +71,11 @@ def marks(runs: Iterable[Any]) -> str:
 Role = Literal["swept", "line", "label", "measure"]
 
 
-def _always(_run: Any) -> bool:
+def _always(_run: Record) -> bool:
     return True
 
 
-def converged(run: Any) -> bool:
+def converged(run: Record) -> bool:
     """Whether a training reached its loss threshold."""
     return getattr(run, "outcome", "") == "converged"
 
@@ -97,17 +97,17 @@ class Column:
 
     name: str
     title: str
-    of: Callable[[Any, Any], Any] | None = None
+    of: Callable[[Any, Record], Any] | None = None
     format: Callable[[Any], str] | None = None
     role: Role = "measure"
-    counts: Callable[[Any], bool] = _always
+    counts: Callable[[Record], bool] = _always
     optional: bool = False
 
-    def value(self, point: Any, run: Any) -> Any:
+    def value(self, point: PointValue | None, run: Record) -> Any:
         """The value of one run."""
         return getattr(run, self.name) if self.of is None else self.of(point, run)
 
-    def words(self, value: Any) -> Any:
+    def words(self, value: Any) -> object:
         """A value of a swept quantity, line or label as people read it; a measure as it is."""
         return value if self.role == "measure" or self.format is None or value is None else self.format(value)
 
@@ -131,26 +131,28 @@ LEARNING_RATE = Column("learning_rate", "learning rate η", lambda point, run: f
 OUTCOME = Column("outcome", "outcome", format=OUTCOME_WORDS.__getitem__, role="label")
 
 
-def runs_of(points: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+def runs_of(points: Iterable[PointValue]) -> Iterator[tuple[PointValue, Record]]:
     """Every record with its point."""
     return ((point, run) for point in points for run in point.records)
 
 
-def csv_rows(columns: Columns, pairs: Iterable[tuple[Any, Any]]) -> list[dict[str, object]]:
+def csv_rows(columns: Columns, pairs: Iterable[tuple[PointValue, Record]]) -> list[dict[str, object]]:
     """One row per run, by the names of the columns."""
     rows = [{column.name: column.value(*pair) for column in columns} for pair in pairs]
     absent = {each.name for each in columns if each.optional and all(row[each.name] is None for row in rows)}
     return [{name: value for name, value in row.items() if name not in absent} for row in rows]
 
 
-def table_rows(columns: Columns, points: Iterable[Any]) -> list[dict[str, object]]:
+def table_rows(columns: Columns, points: Iterable[PointValue]) -> list[dict[str, object]]:
     """One row per run, by the titles of the columns; columns without a value are left out."""
     rows = [{c.title: c.words(c.value(*pair)) for c in columns if c.title} for pair in runs_of(points)]
     empty = {title for title in (rows[0] if rows else ()) if all(row[title] is None for row in rows)}
     return [{title: value for title, value in row.items() if title not in empty} for row in rows]
 
 
-def text_table(columns: Columns, points: Iterable[Any], note: Callable[[Sequence[Any]], str] = marks) -> list[str]:
+def text_table(
+    columns: Columns, points: Iterable[PointValue], note: Callable[[Sequence[Record]], str] = marks
+) -> list[str]:
     """One row per point and line of it: measures summed up over its runs, and a note on those that did not converge.
 
     Measures that no run has are left out.
@@ -161,7 +163,7 @@ def text_table(columns: Columns, points: Iterable[Any], note: Callable[[Sequence
     shown = [column for column in summed if any(_is_finite(column.value(*pair)) for pair in pairs)]
     rows: list[tuple[str, ...]] = [(*(column.title for column in (*keys, *shown)), "runs", "")]
     for point in points:
-        lines: dict[tuple[str, ...], list[Any]] = {}
+        lines: dict[tuple[str, ...], list[Record]] = {}
         for run in point.records:
             lines.setdefault(tuple(str(key.words(key.value(point, run))) for key in keys), []).append(run)
         for line, runs in lines.items():
@@ -179,7 +181,7 @@ def _is_finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _cell(column: Column, point: Any, runs: Sequence[Any]) -> str:
+def _cell(column: Column, point: PointValue, runs: Sequence[Record]) -> str:
     values = [column.value(point, run) for run in runs if column.counts(run)]
     assert column.format is not None
     return column.format(list(filter(_is_finite, values)))

@@ -33,7 +33,7 @@ class InvalidSpec(ValueError):
         super().__init__("\n".join(str(problem) for problem in problems))
 
 
-def with_settings(spec: Part, given: dict[str, Any]) -> Part:
+def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
     """Return a spec with some settings replaced.
 
     Spec → spec, with settings by dotted names: ``{"training.learning_rate": 0.5}``.
@@ -91,7 +91,7 @@ def validated(model: type[Part], data: dict[str, Any]) -> Part:
         raise InvalidSpec((InvalidInput("spec", error.object, "text of whole Unicode characters"),)) from None
 
 
-def _resized(setting: Setting, groups: Any, count: int) -> list[Any]:
+def _resized(setting: Setting, groups: object, count: int) -> list[object]:
     """The first ``count`` of the groups, and as many more with default settings as that takes."""
     low, high = lengths(setting.info)
     inner = part_type(setting.info)
@@ -101,7 +101,7 @@ def _resized(setting: Setting, groups: Any, count: int) -> list[Any]:
     return kept + [inner().model_dump(mode="json") for _ in range(count - len(kept))]
 
 
-def _drop_unused(model: type[SpecPart], data: dict[str, Any], given: dict[str, Any]) -> None:
+def _drop_unused(model: type[SpecPart], data: dict[str, Any], given: Mapping[str, object]) -> None:
     """Take out of ``data`` what the kind chosen there does not use, unless it is given by its dotted name."""
     found = values_in(model, data)
     values = {**{setting.name: setting.info.default for setting in settings(model)}, **found}
@@ -116,7 +116,7 @@ _AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it i
 _NOTHING = ("", "none", "null")
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """A value as text, read back by :func:`value_of`."""
     if value is None:
         return "none"
@@ -168,7 +168,7 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
     found = [
         InvalidInput(name, text, "only the settings of this page") for name, text in texts.items() if name not in known
     ]
-    instead: dict[str, Any] = {}
+    instead: dict[str, object] = {}
     while True:
         try:
             return with_settings(base, {**given, **instead}), tuple(found)
@@ -194,7 +194,7 @@ def _accepts_none(setting: Setting) -> bool:
     return type(None) in typing.get_args(setting.info.annotation)
 
 
-def _number(text: str, *, whole: bool) -> Any:
+def _number(text: str, *, whole: bool) -> float | str:
     """An integer (``1e4`` and ``100.0`` included) or a float; the text itself when it is neither."""
     try:
         return int(text)
@@ -227,11 +227,11 @@ def settings_html(part: SpecPart) -> str:
     return table(("Setting", "Name", "Value", "Default"), rows)
 
 
-def _default(setting: Setting, before: dict[str, Any]) -> str:
+def _default(setting: Setting, before: Mapping[str, object]) -> str:
     return _words(setting, before[setting.name]) if setting.name in before else "not used"
 
 
-def _words(setting: Setting, value: Any) -> str:
+def _words(setting: Setting, value: object) -> str:
     several = value if isinstance(value, tuple | list) else (value,)
     words = ", ".join(
         str(setting.label(each)) if setting.options and each is not None else text_of(each) for each in several

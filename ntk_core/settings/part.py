@@ -18,7 +18,7 @@ from pydantic import (
 from ntk_core.errors import InvalidInput
 
 
-def _count(given: Any) -> Any:
+def _count(given: object) -> object:
     """Accept ``"1e4"`` for a number of neurons, as people write it; anything else is left to pydantic."""
     try:
         number = float(given) if isinstance(given, str) else None
@@ -59,7 +59,7 @@ class SpecPart(BaseModel):
         return self
 
     @model_serializer(mode="wrap")
-    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+    def _serialize(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
         return {name: value for name, value in handler(self).items() if self.uses(name)}
 
     @classmethod
@@ -96,7 +96,7 @@ class SpecPart(BaseModel):
                 yield from ((f"{name}.{i}", each) for i, each in enumerate(value) if isinstance(each, SpecPart))
 
 
-def chosen_among(chosen: Any, kinds: tuple[str, ...]) -> bool:
+def chosen_among(chosen: object, kinds: tuple[str, ...]) -> bool:
     """Whether a choice, or one of several, is among ``kinds``."""
     return any(each in kinds for each in chosen) if isinstance(chosen, tuple | list) else chosen in kinds
 

@@ -3,7 +3,7 @@
 import types
 import typing
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -75,21 +75,21 @@ def lengths(info: FieldInfo) -> tuple[int, int | None]:
     return _lengths(_flatten(info.metadata))
 
 
-def _is_part(annotation: Any) -> bool:
+def _is_part(annotation: object) -> TypeGuard[type[SpecPart]]:
     return isinstance(annotation, type) and issubclass(annotation, SpecPart)
 
 
-def _of_entries(info: FieldInfo) -> list[Any]:
+def _of_entries(info: FieldInfo) -> list[object]:
     """What is noted of the entries of a list."""
     arguments = typing.get_args(info.annotation)
     return next((_flatten(each.__metadata__) for each in arguments if typing.get_origin(each) is Annotated), [])
 
 
-def _flatten(metadata: typing.Iterable[Any]) -> list[Any]:
+def _flatten(metadata: typing.Iterable[object]) -> list[object]:
     return [inner for item in metadata for inner in (item.metadata if isinstance(item, FieldInfo) else [item])]
 
 
-def _limits(metadata: list[Any]) -> tuple[Any, Any]:
+def _limits(metadata: list[object]) -> tuple[Any, Any]:
     lowest = highest = None
     for item in metadata:
         lowest = getattr(item, "ge", getattr(item, "gt", None)) if lowest is None else lowest
@@ -97,7 +97,7 @@ def _limits(metadata: list[Any]) -> tuple[Any, Any]:
     return lowest, highest
 
 
-def _describe(annotation: Any, metadata: typing.Iterable[Any]) -> str:
+def _describe(annotation: Any, metadata: typing.Iterable[object]) -> str:
     flat = _flatten(metadata)
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
@@ -127,7 +127,7 @@ def _describe(annotation: Any, metadata: typing.Iterable[Any]) -> str:
     return "text"
 
 
-def _lengths(metadata: list[Any]) -> tuple[int, int | None]:
+def _lengths(metadata: list[object]) -> tuple[int, int | None]:
     low, high = 0, None
     for item in metadata:
         low = getattr(item, "min_length", None) or low

@@ -23,6 +23,7 @@ from ntk_core.settings.validation import (
 )
 
 Part = TypeVar("Part", bound=SpecPart)
+Condition = tuple[str, tuple[str, ...] | int]
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
 
 
@@ -44,7 +45,7 @@ class Setting:
     info: FieldInfo
     entry: Entry
     options: tuple[Any, ...] = ()
-    conditions: tuple[tuple[str, tuple[str, ...] | int], ...] = ()
+    conditions: tuple[Condition, ...] = ()
     place: str = ""
 
     @property
@@ -79,16 +80,16 @@ class Setting:
         """The vocabulary's entry for a choice."""
         return terms_of(self.info).get(option)
 
-    def label(self, option: Any) -> str:
+    def label(self, option: object) -> str:
         """A choice as people read it."""
         term = self.term(option)
         return term.title if term else str(option).replace("_", " ").replace("-", " ")
 
-    def is_used(self, values: Mapping[str, Any]) -> bool:
+    def is_used(self, values: Mapping[str, object]) -> bool:
         """Whether what is chosen in ``values`` (dotted name → value) uses this setting."""
         return self.waits_for(values) is None
 
-    def waits_for(self, values: Mapping[str, Any]) -> str | None:
+    def waits_for(self, values: Mapping[str, object]) -> str | None:
         """The name of the setting that has to be chosen otherwise before this one is used; None when it is."""
         for name, needed in self.conditions:
             value = values.get(name)
@@ -114,7 +115,7 @@ def _all_settings(model: type[SpecPart]) -> tuple[Setting, ...]:
     return tuple(_settings(model, "", (), ""))
 
 
-def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Any, ...], place: str) -> Iterator[Setting]:
+def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Condition, ...], place: str) -> Iterator[Setting]:
     for field, info in model.model_fields.items():
         name, needed, inner = prefix + field, conditions, part_type(info)
         if field in model.relevant:
@@ -136,7 +137,7 @@ def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Any, ...], p
                 yield from _settings(inner, f"{name}.{index}.", (*needed, (name, index)), one)
 
 
-def entry_of(annotation: Any) -> tuple[Entry, tuple[Any, ...]]:
+def entry_of(annotation: object) -> tuple[Entry, tuple[Any, ...]]:
     """How a value of this type is given, and what can be chosen."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
@@ -149,11 +150,11 @@ def entry_of(annotation: Any) -> tuple[Entry, tuple[Any, ...]]:
     if origin in (typing.Union, types.UnionType):
         lists = [argument for argument in arguments if typing.get_origin(argument) is tuple]
         return entry_of(lists[0]) if lists else ("text", ())
-    entries: dict[Any, Entry] = {bool: "switch", int: "integer", float: "number"}
+    entries: dict[object, Entry] = {bool: "switch", int: "integer", float: "number"}
     return entries.get(annotation, "text"), ()
 
 
-def value_at(part: Any, name: str) -> Any:
+def value_at(part: object, name: str) -> Any:
     """Return the value at a dotted name in a spec, or in its data as JSON gives them.
 
     Raises:
@@ -183,7 +184,7 @@ def with_value(part: Any, name: str, value: Any) -> Any:
     return part.model_copy(update={step: with_value(getattr(part, step), rest, value) if rest else value})
 
 
-def values_in(model: type[SpecPart], data: Any) -> dict[str, Any]:
+def values_in(model: type[SpecPart], data: object) -> dict[str, Any]:
     """Dotted name → value of every setting in a spec of this type, or in its data."""
     found = {}
     for setting in settings(model):

@@ -257,7 +257,7 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
     engine = sa.create_engine(url, connect_args={"timeout": busy_timeout_s})
 
     @sa.event.listens_for(engine, "connect")
-    def _prepare(connection: Any, _record: Any) -> None:
+    def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         _use_wal(connection, busy_timeout_s)
         connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged text costs only its row
         connection.execute("PRAGMA synchronous=FULL")  # in WAL mode the default may lose the last points with the power
@@ -342,7 +342,7 @@ def create_tables(connection: sa.Connection) -> None:
             connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
 
 
-def insert_once(connection: sa.Connection, table: sa.Table, row: dict[str, Any]) -> bool:
+def insert_once(connection: sa.Connection, table: sa.Table, row: dict[str, object]) -> bool:
     """Insert ``row`` unless its key exists; whether it was inserted."""
     insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = insert(table).values(row).on_conflict_do_nothing()
