@@ -107,9 +107,9 @@ def _store_at(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[None]:
     shared_store.cache_clear()
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
-    """Jobs without a worker, in place of those of the server."""
+    """Jobs without a worker, in place of those of the server, for every test."""
     fake = FakeJobs()
     _put_in_place(monkeypatch, fake)
     return fake
@@ -167,9 +167,6 @@ def _go_through_the_menu(patch: pytest.MonkeyPatch) -> None:
 
 
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:
-    patch.setattr("linearity_lab.jobs.shared_jobs", lambda: fake)
-    patch.setattr("linearity_lab.components.run_panel.shared_jobs", lambda: fake)
-    patch.setattr("linearity_lab.components.job_status.shared_jobs", lambda: fake)
-    patch.setattr("linearity_lab.views.results.run_list.shared_jobs", lambda: fake)
-    patch.setattr("linearity_lab.views.results.run_list.shared_jobs", lambda: fake)
-    patch.setattr("linearity_lab.views.own_data.page.shared_jobs", lambda: fake)
+    users = ("components.run_panel", "components.job_status", "views.results.run_list", "views.own_data.page")
+    for module in ("jobs", *users):
+        patch.setattr(f"linearity_lab.{module}.shared_jobs", lambda: fake)

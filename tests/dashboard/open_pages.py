@@ -33,9 +33,9 @@ def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
     return checked(app.run())
 
 
-def open_panels(app: AppTest, page: str) -> None:
+def open_panels(app: AppTest, page: str, *, settings: bool = True) -> None:
     """Open all settings of a page, and the text about each of its figures."""
-    app.session_state[f"{page}.{settings_row.OPENED}"] = True
+    app.session_state[f"{page}.{settings_row.OPENED}"] = settings
     for name in charts_in(VIEWS / page):
         for key in (f"{page}.{name}", f"{page}.{name}{VEILED_KEY}"):
             app.session_state[f"{key}.{explain.OPENED}"] = True
@@ -44,6 +44,16 @@ def open_panels(app: AppTest, page: str) -> None:
 def checked(app: AppTest) -> AppTest:
     assert [exception.value for exception in app.exception] == []
     return app
+
+
+def press(app: AppTest, key: str) -> AppTest:
+    """The page after a click on this button."""
+    return checked(app.button(key=key).click().run())
+
+
+def address(app: AppTest) -> dict[str, str]:
+    """The settings in the URL."""
+    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
 
 
 def form_sentences(app: AppTest) -> list[str]:
@@ -65,5 +75,5 @@ def bars(app: AppTest) -> list[str]:
 
 
 def chooser(app: AppTest, key: str) -> Widget:
-    """What chooses between charts under this key: chips where options are few and short, else a list."""
-    return next(each for each in (*app.segmented_control, *app.selectbox) if each.key == key)
+    """What chooses between charts under this key: chips where options are few and short, a list, or a slider."""
+    return next(each for each in (*app.segmented_control, *app.selectbox, *app.select_slider) if each.key == key)

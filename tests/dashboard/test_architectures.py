@@ -19,8 +19,9 @@ from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points
-from tests.dashboard.open_pages import bars, checked, open_page, words
+from tests.dashboard.open_pages import address, bars, checked, open_page, words
 
+pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 KEY = "architectures."
 LAYERED = tuple(name for name, kind in ARCHITECTURES.items() if "depth" in kind.settings)
 KINDS = (*LAYERED, "composed")  # the others take sequences
@@ -43,10 +44,6 @@ def beside(first: ArchitectureSpec, **settings) -> ArchitecturesSpec:
 
 def opened(**query: str) -> AppTest:
     return open_page("architectures", **query)
-
-
-def query(app: AppTest) -> dict[str, str]:
-    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
 
 
 def snapshot(scale: float = 1.0, *, infinite: bool = False) -> KernelSnapshot:
@@ -104,11 +101,6 @@ def of_a_run(points) -> tuple[ArchitecturesPoint, ...]:
         for point in of_one
     }
     return tuple(found[key] for key in sorted(found))
-
-
-@pytest.fixture
-def page(jobs, gallery, through_the_menu):
-    return jobs
 
 
 def test_the_larger_network_decides_what_fits(monkeypatch):
@@ -253,66 +245,27 @@ def test_kernels_are_drawn_at_widths_that_both_networks_have(points):
     assert figures.kept_at(points, "softmax") == {}
 
 
-def test_first_visit_draws_both_networks_and_waits_for_run(page):
-    app = opened()
-    assert len(app.get("plotly_chart")) == 2
-    assert "Press Run" in words(app)
-    assert query(app) == {}
-
-
-def test_settings_of_every_network_are_kept_apart_in_the_url(page):
+def test_settings_of_every_network_are_kept_apart_in_the_url():
     given = {"0__kind": "resnet", "0__depth": "2", "1__kind": "convnet", "1__kernel_size": "5"}
     app = opened(**{f"architectures__{name}": text for name, text in given.items()})
     assert app.selectbox(key=KEY + "architectures.0.kind").value == "resnet"
     assert app.number_input(key=KEY + "architectures.1.kernel_size").value == 5
-    assert query(app) == {f"architectures.{name.replace('__', '.')}": text for name, text in given.items()}
+    assert address(app) == {f"architectures.{name.replace('__', '.')}": text for name, text in given.items()}
 
 
-@pytest.mark.parametrize("index", [0, 1])
-@pytest.mark.parametrize(("name", "text"), [("kind", "[x](http://y)"), ("depth", "99"), ("activation", "nothing")])
-def test_nonsense_in_the_url_is_named_and_replaced(page, index, name, text):
-    app = opened(**{f"architectures__{index}__{name}": text})
-    assert f"In the URL, Network {'AB'[index]}, " in words(app)
-    assert "is used instead." in words(app)
-    assert query(app) == {}
-    assert not app.button(key=KEY + "run").disabled
-
-
-def test_number_of_networks_is_in_form_and_url(page):
+def test_number_of_networks_is_in_form_and_url():
     app = opened(architectures="3", architectures__2__kind="resnet")
     assert app.selectbox(key=KEY + "architectures.2.kind").value == "resnet"
     assert len(app.get("plotly_chart")) == 3
     checked(app.number_input(key=KEY + "architectures").set_value(1).run())
     assert len(app.get("plotly_chart")) == 1
-    assert query(app) == {"architectures": "1"}
+    assert address(app) == {"architectures": "1"}
     checked(app.number_input(key=KEY + "architectures").set_value(5).run())
     assert "Networks: 5 cannot be used; use 1 to 4 groups of settings." in words(app)
 
 
-def test_unknown_jobs_in_the_url_are_named(page):
-    app = opened(job="nothing")
-    assert "the id of a run of this server" in words(app)
-    assert query(app) == {}
-
-
-def test_run_starts_one_job_that_is_stopped_and_found_again(page):
-    app = opened(widths="30,100,1000")
-    checked(app.button(key=KEY + "run").click().run())
-    assert page.submitted == [ArchitecturesSpec(widths=(30, 100, 1000))]
-    (job_id,) = page.snapshots
-    assert query(app) == {"widths": "30,100,1000", "job": job_id}
-    assert len(bars(app)) == 1
-    checked(app.button(key=KEY + "stop").click().run())
-    assert page.stopped == [job_id]
-    assert "Stopped: 0 of 6 points are done" in words(app)
-
-    again = opened(job=job_id)
-    assert again.text_input(key=KEY + "widths").value == "30, 100, 1000"
-    assert "Stopped: 0 of 6 points are done" in words(again)
-
-
-def test_points_of_all_networks_have_kernels_and_spectra(page, points):
-    app = opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
+def test_points_of_all_networks_have_kernels_and_spectra(jobs, points):
+    app = opened(job=jobs.add(MADE, points=of_a_run(points), status="completed"))
     # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
     assert len(app.get("plotly_chart")) == 7
     assert "Against width, with the linear output" in {each.value for each in app.subheader}, "one output is no choice"
@@ -322,51 +275,29 @@ def test_points_of_all_networks_have_kernels_and_spectra(page, points):
     assert "Settings changed (First seed)" in words(app)
 
 
-def test_a_changed_setting_of_one_network_names_it(page, points):
-    app = opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
+def test_a_changed_setting_of_one_network_names_it(jobs, points):
+    app = opened(job=jobs.add(MADE, points=of_a_run(points), status="completed"))
     checked(app.number_input(key=KEY + "architectures.1.bottleneck_width").set_value(9).run())
     assert "Settings changed (Network B, Bottleneck width m_b)" in words(app).replace("\\", "")
 
 
-def test_page_shows_one_network_while_the_other_is_computed(page, points):
-    app = opened(job=page.add(MADE, points=of_a_run({"A": points["A"][:1]}), message="network B, width 30: linear"))
+def test_page_shows_one_network_while_the_other_is_computed(jobs, points):
+    app = opened(job=jobs.add(MADE, points=of_a_run({"A": points["A"][:1]}), message="network B, width 30: linear"))
     assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
     (bar,) = bars(app)
     assert "1 of 8 points" in bar
     assert "network B, width 30" in bar
 
 
-def test_precomputed_result_is_drawn_on_the_first_visit(jobs, through_the_menu):
-    app = opened()
-    assert len(app.get("plotly_chart")) == 7
-    assert "Press Run" not in words(app)
-    assert not jobs.submitted
-
-
-def test_the_export_has_all_networks_and_the_figures_of_the_page(page, points, monkeypatch):
-    exported = {}
-    monkeypatch.setattr(
-        "linearity_lab.components.export.export_menu",
-        lambda name, title, runs, charts: exported.update({"runs": list(runs), "charts": list(charts.values())}),
-    )
-    opened(job=page.add(MADE, points=of_a_run(points), status="completed"))
-    assert [run.spec for run in exported["runs"]] == [MADE]
-    _, _, sweep, _, kernel_a, kernel_b, spectra = (chart.takeaway for chart in exported["charts"])
-    assert sweep.startswith("Kernel change ΔK against width")
-    assert "network A at width 1,000" in kernel_a
-    assert "network B at width 1,000" in kernel_b
-    assert spectra.startswith("Eigenvalues")
-
-
-def test_what_is_wrong_with_a_network_names_it(page):
+def test_what_is_wrong_with_a_network_names_it():
     app = opened()
     checked(app.number_input(key=KEY + "architectures.1.depth").set_value(99).run())
     assert "Network B, Hidden layers L: 99 cannot be used" in words(app)
     assert "Network A" not in words(app).split("Fix these settings")[1].split("\n")[0]
 
 
-def test_many_samples_are_replaced_by_a_sentence(page, points):
+def test_many_samples_are_replaced_by_a_sentence(jobs, points):
     spec = with_settings(MADE, {"dataset.num_samples": 300})
     bare = {letter: with_no_kernels(found) for letter, found in points.items()}
-    app = opened(job=page.add(spec, points=of_a_run(bare), status="completed"))
+    app = opened(job=jobs.add(spec, points=of_a_run(bare), status="completed"))
     assert "Kernels are stored and drawn for up to 200 training points." in words(app)

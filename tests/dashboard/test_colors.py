@@ -44,7 +44,7 @@ def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]
     apps: dict[str, AppTest] = {}
     for page, preset in SHOWN:
         app = apps[page] = apps[page] if page in apps else open_page(page)
-        open_panels(app, page)
+        open_panels(app, page, settings=False)
         app.query_params = {"preset": preset}
         checked(app.run())
         assert not app.warning, (page, preset)

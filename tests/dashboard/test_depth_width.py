@@ -12,7 +12,6 @@ from linearity_lab.views.depth_width.page import charts
 from ntk_core.experiments.depth_width import DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.random_kernels import second_moment
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import open_page, words
 
 
 def made_point(depth: int, width: int, *, share: float = 0.01, trained: bool = True) -> DepthWidthPoint:
@@ -90,11 +89,3 @@ def test_trained_networks_have_figures_where_there_are_some():
 
 def test_the_card_is_a_drawing():
     assert card(gallery_result("depth-width")).startswith("<svg")
-
-
-@pytest.mark.usefixtures("jobs", "through_the_menu")
-def test_the_page_opens_with_its_four_figures():
-    app = open_page("depth_width")
-    assert [each.value for each in app.exception] == []
-    assert len(app.get("plotly_chart")) == 4
-    assert "bootstrap intervals" in words(app)

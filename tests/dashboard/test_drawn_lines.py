@@ -16,9 +16,7 @@ from tests.dashboard.open_pages import checked, open_page, words
 DRAWN = [step for step in STEPS if step.measured]
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def straight(step, power: float):

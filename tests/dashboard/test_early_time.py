@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from linearity_lab.views.early_time import figures as early_time
-from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_early import STEPS, make_early_point, make_early_result, make_early_run
@@ -16,9 +15,7 @@ POINTS = tuple(make_early_point(value) for value in (25, 50, 100))
 RUNS = POINTS[0].runs
 
 
-@pytest.fixture(autouse=True)
-def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 
 
 def along(runs, view):
@@ -150,12 +147,3 @@ def test_the_page_draws_a_point_that_grows(jobs):
     app = open_page("early_time", job=job)
     assert len(app.get("plotly_chart")) == 2
     assert "Computing the first point…" not in words(app)
-
-
-@pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("hu-")])
-def test_every_preset_fills_the_form(name):
-    spec = PRESETS[name].spec
-    assert isinstance(spec, EarlyTimeSpec)
-    app = open_page("early_time", preset=name)
-    assert not app.error
-    assert app.text_input(key="early_time.values").value == ", ".join(map(str, spec.values))

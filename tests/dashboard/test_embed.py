@@ -10,11 +10,6 @@ from linearity_lab.views.embed.page import gallery_panels
 from tests.dashboard.open_pages import checked, form_sentences, open_page
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs):
-    return
-
-
 def embedded(**query: str) -> AppTest:
     app = AppTest.from_string("from linearity_lab.views.embed.page import show\nshow()", default_timeout=30)
     app.query_params.update(query)

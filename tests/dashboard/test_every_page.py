@@ -12,8 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.components.explain import ABOUT
 from linearity_lab.components.exports import notebook, program
+from linearity_lab.views.lazy.figures import KAPPA
 from linearity_lab.views.navigation import PAGES
-from tests.dashboard.open_pages import open_page, words
+from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 HORIZONTAL = Block.FlexContainer.HORIZONTAL
 BY_NAME = {entry.name: entry for entry in PAGES}
@@ -46,6 +47,25 @@ def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, App
         yield request.param, open_page(request.param)
 
 
+# Figures of a page as it opens, and a sentence beside them.
+OPENED = {
+    "architectures": (7, "What finite width changes."),
+    "depth_width": (4, "bootstrap intervals"),
+    "optimization": (4, "slope at least ρ = 0.2 everywhere"),
+    "lazy": (5, "At ρ = 0.5: kernel change ΔK −0.01"),
+    "generalization": (4, "Wilson's 95% intervals"),
+    "dag": (2, "Precomputed figure"),  # ΔK, ‖H‖
+}
+# Page, preset, choices beside the figures: figures, and a sentence then.
+CHOSEN = [
+    ("optimization", "", {"output": "softmax"}, 4, "maps (1, …, 1) to 0"),
+    ("lazy", "liu-lazy", {"measure": KAPPA.title, "output": "swish"}, 4, "at scale α = 1."),
+    ("lazy", "", {"dialed": 0.25}, 5, "ρ = 0.25; expected exponent −0.25."),
+    ("lazy", "", {"dialed": 0.25}, 5, "At ρ = 0.25: kernel change ΔK −0.43"),
+    ("generalization", "", {"dialed": 0.5}, 4, "Wilson's 95% intervals"),
+]
+
+
 def charts(app: AppTest) -> list:
     return [element.proto for element in app.get("plotly_chart")]
 
@@ -55,6 +75,24 @@ def test_the_other_pages_show_a_result(page):
     assert ("Computed 20" in words(app)) == (name in WITH_RESULT)
     assert "Press Run: the points" not in words(app)
     assert app.get("plotly_chart") or app.get("image") or name in WITHOUT_FIGURE
+
+
+@pytest.mark.parametrize("page", OPENED, indirect=True)
+def test_first_figures_are_those_of_the_page(page):
+    name, app = page
+    count, sentence = OPENED[name]
+    assert len(charts(app)) == count
+    assert sentence in words(app)
+
+
+@pytest.mark.parametrize(("name", "preset", "choices", "count", "sentence"), CHOSEN)
+@pytest.mark.usefixtures("through_the_menu")
+def test_choices_redraw_the_figures(name, preset, choices, count, sentence):
+    app = open_page(name, **({"preset": preset} if preset else {}))
+    for key, value in choices.items():
+        chooser(app, f"{name}.{key}").set_value(value)
+    assert len(charts(checked(app.run()))) == count
+    assert sentence in words(app)
 
 
 @pytest.mark.parametrize("page", sorted(WITHOUT_RESULT - {"own_data", "results"}), indirect=True)

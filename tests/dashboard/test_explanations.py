@@ -50,9 +50,7 @@ FOLDERS = sorted({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "
 CHARTS = {f"{folder.name}.{name}": each for folder in FOLDERS for name, each in charts_in(folder).items()}
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def symbols(title: str) -> set[str]:

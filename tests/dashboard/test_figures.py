@@ -6,20 +6,16 @@ import base64
 import json
 import math
 import re
-from itertools import combinations
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 
-from benchmarks.contrast import contrast
 from linearity_lab.charts.axes import log_ticks, plain_symbols, swept_ticks
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import power
-from linearity_lab.charts.style import network_style
 from linearity_lab.views.kernel_change import figures as figures
 from ntk_core.experiments.kernel_change import KernelAtStart, KernelChangePoint
-from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import width_label
 from tests.dashboard.made_results import make_points, make_run
 
@@ -248,31 +244,6 @@ def test_training_figure_follows_runs_by_step_or_time(axis, factor):
         np.testing.assert_allclose(numbers(trace["y"]), run.change[1:])
     np.testing.assert_allclose(numbers(loss[0]["y"]), [0.5, 0.1, 0.01])
     assert [t["name"] for t in legend] == ["linear output", "softmax output"]
-
-
-def test_an_output_has_one_color_dash_and_symbol_in_every_figure():
-    points = make_points()
-    for output in ("linear", "softmax"):
-        style = network_style("fully-connected", output)
-        drawn = [mean_line(against_width(points), output)]
-        drawn += [t for t in traces(against_time(points[0])) if t["legendgroup"] == f"{output} output"]
-        assert {(t["line"]["color"], t["line"]["dash"], t["marker"]["symbol"]) for t in drawn} == {
-            (style.color, style.dash, style.symbol)
-        }
-
-
-def test_no_two_outputs_share_color_and_dash_or_a_symbol():
-    for a, b in combinations((network_style("fully-connected", output) for output in OUTPUTS), 2):
-        assert (a.color, a.dash) != (b.color, b.dash)
-        assert a.symbol != b.symbol
-
-
-@pytest.mark.parametrize("background", ["#FFFFFF", "#10151D"])
-@pytest.mark.parametrize("output", ["linear", "softmax", "swish"])
-def test_outputs_of_the_paper_contrast_in_both_themes(output, background):
-    assert (
-        contrast(network_style("fully-connected", output).color, background) >= 3
-    )  # WCAG 2.2, 1.4.11, graphical objects
 
 
 def test_takeaway_has_the_trend_of_each_output():

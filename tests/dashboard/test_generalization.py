@@ -13,7 +13,6 @@ from ntk_core.experiments.generalization import (
     wilson,
 )
 from ntk_core.settings.grammar import with_settings
-from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 SPEC = with_settings(
     GeneralizationSpec(), {"widths": [10, 100], "samples": [20, 40], "richness": [0, 0.25, 0.5], "dataset.noise": 0.5}
@@ -112,12 +111,3 @@ def test_along_training_caption_has_the_numbers(points):
         "ρ = 0.5",
     ]
     assert figures.along([], "error", 100, 0.5, 40).takeaway == "No run yet."
-
-
-@pytest.mark.slow
-def test_the_page_shows_its_gallery_and_one_richness_when_asked(jobs, through_the_menu):
-    app = checked(open_page("generalization"))
-    assert app.title[0].value == "What does linearity cost?"
-    assert "Wilson's 95% intervals" in words(app)
-    chooser(app, "generalization.dialed").set_value(0.5)
-    checked(app.run())

@@ -9,8 +9,8 @@ import pytest
 from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
-from ntk_core.settings.grammar import differences, spec_from_texts
-from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result, make_point
+from ntk_core.settings.grammar import spec_from_texts
+from tests.dashboard.made_hessians import make_hessian_points, make_hessian_result
 from tests.dashboard.open_pages import bars, checked, chooser, form_sentences, open_page, words
 
 PREFIX = "hessian."
@@ -19,9 +19,7 @@ HESSIANS = {name: preset for name, preset in PRESETS.items() if preset.spec.expe
 TABLE_1 = HessianSpec.model_validate(HESSIANS["liu-table1"].spec)
 
 
-@pytest.fixture(autouse=True)
-def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 
 
 def tables(app) -> list[str]:
@@ -109,24 +107,9 @@ def test_networks_are_chosen_and_edited_together_or_singly():
     assert spec_of(app).networks == (TEMPLATES["resnet"],)
 
 
-def test_unconverged_norms_are_named_below_the_figure(jobs):
-    points = (make_point("fully-connected", 100), make_point("fully-connected", 1000, converged=False))
-    spec = HessianSpec(networks=templates("fully-connected"), widths=(100, 1000))
-    app = open_page("hessian", job=jobs.add(spec, status="completed", points=points))
-    assert "linear output has unconverged norms, which may be larger at m = 1,000 (seeds 0, 1, 2)" in words(app)
-
-
 def test_points_of_a_running_job_are_drawn_network_by_network(jobs):
     points = make_hessian_points(widths=(100,))[:2]
     app = open_page("hessian", job=jobs.add(HessianSpec(), points=points))
     (progress,) = bars(app)
     assert progress.startswith("2 of 24 points")
     assert [table.count('scope="row"') for table in tables(app)] == [2]
-
-
-@pytest.mark.parametrize("preset", HESSIANS.values(), ids=list(HESSIANS))
-def test_presets_and_their_paper_sizes_come_from_the_url(preset):
-    query = {name.replace(".", "__"): text for name, text in differences(preset.paper_spec, preset.spec).items()}
-    app = open_page("hessian", preset=preset.name, **query)
-    assert app.text_input(key=PREFIX + "widths").value == ", ".join(map(str, preset.paper_spec.widths))
-    assert form_sentences(app) == []

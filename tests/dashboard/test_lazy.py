@@ -9,7 +9,6 @@ from linearity_lab.views.lazy import figures
 from linearity_lab.views.lazy.page import charts
 from ntk_core.experiments.lazy import LazyPoint, LazyRun
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import chooser, open_page, words
 
 
 def made_run(width, scale, start, seed, outcome="converged", output="linear") -> LazyRun:
@@ -136,14 +135,3 @@ def test_the_least_distance_is_drawn_where_it_was_computed():
     assert after == [*before, "least distance, all inputs", "least distance, one input"]
     assert drawn.rows[0]["least ‖w − w₀‖₂, one input"] == 0.5
     assert drawn.rows[0]["least ‖w − w₀‖₂, all inputs"] == 0.9
-
-
-@pytest.mark.usefixtures("jobs", "through_the_menu")
-def test_page_has_four_figures_for_scale_and_width():
-    app = open_page("lazy", preset="liu-lazy")
-    assert len(app.get("plotly_chart")) == 4
-    assert "at scale α = 1." in words(app)
-    chooser(app, "lazy.measure").set_value(figures.KAPPA.title)
-    chooser(app, "lazy.output").set_value("swish")
-    app.run()
-    assert [each.value for each in app.exception] == []

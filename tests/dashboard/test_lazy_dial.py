@@ -9,7 +9,6 @@ from linearity_lab.views.lazy import dial, figures
 from linearity_lab.views.lazy.page import charts
 from ntk_core.experiments.lazy import LazyPoint, LazyRun
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import open_page, words
 
 DIAL = (0.0, 0.125, 0.25, 0.5)
 
@@ -93,15 +92,3 @@ def test_dial_adds_three_figures_of_swept_settings_only(points):
     shown = Shown(PRESETS["richness-deep"].spec, points, None, "job")
     found = charts(shown, figures.CHANGE.title, "linear", "subtracted", 0.5)
     assert [each.name for each in found] == ["dial", "exponents", "coordinates", "figure3"]
-
-
-@pytest.mark.usefixtures("jobs", "through_the_menu")
-def test_the_page_opens_with_the_dial():
-    app = open_page("lazy")
-    assert len(app.get("plotly_chart")) == 5
-    assert "At ρ = 0.5: kernel change ΔK −0.01" in words(app)
-    app.select_slider(key="lazy.dialed").set_value(0.25)
-    app.run()
-    assert "ρ = 0.25; expected exponent −0.25." in words(app)
-    assert "At ρ = 0.25: kernel change ΔK −0.43" in words(app)
-    assert [each.value for each in app.exception] == []

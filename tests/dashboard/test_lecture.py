@@ -23,15 +23,12 @@ from linearity_lab.words.pages import VEILED_KEY, figure_words
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import PRESETS, Value, mean
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import address, checked, open_page, words
 
 NAMES = [step.name for step in STEPS]
-OPTIONS = [(step, option) for step in STEPS for option in step.control.options]
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def results(step):
@@ -40,10 +37,6 @@ def results(step):
 
 def at(app) -> str:
     return app.title[0].value
-
-
-def query(app) -> dict[str, str]:
-    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
 
 
 def places(app) -> list[str]:
@@ -84,41 +77,40 @@ def test_other_texts_name_no_step(text):
         step_index(text)
 
 
-@pytest.mark.parametrize("step", STEPS, ids=NAMES)
-def test_every_step_opens_by_link_and_hides_its_answer(step):
-    app = open_page("lecture", step=step.name)
+def hides_its_answer(app, step) -> None:
+    """The question and the beginning of the figure are there, and nothing that gives the answer away."""
     assert at(app) == step.asks
-    assert query(app) == ({} if step is STEPS[0] else {"step": step.name})
+    assert address(app) == ({} if step is STEPS[0] else {"step": step.name})
     assert [piece.value.strip("$\n ") for piece in app.get("latex")] == list(step.formula)
     assert "Predict first" in words(app)
-    why = step.question.why(results(step)).replace("\\", "")
-    assert why not in words(app)
+    assert step.question.why(results(step)).replace("\\", "") not in words(app)
     assert app.get("button_group")[0].proto.disabled
     assert VEILED_KEY in app.get("plotly_chart")[0].proto.id
-    press(app, f"choice{step.question.answer}")
-    assert any(f"Right: **{step.question.choices[step.question.answer]}" in each.value for each in app.success)
-    assert why in words(app)
+
+
+def shows_its_answer(app, step) -> None:
+    assert step.question.why(results(step)).replace("\\", "") in words(app)
     assert at(app) == step.title, "the claim comes with the answer"
     assert not app.get("button_group")[0].proto.disabled
     assert len(app.get("plotly_chart")) == 1
     assert figure_words(f"lecture.{step.name}").finite_width.replace("\\", "") in words(app)
 
 
-def test_a_wrong_prediction_gets_the_right_answer():
-    question = STEPS[1].question
-    app = open_page("lecture", step="2")
-    press(app, "choice0")
-    assert f"Your answer: “{question.choices[0]}”. Correct: **{question.choices[1]}.**" in words(app)
-
-
 def test_lecture_is_walked_by_buttons_and_counts_predictions():
     app = open_page("lecture")
     assert app.button(key="lecture.back.top").disabled
     for index, step in enumerate(STEPS):
-        assert at(app) == step.asks
+        hides_its_answer(app, step)
         assert app.get("progress")[0].proto.text == f"Step {index + 1} of {len(STEPS)}"
-        is_right = (len(STEPS) - index) % 2 == 1  # the last, the last but two, …
-        press(app, f"choice{step.question.answer if is_right else (step.question.answer + 1) % 3}")
+        right = step.question.answer
+        chosen = right if (len(STEPS) - index) % 2 else (right + 1) % 3  # right: the last, the last but two, …
+        press(app, f"choice{chosen}")
+        shows_its_answer(app, step)
+        choices = step.question.choices
+        if chosen == right:
+            assert any(f"Right: **{choices[right]}" in each.value for each in app.success)
+        else:
+            assert f"Your answer: “{choices[chosen]}”. Correct: **{choices[right]}.**" in words(app)
         if step is not STEPS[-1]:
             press(app, "next.bottom")
     assert f"You predicted {-(-len(STEPS) // 2)} of {len(STEPS)} figures." in words(app)
@@ -227,7 +219,7 @@ def test_every_figure_that_a_step_leads_to_is_a_tab_of_its_page():
         app = open_page(step.page, opened=False, preset=step.preset, tab=step.tab)
         assert step.tab in [tab.label for tab in app.tabs], step.name
         assert not app.warning, "the name of a tab is no wrong setting"
-        assert "tab" not in query(app)
+        assert "tab" not in address(app)
 
 
 def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():
@@ -237,9 +229,9 @@ def test_a_presenter_shows_the_answer_with_the_key_that_goes_on():
     assert at(app) == STEPS[1].title
     assert STEPS[1].question.choices[1] in app.success[0].value
     assert at(press(app, "next.bottom")) == STEPS[2].asks
-    assert query(app) == {"step": NAMES[2], "present": "1"}
+    assert address(app) == {"step": NAMES[2], "present": "1"}
     press(app, "present")
-    assert query(app) == {"step": NAMES[2]}
+    assert address(app) == {"step": NAMES[2]}
 
 
 def control(app):
@@ -248,21 +240,21 @@ def control(app):
 
 def test_link_to_a_figure_keeps_its_option_until_the_answer():
     app = open_page("lecture", step="hessian-and-ball", show="4")
-    assert query(app) == {"step": "hessian-and-ball", "show": "4"}
+    assert address(app) == {"step": "hessian-and-ball", "show": "4"}
     assert control(app).value == STEPS[1].control.start, "what is veiled gives nothing away"
     press(app, "show")
     assert control(app).value == 4.0
-    assert query(app) == {"step": "hessian-and-ball", "show": "4"}
+    assert address(app) == {"step": "hessian-and-ball", "show": "4"}
 
 
 def test_the_option_of_a_figure_is_in_the_address_and_remembered():
     app = press(open_page("lecture", step="2"), "show")
-    assert query(app) == {"step": NAMES[1]}
+    assert address(app) == {"step": NAMES[1]}
     control(app).set_value(0.5)
-    assert query(checked(app.run())) == {"step": NAMES[1], "show": "0.5"}
+    assert address(checked(app.run())) == {"step": NAMES[1], "show": "0.5"}
     press(app, "next.top")
-    assert query(app) == {"step": NAMES[2]}
-    assert query(press(app, "back.top")) == {"step": NAMES[1], "show": "0.5"}
+    assert address(app) == {"step": NAMES[2]}
+    assert address(press(app, "back.top")) == {"step": NAMES[1], "show": "0.5"}
     assert control(app).value == 0.5
 
 
@@ -274,29 +266,22 @@ def test_another_link_to_the_same_step_changes_the_option():
     assert control(checked(app.run())).value == STEPS[1].control.start
 
 
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_every_option_of_a_figure_is_found_by_its_name(step):
-    for option in step.control.options:
-        assert named_option(step, option_name(option)) == option
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"),
-    [
+def test_bad_address_is_reported_and_opens_the_first_step():
+    app = open_page("lecture", step="6")
+    for name, text, sentence in (
         ("step", "99", f"step: 99 cannot be used; use a number from 1 to {len(STEPS)}, or the name of a step"),
         ("step", "[a](http://b)", "step: [a](http://b) cannot be used"),
         ("present", "maybe", "present: maybe cannot be used; use 1 for large letters, or 0."),
         ("widths", "30", "widths: 30 cannot be used; use only step, present and show."),
         ("show", "31", "show: 31 cannot be used; use 30, 300 or 3000."),
-    ],
-)
-def test_bad_address_is_reported_and_opens_the_first_step(name, text, sentence):
-    app = open_page("lecture", **{name: text})
-    (reported,) = app.warning
-    assert sentence in reported.value.replace("\\", "").replace("\u2060", "")  # a link has a joiner in it, and is none
-    assert at(app) == STEPS[0].asks
-    assert query(app) == {}
-    assert not press(app, "next.top").warning
+    ):
+        app.query_params = {name: text}
+        (reported,) = checked(app.run()).warning
+        # A link has a joiner in it, and is none.
+        assert sentence in reported.value.replace("\\", "").replace("\u2060", "")
+        assert at(app) == STEPS[0].asks
+        assert address(app) == {}
+        assert not press(app, "next.top").warning
 
 
 def test_without_a_gallery_the_words_and_the_question_are_there(gallery):
@@ -306,29 +291,30 @@ def test_without_a_gallery_the_words_and_the_question_are_there(gallery):
     assert not app.get("plotly_chart")
 
 
-@pytest.mark.parametrize(("step", "option"), OPTIONS, ids=lambda value: getattr(value, "name", str(value)))
-def test_every_option_draws_from_the_gallery(step, option):
-    whole = step.draw(results(step), option, True)
-    assert whole.rows
-    assert whole.takeaway.endswith(".")
-    points = [value for trace in whole.figure.data for value in trace.y if isinstance(value, (int, float))]
-    assert len(points) >= 4
-    large = enlarged(whole.figure, 1.5, 600)
-    assert large.layout.xaxis.tickfont.size == round(1.5 * whole.figure.layout.xaxis.tickfont.size)
+def numbers_of(chart) -> list[float]:
+    return [value for trace in chart.figure.data for value in trace.y if isinstance(value, (int, float))]
+
+
+@pytest.mark.parametrize("step", STEPS, ids=NAMES)
+def test_every_option_draws_and_a_veil_gives_nothing_away(step):
+    for option in step.control.options:
+        assert named_option(step, option_name(option)) == option
+        whole = step.draw(results(step), option, True)
+        assert whole.rows
+        assert whole.takeaway.endswith(".")
+        assert len(numbers_of(whole)) >= 4
+        if option == step.control.start:
+            first = whole
+    large = enlarged(first.figure, 1.5, 600)
+    assert large.layout.xaxis.tickfont.size == round(1.5 * first.figure.layout.xaxis.tickfont.size)
     assert large.layout.height == 600
 
-
-@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.name)
-def test_a_veiled_figure_gives_nothing_away(step):
-    whole, veiled = (step.draw(results(step), step.control.start, shown) for shown in (True, False))
-    points = [value for trace in whole.figure.data for value in trace.y if isinstance(value, (int, float))]
-    drawn = [value for trace in veiled.figure.data for value in trace.y if isinstance(value, (int, float))]
-    assert len(drawn) > 0
-    assert 0 < len(drawn_rows(veiled.figure)) <= len(drawn)
+    veiled = step.draw(results(step), step.control.start, False)
+    assert 0 < len(drawn_rows(veiled.figure)) <= len(numbers_of(veiled))
     names = [trace.name or "" for trace in veiled.figure.data]
     assert not any("∝" in name or name.startswith("slope") for name in names)
     if step.name != "diagonal-hessian":  # whose first width is all that is shown
-        assert len(drawn) < len(points)
+        assert len(numbers_of(veiled)) < len(numbers_of(first))
 
 
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)

@@ -37,9 +37,7 @@ OTHER = LiveSettings(
 FILES = [*source.MODEL, "worker", *source.PAGE, "home", "early"]
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def received(app) -> dict:

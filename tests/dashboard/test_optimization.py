@@ -9,7 +9,6 @@ import pytest
 from linearity_lab.views.optimization import figures
 from ntk_core.experiments.optimization import OptimizationPoint, OptimizationRun, OptimizationSpec
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import chooser, open_page, words
 
 NAN = math.nan
 
@@ -110,17 +109,6 @@ def test_tables_hold_every_run_and_step():
     assert spectrum.rows == figures.step_rows(point, "leaky_softplus")
     assert "the largest from 5 to 3" in spectrum.takeaway
     assert "from 1 to 0.8, at least 0.8" in figures.pl_against_step(point, "leaky_softplus").takeaway
-
-
-@pytest.mark.usefixtures("jobs", "through_the_menu")
-def test_page_opens_with_four_figures_and_the_guarantee():
-    app = open_page("optimization")
-    assert len(app.get("plotly_chart")) == 4
-    assert "slope at least ρ = 0.2 everywhere" in words(app)
-    chooser(app, "optimization.output").set_value("softmax")
-    app.run()
-    assert [each.value for each in app.exception] == []
-    assert "maps (1, …, 1) to 0" in words(app)
 
 
 def test_the_preset_is_the_one_of_the_page():

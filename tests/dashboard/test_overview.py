@@ -35,9 +35,7 @@ BY_NAME = {page.name: page for page in PAGES}
 FLOOR = 1e-3
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def test_home_trains_two_outputs_at_the_widths_of_its_tour():

@@ -24,9 +24,7 @@ from tests.data.uploads.files import arrays, blobs, flowers, pets
 PAGE = "own_data"
 
 
-@pytest.fixture(autouse=True)
-def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 
 
 @pytest.fixture(autouse=True)

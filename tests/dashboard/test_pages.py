@@ -5,58 +5,28 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.jobs import NoRoom
-from linearity_lab.views.navigation import EMBEDDED, PAGES
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
-from ntk_core.settings.grammar import differences, values_of
+from ntk_core.settings.grammar import values_of
 from tests.dashboard.made_results import make_points, make_result, make_run
-from tests.dashboard.open_pages import ROOT, bars, checked, form_sentences, open_page, words
+from tests.dashboard.open_pages import ROOT, address, bars, checked, form_sentences, open_page, words
 
 PREFIX = "kernel_change."
-ON_NO_PAGE = "kernel-convergence"
-PAGE_PRESETS = [
-    name for name, each in PRESETS.items() if each.spec.experiment == "kernel_change" and name != ON_NO_PAGE
-]
 
 
 def opened(page: str = "kernel_change", **query: str) -> AppTest:
     return open_page(page, **query)
 
 
-def query(app: AppTest) -> dict[str, str]:
-    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
-
-
-@pytest.fixture(autouse=True)
-def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
-    return
-
-
-@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.name)
-def test_every_page_opens_without_a_gallery(entry):
-    assert opened(entry.name).title
-
-
-@pytest.mark.parametrize(("page", "other"), [("kernel_change", "zhu-fig2"), ("dag", "liu-fig1-left")])
-def test_run_of_another_page_is_named_and_not_followed(jobs, page, other):
-    job_id = jobs.add(PRESETS[other].spec, status="completed")
-    app = opened(page, job=job_id)
-    assert f"job: {job_id} cannot be used" in words(app)
-    assert "job" not in query(app)
-
-
-def test_every_page_is_in_the_menu():
-    scripts = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
-    assert scripts - {f"pages/{EMBEDDED}.py"} == {entry.path for entry in PAGES}
+pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 
 
 def test_first_visit_shows_the_precomputed_figure_and_origin(gallery):
@@ -73,67 +43,6 @@ def test_first_visit_shows_the_precomputed_figure_and_origin(gallery):
 def test_gallery_file_that_is_no_result_is_not_shown(tmp_path):
     (tmp_path / "liu-fig1-left.json").write_text('{"spec": 1}', encoding="utf-8")
     assert "Press Run: the points appear here one by one." in words(opened())
-
-
-def test_settings_of_the_url_fill_the_form_and_stay_in_the_url():
-    app = opened(widths="30,100", architecture__depth="2", dataset__name="mnist", dataset__classes="0,1")
-    assert app.text_input(key=PREFIX + "widths").value == "30, 100"
-    assert app.number_input(key=PREFIX + "architecture.depth").value == 2
-    assert query(app) == {
-        "widths": "30,100",
-        "architecture.depth": "2",
-        "dataset.name": "mnist",
-        "dataset.classes": "0,1",
-    }
-    app.selectbox(key=PREFIX + "dataset.name").set_value("gaussian-mixture")
-    assert set(query(checked(app.run()))) == {"widths", "architecture.depth"}
-
-
-NONSENSE = {
-    "architecture.depth": "99",
-    "architecture.activation": "[click](http://example.com)",
-    "num_seeds": "nan",
-    "outputs": "linear,,nothing",
-    "training.learning_rate": "-1",
-    "dataset.name": "imagenet",
-    "dataset.num_samples": "1e99",
-}
-
-
-@pytest.mark.parametrize("texts", [{"widths": "0", **NONSENSE}, {"widths": "1e9"}, {"widths": "abc"}])
-def test_invalid_url_value_uses_the_default_and_is_named(texts):
-    app = opened(**{name.replace(".", "__"): text for name, text in texts.items()})
-    reported = form_sentences(app)
-    assert len(reported) == len(texts)
-    for sentence in reported:
-        assert sentence.startswith("In the URL, ")
-        assert "cannot be used; use " in sentence
-        assert sentence.endswith(" is used instead.")
-    assert query(app) == {}
-    assert not app.button(key=PREFIX + "run").disabled
-
-
-@pytest.mark.parametrize(
-    "extra", [{"nothing": "1"}, {"preset": "liu-fig9"}, {"job": "../../etc/passwd"}, {"job": "0" * 5000}]
-)
-def test_unknown_parts_of_the_url_are_named_above_the_figure(extra):
-    app = opened(**extra)
-    (name,) = extra
-    assert any(element.value.replace("\\", "").startswith(f"In the URL, {name}: ") for element in app.warning)
-    assert query(app) == {}
-
-
-def test_text_from_the_url_is_shown_as_text_and_not_as_markdown():
-    app = opened(architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>")
-    (shown,) = [element.value for element in app.warning]
-    for mark in ("[a]", "![c]", ":red[", "$f$", "<b>"):
-        assert mark not in shown
-
-
-def test_a_sentence_about_the_url_goes_when_its_field_changes():
-    app = opened(architecture__depth="99")
-    app.number_input(key=PREFIX + "architecture.depth").set_value(3)
-    assert form_sentences(checked(app.run())) == []
 
 
 @pytest.mark.parametrize(
@@ -179,7 +88,7 @@ def test_preset_and_its_paper_size_fill_the_form_with_one_click():
     app = opened()
     app.selectbox(key=PREFIX + "preset").set_value("liu-fig1-right")
     checked(app.run())
-    assert query(app) == {"preset": "liu-fig1-right"}
+    assert address(app) == {"preset": "liu-fig1-right"}
     assert app.text_input(key=PREFIX + "widths").value == "10000"
     app.button(key=PREFIX + "paper_size").click()
     checked(app.run())
@@ -191,7 +100,7 @@ def test_one_click_draws_new_data_for_each_seed():
     app = opened()
     app.button(key=PREFIX + "new_data").click()
     checked(app.run())
-    assert query(app) == {"draws": "network and data"}
+    assert address(app) == {"draws": "network and data"}
     assert PREFIX + "new_data" not in {button.key for button in app.button}
 
 
@@ -223,7 +132,7 @@ def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
     app.button(key=PREFIX + "run").click()
     checked(app.run())
     assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
-    assert query(app)["job"] in jobs.snapshots
+    assert address(app)["job"] in jobs.snapshots
     assert "Computing the first point…" in words(app)
 
 
@@ -263,7 +172,7 @@ def test_full_queue_gets_a_sentence(jobs):
     app = opened()
     app.button(key=PREFIX + "run").click()
     assert "try again in a moment" in words(checked(app.run()))
-    assert "job" not in query(app)
+    assert "job" not in address(app)
 
 
 def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
@@ -271,7 +180,7 @@ def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
     job_id = jobs.add(spec, points=make_points((30, 100)))
     app = opened(job=job_id)
     assert app.text_input(key=PREFIX + "widths").value == "30, 100, 1000"
-    assert query(app) == {"widths": "30,100,1000", "num_seeds": "2", "job": job_id}
+    assert address(app) == {"widths": "30,100,1000", "num_seeds": "2", "job": job_id}
     assert len(app.get("plotly_chart")) == 2
     assert bars(app) == ["2 of 3 widths, 42 s left · width 30: training"]
 
@@ -351,17 +260,3 @@ def test_invalid_server_settings_are_reported(monkeypatch):
 
     monkeypatch.setattr("linearity_lab.jobs.shared_jobs", refuse)
     assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere cannot be used" in words(opened())
-
-
-@pytest.mark.parametrize("name", PAGE_PRESETS)
-def test_presets_and_their_paper_sizes_come_from_the_url(name):
-    preset: Any = PRESETS[name]
-    query_text = {name.replace(".", "__"): text for name, text in differences(preset.paper_spec, preset.spec).items()}
-    app = opened(preset=preset.name, **query_text)
-    assert app.text_input(key=PREFIX + "widths").value == ", ".join(map(str, preset.paper_spec.widths))
-    assert form_sentences(app) == []
-
-
-@pytest.mark.parametrize("name", [ON_NO_PAGE, "zhu-fig2"])
-def test_presets_of_other_pages_are_refused(name):
-    assert "cannot be used; use one of liu-fig1-left" in words(opened(preset=name))

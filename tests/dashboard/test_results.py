@@ -16,7 +16,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
 from ntk_core.runs.store import Mark, Store, read_runs
 from tests.dashboard.made_results import make_points, make_result
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import address, checked, open_page, words
 
 
 @pytest.fixture
@@ -24,9 +24,7 @@ def store(own_store) -> Store:
     return stored_runs.shared_store()
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs, gallery, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 
 
 def saved(store: Store, **settings) -> str:
@@ -40,10 +38,6 @@ def tick(app: AppTest, *runs: str) -> AppTest:
         app.checkbox(key=f"results.box.{run}").check()
         checked(app.run())
     return app
-
-
-def query(app: AppTest) -> dict[str, str]:
-    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
 
 
 def texts(app: AppTest) -> str:
@@ -78,7 +72,7 @@ def test_filters_select_runs_and_are_in_the_url(store):
     app.selectbox(key="results.experiment").set_value("dag")
     checked(app.run())
     assert len(app.checkbox) == 1
-    assert query(app) == {"experiment": "dag"}
+    assert address(app) == {"experiment": "dag"}
     app.text_input(key="results.text").set_value("nowhere")
     assert "No matching runs." in words(checked(app.run()))
     assert len(open_page("results", text="softmax", status="completed").checkbox) == 1
@@ -132,7 +126,7 @@ def test_name_note_and_star_follow_the_run(store):
     assert any(r"\<b\>compare\</b\>" in each.value for each in again.markdown)
     assert again.button(key=f"results.star.{run}").label == "★"
     stars = open_page("results", favorites="1")
-    assert query(stars) == {"favorites": "1"}
+    assert address(stars) == {"favorites": "1"}
     assert len(stars.checkbox) == 1
     both = "".join(each.proto.body for each in tick(open_page("results"), run, other).get("html"))
     assert (
@@ -161,8 +155,8 @@ def test_compared_runs_state_their_differences(store):
     (chart,) = app.get("plotly_chart")
     for name in ("A: Seeds 3", "B: Seeds 7"):
         assert name in chart.proto.spec
-    assert query(app) == {"runs": ",".join(run[:16] for run in runs)}
-    again = open_page("results", **query(app))  # another browser
+    assert address(app) == {"runs": ",".join(run[:16] for run in runs)}
+    again = open_page("results", **address(app))  # another browser
     assert len(again.get("plotly_chart")) == 1
     assert "2 chosen" in words(again)
 
@@ -186,7 +180,7 @@ def test_chosen_runs_are_deleted_after_a_question(store):
     checked(app.run())
     assert "1 run deleted." in "".join(element.value for element in app.success)
     assert [run.digest for run in store.runs().runs] == [stays]
-    assert query(app) == {}
+    assert address(app) == {}
 
 
 def test_a_run_that_is_going_on_is_not_deleted(store, jobs):
@@ -254,4 +248,4 @@ def test_thousands_of_runs_come_twenty_at_a_time(store):
     checked(app.run())
     assert time.perf_counter() - began < 3  # 0.2 s on a quiet machine; a page of all of them takes half a minute
     assert "21 to 40 of 2,000 runs" in words(app)
-    assert query(app) == {"sheet": "2"}
+    assert address(app) == {"sheet": "2"}

@@ -27,18 +27,17 @@ def pair(name: str):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_runs_of_every_preset_are_drawn_on_every_axis(name):
+    """Axes with the first measure, and the first axis with others: each measure is drawn alike."""
     runs = pair(name)
     how = comparison_of(runs[0][1].spec)
-    measures, lines = measures_of(runs, how), lines_of(runs, how)
-    assert measures
-    assert lines
-    for axis in how.axes:
-        for measure in dict.fromkeys((*measures[:2], measures[-1])):  # each is drawn alike
-            chart = overlay(runs, axis, measure, lines[0])
-            assert chart.takeaway
+    measures, (line, *_) = measures_of(runs, how), lines_of(runs, how)
+    charts = [overlay(runs, axis, measures[0], line) for axis in how.axes]
+    charts += [overlay(runs, how.axes[0], measure, line) for measure in {*measures[:2], measures[-1]} - {measures[0]}]
+    for chart in charts:
+        assert chart.takeaway
         drawn = [trace for trace in chart.figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
         assert bool(drawn) == bool(chart.rows)
-    assert any(overlay(runs, axis, measures[0], lines[0]).rows for axis in how.axes)
+    assert any(chart.rows for chart in charts[: len(how.axes)])
 
 
 def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():

@@ -143,14 +143,6 @@ def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
     assert [problem.field for problem in problems] == ["architecture.depth", "architecture.kind"]  # why, and what went
 
 
-def test_every_setting_has_a_title_and_one_line_of_help():
-    constants = {"experiment", "schema_version"}
-    assert not constants & set(SETTINGS)
-    for setting in SETTINGS.values():
-        assert setting.title != setting.name
-        assert setting.help.split("\n")[0].rstrip(".")
-
-
 def test_choices_are_shown_by_the_titles_of_the_vocabulary():
     assert SETTINGS["outputs"].label("leaky_softplus") == "0.2 f + 0.8 softplus(f)"
     assert SETTINGS["architecture.activation"].label("relu") == "ReLU"

@@ -11,23 +11,17 @@ from linearity_lab.views.navigation import PAGES
 from ntk_core.numbers import width_label
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.grammar import settings
-from tests.dashboard.open_pages import checked, form_sentences, open_page
+from tests.dashboard.open_pages import address, checked, form_sentences, open_page
 
 PREFIX = "kernel_change."
 
 
-@pytest.fixture(autouse=True)
-def _no_workers_and_an_empty_gallery(jobs, gallery, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 
 
 def chips(app) -> dict[str, str]:
     """Key of a chip → its text."""
     return {button.key: button.label.replace("\\", "") for button in app.button if (button.key or "").endswith(".back")}
-
-
-def query(app) -> dict[str, str]:
-    return {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
 
 
 def in_panel(app) -> set[str]:
@@ -64,7 +58,7 @@ def test_each_change_has_a_chip_that_puts_it_back():
     app.button(key=PREFIX + "dataset.noise.back").click()
     checked(app.run())
     assert set(chips(app)) == {PREFIX + "widths.back", PREFIX + "architecture.use_bias.back"}
-    assert query(app) == {"architecture.use_bias": "false", "widths": "30,100"}
+    assert address(app) == {"architecture.use_bias": "false", "widths": "30,100"}
 
 
 @pytest.mark.parametrize(
@@ -118,7 +112,7 @@ def test_panel_has_all_other_settings_and_is_searchable():
     assert PREFIX + "training.learning_rate" in in_panel(checked(app.run()))
     app.text_input(key=PREFIX + "search").set_value("nothing has these words")
     assert in_panel(checked(app.run())) == set()
-    assert query(app) == {}
+    assert address(app) == {}
 
 
 def test_panel_is_drawn_when_open_and_keeps_its_values():
@@ -130,7 +124,7 @@ def test_panel_is_drawn_when_open_and_keeps_its_values():
     checked(app.run())
     app.session_state[f"{PREFIX}{OPENED}"] = False
     assert in_panel(checked(app.run())) == set()
-    assert query(checked(app.run())) == {"dataset.noise": "0.5"}
+    assert address(checked(app.run())) == {"dataset.noise": "0.5"}
     assert list(chips(app)) == [PREFIX + "dataset.noise.back"]
 
 
@@ -149,7 +143,7 @@ def test_slider_removes_widths_and_adds_usual_ones():
     assert app.text_input(key=PREFIX + "widths").value == "50, 300, 2000, 3000, 10000"
     slider_of(app).set_range(300, 3000)
     checked(app.run())
-    assert query(app)["widths"] == "300,2000,3000"
+    assert address(app)["widths"] == "300,2000,3000"
     app.text_input(key=PREFIX + "widths").set_value("7,9")
     assert slider_of(checked(app.run())).value == (7, 9)
 
@@ -162,4 +156,4 @@ def test_undrawn_slider_reverts_nothing():
     late = app._tree.get_widget_states()
     late.widgets.append(before)
     app._run(late)
-    assert query(checked(app))["widths"] == "2,3,30000"
+    assert address(checked(app))["widths"] == "2,3,30000"

@@ -21,9 +21,7 @@ from tests.dashboard.open_pages import open_page
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _no_workers(jobs, through_the_menu):
-    return
+pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 WITH_SLIDER = {"hessian": "liu-ball", "lazy": "richness-dial"}  # above their figures

@@ -1,9 +1,10 @@
-"""Every page that takes data runs each kind of uploaded data, from its URL to its figures."""
+"""Pages that take data run uploaded data and networks of tokens, from their URL to their figures."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,11 +12,13 @@ import pytest
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.dynamics import Loss
+from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
+from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, load_data, run, spec_digest
 from ntk_core.runs.events import PointFailed
-from ntk_core.settings.grammar import spec_from_texts, text_of
-from tests.dashboard.open_pages import checked, form_sentences, open_page
+from ntk_core.settings.grammar import InvalidSpec, settings, spec_from_texts, text_of, with_settings
+from tests.dashboard.open_pages import form_sentences, open_page, press
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 from tests.smallest import smallest
 
@@ -25,6 +28,20 @@ PAGES = [
     if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
 ]
 LONG = ("dag", "hessian", "lazy", "optimization")
+
+
+def kind_of(page: str) -> str:
+    """The setting that names the first network of an experiment; empty where it takes none."""
+    return next((each.name for each in settings(EXPERIMENTS[page].spec) if each.name.endswith("kind")), "")
+
+
+# The others take the same ways: kernel_change that of architectures, lazy and optimization that of dynamics.
+TRIED = [page for page in PAGES if kind_of(page) and page not in ("kernel_change", "lazy", "optimization")]
+TOKENS: tuple[dict[str, Any], ...] = (
+    {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3},
+    {"name": "cifar2", "patch_size": 4},
+    {"name": "random-sequences", "num_tokens": 3, "input_dim": 2},
+)
 
 
 def numbers() -> str:
@@ -54,8 +71,28 @@ KINDS = {
 
 
 @pytest.fixture(autouse=True)
-def _own_directory(jobs, gallery, through_the_menu, quick_compilation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def _own_directory(gallery, through_the_menu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
+    """The result of these settings from the page's URL, once its figures are drawn."""
+    query = {
+        name.replace(".", "__"): value if isinstance(value, str) else text_of(value) for name, value in settings.items()
+    }
+    app = open_page(page, **query)
+    assert [error.value for error in app.error] == []
+    press(app, f"{page}.run")
+    (spec,) = jobs.submitted
+    events = list(run(spec, scheduler=""))
+    assert [event.reason for event in events if isinstance(event, PointFailed)] == []
+    result = events[-1].result
+    assert len(result.points) == len(spec.point_keys())
+    jobs.add(spec, status="completed", points=result.points, result=result, fraction=1.0)
+    app = open_page(page, job=spec_digest(spec)[:16])
+    assert app.get("plotly_chart")
+    assert [error.value for error in app.error] == []
+    return result
 
 
 @pytest.mark.parametrize(
@@ -73,25 +110,43 @@ def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
     upload = KINDS[kind]()
     # Outputs stay: they are what the data may refuse.
     small = smallest(EXPERIMENTS[page].presets[0].spec, keep=("outputs",))
-    query = {name.replace(".", "__"): text_of(value) for name, value in small.items()}
-    app = open_page(page, **{**query, "dataset__name": "upload", "dataset__digest": upload})
-    assert [error.value for error in app.error] == []
-    app = checked(app.button(key=f"{page}.run").click().run())
-    (spec,) = jobs.submitted
+    result = runs_and_draws(page, jobs, {**small, "dataset.name": "upload", "dataset.digest": upload})
+    spec = result.spec
     assert (spec.dataset.digest, spec.dataset.num_samples, spec.num_seeds) == (upload, 6, 1)
-
-    events = list(run(spec, scheduler=""))
-    assert [event.reason for event in events if isinstance(event, PointFailed)] == []
-    result = events[-1].result
-    assert len(result.points) == len(spec.point_keys())
-    data = load_data(spec)
-    assert bool(data.class_names) == (kind not in ("numbers", "two numbers"))
+    assert bool(load_data(spec).class_names) == (kind not in ("numbers", "two numbers"))
     assert all(math.isfinite(value) for value in _losses(result))
 
-    jobs.add(spec, status="completed", points=result.points, result=result, fraction=1.0)
-    app = open_page(page, job=spec_digest(spec)[:16])
-    assert app.get("plotly_chart")
-    assert [error.value for error in app.error] == []
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TRIED)
+def test_a_page_runs_and_draws_networks_of_tokens(page, jobs):
+    """Kinds and data go around, so that each page meets one of each."""
+    kind, data = "transformer" if page == "architectures" else "attention", TOKENS[TRIED.index(page) % 3]
+    group = kind_of(page).removesuffix("kind")
+    chosen = {
+        **smallest(EXPERIMENTS[page].presets[0].spec),
+        **{f"{group}kind": kind, f"{group}width_is": "head_dim", f"{group}num_heads": 2},
+        **({f"{group}num_blocks": 1} if kind == "transformer" else {}),
+        **{f"dataset.{name}": value for name, value in data.items()},
+        **({"outputs": ("linear",)} if "outputs" in EXPERIMENTS[page].spec.model_fields else {}),
+    }
+    assert runs_and_draws(page, jobs, chosen).spec.dataset.name == data["name"]
+
+
+def test_unsupported_data_are_refused_by_architecture():
+    shapes = {"vectors": (10,), "images": (8, 8, 3), "tokens": (16, 12)}
+    taken = {"attention": ["tokens"], "transformer": ["tokens"], "convnet": ["images"], "fully-connected": [*shapes]}
+    for kind, expected in taken.items():
+        for name, shape in shapes.items():
+            if name in expected:
+                ArchitectureSpec(kind=kind).check_inputs(shape)
+                continue
+            with pytest.raises(InvalidInput) as refusal:
+                ArchitectureSpec(kind=kind).check_inputs(shape)
+            assert refusal.value.field == "architecture.kind"
+            assert ("patch_size" in refusal.value.allowed) == (expected == ["tokens"])
+    with pytest.raises(InvalidSpec, match=r"architecture\.kind: attention .*dataset random-sequences"):
+        with_settings(EXPERIMENTS["kernel_change"].spec(), {"architecture.kind": "attention"})
 
 
 def _losses(result) -> list[float]:

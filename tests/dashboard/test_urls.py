@@ -1,0 +1,207 @@
+"""URLs fill the form and stay in the address; what they contain of no use is named in a sentence, never a traceback."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from linearity_lab.views.navigation import EMBEDDED, PAGES
+from ntk_core.runs import PRESETS
+from ntk_core.settings.grammar import differences, settings, text_of
+from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
+
+URLS_OF_SETTINGS, URLS = 10, 5  # for each page that has settings, and for each other one
+SEED = 20260101
+WILD = (
+    *(
+        "",
+        " ",
+        "0",
+        "-1",
+        "1e999",
+        "nan",
+        "inf",
+        "-inf",
+        "1e-320",
+        "9" * 400,
+        "1,2,,3",
+        "1;2;3",
+        ",".join(["3"] * 3000),
+    ),
+    *(
+        "true",
+        "None",
+        "null",
+        "[]",
+        "{}",
+        '{"a": [1, 2]}',
+        "[[[[[[",
+        "<script>alert(1)</script>",
+        "javascript:alert(1)",
+    ),
+    *("![x](http://example.com/x.png)", "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`", "'; DROP TABLE points; --"),
+    *("../../../../etc/passwd", "%00%ff%25%zz", "\x00\x01\x7f", "‮abc\u0000ÿ", "Ω≈ç√∫˜µ≤≥÷", "１２３", "٣", "🦄" * 300),
+    *("a" * 10_000, "0x10", "1_000", "+5", "linear,linear", "relu\nrelu", "__class__", "model_fields", "{0.__class__}"),
+    "%s%n%d",
+)
+ODD = (
+    *("preset", "job", "a.job", "b.job", "graph", "", "seed ", "SEED", "a.b.c.d", "__proto__", "spec", "é", "x" * 500),
+)
+SPECS: dict[str, type] = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
+NAMES = tuple(entry.name for entry in PAGES)
+ON_NO_PAGE = "kernel-convergence"
+PREFIX = "kernel_change."
+
+
+@pytest.fixture(scope="module")
+def apps(opening_through_the_menu, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
+    """Every page, without figures: an address has no part in those that ship."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("linearity_lab.components.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
+        yield {name: open_page(name) for name in NAMES}
+
+
+def at(app: AppTest, **texts: str) -> AppTest:
+    """The page at another address; ``__`` in a name is a dot."""
+    app.query_params = {name.replace("__", "."): text for name, text in texts.items()}
+    return checked(app.run())
+
+
+def warnings(app: AppTest) -> list[str]:
+    return [element.value.replace("\\", "") for element in app.warning]
+
+
+def test_every_page_is_in_the_menu_and_opens_without_a_gallery(apps):
+    scripts = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
+    assert scripts - {f"pages/{EMBEDDED}.py"} == {entry.path for entry in PAGES}
+    assert [name for name, app in apps.items() if not app.title] == []
+
+
+def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
+    """Known settings and unknown ones with random values."""
+    known = [setting.name for setting in settings(SPECS[page])] if page in SPECS else ["step", "term", "run"]
+    query: dict[str, str | list[str]] = {}
+    for _ in range(draw.randint(1, 6)):
+        name = draw.choice(known if draw.random() < 0.7 else ODD)
+        text = draw.choice(WILD) if draw.random() < 0.8 else str(draw.uniform(-1e6, 1e6))
+        query[name] = [text, draw.choice(WILD)] if draw.random() < 0.1 else text
+    return query
+
+
+@pytest.mark.parametrize("page", NAMES)
+def test_no_address_ends_in_a_traceback(page, apps):
+    draw = random.Random(f"{SEED} {page}")
+    app = apps[page]
+    for _ in range(URLS_OF_SETTINGS if page in SPECS else URLS):
+        app.query_params = wild_query(page, draw)
+        shown = words(checked(app.run()))
+        assert "Traceback" not in shown
+        assert 'File "' not in shown
+
+
+@pytest.mark.parametrize("page", SPECS)
+def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
+    shown = warnings(at(apps[page], num_seeds="-3", nothing="1", job="no such run"))
+    for begin in ("In the URL, Seeds: -3 cannot be used", "In the URL, nothing: ", "In the URL, job: "):
+        assert sum(sentence.startswith(begin) for sentence in shown) == 1, shown
+    assert address(apps[page]) == {}
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name != ON_NO_PAGE])
+def test_presets_and_their_paper_sizes_come_from_the_url(name, apps):
+    preset = PRESETS[name]
+    page, swept = preset.spec.experiment, getattr(preset.spec, "swept_field", "widths")
+    app = at(apps[page], preset=name, **differences(preset.paper_spec, preset.spec))
+    assert form_sentences(app) == []
+    values = app.text_input(key=f"{page}.{swept}").value
+    assert values.replace(" ", "") == text_of(getattr(preset.paper_spec, swept))
+
+
+@pytest.mark.parametrize("name", [ON_NO_PAGE, "zhu-fig2"])
+def test_presets_of_other_pages_are_refused(name, apps):
+    assert "cannot be used; use one of liu-fig1-left" in words(at(apps["kernel_change"], preset=name))
+
+
+@pytest.mark.parametrize(("page", "other"), [("kernel_change", "zhu-fig2"), ("dag", "liu-fig1-left")])
+def test_run_of_another_page_is_named_and_not_followed(page, other, apps, jobs):
+    job_id = jobs.add(PRESETS[other].spec, status="completed")
+    app = at(apps[page], job=job_id)
+    assert f"job: {job_id} cannot be used" in words(app)
+    assert "job" not in address(app)
+
+
+def test_settings_of_the_url_fill_the_form_and_stay_in_the_url(apps):
+    given = {"widths": "30,100", "architecture.depth": "2", "dataset.name": "mnist", "dataset.classes": "0,1"}
+    app = at(apps["kernel_change"], **given)
+    assert app.text_input(key=PREFIX + "widths").value == "30, 100"
+    assert app.number_input(key=PREFIX + "architecture.depth").value == 2
+    assert address(app) == given
+    app.selectbox(key=PREFIX + "dataset.name").set_value("gaussian-mixture")
+    assert set(address(checked(app.run()))) == {"widths", "architecture.depth"}
+
+
+NONSENSE = {
+    "architecture.depth": "99",
+    "architecture.activation": "[click](http://example.com)",
+    "num_seeds": "nan",
+    "outputs": "linear,,nothing",
+    "training.learning_rate": "-1",
+    "dataset.name": "imagenet",
+    "dataset.num_samples": "1e99",
+}
+GROUP = {"kind": "[x](http://y)", "depth": "99", "activation": "nothing"}
+
+
+@pytest.mark.parametrize(
+    ("page", "texts", "of"),
+    [
+        ("kernel_change", {"widths": "0", **NONSENSE}, ""),
+        ("kernel_change", {"widths": "1e9"}, ""),
+        ("kernel_change", {"widths": "abc"}, ""),
+        *(
+            (
+                "architectures",
+                {f"architectures.{index}.{name}": text for name, text in GROUP.items()},
+                f"Network {letter}, ",
+            )
+            for index, letter in enumerate("AB")
+        ),
+    ],
+)
+def test_invalid_url_value_uses_the_default_and_is_named(page, texts, of, apps):
+    app = at(apps[page], **texts)
+    reported = form_sentences(app)
+    assert len(reported) == len(texts)
+    for sentence in reported:
+        assert sentence.startswith(f"In the URL, {of}")
+        assert "cannot be used; use " in sentence
+        assert sentence.endswith(" is used instead.")
+    assert address(app) == {}
+    assert not app.button(key=f"{page}.run").disabled
+
+
+@pytest.mark.parametrize(
+    "extra", [{"nothing": "1"}, {"preset": "liu-fig9"}, {"job": "../../etc/passwd"}, {"job": "0" * 5000}]
+)
+def test_unknown_parts_of_the_url_are_named_above_the_figure(extra, apps):
+    app = at(apps["kernel_change"], **extra)
+    (name,) = extra
+    assert any(sentence.startswith(f"In the URL, {name}: ") for sentence in warnings(app))
+    assert address(app) == {}
+
+
+def test_text_from_the_url_is_shown_as_text_and_not_as_markdown(apps):
+    app = at(apps["kernel_change"], architecture__activation="[a](http://b) ![c](d) :red[e] $f$ <b>")
+    (shown,) = [element.value for element in app.warning]
+    for mark in ("[a]", "![c]", ":red[", "$f$", "<b>"):
+        assert mark not in shown
+
+
+def test_a_sentence_about_the_url_goes_when_its_field_changes(apps):
+    app = at(apps["kernel_change"], architecture__depth="99")
+    assert form_sentences(app)
+    app.number_input(key=PREFIX + "architecture.depth").set_value(3)
+    assert form_sentences(checked(app.run())) == []
