@@ -10,7 +10,7 @@ from typing import Any, Literal
 import plotly.graph_objects as go
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart, above
+from linearity_lab.charts.chart import Chart, above, occurring
 from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.components.explain import about, formula, things_to_try, what_to_see
@@ -264,9 +264,9 @@ def width_choice(points: Sequence[Any]) -> Choice:
     return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH)
 
 
-def seed_choice(runs: Iterable[Any]) -> tuple[Choice, ...]:
+def seed_choice(points: Iterable[Any]) -> tuple[Choice, ...]:
     """Return a choice of one or all seeds; clicks on marks and curves choose too. None for a single seed."""
-    seeds = sorted({run.seed for run in runs})
+    seeds = sorted(occurring(points, "seed"))
     words = {ALL_SEEDS: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
     choice = Choice(
         "one_seed",

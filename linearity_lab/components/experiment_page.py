@@ -1,8 +1,9 @@
 """Layout of experiment pages: title, settings, job, first figure with its words, other figures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Generic, cast
 
 import streamlit as st
 
@@ -15,9 +16,11 @@ from linearity_lab.components.chart import (
     show_panels,
     shown_charts,
 )
-from linearity_lab.components.forms import Group, SpecForm
-from linearity_lab.components.run_panel import Shown, attach, figures_panel, run_bar
+from linearity_lab.components.forms import AnySpec, SpecForm
+from linearity_lab.components.run_panel import attach, figures_panel, run_bar
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
+from linearity_lab.components.shown import AnyPoint, Shown
+from linearity_lab.view_modules import view_module
 from linearity_lab.words.markdown import typeset
 from ntk_core.runs import EXPERIMENTS, Spec
 from ntk_core.settings.grammar import differences
@@ -29,75 +32,97 @@ ALONE = """<style>
 </style>"""
 
 
-def experiment_page(
-    page: str,
-    title: str,
-    groups: Sequence[Group],
-    draw: Callable[[Shown], Sequence[Panel]],
-    *,
-    controls: Sequence[Control] = (),
-    presets: Sequence[str] = (),
-    elsewhere: Sequence[str] = (),
-    first: Callable[[SpecForm[Any]], None] | None = None,
-    between: Callable[[SpecForm[Any]], None] | None = None,
-    editor: Callable[[SpecForm[Any]], None] | None = None,
-) -> None:
-    """Show figures of the followed job on the left; main settings, all settings and Run on the right.
+@dataclass(frozen=True)
+class ExperimentPage(Generic[AnySpec, AnyPoint]):
+    """The page of an experiment: figures of the followed job on the left; main settings, all settings and Run beside.
 
-    Args:
+    Attributes:
+        name: that of the experiment.
         draw: returns the figures of a partial or complete result; the first is shown large.
         controls: settings beside the figure, four or five.
+        groups: heading → prefixes of the dotted names of its settings.
+        title: above the page; by default the question in the menu.
         presets: those of the experiment that this page shows, all by default; the first one at first.
         elsewhere: settings that have no widget among the groups; ``editor`` shows their errors.
         first: draws above the groups in the panel of all settings.
         between: draws above the figures.
         editor: draws what is edited by hand, beside the figures and above Run, in a wider column.
     """
-    address = session.new_address(page)
-    if address is not None:
-        open_tab(page, address.pop("tab", ""))
-    experiment = EXPERIMENTS[page]
-    names = presets or [each.name for each in experiment.presets]
-    form: SpecForm[Any] = SpecForm(page, names, address, attach(page, address, experiment.spec))
 
-    def beside() -> None:
-        all_settings(form, groups, controls, elsewhere, first)
-        form.paper_size()
-        form.new_data()
-        chips(form)
+    name: str
+    draw: Callable[[Shown[AnySpec, AnyPoint]], list[Panel]]
+    controls: Sequence[Control]
+    groups: Mapping[str, Sequence[str]]
+    title: str = ""
+    presets: Sequence[str] = ()
+    elsewhere: Sequence[str] = ()
+    first: Callable[[SpecForm[AnySpec]], None] | None = None
+    between: Callable[[SpecForm[AnySpec]], None] | None = None
+    editor: Callable[[SpecForm[AnySpec]], None] | None = None
 
-    if st.context.is_embedded:  # ?embed=true, for other pages: figures without settings and Run
-        st.html(ALONE)
-        form.notes()
-        figures_panel(page, title, form, lambda shown: show_alone(page, _opened_panel(page, draw(shown))), {})
-        return
-    st.title(title, anchor=False)
-    with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
-        side, figures = st.columns([3, 7] if editor is None else [6, 7], gap="medium")  # the keyboard's order
-    with side, st.container(key="side"):
-        if editor is None:
-            settings_row(form, controls)
+    @property
+    def heading(self) -> str:
+        """Title above the page."""
+        return self.title or str(view_module(self.name).PAGE.question)
+
+    def show(self) -> None:
+        """Draw the page."""
+        page, heading, experiment = self.name, self.heading, EXPERIMENTS[self.name]
+        address = session.new_address(page)
+        if address is not None:
+            open_tab(page, address.pop("tab", ""))
+        kind = cast(type[AnySpec], experiment.spec)
+        names = self.presets or [each.name for each in experiment.presets]
+        form: SpecForm[AnySpec] = SpecForm(page, names, address, attach(page, address, kind))
+        if st.context.is_embedded:  # ?embed=true, for other pages: figures without settings and Run
+            st.html(ALONE)
+            form.notes()
+            figures_panel(page, heading, form, self._alone, {})
+            return
+        st.title(heading, anchor=False)
+        with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
+            side, figures = st.columns([6 if self.editor else 3, 7], gap="medium")  # the keyboard's order
+        with side, st.container(key="side"):
+            self._side(form)
+        with figures:
+            with shown_charts() as above:
+                if self.between is not None:
+                    self.between(form)
+            session.show_address(page, {**form.query(), **session.job_query(page)})
+
+            def shown_panels(shown: Shown[AnySpec, AnyPoint]) -> None:
+                show_panels(page, self.draw(shown), partial(_claim, form, shown.spec))
+
+            figures_panel(page, heading, form, shown_panels, above.charts)
+
+    def _alone(self, shown: Shown[AnySpec, AnyPoint]) -> None:
+        """Show the panel that a link leads to (``open_tab``), else the first one."""
+        drawn = self.draw(shown)
+        wanted = st.session_state.get(f"{self.name}.{OPENED_TAB}")
+        show_alone(self.name, next((each for each in drawn if each.title == wanted), drawn[0]))
+
+    def _side(self, form: SpecForm[AnySpec]) -> None:
+        """Show settings, Run and what is edited by hand."""
+
+        def beside() -> None:
+            all_settings(form, self.groups, self.controls, self.elsewhere, self.first)
+            form.paper_size()
+            form.new_data()
+            chips(form)
+
+        if self.editor is None:
+            settings_row(form, self.controls)
         else:
             with st.container(key="editor"):
-                editor(form)
+                self.editor(form)
         form.notes()
-        named = [each for each in controls if isinstance(each, str)]
-        run_bar(page, form, beside, (*named, *(elsewhere if editor is not None else ())))
-        if editor is not None:
-            settings_row(form, controls)
-    with figures:
-        with shown_charts() as above:
-            if between is not None:
-                between(form)
-        session.show_address(page, {**form.query(), **session.job_query(page)})
-
-        def shown_panels(shown: Shown) -> None:
-            show_panels(page, draw(shown), partial(_claim, form, shown.spec))
-
-        figures_panel(page, title, form, shown_panels, above.charts)
+        named = [each for each in self.controls if isinstance(each, str)]
+        run_bar(self.name, form, beside, (*named, *(self.elsewhere if self.editor else ())))
+        if self.editor is not None:
+            settings_row(form, self.controls)
 
 
-def _claim(form: SpecForm[Any], shown: Spec) -> None:
+def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
     """The claim of the paper, named as one of other settings where the figure above it has others."""
     preset = form.preset
     changed = differences(shown, preset.spec).keys() - {"num_seeds", "seed", "draws"}
@@ -109,9 +134,3 @@ def _claim(form: SpecForm[Any], shown: Spec) -> None:
         )
         other = "*In the paper, on other data:* "
     st.markdown(f"{other}{typeset(preset.statement)} *{preset.source}.*", help=preset.our_choice)
-
-
-def _opened_panel(page: str, shown: Sequence[Panel]) -> Panel:
-    """The panel that a link leads to (``open_tab``), else the first one."""
-    wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
-    return next((each for each in shown if each.title == wanted), shown[0])

@@ -33,14 +33,6 @@ ENTRY_PIXELS = 210
 _WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # the meaning of an empty field, from its help
 
 
-@dataclass(frozen=True)
-class Group:
-    """A heading of the form with the settings whose dotted names begin with one of ``prefixes``."""
-
-    title: str
-    prefixes: tuple[str, ...]
-
-
 @dataclass
 class _FormState:
     """What a page's form remembers while its widgets are away.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -11,9 +10,10 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.components import export, session
 from linearity_lab.components.chart import FIRST, Figures, linked_charts, shown_charts
 from linearity_lab.components.explain import TRIED, provenance_footer
-from linearity_lab.components.forms import SpecForm
+from linearity_lab.components.forms import AnySpec, SpecForm
 from linearity_lab.components.gallery import gallery_result, gallery_result_of
 from linearity_lab.components.job_status import bar, count_points, watch
+from linearity_lab.components.shown import AnyPoint, Shown
 from linearity_lab.jobs import Snapshot, key_words, shared_jobs
 from linearity_lab.jobs.limits import quick
 from linearity_lab.jobs.profile import error_text
@@ -29,33 +29,6 @@ ASK_S, SHORT_S = 120.0, 30.0
 # Run and Stop and their neighbors have the same place and size, so that nothing moves.
 RUN_PIXELS, STATUS_PIXELS = 184, 190
 _BEFORE = "shown_before"
-
-
-@dataclass(frozen=True)
-class Shown:
-    """State of a page's figures.
-
-    Attributes:
-        points: finished points, in the order of the spec's keys, then a partial one.
-        result: complete result; None until the job has ended.
-        origin: precomputed, or from a job of this server.
-        grown: version of the partial points, 0 without any.
-    """
-
-    spec: Any
-    points: tuple[Any, ...]
-    result: Any
-    origin: Literal["precomputed", "job"]
-    grown: int = 0
-
-    @property
-    def identity(self) -> tuple[str, str, tuple[str, ...], int]:
-        """Identity of the figures: finished points of a spec never change; more are added."""
-        return self.origin, spec_digest(self.spec), tuple(point.key for point in self.points), self.grown
-
-    def point(self, width: int) -> Any:
-        """Return the point of this width."""
-        return next(point for point in self.points if point.width == width)
 
 
 @dataclass(frozen=True)
@@ -85,7 +58,7 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
     return found
 
 
-def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewhere: Sequence[str] = ()) -> None:
+def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], elsewhere: Sequence[str] = ()) -> None:
     """Show Run, its cost, and nearby messages.
 
     Args:
@@ -132,13 +105,13 @@ def run_bar(page: str, form: SpecForm[Any], beside: Callable[[], None], elsewher
         st.rerun()
 
 
-def _is_drawn(form: SpecForm[Any], now: Snapshot | None) -> bool:
+def _is_drawn(form: SpecForm[AnySpec], now: Snapshot | None) -> bool:
     """Whether the figure is the complete result of these settings, so that Run would change nothing."""
     result = now.result if now is not None else gallery_result(form.preset.name)
     return result is not None and result.spec == form.spec and (now is None or now.status == "completed")
 
 
-def _start_quick(page: str, form: SpecForm[Any], shorter: Spec) -> None:
+def _start_quick(page: str, form: SpecForm[AnySpec], shorter: AnySpec) -> None:
     form.fill(shorter)
     st.session_state[f"{page}.quick"] = spec_digest(shorter)
 
@@ -152,7 +125,7 @@ def _is_asked_for(page: str, spec: Spec) -> bool:
     return gallery_result_of(spec) is None and foreseen(spec)[0] <= SHORT_S
 
 
-def _is_wanted(page: str, form: SpecForm[Any], spec: Spec, pressed: bool) -> bool:
+def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed: bool) -> bool:
     """Whether to run: immediately if short, otherwise after confirmation."""
     asked = f"{page}.asked"
     if pressed:
@@ -215,7 +188,11 @@ def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None
 
 
 def figures_panel(
-    page: str, title: str, form: SpecForm[Any], draw: Callable[[Shown], None], drawings: Mapping[str, Chart]
+    page: str,
+    title: str,
+    form: SpecForm[AnySpec],
+    draw: Callable[[Shown[AnySpec, AnyPoint]], None],
+    drawings: Mapping[str, Chart],
 ) -> None:
     """Show progress and figures of the followed job, updated while it runs; otherwise the precomputed figure.
 
@@ -235,8 +212,8 @@ def figures_panel(
 def _panel(
     page: str,
     title: str,
-    form: SpecForm[Any],
-    draw: Callable[[Shown], None],
+    form: SpecForm[AnySpec],
+    draw: Callable[[Shown[AnySpec, AnyPoint]], None],
     now: Snapshot | None,
     drawings: Mapping[str, Chart],
     *,
@@ -322,7 +299,7 @@ def submit(page: str, spec: Spec) -> bool:
     return True
 
 
-def _precomputed(form: SpecForm[Any]) -> Shown | None:
+def _precomputed(form: SpecForm[AnySpec]) -> Shown | None:
     result = gallery_result(form.preset.name)
     return None if result is None else Shown(result.spec, result.points, result, "precomputed")
 

@@ -1,11 +1,11 @@
 """The column beside the figures: main settings, a panel of all others, changed settings."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
 
-from linearity_lab.components.forms import AnySpec, Group, SpecForm, in_numbers
+from linearity_lab.components.forms import AnySpec, SpecForm, in_numbers
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import value_words
 from ntk_core.numbers import width_label
@@ -45,12 +45,12 @@ def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
 
 def all_settings(
     form: SpecForm[AnySpec],
-    groups: Sequence[Group],
+    groups: Mapping[str, Sequence[str]],
     controls: Sequence[Control] = (),
     elsewhere: Sequence[str] = (),
     first: Callable[[SpecForm[Any]], None] | None = None,
 ) -> None:
-    """Show a panel of all other settings of the chosen architectures, under their headings.
+    """Show a panel of all other settings of the chosen architectures, under headings with prefixes of their names.
 
     Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session. What is
     written into the search leaves those whose heading, title or help has all of its words.
@@ -76,12 +76,12 @@ def all_settings(
             for setting in form.used("")
             if setting.name not in elsewhere and (setting.name not in shown_above or setting.entry == "list")
         ]
-        for group in (*groups, Group("More", ("",))):
+        for heading, prefixes in {**groups, "More": ("",)}.items():
             # In the order of the group's prefixes, which may differ from the spec's.
-            members = list(dict.fromkeys(s for prefix in group.prefixes for s in left if s.name.startswith(prefix)))
+            members = list(dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix)))
             left = [setting for setting in left if setting not in members]
-            if found := [setting for setting in members if _has(f"{group.title} {_words(setting)}", sought)]:
-                st.markdown(f"**{group.title}**")
+            if found := [setting for setting in members if _has(f"{heading} {_words(setting)}", sought)]:
+                st.markdown(f"**{heading}**")
                 form.entries(found)
 
 

@@ -114,12 +114,10 @@ def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]
         if gallery_result(preset) is None:
             continue
         st.session_state.clear()  # what was chosen for the preset before
-        shown, panels = gallery_panels(preset)
+        result, panels = gallery_panels(preset)
         for name, panel in panels.items():
             if charts := drawn_charts(panel):
-                yield Figure(
-                    name, panel.title, PRESETS[preset].title, page_of(preset), {"": charts}, "", (shown.result,)
-                )
+                yield Figure(name, panel.title, PRESETS[preset].title, page_of(preset), {"": charts}, "", (result,))
 
 
 def lecture_figure(step: Step, part: str) -> Figure:

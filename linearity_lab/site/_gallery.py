@@ -38,7 +38,7 @@ def gallery_page(figures: Sequence[Figure]) -> Page:
     """Every figure as a small picture, by page and preset."""
     parts, listed = [], []
     for page, of_page in groupby(figures, lambda figure: figure.page):
-        title = view_module(page, "page").TITLE
+        title = view_module(page, "page").PAGE.heading
         listed.append(f'<li><a href="#{page}">{html.escape(title)}</a></li>')
         parts.append(f'<section id="{page}"><h2>{html.escape(title)}</h2>{html_of(prose(page, SHOWS))}')
         for name, group in groupby(of_page, lambda figure: figure.name.partition(".")[0]):

@@ -118,7 +118,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
 @pytest.fixture(autouse=True)
 def _without_cached_figures() -> None:
     """Points made by tests may have the names of others that were drawn before, and other numbers."""
-    from linearity_lab.components.drawn_once import _kept
+    from linearity_lab.components.shown import _kept
 
     _kept.clear()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.depth_width import figures
 from linearity_lab.views.depth_width.figures import card
 from linearity_lab.views.depth_width.page import charts

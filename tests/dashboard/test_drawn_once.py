@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import streamlit as st
 
-from linearity_lab.components.drawn_once import drawn_once
+from linearity_lab.components.shown import drawn_once
 from ntk_core.errors import TooLarge
 from ntk_core.runs import PRESETS, check_time
 from ntk_core.runs._estimate import _most_in_time

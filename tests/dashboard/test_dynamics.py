@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.dynamics import figures
 from linearity_lab.views.dynamics.frames import ball, divergence_caption, leaving_caption, moving
 from linearity_lab.views.dynamics.page import charts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.lazy import dial, figures
 from linearity_lab.views.lazy.page import charts
 from ntk_core.experiments.lazy import LazyPoint, LazyRun

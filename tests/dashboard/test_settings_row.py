@@ -35,7 +35,7 @@ def test_every_page_has_three_to_five_controls_and_no_chip():
     for entry in PAGES:
         if entry.name not in EXPERIMENTS:
             continue
-        controls = importlib.import_module(f"linearity_lab.views.{entry.name}.page").CONTROLS
+        controls = importlib.import_module(f"linearity_lab.views.{entry.name}.page").PAGE.controls
         assert 3 <= len(controls) <= 5, entry.name
         lists = {each.name: each.entry == "list" for each in settings(EXPERIMENTS[entry.name].spec)}
         app = open_page(entry.name)

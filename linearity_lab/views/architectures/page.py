@@ -7,28 +7,16 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import compared_styles
-from linearity_lab.components.chart import WIDTH, Choice, Panel, choose, output_choice, panels, show_in_pairs
-from linearity_lab.components.drawn_once import drawn_once
-from linearity_lab.components.experiment_page import experiment_page
-from linearity_lab.components.forms import Group, SpecForm
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.chart import WIDTH, Choice, Panel, output_choice, show_in_pairs
+from linearity_lab.components.experiment_page import ExperimentPage
+from linearity_lab.components.forms import SpecForm
+from linearity_lab.components.shown import Shown, drawn_once
 from linearity_lab.views.architectures import figures
 from linearity_lab.views.architectures.network_drawing import drawn, size_rows
-from ntk_core.experiments.architectures import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesSpec
+from ntk_core.experiments.architectures import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.numbers import width_label
 
-PAGE = "architectures"
-TITLE = "Which architectures become linear?"
-CONTROLS = ("architectures.0.kind", "architectures.1.kind", "widths", "num_seeds")
-GROUPS = (
-    *(Group(f"Network {letter}", (f"architectures.{index}.",)) for index, letter in enumerate(LETTERS)),
-    Group(
-        "Widths and seeds",
-        ("architectures", "widths", "outputs", "num_seeds", "seed", "draws", "infinite_width"),
-    ),
-    Group("Training", ("training.",)),
-    Group("Data", ("dataset.",)),
-)
+Runs = Shown[ArchitecturesSpec, ArchitecturesPoint]
 WIDTH_IS = {
     "num_heads": "m heads",
     "head_dim": "head dimension m",
@@ -38,11 +26,11 @@ WIDTH_IS = {
 TABS = {"change": "Kernel change", "distance": "Distance to infinite width"}
 
 
-def draw(shown: Shown) -> list[Panel]:
+def draw(shown: Runs) -> list[Panel]:
     """Sweeps, kernels and spectra of the networks, each with its words and numbers."""
-    spec: ArchitecturesSpec = shown.spec
-    points = {each: found for each in spec.networks if (found := [p for p in shown.points if p.network == each])}
-    (output,) = choose(PAGE, "Against width, with the", output_choice(spec.outputs, 160))
+    spec = shown.spec
+    points = {each: own for each in spec.networks if (own := [p for p in shown.points if p.network == each])}
+    (output,) = shown.choose("Against width, with the", output_choice(spec.outputs, 160))
     measures = figures.measures(points, output)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
     meant = {
@@ -55,10 +43,10 @@ def draw(shown: Shown) -> list[Panel]:
         letter: replace(styles[letter], title=f"{styles[letter].title}, {words}") for letter, words in meant.items()
     }
 
-    def sweeps(output: str) -> list[Chart]:
+    def sweeps(_: Runs, output: str) -> list[Chart]:
         return [figures.against_width(points, output, spec.widths, styles, each) for each in measures]
 
-    found = panels(drawn_once(f"{PAGE}.sweeps", shown.identity, sweeps, output), TABS)
+    found = shown.panels(sweeps, output, titles=TABS)
     kept = figures.kept_at(points, output)
     if kept or spec.dataset.num_samples > MAX_KEPT_SAMPLES:
         found += [Panel("Kernels and spectra", partial(_kernels, shown, kept, styles, output))]
@@ -71,8 +59,8 @@ def networks(form: SpecForm[ArchitecturesSpec]) -> None:
     if spec is None:
         return
     with st.expander("The networks, drawn", icon=":material/account_tree:"):
-        drawings = [drawn_once(f"{PAGE}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
-        show_in_pairs(PAGE, drawings)
+        drawings = [drawn_once(f"{PAGE.name}.drawing", spec, partial(drawn, spec), letter) for letter in spec.networks]
+        show_in_pairs(PAGE.name, drawings)
         rows = size_rows(spec)
         in_thousands = {name: st.column_config.NumberColumn(format="localized") for row in rows[:1] for name in row}
         words = "Parameters and smallest width of the networks, at each width"
@@ -80,22 +68,32 @@ def networks(form: SpecForm[ArchitecturesSpec]) -> None:
 
 
 def _kernels(
-    shown: Shown, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
+    shown: Runs, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
 ) -> list[Chart]:
     """Heatmaps before and after training, and spectra, at a width to choose."""
     if not kept:
         st.caption(f"Kernels are stored and drawn for up to {MAX_KEPT_SAMPLES} training points.")
         return []
     widths = Choice("shown_width", "Width m", list(kept), width_label, 110, begins=-1, axis=WIDTH)
-    (width,) = choose(PAGE, "Kernels K at width", widths)
+    (width,) = shown.choose("Kernels K at width", widths)
 
-    def at(width: int) -> list[Chart]:
+    def at(width: int, output: str) -> list[Chart]:
         heatmaps = [figures.heatmaps(snapshot, letter, width) for letter, snapshot in kept[width].items()]
         return [*heatmaps, figures.spectra(kept[width], styles)]
 
-    return drawn_once(f"{PAGE}.kernels", (shown.identity, output), at, width)
+    return shown.drawn("kernels", at, width, output)
 
 
-def show() -> None:
-    """Draw the page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, between=networks)
+PAGE = ExperimentPage(
+    "architectures",
+    draw,
+    controls=("architectures.0.kind", "architectures.1.kind", "widths", "num_seeds"),
+    groups={
+        **{f"Network {letter}": (f"architectures.{index}.",) for index, letter in enumerate(LETTERS)},
+        "Widths and seeds": ("architectures", "widths", "outputs", "num_seeds", "seed", "draws", "infinite_width"),
+        "Training": ("training.",),
+        "Data": ("dataset.",),
+    },
+    between=networks,
+)
+show = PAGE.show

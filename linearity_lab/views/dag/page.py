@@ -4,24 +4,16 @@ from functools import partial
 
 import streamlit as st
 
-from linearity_lab.components.chart import Choice, Panel, choose, panels
-from linearity_lab.components.drawn_once import drawn_once
-from linearity_lab.components.experiment_page import experiment_page
-from linearity_lab.components.forms import Group
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.charts.chart import Chart
+from linearity_lab.components.chart import Choice, Panel
+from linearity_lab.components.experiment_page import ExperimentPage
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.dag import figures
 from linearity_lab.views.dag.graph_editor import graph_editor
+from ntk_core.experiments.dag import DAGPoint, DAGSpec
 
-PAGE = "dag"
-TITLE = "Does this graph become linear?"
-CONTROLS = ("activation", "outputs", "widths")
-GROUPS = (
-    Group("Network", ("activation", "outputs", "use_bias", "compared")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Measured", ("num_hessians", "pre_activations", "ball_radius")),
-    Group("Training", ("training.",)),
-    Group("Data", ("dataset.",)),
-)
+Runs = Shown[DAGSpec, DAGPoint]
+
 TABS = {
     "change": "Kernel change",
     "hessian": "Hessian norm",
@@ -32,18 +24,33 @@ TABS = {
 }
 
 
-def draw(shown: Shown) -> list[Panel]:
+def charts(shown: Runs, axis: figures.Axis) -> list[Chart]:
+    """Every figure that the points have something for."""
+    return figures.charts(shown.points, shown.spec.widths, axis, figures.drawn_title(shown.spec.graph))
+
+
+def draw(shown: Runs) -> list[Panel]:
     """Every measure against width or realized in-degree."""
     axes = Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)
-    chosen = choose(PAGE, "Against the", axes)
+    chosen = shown.choose("Against the", axes)
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
-    charts = partial(figures.charts, shown.points, shown.spec.widths, drawn=figures.drawn_title(shown.spec.graph))
-    return panels(drawn_once(PAGE, shown.identity, charts, *chosen), TABS)
+    return shown.panels(charts, *chosen, titles=TABS)
 
 
-def show() -> None:
-    """Draw the page."""
-    experiment_page(
-        PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("graph",), editor=partial(graph_editor, PAGE)
-    )
+PAGE = ExperimentPage(
+    "dag",
+    draw,
+    controls=("activation", "outputs", "widths"),
+    groups={
+        "Network": ("activation", "outputs", "use_bias", "compared"),
+        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
+        "Measured": ("num_hessians", "pre_activations", "ball_radius"),
+        "Training": ("training.",),
+        "Data": ("dataset.",),
+    },
+    title="Does this graph become linear?",
+    elsewhere=("graph",),
+    editor=partial(graph_editor, "dag"),
+)
+show = PAGE.show

@@ -1,40 +1,27 @@
 """A network and its linear model, trained side by side: where they coincide, and where they separate."""
 
-from functools import partial
-
 from linearity_lab.charts.chart import Chart, led_by, occurring
 from linearity_lab.charts.training import AXIS_TITLES, TimeAxis
 from linearity_lab.components.chart import (
     Choice,
     Panel,
-    choose,
     cursor_at,
     output_choice,
-    panels,
     seed_choice,
     width_choice,
 )
-from linearity_lab.components.drawn_once import drawn_once
-from linearity_lab.components.experiment_page import experiment_page
-from linearity_lab.components.forms import Group
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.experiment_page import ExperimentPage
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.dynamics import figures
 from linearity_lab.views.dynamics.frames import ball, moving
 from ntk_core.dynamics.choices import METHODS
+from ntk_core.experiments.dynamics import DynamicsPoint, DynamicsSpec
 
-PAGE = "dynamics"
-TITLE = "Does the network follow its linear model?"
-CONTROLS = ("widths", "methods", "training.learning_rate")
-GROUPS = (
-    Group("Network", ("architecture.", "outputs")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("methods", "loss", "batch_size", "momentum", "training.")),
-    Group("Data", ("dataset.", "num_test", "num_followed")),
-)
+Runs = Shown[DynamicsSpec, DynamicsPoint]
 
 
 def charts(
-    shown: Shown,
+    shown: Runs,
     at: float | None,
     width: int,
     output: str,
@@ -58,23 +45,31 @@ def charts(
     )
 
 
-def draw(shown: Shown) -> list[Panel]:
+def draw(shown: Runs) -> list[Panel]:
     """Draw both outputs of one width, then the difference of network and linear model."""
-    chosen = choose(
-        PAGE,
+    chosen = shown.choose(
         width_choice(shown.points),
         output_choice(occurring(shown.points, "output")),
         more=[
             Choice("method", "Method", occurring(shown.points, "method"), lambda method: METHODS[method].title, 210),
             Choice("axis", "Axis", list(AXIS_TITLES), "by {}".format, 110),
             Choice("points", "Points", figures.POINT_SETS, pixels=160),
-            *seed_choice(run for point in shown.points for run in point.runs),
+            *seed_choice(shown.points),
         ],
     )
-    at = cursor_at(PAGE, AXIS_TITLES[chosen[3]])
-    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), at, *chosen))
+    at = cursor_at(PAGE.name, AXIS_TITLES[chosen[3]])
+    return shown.panels(charts, at, *chosen)
 
 
-def show() -> None:
-    """Draw the page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)
+PAGE = ExperimentPage(
+    "dynamics",
+    draw,
+    controls=("widths", "methods", "training.learning_rate"),
+    groups={
+        "Network": ("architecture.", "outputs"),
+        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
+        "Training": ("methods", "loss", "batch_size", "momentum", "training."),
+        "Data": ("dataset.", "num_test", "num_followed"),
+    },
+)
+show = PAGE.show

@@ -12,11 +12,11 @@ from linearity_lab.components import session
 from linearity_lab.components.chart import Panel, linked_charts, show_alone, shown_charts
 from linearity_lab.components.experiment_page import ALONE
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.shown import Shown
 from linearity_lab.view_modules import view_module
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import EXPERIMENTS, PRESETS
+from ntk_core.runs import EXPERIMENTS, PRESETS, ResultValue
 
 FIGURE = "figure"
 FEW = 3  # names that are proposed in place of one that does not exist
@@ -27,8 +27,8 @@ def page_of(preset: str) -> str:
     return next(name for name, each in EXPERIMENTS.items() if any(own.name == preset for own in each.presets))
 
 
-def gallery_panels(preset: str) -> tuple[Shown, dict[str, Panel]]:
-    """What the gallery holds of a preset, and name → panel of its figures, the first one under the preset's name.
+def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
+    """The gallery's result of a preset, and name → panel of its figures, the first one under the preset's name.
 
     Raises:
         LookupError: the gallery lacks it.
@@ -38,7 +38,7 @@ def gallery_panels(preset: str) -> tuple[Shown, dict[str, Panel]]:
         raise LookupError(f"the gallery has no {preset}")
     shown = Shown(result.spec, result.points, result, "precomputed")
     first, *others = view_module(page_of(preset), "page").draw(shown)
-    return shown, {preset: first, **{f"{preset}.{_in_url(each.title)}": each for each in others}}
+    return result, {preset: first, **{f"{preset}.{_in_url(each.title)}": each for each in others}}
 
 
 def _in_url(title: str) -> str:
@@ -64,9 +64,9 @@ def _show(preset: str, name: str) -> None:
     page = page_of(preset)
     place = st.empty()
     with place.container(), linked_charts(page):
-        shown, panels = gallery_panels(preset)
+        result, panels = gallery_panels(preset)
         if name in panels:
-            with shown_charts([shown.spec]):
+            with shown_charts([result.spec]):
                 show_alone(page, panels[name])
     if name not in panels:
         place.empty()  # the choices of all figures stood there

@@ -7,13 +7,12 @@ from typing import Any
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import Choice, Panel, choose
-from linearity_lab.components.drawn_once import drawn_once
-from linearity_lab.components.experiment_page import experiment_page
+from linearity_lab.components.chart import Choice, Panel
+from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.explain import words_table
-from linearity_lab.components.forms import ENTRY_PIXELS, Group, SpecForm
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.forms import ENTRY_PIXELS, SpecForm
 from linearity_lab.components.settings_row import CONTROL_PIXELS
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.hessian import figures
 from linearity_lab.views.hessian import part_figures as parts
 from linearity_lab.words.markdown import plain
@@ -22,6 +21,8 @@ from ntk_core.experiments.hessian import HessianPoint
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.settings.walk import settings
+
+Runs = Shown[HessianSpec, HessianPoint]
 
 KEY = "hessian.networks"
 CHOOSER_PIXELS = 420
@@ -132,7 +133,7 @@ def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> No
     form.put(values)
 
 
-def balls(page: str, shown: Shown) -> list[Panel]:
+def balls(shown: Runs) -> list[Panel]:
     """Draw suprema over the ball of a chosen measured radius; nothing if none was measured."""
     radii = parts.radii_of(shown.points)
 
@@ -142,14 +143,14 @@ def balls(page: str, shown: Shown) -> list[Panel]:
     def both() -> list[Chart]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.subheader("In the whole ball of radius R around w₀", anchor=False, width="content")
-            radius = _radius(page, radii)
+            radius = _radius(radii)
         quantities = ("hessian", "kernel_change")
-        return [drawn_once(f"{page}.ball", shown.identity, ball, each, radius) for each in quantities]
+        return [shown.drawn("ball", ball, each, radius) for each in quantities]
 
     return [Panel("In a ball", both)] if radii else []
 
 
-def one_network(page: str, shown: Shown) -> list[Panel]:
+def one_network(shown: Runs) -> list[Panel]:
     """Draw one network: its norm between bounds, layer quantities and blocks; nothing if none has any."""
     points = shown.points
     known = titles(figures.networks_of(points))
@@ -165,10 +166,10 @@ def one_network(page: str, shown: Shown) -> list[Panel]:
         return [chart for chart in found if chart is not None]
 
     def charts() -> list[Chart]:
-        (line,) = choose(page, "One network", Choice("one", "Network", detailed, known.__getitem__, 260))
-        found = drawn_once(f"{page}.one", shown.identity, drawn, line)
+        (line,) = shown.choose("One network", Choice("one", "Network", detailed, known.__getitem__, 260))
+        found = shown.drawn("one", drawn, line)
         if any(chart.name == "quantities" for chart in found):
-            st.markdown(titled_prose(page, "Why do Hessian and gradient scale differently?"))
+            st.markdown(titled_prose(PAGE.name, "Why do Hessian and gradient scale differently?"))
         return found
 
     return [Panel("One network", charts)] if detailed else []
@@ -181,50 +182,51 @@ def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
     return measured or shared or parts.blocks_of(points, line) is not None
 
 
-def _radius(page: str, radii: tuple[float, ...]) -> float:
+def _radius(radii: tuple[float, ...]) -> float:
     if len(radii) == 1:
         st.caption(f"R = {radii[0]:g}")
         return radii[0]
-    key = f"{page}.radius"
+    key = f"{PAGE.name}.radius"
     if st.session_state.get(key) not in radii:
         st.session_state[key] = radii[len(radii) // 2]
     st.select_slider("Radius R", radii, key=key, format_func=lambda value: f"R = {value:g}", width=260)
     return float(st.session_state[key])  # also without a browser: the site has the initial figure
 
 
-PAGE = "hessian"
-TITLE = "Why do wide networks become linear? The Hessian"
-CONTROLS = (networks_chooser, activation_chooser, "widths", "num_seeds")
-GROUPS = (
-    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index")),
-    Group("Balls and bounds", ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds")),
-    Group("Training", ("num_trained", "training.")),
-    Group("Data", ("dataset.",)),
-)
-
-
-def draw(shown: Shown) -> list[Panel]:
+def draw(shown: Runs) -> list[Panel]:
     """Draw norms, kernel changes from the same weights, Table 1, balls around w₀, and one network in detail."""
     points = shown.points
 
     def norms() -> Chart:
         views = Choice("view", "Vertical axis", list(figures.VIEWS), pixels=150)
-        (view,) = choose(PAGE, views, f"against {figures.place_name(points).rpartition(' ')[0]}")
-        return drawn_once(f"{PAGE}.norms", shown.identity, lambda view: figures.against_width(points, view), view)
+        (view,) = shown.choose(views, f"against {figures.place_name(points).rpartition(' ')[0]}")
+        return shown.drawn("norms", lambda view: figures.against_width(points, view), view)
 
     def changes() -> Chart:
-        return drawn_once(f"{PAGE}.changes", shown.identity, lambda: figures.change_against_width(points))
+        return shown.drawn("changes", lambda: figures.change_against_width(points))
 
     def table() -> None:
-        rows = drawn_once(f"{PAGE}.table", shown.identity, lambda: figures.table_rows(points))
+        rows = shown.drawn("table", lambda: figures.table_rows(points))
         about = f"95% confidence intervals {shown.spec.scope}, converged runs. The verdict uses ‖H‖ / ‖∇f‖²."
         words_table(rows, about)
 
     trained = [Panel("ΔK of the same weights", changes)] if figures.trained_lines(points) else []
-    rest = [*trained, *balls(PAGE, shown), Panel("Table 1, measured", table), *one_network(PAGE, shown)]
+    rest = [*trained, *balls(shown), Panel("Table 1, measured", table), *one_network(shown)]
     return [Panel("Norms", norms), *rest]
 
 
-def show() -> None:
-    """Draw the page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=tuple(SETTINGS), first=networks_form)
+PAGE = ExperimentPage(
+    "hessian",
+    draw,
+    controls=(networks_chooser, activation_chooser, "widths", "num_seeds"),
+    groups={
+        "Widths and seeds": ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index"),
+        "Balls and bounds": ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds"),
+        "Training": ("num_trained", "training."),
+        "Data": ("dataset.",),
+    },
+    title="Why do wide networks become linear? The Hessian",
+    elsewhere=tuple(SETTINGS),
+    first=networks_form,
+)
+show = PAGE.show

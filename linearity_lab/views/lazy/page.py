@@ -1,29 +1,18 @@
 """From lazy to rich (Yang & Hu 2021; Chizat, Oyallon & Bach 2019; Liu, Zhu & Belkin 2020, §1.1)."""
 
-from functools import partial
-
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.components.chart import Choice, Panel, choose, output_choice, panels
-from linearity_lab.components.drawn_once import drawn_once
-from linearity_lab.components.experiment_page import experiment_page
-from linearity_lab.components.forms import Group
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.chart import Choice, Panel, output_choice
+from linearity_lab.components.experiment_page import ExperimentPage
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.lazy import dial, figures
+from ntk_core.experiments.lazy import LazyPoint, LazySpec
 
-PAGE = "lazy"
-TITLE = "Lazy or rich: by width, by scale or by choice?"
-CONTROLS = ("widths", "architecture.depth", "num_seeds")
-GROUPS = (
-    Group("Width, scale and richness", ("widths", "scales", "richness", "num_seeds", "seed", "draws")),
-    Group("Network", ("outputs", "starts", "architecture.")),
-    Group("Training", ("training.",)),
-    Group("Data", ("dataset.",)),
-)
+Runs = Shown[LazySpec, LazyPoint]
 
 
-def charts(shown: Shown, measure: str, output: str, start: str, richness: float = 0.0) -> tuple[Chart, ...]:
+def charts(shown: Runs, measure: str, output: str, start: str, richness: float = 0.0) -> tuple[Chart, ...]:
     """Draw one measure against ρ, scale and width, as swept; then the weights."""
     points, spec, wanted = shown.points, shown.spec, figures.MEASURES[measure]
     found = []
@@ -41,19 +30,18 @@ def charts(shown: Shown, measure: str, output: str, start: str, richness: float 
     return tuple(found)
 
 
-def draw(shown: Shown) -> list[Panel]:
+def draw(shown: Runs) -> list[Panel]:
     """Draw the charts against all swept settings."""
     richness = []
     with st.container(horizontal=True, vertical_alignment="bottom"):
         if shown.spec.richness:
-            dialed, key = [0.0, *shown.spec.richness], f"{PAGE}.dialed"  # not "richness": that key is the form's
+            dialed, key = [0.0, *shown.spec.richness], f"{PAGE.name}.dialed"  # not "richness": that key is the form's
             if st.session_state.get(key) not in dialed:
                 st.session_state[key] = dialed[-1]
             title = "Richness ρ: lazy at 0, rich at 1/2"
             st.select_slider(title, dialed, format_func="{:g}".format, key=key, width=320)
             richness = [st.session_state[key]]  # also without a browser: the site has the initial figure
-        chosen = choose(
-            PAGE,
+        chosen = shown.choose(
             Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
             more=[
                 output_choice(occurring(shown.points, "output")),
@@ -62,9 +50,19 @@ def draw(shown: Shown) -> list[Panel]:
         )
     if shown.spec.almost_everywhere:
         st.caption(shown.spec.almost_everywhere)
-    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen, *richness))
+    return shown.panels(charts, *chosen, *richness)
 
 
-def show() -> None:
-    """Draw the page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS, elsewhere=("architecture.initial_output",))
+PAGE = ExperimentPage(
+    "lazy",
+    draw,
+    controls=("widths", "architecture.depth", "num_seeds"),
+    groups={
+        "Width, scale and richness": ("widths", "scales", "richness", "num_seeds", "seed", "draws"),
+        "Network": ("outputs", "starts", "architecture."),
+        "Training": ("training.",),
+        "Data": ("dataset.",),
+    },
+    elsewhere=("architecture.initial_output",),
+)
+show = PAGE.show

@@ -6,12 +6,11 @@ from functools import partial
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import Choice, Panel, choose, panels, show_chart, width_choice
-from linearity_lab.components.drawn_once import drawn_once
-from linearity_lab.components.experiment_page import experiment_page
-from linearity_lab.components.forms import Group
+from linearity_lab.components.chart import Choice, Panel, panels, show_chart, width_choice
+from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.run_panel import Shown, followed, live_panel, submit
+from linearity_lab.components.run_panel import followed, live_panel, submit
+from linearity_lab.components.shown import Shown, drawn_once
 from linearity_lab.jobs import Snapshot
 from linearity_lab.views.horizon.figures import departure_steps
 from linearity_lab.views.learning_rate import figures
@@ -19,8 +18,9 @@ from ntk_core.experiments.learning_rate import LearningRateSpec, RatePoint
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 
-PAGE = "learning_rate"
-JOB = f"{PAGE}.cell"  # the job of a cell is followed under this name
+Runs = Shown[LearningRateSpec, RatePoint]
+
+JOB = "learning_rate.cell"  # the job of a cell is followed under this name
 
 
 def cell_spec(spec: LearningRateSpec, width: int, rate: float) -> LearningRateSpec:
@@ -30,7 +30,7 @@ def cell_spec(spec: LearningRateSpec, width: int, rate: float) -> LearningRateSp
 
 def clicked() -> tuple[int, float] | None:
     """(m, c) of the cell that was clicked on last; None where the click took the choice back."""
-    points = st.session_state[f"{PAGE}.map"].selection.points
+    points = st.session_state[f"{PAGE.name}.map"].selection.points
     return (int(points[0]["customdata"][0]), float(points[0]["customdata"][1])) if points else None
 
 
@@ -38,7 +38,7 @@ def choose_clicked(spec: LearningRateSpec) -> None:
     """Select the clicked cell, and follow its run if it is missing; for callbacks."""
     if (cell := clicked()) is not None:
         for name, value in zip(("width", "rate"), cell, strict=True):
-            st.session_state.update({f"{PAGE}.{name}": value, f"{PAGE}.{name}.chosen": value})
+            st.session_state.update({f"{PAGE.name}.{name}": value, f"{PAGE.name}.{name}.chosen": value})
         if not spec.keep_paths:
             follow_cell(spec, *cell)
 
@@ -56,25 +56,16 @@ def show_cell() -> None:
         if shown is not None:
             (point,), (rate,) = shown.points, shown.spec.rates
             run = partial(figures.along_run, point, rate, ended=shown.result is not None)
-            show_chart(PAGE, drawn_once(JOB, (shown.identity, shown.result is None), run))
+            show_chart(PAGE.name, drawn_once(JOB, (shown.identity, shown.result is None), run))
 
     live_panel(JOB, draw)
 
 
-TITLE = "Where does linearity end?"
-CONTROLS = ("models", "architecture.activation", "dataset.num_samples")
 GALLERY_MAP, DEPARTURES = "catapult-map", "horizon-rate"  # presets: the map, and the departure steps beside it
 TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sample", "along_run": "One run"}
-GROUPS = (
-    Group("Learning rates", ("rates", "models")),
-    Group("Network", ("output", "architecture.")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("method", "batch_size", "loss_threshold", "max_steps", "keep_paths")),
-    Group("Data", ("dataset.",)),
-)
 
 
-def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
+def charts(shown: Runs, width: int, rate: float) -> tuple[Chart, ...]:
     """The map, the peaks at one rate, the runs of one cell where they are kept, and the plane of one sample."""
     point: RatePoint = shown.point(width)
     followed = shown.spec.keep_paths and point.of_rate(rate)
@@ -86,21 +77,20 @@ def charts(shown: Shown, width: int, rate: float) -> tuple[Chart, ...]:
     )
 
 
-def draw(shown: Shown) -> list[Panel]:
+def draw(shown: Runs) -> list[Panel]:
     """The map, below it the run of a cell, then the others."""
     spec, rates = shown.spec, list(shown.spec.rates)
     catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
-    width, rate = choose(
-        PAGE,
+    width, rate = shown.choose(
         width_choice(shown.points),
         Choice("rate", "Rate c", rates, "c = {:g}".format, begins=catapulted),
     )
 
     def follow() -> None:
-        st.button("Follow this run", key=f"{PAGE}.follow", on_click=follow_cell, args=(spec, width, rate))
+        st.button("Follow this run", key=f"{PAGE.name}.follow", on_click=follow_cell, args=(spec, width, rate))
         show_cell()
 
-    first, *others = panels(drawn_once(PAGE, shown.identity, partial(charts, shown), width, rate), TABS)
+    first, *others = shown.panels(charts, width, rate, titles=TABS)
     is_ours = spec == PRESETS[GALLERY_MAP].spec  # beside other results another one would mislead
     if is_ours and (steps := gallery_result(DEPARTURES)) is not None:
         others += panels([drawn_once(DEPARTURES, "", lambda: departure_steps(steps.points, steps.spec.widths))])
@@ -108,6 +98,16 @@ def draw(shown: Shown) -> list[Panel]:
     return [replace(first, on_select=partial(choose_clicked, spec), below=below), *others]
 
 
-def show() -> None:
-    """Draw the page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)
+PAGE = ExperimentPage(
+    "learning_rate",
+    draw,
+    controls=("models", "architecture.activation", "dataset.num_samples"),
+    groups={
+        "Learning rates": ("rates", "models"),
+        "Network": ("output", "architecture."),
+        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
+        "Training": ("method", "batch_size", "loss_threshold", "max_steps", "keep_paths"),
+        "Data": ("dataset.",),
+    },
+)
+show = PAGE.show

@@ -1,27 +1,16 @@
 """Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
 
-from functools import partial
-
 from linearity_lab.charts.chart import Chart, led_by, occurring
-from linearity_lab.components.chart import Choice, Panel, choose, output_choice, panels, seed_choice, width_choice
-from linearity_lab.components.drawn_once import drawn_once
-from linearity_lab.components.experiment_page import experiment_page
-from linearity_lab.components.forms import Group
-from linearity_lab.components.run_panel import Shown
+from linearity_lab.components.chart import Choice, Panel, output_choice, seed_choice, width_choice
+from linearity_lab.components.experiment_page import ExperimentPage
+from linearity_lab.components.shown import Shown
 from linearity_lab.views.optimization import figures
+from ntk_core.experiments.optimization import OptimizationPoint, OptimizationSpec
 
-PAGE = "optimization"
-TITLE = "Does training need a constant kernel?"
-CONTROLS = ("outputs", "widths", "rates")
-GROUPS = (
-    Group("Network", ("outputs", "architecture.")),
-    Group("Widths and seeds", ("widths", "num_seeds", "seed", "draws")),
-    Group("Training", ("rates", "training.")),
-    Group("Data", ("dataset.",)),
-)
+Runs = Shown[OptimizationSpec, OptimizationPoint]
 
 
-def charts(shown: Shown, output: str, width: int, axis: figures.StepAxis, seed: int | None = None) -> tuple[Chart, ...]:
+def charts(shown: Runs, output: str, width: int, axis: figures.StepAxis, seed: int | None = None) -> tuple[Chart, ...]:
     """Of one width and output, this or the first seed drawn strong; the second one of all."""
     (point,) = led_by([shown.point(width)], seed)
     return (
@@ -32,20 +21,28 @@ def charts(shown: Shown, output: str, width: int, axis: figures.StepAxis, seed: 
     )
 
 
-def draw(shown: Shown) -> list[Panel]:
+def draw(shown: Runs) -> list[Panel]:
     """The loss of one width and output, then what moves meanwhile."""
-    chosen = choose(
-        PAGE,
+    chosen = shown.choose(
         output_choice(occurring(shown.points, "output"), 230),
         width_choice(shown.points),
         more=[
             Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format),
-            *seed_choice(run for point in shown.points for run in point.runs),
+            *seed_choice(shown.points),
         ],
     )
-    return panels(drawn_once(PAGE, shown.identity, partial(charts, shown), *chosen))
+    return shown.panels(charts, *chosen)
 
 
-def show() -> None:
-    """Draw the page."""
-    experiment_page(PAGE, TITLE, GROUPS, draw, controls=CONTROLS)
+PAGE = ExperimentPage(
+    "optimization",
+    draw,
+    controls=("outputs", "widths", "rates"),
+    groups={
+        "Network": ("outputs", "architecture."),
+        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
+        "Training": ("rates", "training."),
+        "Data": ("dataset.",),
+    },
+)
+show = PAGE.show

@@ -1,0 +1,75 @@
+"""What a page shows: the points of a run, and charts that are drawn once for all sessions with the same points."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Generic, Literal, TypeVar, cast
+
+import streamlit as st
+
+from linearity_lab.charts.chart import Chart
+from linearity_lab.components.chart import Choice, Panel, choose, panels
+from linearity_lab.components.forms import AnySpec
+from ntk_core.runs import PointValue, ResultValue, spec_digest
+
+T = TypeVar("T")
+AnyPoint = TypeVar("AnyPoint", bound=PointValue)
+KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
+
+
+@dataclass(frozen=True)
+class Shown(Generic[AnySpec, AnyPoint]):
+    """State of a page's figures.
+
+    Attributes:
+        points: finished points, in the order of the spec's keys, then a partial one.
+        result: complete result; None until the job has ended.
+        origin: precomputed, or from a job of this server.
+        grown: version of the partial points, 0 without any.
+    """
+
+    spec: AnySpec
+    points: tuple[AnyPoint, ...]
+    result: ResultValue | None
+    origin: Literal["precomputed", "job"]
+    grown: int = 0
+
+    @property
+    def identity(self) -> tuple[str, str, tuple[str, ...], int]:
+        """Identity of the figures: finished points of a spec never change; more are added."""
+        return self.origin, spec_digest(self.spec), tuple(point.key for point in self.points), self.grown
+
+    def point(self, width: int) -> AnyPoint:
+        """Return the point of this width."""
+        return next(point for point in self.points if getattr(point, "width", None) == width)
+
+    def choose(self, *parts: str | Choice, more: Sequence[Choice] = ()) -> tuple[Any, ...]:
+        """Show choices on the page, see :func:`~linearity_lab.components.chart.choose`."""
+        return choose(self.spec.experiment, *parts, more=more)
+
+    def drawn(self, name: str, draw: Callable[..., T], *chosen: object) -> T:
+        """Return ``draw(*chosen)`` of these points, cached across sessions; ``name`` is unique on the page."""
+        return drawn_once(f"{self.spec.experiment}.{name}", self.identity, draw, *chosen)
+
+    def panels(
+        self, draw: Callable[..., Sequence[Chart]], *chosen: object, titles: Mapping[str, str] | None = None
+    ) -> list[Panel]:
+        """Return a panel for each chart that ``draw(self, *chosen)`` returns, cached across sessions."""
+        return panels(self.drawn("", partial(draw, self), *chosen), titles)
+
+
+def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
+    """Return ``draw(*chosen)``, cached across sessions.
+
+    Args:
+        name: unique name of the drawing.
+        identity: identity of the points, or of other inputs of ``draw``; the ``repr`` of it and ``chosen`` is the key.
+
+    The result is shared and must not be modified.
+    """
+    return cast(T, _kept(name, repr((identity, chosen)), lambda: draw(*chosen)))
+
+
+@st.cache_resource(max_entries=KEPT, show_spinner=False)
+def _kept(name: str, key: str, _draw: Callable[[], object]) -> object:
+    return _draw()
