@@ -267,8 +267,7 @@ def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """Return the comparison that the view's ``figures.py`` defines, or else one by the table of the result."""
-    if not has_view(spec.experiment, "figures"):
-        return compared_by(experiment_of(spec).result.columns)
-    found: Comparison = view_module(spec.experiment, "figures").compared(spec)
-    return found
+    """Return the comparison of the view's ``figures.compared``, if there is one, or else by the result's table."""
+    figures = view_module(spec.experiment, "figures") if has_view(spec.experiment, "figures") else None
+    compared: Callable[[Spec], Comparison] | None = getattr(figures, "compared", None)
+    return compared(spec) if compared else compared_by(experiment_of(spec).result.columns)

@@ -2,9 +2,9 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from linearity_lab.charts.style import Style
 from ntk_core.fits import NO_POWER_LAW, PowerLaw, fit_power_law, remarks
@@ -148,3 +148,36 @@ def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
     return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words, outcome=run.outcome if why else "")
+
+
+Run = TypeVar("Run")
+
+
+@dataclass(frozen=True)
+class Measure(Generic[Run]):
+    """One number per run.
+
+    Attributes:
+        title: of the vertical axis.
+        symbol: in hovers, tables and legends.
+        of: the number of a run; None where it has none.
+        before_training: whether it does not matter how the run ended.
+    """
+
+    title: str
+    symbol: str
+    of: Callable[[Run], float | None]
+    before_training: bool = False
+
+    def has(self, runs: Iterable[Run]) -> bool:
+        """Whether some run has a finite number."""
+        return any(value is not None and math.isfinite(value) for value in map(self.of, runs))
+
+    def dots(self, runs: Iterable[tuple[float, Run]], note: str | Callable[[Run], str] = "") -> list[Dot]:
+        """Return the numbers of runs at these places."""
+        counted = not self.before_training
+        return [
+            trained_dot(at, value, run, note if isinstance(note, str) else note(run), converged_only=counted)
+            for at, run in runs
+            if (value := self.of(run)) is not None
+        ]

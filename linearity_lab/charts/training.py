@@ -1,9 +1,10 @@
 """Quantities during training: one curve per run; a logarithmic axis of steps starts at step 1."""
 
 import math
-from collections.abc import Collection, Sequence
+import operator
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -75,6 +76,25 @@ class Row:
 def times(steps: Sequence[int], rate: float, axis: TimeAxis) -> list[float]:
     """Return the records of a run by step, or by learning rate × step."""
     return [step * (rate if axis == "time" else 1) for step in steps]
+
+
+Run = TypeVar("Run")
+Records = str | Callable[[Run], Sequence[object]]
+
+
+def record_rows(
+    runs: Iterable[Run], of: Callable[[Run], Mapping[str, object]], columns: Mapping[str, Records[Run]]
+) -> list[dict[str, object]]:
+    """Return one row per run and record: what ``of`` says of the run, then each column at the record.
+
+    Args:
+        columns: name → path of attributes of a run to its records, or a function of the run.
+    """
+    rows = []
+    for run in runs:
+        found = [operator.attrgetter(each)(run) if isinstance(each, str) else each(run) for each in columns.values()]
+        rows += [{**of(run), **dict(zip(columns, record, strict=True))} for record in zip(*found, strict=True)]
+    return rows
 
 
 def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:

@@ -1,7 +1,6 @@
 """Networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,13 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import drawn_values, finish, log_ticks, rate_words
-from linearity_lab.charts.chart import Chart, Comparison, compared_by
+from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import MOST_CURVES, hide
-from linearity_lab.charts.lines import Line, trained_dot, width_axis
+from linearity_lab.charts.lines import Line, Measure, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.vector import cells
-from ntk_core.experiments.architectures import COLUMNS, ArchitecturesResult, ArchitecturesSpec
+from ntk_core.experiments.architectures import ArchitecturesResult
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges, KernelSnapshot
 from ntk_core.numbers import number
 
@@ -26,24 +25,12 @@ HEATMAP_HEIGHT = 300
 INFINITE = "infinite"
 
 
-@dataclass(frozen=True)
-class Measure:
-    """One number per run; ``before_training`` where it does not matter how the run ended."""
-
-    title: str
-    symbol: str
-    of: Callable[[KernelChangeRun], float | None]
-    slopes: tuple[float, ...]
-    before_training: bool = False
-
-
 MEASURES = {
-    "change": Measure("kernel change ΔK", "ΔK", lambda run: run.sup_change, (-0.5, -1.0)),
-    "distance": Measure(
+    "change": Measure[KernelChangeRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change),
+    "distance": Measure[KernelChangeRun](
         "‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / ‖K<sub>∞</sub>‖",
         "distance to K∞",
         lambda run: run.infinite_distance,
-        (-0.5,),
         before_training=True,
     ),
 }
@@ -53,21 +40,11 @@ def against_width(points: Points, output: str, widths: Sequence[int], styles: St
     """A measure of every network against width, log–log; a network that was not measured is named below."""
     wanted, lines = MEASURES[measure], []
     for letter, found in points.items():
-        runs = [(point, value, run) for point in found for run in point.of(output)
-                if (value := wanted.of(run)) is not None]  # fmt: skip
-        dots = [
-            trained_dot(
-                point.width,
-                value,
-                run,
-                f"η = {rate_words([run.learning_rate])}",
-                converged_only=not wanted.before_training,
-            )
-            for point, value, run in runs
-        ]
+        runs = [(point.width, run) for point in found for run in point.of(output)]
         parameters: dict[float, dict[str, object]] = {
             point.width: {"trained parameters p": point.num_params} for point in found
         }
+        dots = wanted.dots(runs, lambda run: f"η = {rate_words([run.learning_rate])}")
         lines.append(Line(styles[letter], dots, more=parameters))
     missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
     return sweep(
@@ -75,7 +52,7 @@ def against_width(points: Points, output: str, widths: Sequence[int], styles: St
         width_axis(widths),
         wanted.title,
         wanted.symbol,
-        slopes=wanted.slopes,
+        slopes=(-0.5,) if wanted.before_training else (-0.5, -1.0),
         of="network",
         name=measure,
         caption=[f"Network {letter}: no infinite-width kernel is known or requested." for letter in missing],
@@ -85,7 +62,7 @@ def against_width(points: Points, output: str, widths: Sequence[int], styles: St
 def measures(points: Points, output: str) -> tuple[str, ...]:
     """Return the measures to draw against width; the distance only if it was measured."""
     runs = [run for found in points.values() for point in found for run in point.of(output)]
-    return ("change", "distance") if any(run.infinite_distance is not None for run in runs) else ("change",)
+    return tuple(name for name, measure in MEASURES.items() if name == "change" or measure.has(runs))
 
 
 def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
@@ -276,8 +253,3 @@ def first_chart(result: ArchitecturesResult) -> Chart:
         points.setdefault(point.network, []).append(point)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0])
     return against_width(points, spec.outputs[0], spec.widths, styles)
-
-
-def compared(_: ArchitecturesSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS)

@@ -1,8 +1,6 @@
 """Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,9 @@ import plotly.graph_objects as go
 from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.labels import spread_out
-from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot
+from linearity_lab.charts.lines import Axis, Dot, Line, Measure
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.views.depth_width import figures
 from ntk_core.experiments.depth_width import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult, DepthWidthSpec
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from ntk_core.numbers import number, percent, width_label
@@ -31,31 +28,16 @@ RING: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Measure:
-    """Return one number per trained network; ``before_training`` if the outcome of training does not matter."""
-
-    name: str
-    title: str
-    symbol: str
-    of: Callable[[DepthRun], float]
-    before_training: bool = False
-
-
-CHANGE = Measure("figure3", "kernel change ΔK", "ΔK", lambda run: run.sup_change)
-CURVATURE = Measure(
-    "figure4",
-    "curvature ‖H‖ / ‖∇f‖² at w₀",
-    "‖H‖ / ‖∇f‖<sup>2</sup>",
-    lambda run: run.curvature,
-    before_training=True,
+CHANGE = Measure[DepthRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
+CURVATURE = Measure[DepthRun](
+    "curvature ‖H‖ / ‖∇f‖² at w₀", "‖H‖ / ‖∇f‖<sup>2</sup>", lambda run: run.curvature, before_training=True
 )
 
 
-def measured(points: Sequence[DepthWidthPoint]) -> list[Measure]:
+def measured(points: Sequence[DepthWidthPoint]) -> list[Measure[DepthRun]]:
     """Return the measures of trained networks; ‖H‖ is optional."""
     runs = [run for point in points for run in point.runs]
-    return [measure for measure in (CHANGE, CURVATURE) if any(math.isfinite(measure.of(run)) for run in runs)]
+    return [measure for measure in (CHANGE, CURVATURE) if measure.has(runs)]
 
 
 def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
@@ -108,22 +90,18 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
     return chart
 
 
-def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
+def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Chart:
     """Draw a measure of trained networks against β, a line for each width."""
-    shown = [point for point in points if any(math.isfinite(measure.of(run)) for run in point.runs)]
+    shown = [point for point in points if measure.has(point.runs)]
     along_beta = [
         Line(
             style,
             [
-                trained_dot(
-                    point.beta,
-                    measure.of(run),
-                    run,
-                    f"L = {point.depth}, m = {point.width:,}",
-                    converged_only=not measure.before_training,
-                )
+                dot
                 for point in own
-                for run in point.runs
+                for dot in measure.dots(
+                    ((point.beta, run) for run in point.runs), f"L = {point.depth}, m = {point.width:,}"
+                )
             ],
         )
         for style, own in _by_width(shown, points)
@@ -134,7 +112,7 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure) -> Chart:
         BETA,
         measure.title,
         measure.symbol,
-        name=measure.name,
+        name="figure4" if measure.before_training else "figure3",
         heading=beginning(measure.title),
         caption=[f"Measured to depth {depth} at widths to {width:,}."],
         rows=table_rows(COLUMNS, shown),
@@ -243,12 +221,12 @@ CARD = "depth-width"
 
 def card(result: DepthWidthResult) -> str:
     """ln(E[K²] / E[K]²) against β: one curve."""
-    return sketch(figures.lines(result.points, figures.BETA, lambda point: point.log_moment))
+    return sketch(lines(result.points, BETA, lambda point: point.log_moment))
 
 
 def first_chart(result: DepthWidthResult) -> Chart:
     """The scatter of K(x, x) against β."""
-    return figures.against_beta(result.points)
+    return against_beta(result.points)
 
 
 def compared(_: DepthWidthSpec) -> Comparison:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from linearity_lab.charts.axes import add_level, beginning, law_words
-from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
+from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.style import MODEL_TITLES, Style, model_style, network_style, nth_style, output_title
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
@@ -18,7 +18,6 @@ from ntk_core.experiments.dynamics import (
     DynamicsPoint,
     DynamicsResult,
     DynamicsRun,
-    DynamicsSpec,
     ModelPath,
     difference_law,
 )
@@ -201,8 +200,3 @@ def first_chart(result: DynamicsResult) -> Chart:
     """Draw the difference of network and linear model for the first method."""
     method = result.points[0].runs[0].method
     return difference_against_time(result.points, method, "step", result.spec.architecture.kind)
-
-
-def compared(_: DynamicsSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS)

@@ -12,7 +12,7 @@ from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.charts.lines import Axis, Dot, Line
 from linearity_lab.charts.style import GUIDE_COLOR, Style, activation_style, model_style, nth_style
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.charts.training import Curve, Row, along_training, dash_key
+from linearity_lab.charts.training import Curve, Row, along_training, dash_key, record_rows, times
 from linearity_lab.charts.vector import Stroke, thumbnail
 from linearity_lab.views.dynamics.figures import DASH_WORDS
 from ntk_core.experiments.early_time import (
@@ -88,23 +88,21 @@ def single_outputs(run: EarlyRun) -> Chart:
 
 def _training_rows(runs: Sequence[EarlyRun]) -> list[dict[str, object]]:
     """Return one row per run and recorded step."""
-    return [
+    return record_rows(
+        runs,
+        lambda run: {"activation": _title(run.activation), "seed": run.seed},
         {
-            "activation": _title(run.activation),
-            "seed": run.seed,
-            "step": step,
-            "time": run.learning_rate * step,
-            "test loss": run.network.test_loss[i],
-            "linear model": run.linear.test_loss[i],
-            "without norm": run.naive.test_loss[i],
-            "training loss": run.network.train_loss[i],
-            "residual inside the span": run.network.span_loss[i],
-            "residual outside": run.network.complement_loss[i],
-            "relative error": run.relative_error[i],
-        }
-        for run in runs
-        for i, step in enumerate(run.steps)
-    ]
+            "step": "steps",
+            "time": lambda run: times(run.steps, run.learning_rate, "time"),
+            "test loss": "network.test_loss",
+            "linear model": "linear.test_loss",
+            "without norm": "naive.test_loss",
+            "training loss": "network.train_loss",
+            "residual inside the span": "network.span_loss",
+            "residual outside": "network.complement_loss",
+            "relative error": "relative_error",
+        },
+    )
 
 
 def _output_rows(run: EarlyRun) -> list[dict[str, object]]:

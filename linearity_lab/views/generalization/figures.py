@@ -9,8 +9,7 @@ from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.charts.training import Curve, Row, along_training
-from linearity_lab.views.generalization import figures
+from linearity_lab.charts.training import Curve, Records, Row, along_training, record_rows
 from linearity_lab.views.lazy.dial import richness_style
 from ntk_core.experiments.generalization import (
     COLUMNS,
@@ -145,27 +144,27 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
     """Draw test error of network and after kernel, alignment, distance from K₀ and its rate, step by step."""
     runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
     network, kernel = _style("network"), _style("after_kernel")
-    curves, rows = [], []
-    for index, run in enumerate(runs):
-        tests = [[getattr(each, what) for each in models] for models in (run.network, run.after)]
-        seen = (
-            (network, tests[0], MEASURES[what], 1),
-            (kernel, tests[1], MEASURES[what], 1),
-            (kernel, run.alignment, "alignment", 2),
-            (kernel, run.distance, "distance from K₀", 3),
-            (kernel, run.distance_per_step, "distance per step", 4),
+    quantities: dict[str, tuple[Style, int, Callable[[GeneralizationRun], Sequence[float]]]] = {
+        f"{MEASURES[what]} of the network": (network, 1, lambda run: [getattr(each, what) for each in run.network]),
+        "of the after kernel": (kernel, 1, lambda run: [getattr(each, what) for each in run.after]),
+        "alignment": (kernel, 2, lambda run: run.alignment),
+        "distance from K₀": (kernel, 3, lambda run: run.distance),
+        "distance per step": (kernel, 4, lambda run: run.distance_per_step),
+    }
+    curves = [
+        Curve(
+            style, run.steps, of(run), MEASURES[what] if row == 1 else title, run.seed, row, in_legend=row == 1,
+            is_first=index == 0,
         )
-        curves += [
-            Curve(style, run.steps, found, title, run.seed, row=row, in_legend=row == 1, is_first=index == 0)
-            for style, found, title, row in seen
-        ]
-        rows += [
-            {"seed": run.seed, "step": step, f"{MEASURES[what]} of the network": first, "of the after kernel": second,
-             "alignment": aligned, "distance from K₀": distance, "distance per step": pace, "ΔK": change}
-            for step, first, second, aligned, distance, pace, change in zip(
-                run.steps, *tests, run.alignment, run.distance, run.distance_per_step, run.change, strict=True
-            )
-        ]  # fmt: skip
+        for index, run in enumerate(runs)
+        for title, (style, row, of) in quantities.items()
+    ]  # fmt: skip
+    columns: dict[str, Records[GeneralizationRun]] = {
+        "step": "steps",
+        **{title: of for title, (_, _, of) in quantities.items()},
+        "ΔK": "change",
+    }
+    rows = record_rows(runs, lambda run: {"seed": run.seed}, columns)
     parts = (
         Row(MEASURES[what], "from 0"),
         Row("alignment", "from 0"),
@@ -248,13 +247,13 @@ CARD = "price-of-linearity"
 
 def card(result: GeneralizationResult) -> str:
     """Draw the test loss of lazy and rich networks and of their kernel against width."""
-    return sketch(figures.lines(result.points, lambda point: point.width, "loss")[:3])
+    return sketch(lines(result.points, lambda point: point.width, "loss")[:3])
 
 
 def first_chart(result: GeneralizationResult) -> Chart:
     """Draw test error or loss against width, with the largest number of training points."""
-    most = figures.at(result.points, samples=result.spec.counts[-1])
-    return figures.against(most, result.spec, measured(result.points))
+    most = at(result.points, samples=result.spec.counts[-1])
+    return against(most, result.spec, measured(result.points))
 
 
 def _most_samples(row: Values, result: ResultValue) -> bool:

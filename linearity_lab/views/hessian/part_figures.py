@@ -41,59 +41,33 @@ class Part:
     style: Style
 
 
-def _norm(_: HessianPoint, run: HessianRun) -> float:
-    return run.norm
+def _part(number: int, title: str, path: str) -> Part:
+    """Return the part at this path of attributes of a run, the largest of several numbers."""
+
+    def of(_: HessianPoint, run: HessianRun) -> float:
+        found: object = run
+        for name in path.split("."):
+            found = None if found is None else getattr(found, name)
+        return max(found) if isinstance(found, tuple) else found if isinstance(found, int | float) else math.nan
+
+    return Part(of, nth_style(number, title, "part"))
 
 
-def _or_nan(value: float | None) -> float:
-    return math.nan if value is None else value
-
-
-MEASURED = Part(_norm, network_style("fully-connected", title="measured ‖H‖"))
+MEASURED = Part(lambda _, run: run.norm, network_style("fully-connected", title="measured ‖H‖"))
 BOUNDS = {
-    "bound": Part(
-        lambda _, run: run.bound.bound if run.bound else math.nan,
-        nth_style(1, "sum of the bounds of its blocks", "part"),
-    ),
-    "exact": Part(lambda _, run: _or_nan(run.exact), nth_style(2, "closed form", "part")),
-    "gradient": Part(
-        lambda _, run: run.parts.gradient_part if run.parts else math.nan,
-        nth_style(3, "|φ''| ‖∇f‖²", "part"),
-    ),
-    "lower": Part(
-        lambda _, run: run.parts.lower if run.parts else math.nan,
-        nth_style(4, "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖", "part"),
-    ),
-    "linear": Part(
-        lambda _, run: run.parts.linear_part if run.parts else math.nan,
-        nth_style(5, "|φ'| ‖H‖", "part"),
-    ),
-    "vector": Part(
-        lambda _, run: run.vector.norm if run.vector else math.nan,
-        nth_style(6, "all outputs together, at least", "part"),
-    ),
-    "vector_upper": Part(
-        lambda _, run: run.vector.upper if run.vector else math.nan,
-        nth_style(7, "all outputs together, at most", "part"),
-    ),
+    "bound": _part(1, "sum of the bounds of its blocks", "bound.bound"),
+    "exact": _part(2, "closed form", "exact"),
+    "gradient": _part(3, "|φ''| ‖∇f‖²", "parts.gradient_part"),
+    "lower": _part(4, "lower bound |φ''| ‖∇f‖² − |φ'| ‖H‖", "parts.lower"),
+    "linear": _part(5, "|φ'| ‖H‖", "parts.linear_part"),
+    "vector": _part(6, "all outputs together, at least", "vector.norm"),
+    "vector_upper": _part(7, "all outputs together, at most", "vector.upper"),
 }
 QUANTITIES = {
-    "b_max": Part(
-        lambda _, run: max(run.bound.b_max) if run.bound else math.nan,
-        nth_style(8, "‖∂f/∂α‖<sub>∞</sub>, scales the Hessian", "part"),
-    ),
-    "b_norm": Part(
-        lambda _, run: max(run.bound.b_norm) if run.bound else math.nan,
-        nth_style(9, "‖∂f/∂α‖<sub>2</sub>, scales the gradient", "part"),
-    ),
-    "q_l": Part(
-        lambda _, run: run.bound.q_l if run.bound else math.nan,
-        nth_style(10, "Q<sub>L</sub>", "part"),
-    ),
-    "q_221": Part(
-        lambda _, run: run.bound.q_221 if run.bound else math.nan,
-        nth_style(11, "Q<sub>2,2,1</sub>", "part"),
-    ),
+    "b_max": _part(8, "‖∂f/∂α‖<sub>∞</sub>, scales the Hessian", "bound.b_max"),
+    "b_norm": _part(9, "‖∂f/∂α‖<sub>2</sub>, scales the gradient", "bound.b_norm"),
+    "q_l": _part(10, "Q<sub>L</sub>", "bound.q_l"),
+    "q_221": _part(11, "Q<sub>2,2,1</sub>", "bound.q_221"),
 }
 CLOSED_FORM_TITLES = {"shallow": "closed form max |H_ii|", "quadratic-bottleneck": "exact block of w<sub>2</sub>"}
 
@@ -143,28 +117,31 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
     """Describe the figure of the bounds."""
     own = of_line(points, line)
     runs = [run for point in own for run in point.runs]
-    title = titles(networks_of(points))[line]
-    together = [run.vector.norm / run.norm for run in runs if run.vector and run.norm > 0]
-    if together:
-        law = law_of(own, BOUNDS["vector"].of)
-        trend = "" if law is None else f" It decreases with exponent {signed(law.exponent)}."
-        least, most = number(min(together), 3), number(max(together), 3)
-        return f"{title}: the norm of all outputs together is {least} to {most} times that of one.{trend}"
-    if any(run.bound for run in runs):
-        ratios = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
-        if not ratios:
-            return f"{title}: the measured norm is 0."
-        law = law_of(own, BOUNDS["bound"].of)
-        trend = "" if law is None else f" It decreases with exponent {signed(law.exponent)}."
-        least, most = number(min(ratios)), number(max(ratios))
-        return f"{title}: the sum of the bounds of its blocks is {least} to {most} times the norm.{trend}"
-    if any(run.parts for run in runs):
+
+    def times(ratios: Sequence[float], digits: int = 3) -> str:
+        return f"{number(min(ratios), digits)} to {number(max(ratios), digits)} times"
+
+    def trend(part: str) -> str:
+        law = law_of(own, BOUNDS[part].of)
+        return "" if law is None else f" It decreases with exponent {signed(law.exponent)}."
+
+    if together := [run.vector.norm / run.norm for run in runs if run.vector and run.norm > 0]:
+        words = f"the norm of all outputs together is {times(together)} that of one.{trend('vector')}"
+    elif any(run.bound for run in runs):
+        gaps = [run.bound.bound / run.norm for run in runs if run.bound and run.norm > 0]
+        words = (
+            f"the sum of the bounds of its blocks is {times(gaps, 2)} the norm.{trend('bound')}"
+            if gaps
+            else "the measured norm is 0."
+        )
+    elif any(run.parts for run in runs):
         kept = sum(run.norm >= run.parts.lower * (1 - 1e-3) for run in runs if run.parts)
-        return f"{title}: the measured norm is above its lower bound in {kept} of {len(runs)} runs."
-    ratios = [run.norm / run.exact for run in runs if run.exact]
-    if not ratios:
-        return f"{title}: measured norm, without a bound, of {len(runs)} runs."
-    return f"{title}: the measured norm is {number(min(ratios), 3)} to {number(max(ratios), 3)} times its closed form."
+        words = f"the measured norm is above its lower bound in {kept} of {len(runs)} runs."
+    elif exact := [run.norm / run.exact for run in runs if run.exact]:
+        words = f"the measured norm is {times(exact)} its closed form."
+    else:
+        words = f"measured norm, without a bound, of {len(runs)} runs."
+    return f"{titles(networks_of(points))[line]}: {words}"
 
 
 def median_words(points: Sequence[HessianPoint], line: str) -> str:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning
-from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
+from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.charts.training import Curve, Row, along_training, record_rows
 from ntk_core.experiments.horizon.result import (
     CLOCKS,
     COLUMNS,
@@ -128,11 +128,8 @@ def along(points: Sequence[HorizonPoint], spec: HorizonSpec, regime: str, width:
         add_level(figure, level, f"threshold {level:g}", row=row)
     ends = [f"seed {run.seed}: ΔK {number(run.change[-1])}, outputs {percent(run.last_difference)}" for run in runs]
     caption = f"{beginning(REGIME_TITLES[regime])} at width {width:,}, at the end: {'; '.join(ends)}."
-    table: list[dict[str, object]] = [
-        {"c": run.rate, "seed": run.seed, CLOCKS[regime]: at, "ΔK": change, "‖f − f_lin‖/‖f_lin‖": apart}
-        for run in runs
-        for at, change, apart in zip(run.clock, run.change, run.difference, strict=True)
-    ]
+    columns = {CLOCKS[regime]: "clock", "ΔK": "change", "‖f − f_lin‖/‖f_lin‖": "difference"}
+    table = record_rows(runs, lambda run: {"c": run.rate, "seed": run.seed}, columns)
     return Chart(figure, caption, table, name="along", heading="Along the runs of one width")
 
 
@@ -172,8 +169,3 @@ def card(result: HorizonResult) -> str:
 def first_chart(result: HorizonResult) -> Chart:
     """The horizons of the kernel, or of the outputs where all runs are above the stable rate."""
     return against_width(result.points, result.spec, "outputs" if result.spec.regimes == ("large-rate",) else "kernel")
-
-
-def compared(_: HorizonSpec) -> Comparison:
-    """How runs are laid over each other."""
-    return compared_by(COLUMNS)

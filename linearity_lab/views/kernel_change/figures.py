@@ -5,13 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from linearity_lab.charts.axes import add_level, rate_words
-from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
+from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import network_style, nth_style, output_title
 from linearity_lab.charts.sweep import left_out, sketch, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from ntk_core.experiments.kernel_change import COLUMNS, KernelChangePoint, KernelChangeResult, KernelChanges
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChanges
 from ntk_core.numbers import number, percent
 
 SWEPT_TITLES = {"width": "width m", "bottleneck_width": "bottleneck width m<sub>b</sub>"}
@@ -226,8 +225,3 @@ def first_chart(result: KernelChangeResult) -> Chart:
     if spec.trains:
         return change_against_width(result.points, spec.widths, spec.swept, kind)
     return start_against_width(result.points, spec.widths, spec.swept, kind, spec.ball_radius)
-
-
-def compared(_: KernelChangeSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS)

@@ -1,12 +1,11 @@
 """Lazy by scale and by width: κ, kernel change and distances against the scale α and against the width m."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from linearity_lab.charts.axes import beginning
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, Values, compared_by, occurring
-from linearity_lab.charts.lines import Axis, Line, trained_dot
+from linearity_lab.charts.lines import Axis, Line, Measure
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sketch, sweep
 from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint, LazyResult, LazyRun, LazySpec
@@ -18,33 +17,23 @@ Swept = Literal["scale", "width"]
 AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
 
 
-@dataclass(frozen=True)
-class Measure:
-    """Return one number per run; ``before_training`` if the outcome of training does not matter."""
-
-    title: str
-    symbol: str
-    of: Callable[[LazyRun], float]
-    before_training: bool = False
-
-
-KAPPA = Measure("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
-CHANGE = Measure("kernel change ΔK", "ΔK", lambda run: run.sup_change)
-DISTANCE = Measure("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)
-LARGEST = Measure("largest move ‖w − w₀‖_∞", "‖w − w₀‖<sub>∞</sub>", lambda run: run.largest_distance)
-CURVATURE = Measure(
+KAPPA = Measure[LazyRun]("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
+CHANGE = Measure[LazyRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
+DISTANCE = Measure[LazyRun]("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)
+LARGEST = Measure[LazyRun]("largest move ‖w − w₀‖_∞", "‖w − w₀‖<sub>∞</sub>", lambda run: run.largest_distance)
+CURVATURE = Measure[LazyRun](
     "curvature ‖H‖ / ‖∇F‖² at w₀", "‖H‖ / ‖∇F‖<sup>2</sup>", lambda run: run.curvature, before_training=True
 )
 LEAST = (
-    Measure("", "least distance, all inputs", lambda run: run.least_distance[1]),
-    Measure("", "least distance, one input", lambda run: run.least_distance[0]),
+    Measure[LazyRun]("", "least distance, all inputs", lambda run: run.least_distance[1]),
+    Measure[LazyRun]("", "least distance, one input", lambda run: run.least_distance[0]),
 )
-HIDDEN = Measure("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
+HIDDEN = Measure[LazyRun]("feature change |Δh|", "|Δh|", lambda run: run.mean_hidden_change)
 MEASURES = {each.title: each for each in (CHANGE, HIDDEN, KAPPA, DISTANCE, LARGEST, CURVATURE)}
-BEHIND_F = Measure("", "ΔK of α f", lambda run: run.pre_output_change)
+BEHIND_F = Measure[LazyRun]("", "ΔK of α f", lambda run: run.pre_output_change)
 
 
-def measure_style(measure: Measure) -> Style:
+def measure_style(measure: Measure[LazyRun]) -> Style:
     """Return the style of a measure among others."""
     return nth_style((CHANGE, CURVATURE, HIDDEN, DISTANCE, LARGEST, KAPPA, *LEAST).index(measure), measure.symbol)
 
@@ -75,20 +64,18 @@ def line(
     swept: Swept,
     output: str,
     start: str,
-    measure: Measure,
+    measure: Measure[LazyRun],
     style: Style | None = None,
     richness: float = 0.0,
 ) -> Line:
     """Return a measure of the runs of one output and start, against the swept setting, at one richness."""
-    dots = [
-        trained_dot(value, measure.of(run), run, converged_only=not measure.before_training)
-        for value, point in along(points, swept, richness)
-        for run in point.of(output, start)
-    ]
+    dots = measure.dots(
+        (value, run) for value, point in along(points, swept, richness) for run in point.of(output, start)
+    )
     return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
 
 
-def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure) -> Chart:
+def against(points: Sequence[LazyPoint], swept: Swept, output: str, measure: Measure[LazyRun]) -> Chart:
     """Draw a measure of one output against the swept setting, a line for each start, log–log."""
     lines = [line(points, swept, output, start, measure) for start in occurring(points, "start")]
     return sweep(

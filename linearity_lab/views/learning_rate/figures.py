@@ -8,18 +8,17 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning, drawn_values, finish, log_ticks
-from linearity_lab.charts.chart import Chart, Comparison, compared_by
+from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.charts.training import Curve, Row, along_training, record_rows
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.experiments.learning_rate import (
     COLUMNS,
     MODEL_TITLES,
     RATE_OUTCOMES,
     LearningRateResult,
-    LearningRateSpec,
     RatePoint,
     RateRun,
 )
@@ -184,26 +183,28 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
     Args:
         ended: whether the runs are complete; unfinished runs have no outcome yet.
     """
-    curves, rows = [], []
-    for run in point.of_rate(rate):
-        if run.path is None:
-            continue
-        look, path = style(run.model), run.path
+    paths = [(run, run.path) for run in point.of_rate(rate) if run.path is not None]
+    shown, curves = [run for run, _ in paths], []
+    for run, path in paths:
         followed = ((path.loss, "loss"), (path.curvature, "c"), (path.distance, "distance"), (path.change, "ΔK"))
         curves += [
-            Curve(look, path.steps, values, what, run.seed, row=row, in_legend=row == 1)
+            Curve(style(run.model), path.steps, values, what, run.seed, row=row, in_legend=row == 1)
             for row, (values, what) in enumerate(followed, start=1)
         ]
-        rows += [
-            {"model": MODEL_TITLES[run.model], "step": step, "loss": loss, "c": c, "‖w − w₀‖₂": moved, "ΔK": change}
-            for step, loss, c, moved, change in zip(
-                run.path.steps, run.path.loss, run.path.curvature, run.path.distance, run.path.change, strict=True
-            )
-        ]
-    shown = [run for run in point.of_rate(rate) if run.path is not None]
+    rows = record_rows(
+        shown,
+        lambda run: {"model": MODEL_TITLES[run.model]},
+        {
+            "step": "path.steps",
+            "loss": "path.loss",
+            "c": "path.curvature",
+            "‖w − w₀‖₂": "path.distance",
+            "ΔK": "path.change",
+        },
+    )
     highest = 1e6 * max(run.first_loss for run in shown)
     # Diverging models leave the figure; the others set its range.
-    farthest = max((finite_sup(r.path.distance) for r in shown if r.path and r.outcome != "diverged"), default=math.inf)
+    farthest = max((finite_sup(path.distance) for run, path in paths if run.outcome != "diverged"), default=math.inf)
     parts = (
         Row("loss L", ceiling=highest),
         Row("ηλ/n", "from 0"),
@@ -272,8 +273,3 @@ def first_chart(result: LearningRateResult) -> Chart:
     """How high the loss rises, at the rate nearest 3."""
     spec = result.spec
     return peaks(result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3)))
-
-
-def compared(_: LearningRateSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS)

@@ -5,18 +5,17 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from linearity_lab.charts.axes import rate_words, seed_words
-from linearity_lab.charts.chart import Chart, Comparison, compared_by, occurring
-from linearity_lab.charts.lines import Line, trained_dot, width_axis
+from linearity_lab.charts.chart import Chart, occurring
+from linearity_lab.charts.lines import Line, Measure, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.charts.training import Curve, Row, along_training
+from linearity_lab.charts.training import Curve, Row, along_training, record_rows
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.optimization import (
     COLUMNS,
     OptimizationPoint,
     OptimizationResult,
     OptimizationRun,
-    OptimizationSpec,
 )
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
@@ -27,6 +26,7 @@ StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
 LOSS_ROOM = 30  # how far above L₀ the axis of the loss goes
 BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
+CHANGE = Measure[OptimizationRun]("kernel change ΔK of φ(f)", "ΔK", lambda run: run.sup_change)
 PL_BOUND_TITLE = "with the measured PL* constant"
 
 
@@ -88,11 +88,10 @@ def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connect
     return [
         Line(
             network_style(kind, output),
-            [
-                trained_dot(point.width, run.sup_change, run, f"η = {rate_words([run.learning_rate])}")
-                for point in points
-                for run in point.of(output, least)
-            ],
+            CHANGE.dots(
+                ((point.width, run) for point in points for run in point.of(output, least)),
+                lambda run: f"η = {rate_words([run.learning_rate])}",
+            ),
         )
         for output in occurring(points, "output")
     ]
@@ -105,8 +104,8 @@ def change_against_width(
     return sweep(
         change_lines(points, kind),
         width_axis(widths),
-        "kernel change ΔK of φ(f)",
-        "ΔK",
+        CHANGE.title,
+        CHANGE.symbol,
         name="figure2",
         heading="The kernel keeps moving",
         caption=["Mean over converged runs at the smallest rate."],
@@ -150,22 +149,14 @@ def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
 
 def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
     """One row per run and recorded step of one width and output."""
-    return [
+    return record_rows(
+        point.of(output),
+        lambda run: {"rate": f"{run.rate:g} η", "seed": run.seed},
         {
-            "rate": f"{run.rate:g} η",
-            "seed": run.seed,
-            "step": step,
-            "loss": run.loss[index],
-            "ΔK(t)": run.change[index],
-            "λ_min": run.smallest[index],
-            "λ_max": run.largest[index],
-            "λ_min of f": run.pre_output_smallest[index],
-            "condition number": run.condition[index],
-            "‖∇L‖²/2L": run.pl_ratio[index],
-        }
-        for run in point.of(output)
-        for index, step in enumerate(run.steps)
-    ]
+            "step": "steps", "loss": "loss", "ΔK(t)": "change", "λ_min": "smallest", "λ_max": "largest",
+            "λ_min of f": "pre_output_smallest", "condition number": "condition", "‖∇L‖²/2L": "pl_ratio",
+        },
+    )  # fmt: skip
 
 
 def _caption(point: OptimizationPoint, output: str) -> list[str]:
@@ -275,8 +266,3 @@ def first_chart(result: OptimizationResult) -> Chart:
     """The loss at the largest width and its bound, with the first output."""
     point = result.points[-1]
     return loss_against_step(point, point.runs[0].output)
-
-
-def compared(_: OptimizationSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS)

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from linearity_lab.charts.chart import Chart, Comparison, compared_by
+from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Line, width_axis
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.views.kernel_change.figures import change_lines
-from ntk_core.experiments.own_model import COLUMNS, OwnModelResult, OwnModelSpec
+from ntk_core.experiments.own_model import OwnModelResult
 
 
 def card(result: OwnModelResult) -> str:
@@ -18,11 +18,6 @@ def first_chart(result: OwnModelResult) -> Chart:
     """ΔK of the runs against width, log–log."""
     axis = width_axis(result.spec.widths)
     return sweep([_line(result)], axis, "kernel change ΔK", "ΔK", slopes=(-0.5, -1.0), of="model", name="own_model")
-
-
-def compared(_: OwnModelSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS)
 
 
 def _line(result: OwnModelResult) -> Line:
