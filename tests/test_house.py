@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.documents import ROOT, documents
+
 PRODUCT = ["app.py", "pages", "linearity_lab", "ntk_core", "benchmarks", "examples"]
 
 
@@ -22,10 +23,6 @@ def python_files(*places: str) -> list[Path]:
     """Every Python file of these places at the top level, each once; a place need not exist."""
     roots = [ROOT / place for place in places]
     return sorted(path for root in roots for path in ([root] if root.is_file() else root.rglob("*.py")))
-
-
-def documents() -> list[Path]:
-    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
 def named(path: Path) -> str:
@@ -88,15 +85,6 @@ def test_no_file_is_longer_than_400_lines() -> None:
         return [f"{lines} lines"] * (lines > 400)
 
     assert violations(python_files(*PRODUCT, "tests"), too_long) == []
-
-
-def test_core_knows_no_user_interface_and_no_private_jax() -> None:
-    banned = {"streamlit", "plotly", "linearity_lab", "pages", "app", "jax._src", "jaxlib"}
-
-    def imported(path: Path) -> list[str]:
-        return [name for name in imported_modules(tree(path)) if within(name, banned)]
-
-    assert violations(python_files("ntk_core"), imported) == []
 
 
 def test_no_code_runs_what_came_in_as_data() -> None:
@@ -186,18 +174,6 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
         return [file for file in files if not (path.parent / file).exists()]
 
     assert violations(documents(), broken) == []
-
-
-def test_every_make_command_in_the_documents_exists() -> None:
-    targets = re.findall(r"^([a-z -]+):(?!=)", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    known = {name for names in targets for name in names.split()}
-
-    def unknown(path: Path) -> set[str]:
-        text = path.read_text(encoding="utf-8")
-        shown = re.findall(r"`([^`\n]+)`", text) + re.findall(r"```(?:sh|bash)?\n(.*?)```", text, flags=re.DOTALL)
-        return set(re.findall(r"\bmake ([a-z-]+)", "\n".join(shown))) - known
-
-    assert violations(documents(), unknown) == []
 
 
 def test_readme_and_tour_show_the_commands_a_newcomer_needs() -> None:

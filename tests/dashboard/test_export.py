@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import csv
 import io
@@ -13,7 +12,6 @@ import subprocess
 import sys
 import tomllib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,6 +29,7 @@ from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
 from tests.smallest import smallest
+from tests.test_house import imported_modules, tree
 
 SMALL = with_settings(
     PRESETS["liu-fig1-left"].spec,
@@ -140,24 +139,14 @@ def test_program_states_what_it_needs():
     bounds = {Requirement(line).name: line for line in lines if line and not line.startswith("#")}
     assert stated["dependencies"] == [bounds[Requirement(each).name] for each in stated["dependencies"]]
     names = {Requirement(each).name.replace("-", "_") for each in stated["dependencies"]}
-    imported = {name for path in (ROOT / "ntk_core").rglob("*.py") for name in imports(path)} - {"ntk_core"}
+    modules = {name for path in (ROOT / "ntk_core").rglob("*.py") for name in imported_modules(tree(path))}
+    imported = {name.partition(".")[0] for name in modules} - {"ntk_core"}
     foreign = {{"PIL": "pillow"}.get(name, name) for name in imported - sys.stdlib_module_names}
     extras = {
         *("cyclopts", "distributed", "filelock", "pandas", "pillow", "psutil", "safetensors"),
         *("sqlalchemy", "torch", "torchax"),
     }
     assert foreign - extras == names
-
-
-def imports(path: Path) -> set[str]:
-    """First parts of the names of all modules that a file imports, from other packages."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {each.name.partition(".")[0] for each in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level:
-            found.add(node.module.partition(".")[0])
-    return found
 
 
 def cells(text: str) -> list[str]:
