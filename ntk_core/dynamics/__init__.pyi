@@ -20,6 +20,7 @@ from ._losses import loss_hessian_product as loss_hessian_product
 from ._models import CallableModel as CallableModel
 from ._models import KernelAndStart as KernelAndStart
 from ._models import KernelModel as KernelModel
+from ._models import Model as Model
 from ._models import NetworkModel as NetworkModel
 from ._models import Origin as Origin
 from ._models import QuadraticModel as QuadraticModel

@@ -27,8 +27,7 @@ from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.generalization import GeneralizationResult, GeneralizationSpec
 from ntk_core.experiments.hessian import HessianResult
 from ntk_core.experiments.hessian.spec import HessianSpec
-from ntk_core.experiments.horizon.result import HorizonResult
-from ntk_core.experiments.horizon.spec import HorizonSpec
+from ntk_core.experiments.horizon import HorizonResult, HorizonSpec
 from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.lazy import LazyResult, LazySpec

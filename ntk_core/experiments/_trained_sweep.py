@@ -1,16 +1,27 @@
 """A base for experiments that train networks against something swept."""
 
+import itertools
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import model_validator
 
-from ntk_core.data import DatasetShapes
+from ntk_core.data import Dataset, DatasetShapes
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import Counted, Counts, Outcome, RecordedTraining, SweepSpec, WidthPoint, typical_steps
+from ntk_core.runs import (
+    Counted,
+    Counts,
+    Outcome,
+    RecordedTraining,
+    SweepSpec,
+    WidthPoint,
+    one_after_another,
+    typical_steps,
+)
 
 
 class TrainedSweep(SweepSpec):
@@ -47,6 +58,17 @@ class TrainedSweep(SweepSpec):
         """What second derivatives miss where an activation or output has a kink; empty for others."""
         return almost_everywhere(self.architecture.activations, self.outputs)
 
+    def every_run(
+        self, run: Callable[..., Generator[Any, None, Any]], data: Dataset, key: str, *lines: Sequence[Any]
+    ) -> Generator[Any, None, dict[str, Any]]:
+        """The fields of a :class:`TrainedPoint`: ``run(spec, data, key, *line, seed)`` of every line and seed."""
+        from ntk_core.networks.build import build_network  # which starts JAX
+
+        plan, named = itertools.product(*lines, self.seeds), self.parts_of(key)
+        runs = yield from one_after_another([run(self, data, key, *each) for each in plan])
+        net = build_network(self.architecture, named["width"], data.num_outputs, "linear")
+        return {**named, "num_params": net.num_params(data.input_shape, only_trained=True), "runs": tuple(runs)}
+
     def counted(self, width: int) -> Counted:
         """The network of this width on the data, counted."""
         return Counted.of(self, self.architecture, width, num_copies(self.architecture))
@@ -68,17 +90,15 @@ class TrainedSweep(SweepSpec):
 
 
 class TrainedRun(RecordedTraining):
-    """One training by gradient descent through one output.
+    """One training by gradient descent.
 
     Attributes:
-        output: output nonlinearity φ.
         seed: seed of the initialization w₀.
         learning_rate: η, as used; infinite where it is automatic and the network is dead.
         outcome: how it ended, see ``ntk_core.dynamics._history.ended``.
         loss: the mean training loss at the recorded steps; not finite after a divergence.
     """
 
-    output: str
     seed: int
     learning_rate: float
     outcome: Outcome
@@ -103,3 +123,8 @@ class TrainedPoint(WidthPoint):
         """The runs with these values of the fields of :attr:`line`, in this order; None, or no value, takes all."""
         wanted = [(name, value) for name, value in zip(self.line, line, strict=False) if value is not None]
         return tuple(run for run in self.runs if all(getattr(run, name) == value for name, value in wanted))
+
+
+def along(points: Iterable[TrainedPoint], *line: Any, by: str = "width") -> list[tuple[float, Any]]:
+    """(width, run) of all runs of one line, see :meth:`TrainedPoint.of`."""
+    return [(float(getattr(point, by)), run) for point in points for run in point.of(*line)]

@@ -1,5 +1,7 @@
 """What every spec of an experiment has: a name, a version, and the points that it asks for."""
 
+import re
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -14,6 +16,11 @@ UPLOAD = "upload"  # name of the data that a person brings
 MAX_POINTS = 120  # of one run, checked before anything is estimated; our choice
 
 
+def point_key(**values: object) -> str:
+    """``width=100,scale=10.0``: the key of a point by what it names; None is left out."""
+    return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+
+
 class ExperimentSpec(SpecPart):
     """Base class of the settings of an experiment.
 
@@ -24,6 +31,7 @@ class ExperimentSpec(SpecPart):
 
     Attributes:
         float_type: floating-point type of the computation; empty for that of JAX.
+        key_parts: what a key names → how its text is read.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
 
@@ -35,7 +43,7 @@ class ExperimentSpec(SpecPart):
 
     float_type: ClassVar[str] = ""
     swept_field: ClassVar[str] = "widths"
-    key_name: ClassVar[str] = "width"
+    key_parts: ClassVar[Mapping[str, Callable[[str], Any]]] = {"width": int}
     point_words: ClassVar[tuple[str, str]] = ("width", "widths")
 
     experiment: str
@@ -62,11 +70,18 @@ class ExperimentSpec(SpecPart):
 
     def point_keys(self) -> tuple[str, ...]:
         """The keys of all points, in order of cost."""
-        return tuple(f"{self.key_name}={value}" for value in getattr(self, self.swept_field))
+        (name,) = self.key_parts
+        return tuple(f"{name}={value}" for value in getattr(self, self.swept_field))
 
     def value_of(self, key: str) -> Any:
-        """The value that is swept, at the point of this key; also of a key that is not among :meth:`point_keys`."""
-        return int(key.partition("=")[2])
+        """The values that a key names, a single one alone; also of a key that is not among :meth:`point_keys`."""
+        values = tuple(self.parts_of(key).values())
+        return values if len(values) > 1 else values[0]
+
+    def parts_of(self, key: str) -> dict[str, Any]:
+        """What a key names → its value; 0 where the key leaves it out."""
+        given = dict(part.split("=") for part in re.split("[ ,]", key))
+        return {name: read(given.get(name, "0")) for name, read in self.key_parts.items()}
 
     def command(self) -> tuple[str, ...]:
         """The command that computes it if it is not ``run``, for custom models; else empty."""
@@ -124,6 +139,8 @@ class SweepSpec(SeededSpec):
 
     one_output: ClassVar[bool] = False
     """Whether two classes are one output, −1 and +1, as in the theory. A φ that cannot be −1 is refused."""
+    needs_classes: ClassVar[Mapping[str, tuple[str, str]]] = {"outputs": ("softmax", "linear")}
+    """Setting → the choice that only data with classes allow, and one for all data."""
 
     dataset: DatasetSpec = DatasetSpec()
     widths: tuple[Width, ...] = Field(
@@ -138,18 +155,20 @@ class SweepSpec(SeededSpec):
     """Each seed draws its network, on one draw of the data; or data too, with the sum of both seeds."""
 
     def shapes(self) -> DatasetShapes | None:
-        """The sizes of the data; None while they are not known."""
-        return self.dataset.known_shapes(**self._targets())
+        """The sizes of the data, test points included; None while they are not known."""
+        return self.dataset.known_shapes(**self._more_options())
 
     def data_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset``."""
-        return {**self.dataset.options(), **self._targets()}
+        """The options of ``load_dataset``: with as many of the ``num_test`` test points as there are."""
+        return {**self.dataset.options(), **self._more_options()}
 
-    def _targets(self) -> dict[str, str]:
-        shapes = self.dataset.known_shapes() if self.one_output else None
+    def _more_options(self) -> dict[str, Any]:
+        num_test = getattr(self, "num_test", 0)
+        shapes = self.dataset.known_shapes() if num_test or self.one_output else None
         outputs = getattr(self, "outputs", (getattr(self, "output", "linear"),))
         is_one = shapes is not None and len(shapes.class_names) == 2 and set(outputs) == {"linear"}
-        return {"targets": "plus-minus"} if is_one else {}
+        targets = {"targets": "plus-minus"} if is_one and self.one_output else {}
+        return {"num_test": min(num_test, shapes.available_test) if shapes else num_test, **targets}
 
     @model_validator(mode="after")
     def _suits_data(self) -> Self:
@@ -158,10 +177,12 @@ class SweepSpec(SeededSpec):
         shapes = self.dataset.known_shapes()
         if shapes is None or shapes.class_names:
             return self
-        outputs = getattr(self, "outputs", ())
-        if "softmax" in outputs:
-            others = tuple(output for output in outputs if output != "softmax")
-            raise InvalidInput("outputs", "softmax", "other outputs, for data without classes", others or ("linear",))
+        for name, (choice, other) in self.needs_classes.items():
+            if choice == (chosen := getattr(self, name, ())):
+                raise InvalidInput(name, choice, f"another {name}, for data without classes", other)
+            if choice in chosen:
+                others = tuple(each for each in chosen if each != choice)
+                raise InvalidInput(name, choice, f"other {name}, for data without classes", others or (other,))
         return self
 
     @field_validator("widths")

@@ -3,13 +3,13 @@
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from ntk_core.markup import Shown
-from ntk_core.runs._spec import Spec
+from ntk_core.runs._spec import Spec, point_key
 
 # How a run came to its end: a person cancelled it, or the server or its operator stopped it.
 EndStatus = Literal["completed", "cancelled", "stopped", "failed"]
@@ -134,9 +134,11 @@ class PointValue(Value):
         provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
             were written before it was kept: then the result's.
         of_each_seed: what holds a record of every seed, here its runs; the rest is that of the first one.
+        key_parts: the values that name it.
     """
 
     of_each_seed: ClassVar[tuple[str, ...]] = ("runs",)
+    key_parts: ClassVar[Iterable[str]] = ("width",)
 
     kind: str
     runtime_s: float = 0.0
@@ -145,7 +147,7 @@ class PointValue(Value):
     @property
     def key(self) -> str:
         """The point's key, one of those of its spec."""
-        raise NotImplementedError
+        return point_key(**{name: getattr(self, name) for name in self.key_parts})
 
     @property
     def records(self) -> Sequence[Record]:
@@ -158,10 +160,6 @@ class WidthPoint(PointValue):
     """A point of one width m."""
 
     width: int
-
-    @property
-    def key(self) -> str:
-        return f"width={self.width}"
 
 
 class ResultValue(Value, Shown):

@@ -18,7 +18,7 @@ from ntk_core.data import load_dataset
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.experiments.generalization import values
 from ntk_core.experiments.hessian import norm_law
-from ntk_core.experiments.horizon.result import rate_law
+from ntk_core.experiments.horizon import rate_law
 from ntk_core.fits import LINEARITY_LIMIT, becomes_linear, fit_power_law
 from ntk_core.networks.graphs import graph_verdict
 from ntk_core.runs import mean

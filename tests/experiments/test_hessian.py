@@ -243,7 +243,7 @@ def test_networks_are_named_and_titled_by_what_they_are():
         f"{LINEAR}-2": "linear output, hidden layers L = 3, biases b = true",
     }
     spec = HessianSpec(networks=tuple(alike.values()), widths=(100,))
-    assert [spec.at_key(key) for key in spec.point_keys()] == [(100, LINEAR), (100, f"{LINEAR}-2")]
+    assert [spec.value_of(key) for key in spec.point_keys()] == [(100, LINEAR), (100, f"{LINEAR}-2")]
 
 
 def test_shared_settings_are_written_where_a_network_has_them():

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ntk_core.experiments.horizon import REGIMES, HorizonSpec, departure
 from ntk_core.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT, log_loss
-from ntk_core.experiments.horizon.result import departure
-from ntk_core.experiments.horizon.spec import HorizonSpec, stretch
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import load_data, run
 from ntk_core.runs.events import Ended
@@ -77,7 +76,7 @@ def naive_path(spec, regime, count):
     (rate,) = spec.rates_of(regime)
     eta = eta0 = NORMALIZED_STEP / k0.diagonal().max() if is_log else rate * n / np.linalg.eigvalsh(k0)[-1]
     for step in range(count):
-        if is_log and step % stretch(regime, 0) == 0:
+        if is_log and step % REGIMES[regime].stretch(0) == 0:
             jacobian = naive.jacobian(w, x)
             eta = NORMALIZED_STEP / (jacobian**2).sum(axis=1).max()
         gradient = naive.jacobian(w, x).T @ slope(naive.outputs(w, x) - naive.outputs(w0, x))
@@ -86,7 +85,7 @@ def naive_path(spec, regime, count):
     dual, shrunk, seen, step = np.zeros(n), 0.0, [], 0
     while True:
         f, f_test = (j @ (first.T @ dual - shrunk * w0) for j in (first, first_test))
-        if is_log and step % stretch(regime, 0) == 0:
+        if is_log and step % REGIMES[regime].stretch(0) == 0:
             seen.append((loss(f), f_test))
             if seen[-1][0] <= reached:
                 break

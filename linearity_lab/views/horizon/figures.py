@@ -10,149 +10,137 @@ from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training, record_rows
-from ntk_core.experiments.horizon.result import (
-    CLOCKS,
+from ntk_core.experiments._trained_sweep import along
+from ntk_core.experiments.horizon import (
     COLUMNS,
     DEPARTURE_WORDS,
-    REGIME_TITLES,
+    REGIMES,
     HorizonPoint,
     HorizonResult,
-    HorizonRun,
+    HorizonSpec,
     rate_law,
 )
-from ntk_core.experiments.horizon.spec import HorizonSpec
 from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, percent, signed
 from ntk_core.runs import mean
 from ntk_core.runs.columns import table_rows
 
-ROOM = 1.7  # between the highest horizon and the marks of runs that never depart
-POWERS = ("cross-entropy", "weight-decay")  # whose horizon is a power of the width
+ABOVE = 1.7  # from the highest horizon to the marks of runs that never depart
+Points = Sequence[HorizonPoint]
 
 
 def style(regime: str, rate: float) -> Style:
     """A regime, and each of its rates above the stable one."""
-    place = list(REGIME_TITLES).index(regime) + 4 * (rate > 2.75)  # a color for each regime
-    return nth_style(place, REGIME_TITLES[regime] + f", c = {rate:g}" * (rate > 2), "curve")
+    place = list(REGIMES).index(regime) + 4 * (rate > 2.75)  # a color for each regime
+    return nth_style(place, REGIMES[regime].title + f", c = {rate:g}" * (rate > 2), "curve")
 
 
-def regimes(points: Sequence[HorizonPoint]) -> list[tuple[str, float]]:
-    """(regime, rate) of every line, in the order of their titles."""
-    order = list(REGIME_TITLES)
-    return sorted(occurring(points, "regime", "rate"), key=lambda each: (order.index(each[0]), each[1]))
+def regimes(points: Points) -> list[tuple[str, float]]:
+    """(regime, rate) of every line, in the order of the regimes."""
+    return sorted(occurring(points, "regime", "rate"), key=lambda each: (list(REGIMES).index(each[0]), each[1]))
 
 
-def line(points: Sequence[HorizonPoint], regime: str, rate: float, of: str, *, relative: bool = True) -> Line:
+def line(points: Points, regime: str, rate: float, of: str, *, relative: bool = True) -> Line:
     """The horizon of one regime, or its ratio to the mean at the least width where it is seen."""
-    runs = [(point.width, run) for point in points for run in point.of(regime, rate)]
-    seen = [(width, run) for width, run in runs if getattr(run, of).outcome == "departed"]
-    first = [getattr(run, of).at for width, run in seen if width == min(each for each, _ in seen)]
-    base = mean(first).value if relative else 1.0
-    return Line(style(regime, rate), [_dot(width, run, of, base) for width, run in runs], fit=regime in POWERS)
+    ends = [(width, getattr(run, of), run.seed) for width, run in along(points, regime, rate)]
+    seen = [(width, end.at) for width, end, _ in ends if end.outcome == "departed"]
+    base = mean([at for width, at in seen if width == seen[0][0]]).value if relative else 1.0
+    dots = []
+    for width, end, seed in ends:
+        words = DEPARTURE_WORDS[end.outcome]
+        is_excluded = end.outcome not in ("departed", "never")  # the latter have no number, and an arrow
+        value = end.at / base if end.outcome in ("departed", "beyond") else math.nan
+        note = f"{REGIMES[regime].clock} = {number(end.at, 3)}: {words}"
+        dots.append(Dot(width, value, seed, words * is_excluded, note, outcome=end.outcome * is_excluded))
+    return Line(style(regime, rate), dots, fit=regime in ("cross-entropy", "weight-decay"))  # powers of the width
 
 
-def _dot(width: int, run: HorizonRun, of: str, base: float) -> Dot:
-    ended = getattr(run, of)
-    words = DEPARTURE_WORDS[ended.outcome]
-    note = f"{CLOCKS[run.regime]} = {number(ended.at, 3)}: {words}"
-    if ended.outcome == "departed":
-        return Dot(width, ended.at / base, run.seed, note=note)
-    if ended.outcome == "never":  # no number, and no failure: it has an arrow
-        return Dot(width, math.nan, run.seed, note=note)
-    bound = ended.at / base if ended.outcome == "beyond" else math.nan
-    return Dot(width, bound, run.seed, words, note, outcome=ended.outcome)
-
-
-def against_width(points: Sequence[HorizonPoint], spec: HorizonSpec, of: str) -> Chart:
+def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
     """Every horizon over its value at the least width; arrows at the top for runs that never depart."""
     lines = [line(points, *each, of) for each in regimes(points)]
-    shown = [each for each in lines if any(math.isfinite(dot.value) or dot.why for dot in each.dots)]
+    drawn = [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
     chart = sweep(
-        shown, width_axis(spec.widths), "horizon / at the least width", "horizon", name="horizons",
-        caption=[f"Clocks: {', '.join(f'{REGIME_TITLES[name]} {clock}' for name, clock in CLOCKS.items())}.",
+        [each for each in lines if any(math.isfinite(dot.value) or dot.why for dot in each.dots)],
+        width_axis(spec.widths), "horizon / at the least width", "horizon", name="horizons",
+        caption=[f"Clocks: {', '.join(f'{each.title} {each.clock}' for each in REGIMES.values())}.",
                  "Percentages: difference of outputs at convergence, where the horizon is never reached."],
         rows=table_rows(COLUMNS, points),
     )  # fmt: skip
-    never = [(point.width, run) for point in points for run in point.runs if getattr(run, of).outcome == "never"]
+    never = [(width, run) for width, run in along(points, "square") if getattr(run, of).outcome == "never"]
     if never:
-        drawn = [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
-        widths, look = sorted({width for width, _ in never}), style("square", 1.0)
-        left = [mean([run.last_difference for width, run in never if width == each]).value for each in widths]
-        top = ROOM * max(drawn, default=1.0)
+        top = ABOVE * max(drawn, default=1.0)
+        left = {at: mean([run.last_difference for width, run in never if width == at]).value for at, _ in never}
         chart.figure.add_scatter(
-            x=widths, y=[top] * len(widths), mode="markers+text", text=[percent(each) for each in left],
-            textposition="top center", marker={"symbol": "arrow-up", "size": 14, "color": look.color},
+            x=list(left), y=[top] * len(left), mode="markers+text", text=[percent(each) for each in left.values()],
+            textposition="top center", marker={"symbol": "arrow-up", "size": 14, "color": style("square", 1.0).color},
             hovertemplate="square loss, m = %{x:,}<br>never; outputs differ by %{text} at convergence<extra></extra>",
             name="square loss: never", cliponaxis=False,
         )  # fmt: skip
         low = min(chart.figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
         chart.figure.update_yaxes(range=[low, math.log10(top) + 0.25])
-    finding = _finding(points, of)
+    finding = beginning("; ".join(_findings(points, of)) or "no run has departed yet") + "."
     return replace(chart, finding=finding, takeaway=f"{finding} {chart.takeaway}")
 
 
-def _finding(points: Sequence[HorizonPoint], of: str) -> str:
+def _findings(points: Points, of: str) -> list[str]:
     """Every regime in one clause, from its runs."""
     parts = []
     for regime, rate in regimes(points):
-        drawn, runs = line(points, regime, rate, of, relative=False), [r for p in points for r in p.of(regime, rate)]
-        title, ends = REGIME_TITLES[regime], [average.value for _, average in drawn.means]
-        never = sum(getattr(run, of).outcome == "never" for run in runs)
+        drawn, runs = line(points, regime, rate, of, relative=False), along(points, regime, rate)
+        law = rate_law(points, rate, of) if regime == "large-rate" else drawn.law
+        found, ends = "no run departs within its budget", [number(average.value) for _, average in drawn.means]
         if regime == "square":
-            parts.append(f"{title}: {never} of {len(runs)} runs never depart")
-        elif regime == "large-rate" and (law := rate_law(points, rate, of)) is not None:
-            steps = f"{law.exponent:.2f}" + f" ± {law.interval:.2f}" * math.isfinite(law.interval)
-            parts.append(f"c = {rate:g}: {steps} steps per unit of ln m")
-        elif regime == "cross-entropy" and drawn.law:
-            parts.append(f"{title}: log(1/L*) ∝ m^({exponent_words(drawn.law)})")
+            found = f"{sum(getattr(run, of).outcome == 'never' for _, run in runs)} of {len(runs)} runs never depart"
+        elif regime == "large-rate" and law:
+            found = f"{exponent_words(law)} steps per unit of ln m"
+        elif regime == "cross-entropy" and law:
+            found = f"log(1/L*) ∝ m^({exponent_words(law)})"
         elif ends:
-            parts.append(f"{title}: {CLOCKS[regime]} = {number(ends[0])} to {number(ends[-1])}")
-        else:
-            parts.append(f"{title}: no run departs within its budget")
-    return f"{beginning('; '.join(parts))}." if parts else "No run has departed yet."
+            found = f"{REGIMES[regime].clock} = {ends[0]} to {ends[-1]}"
+        parts.append(f"{drawn.style.title}: {found}")
+    return parts
 
 
-def along(points: Sequence[HorizonPoint], spec: HorizonSpec, regime: str, width: int) -> Chart:
+def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> Chart:
     """ΔK and the difference of outputs along the clock of one regime and width, the first seed strong."""
-    runs = [
-        run for point in points if (point.regime, point.width) == (regime, width) for run in point.runs if run.clock
-    ]
+    own = [point for point in points if (point.regime, point.width) == (regime, width)]
+    runs, clock = [run for point in own for run in point.runs if run.clock], REGIMES[regime].clock
+    rows = {"ΔK": ("change", spec.kernel_threshold), "outputs": ("difference", spec.output_threshold)}
     curves = [
-        Curve(style(regime, run.rate), run.clock, values, what, run.seed, row, in_legend=row == 1, is_first=not place)
+        Curve(style(regime, run.rate), run.clock, getattr(run, name), what, run.seed, row, in_legend=row == 1,
+              is_first=not place)
         for place, run in enumerate(runs)
-        for row, (what, values) in enumerate((("ΔK", run.change), ("difference", run.difference)), start=1)
-    ]
-    rows = (Row("ΔK"), Row("outputs"))
-    figure = along_training(curves, rows, CLOCKS[regime], log_x=False)
-    for row, level in enumerate((spec.kernel_threshold, spec.output_threshold), start=1):
+        for row, (what, (name, _)) in enumerate(rows.items(), start=1)
+    ]  # fmt: skip
+    figure = along_training(curves, [Row(what) for what in rows], clock, log_x=False)
+    for row, (_, level) in enumerate(rows.values(), start=1):
         add_level(figure, level, f"threshold {level:g}", row=row)
     ends = [f"seed {run.seed}: ΔK {number(run.change[-1])}, outputs {percent(run.last_difference)}" for run in runs]
-    caption = f"{beginning(REGIME_TITLES[regime])} at width {width:,}, at the end: {'; '.join(ends)}."
-    columns = {CLOCKS[regime]: "clock", "ΔK": "change", "‖f − f_lin‖/‖f_lin‖": "difference"}
+    caption = f"{beginning(REGIMES[regime].title)} at width {width:,}, at the end: {'; '.join(ends)}."
+    columns = {clock: "clock", "ΔK": "change", "‖f − f_lin‖/‖f_lin‖": "difference"}
     table = record_rows(runs, lambda run: {"c": run.rate, "seed": run.seed}, columns)
     return Chart(figure, caption, table, name="along", heading="Along the runs of one width")
 
 
-def departure_steps(points: Sequence[HorizonPoint], widths: Sequence[int]) -> Chart:
+def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
     """The step at which outputs depart above the stable rate against ln m, with the predicted slope."""
-    own = [each for each in regimes(points) if each[0] == "large-rate"]
-    lines = [line(points, *each, "outputs", relative=False) for each in own]
+    above = [point for point in points if point.regime == "large-rate"]
+    lines = {rate: line(above, regime, rate, "outputs", relative=False) for regime, rate in regimes(above)}
     chart = sweep(
-        lines, width_axis(widths), "step at which outputs depart", "step", is_log=False, name="departure_steps",
-        heading="Departure above the stable rate",
-        rows=table_rows(COLUMNS, [point for point in points if point.regime == "large-rate"]),
+        list(lines.values()), width_axis(widths), "step at which outputs depart", "step", is_log=False,
+        name="departure_steps", heading="Departure above the stable rate", rows=table_rows(COLUMNS, above),
     )  # fmt: skip
     slopes = []
-    for (_, rate), drawn in zip(own, lines, strict=True):
-        predicted, law = 1 / (2 * math.log(rate - 1)), rate_law(points, rate, "outputs")
-        if not drawn.means or law is None:
+    for rate, drawn in lines.items():
+        predicted, law = 1 / (2 * math.log(rate - 1)), rate_law(above, rate, "outputs")
+        if law is None or not drawn.means:
             continue
-        (last, end), first = drawn.means[-1], drawn.means[0][0]
-        heights = [end.value - predicted * math.log(last / at) for at in (first, last)]
-        name = f"slope {signed(predicted)} predicted"
-        chart.figure.add_scatter(x=[first, last], y=heights, mode="lines", line=GUIDE_LINE, name=name, showlegend=False)
-        steps = f"{law.exponent:.2f}" + f" ± {law.interval:.2f}" * math.isfinite(law.interval)
-        slopes.append(f"c = {rate:g}: {steps} steps per unit of ln m, predicted {predicted:.2f}")
+        (first, _), (last, end) = drawn.means[0], drawn.means[-1]
+        name, rise = f"slope {signed(predicted)} predicted", predicted * math.log(last / first)
+        chart.figure.add_scatter(
+            x=[first, last], y=[end.value - rise, end.value], mode="lines", line=GUIDE_LINE, name=name, showlegend=False
+        )
+        slopes.append(f"c = {rate:g}: {exponent_words(law)} steps per unit of ln m, predicted {predicted:.2f}")
     found = [f"{beginning('; '.join(slopes))}."] if slopes else []
     words = " ".join([*found, chart.takeaway])
     return replace(chart, finding="".join(found), takeaway=words, caption=[*found, *chart.caption])

@@ -5,29 +5,28 @@ from linearity_lab.components.chart import Choice, Panel, width_choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.horizon import figures
-from ntk_core.experiments.horizon.result import DEPARTURES, REGIME_TITLES, HorizonPoint
-from ntk_core.experiments.horizon.spec import HorizonSpec
+from ntk_core.experiments.horizon import DEPARTURES, REGIMES, HorizonPoint, HorizonSpec
 
 Runs = Shown[HorizonSpec, HorizonPoint]
 
 
 def charts(shown: Runs, of: str, width: int, regime: str) -> list[Chart]:
     """Horizons against width, the runs of one width and regime, and steps above the stable rate where there are any."""
-    along = figures.along(shown.points, shown.spec, regime, width)
-    found = [figures.against_width(shown.points, shown.spec, of), along]
-    has_steps = any(point.regime == "large-rate" for point in shown.points)
-    return found + [figures.departure_steps(shown.points, shown.spec.widths)] * has_steps
+    points, spec = shown.points, shown.spec
+    has_steps = any(point.regime == "large-rate" for point in points)
+    found = [figures.against_width(points, spec, of), figures.along_clock(points, spec, regime, width)]
+    return [*found, *([figures.departure_steps(points, spec.widths)] if has_steps else [])]
 
 
 def draw(shown: Runs) -> list[Panel]:
     """All horizons; below them, runs along their clocks."""
-    present = [name for name in REGIME_TITLES if any(point.regime == name for point in shown.points)]
+    present = [name for name in REGIMES if any(point.regime == name for point in shown.points)]
     above_stable = present == ["large-rate"]
     chosen = shown.choose(
         Choice("departure", "Departure of", DEPARTURES, "{} leaves".format, begins=int(above_stable)),
         more=[
             width_choice(list({point.width: point for point in shown.points}.values())),
-            Choice("regime", "Run", present, REGIME_TITLES.__getitem__, 220),
+            Choice("regime", "Run", present, lambda name: REGIMES[name].title, 220),
         ],
     )
     return shown.panels(charts, *chosen)

@@ -15,7 +15,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.kernel_change.spec import counts as counts_of_kernel_change
 from ntk_core.networks.sizes import LayerSize, layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Counts, Experiment, ResultValue, SweepSpec
+from ntk_core.runs import Counts, Experiment, ResultValue, SweepSpec, point_key
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Once, Width
 
@@ -37,6 +37,7 @@ class ArchitecturesSpec(SweepSpec):
     ('network=A,width=30', 'network=B,width=30')
     """
 
+    key_parts: ClassVar = {"network": str, "width": int}
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
 
     experiment: Literal["architectures"] = "architectures"
@@ -97,17 +98,7 @@ class ArchitecturesSpec(SweepSpec):
 
     def point_keys(self) -> tuple[str, ...]:
         """``network=A,width=100``: every network at the smallest width, then at the next."""
-        return tuple(network_key(letter, width) for width in self.widths for letter in self.networks)
-
-    def value_of(self, key: str) -> tuple[str, int]:
-        """(letter, width) of a key."""
-        letter, _, width = key.removeprefix("network=").partition(",width=")
-        return letter, int(width)
-
-
-def network_key(letter: str, width: int) -> str:
-    """The key of one network of one width."""
-    return f"network={letter},width={width}"
+        return tuple(point_key(network=letter, width=width) for width in self.widths for letter in self.networks)
 
 
 _of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
@@ -126,12 +117,10 @@ class ArchitecturesPoint(KernelChanges):
         network: its letter.
     """
 
+    key_parts = ArchitecturesSpec.key_parts
+
     kind: Literal["architectures"] = "architectures"
     network: str
-
-    @property
-    def key(self) -> str:
-        return network_key(self.network, self.width)
 
 
 COLUMNS = (Column("network", "network", lambda point, _: point.network, role="line"), *CHANGES)

@@ -214,6 +214,7 @@ class DAGRun(TrainedRun):
 
     Attributes:
         graph: ``"drawn"``, or the name of a graph of the gallery.
+        output: output nonlinearity φ.
         min_in_degree: smallest number of edges into a neuron outside the first layer (Zhu et al., Eq. 8).
         max_in_degree: the largest one.
         smallest_eigenvalue: λ_min(K(w_t)) at those steps.
@@ -226,6 +227,7 @@ class DAGRun(TrainedRun):
     """
 
     graph: str
+    output: str
     min_in_degree: int
     max_in_degree: int
     smallest_eigenvalue: tuple[float, ...]

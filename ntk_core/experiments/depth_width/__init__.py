@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
+from ntk_core.experiments._trained_sweep import TrainedRun
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, second_moment
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import percent
@@ -19,15 +20,14 @@ from ntk_core.runs import (
     Counted,
     Counts,
     Experiment,
-    Outcome,
-    PointValue,
-    RecordedTraining,
     ResultValue,
     SweepSpec,
+    WidthPoint,
     Work,
     columns,
     finite_or_none,
     outcome_notes,
+    point_key,
     typical_steps,
     with_error,
 )
@@ -56,6 +56,7 @@ class DepthWidthSpec(SweepSpec):
     ('depth=1,width=32', 'depth=1,width=64', 'depth=4,width=32', 'depth=4,width=64')
     """
 
+    key_parts: ClassVar = {"depth": int, "width": int}
     point_words: ClassVar[tuple[str, str]] = ("pair of depth and width", "pairs of depth and width")
 
     experiment: Literal["depth_width"] = "depth_width"
@@ -98,17 +99,8 @@ class DepthWidthSpec(SweepSpec):
     def point_keys(self) -> tuple[str, ...]:
         """``depth=4,width=128``, in the order of their numbers of weights."""
         pairs = [(depth, width) for depth in self.depths for width in self.widths]
-        return tuple(depth_key(*pair) for pair in sorted(pairs, key=lambda pair: (pair[0] * pair[1] ** 2, pair)))
-
-    def value_of(self, key: str) -> tuple[int, int]:
-        """(depth, width) of a key."""
-        depth, _, width = key.removeprefix("depth=").partition(",width=")
-        return int(depth), int(width)
-
-
-def depth_key(depth: int, width: int) -> str:
-    """The key of a pair."""
-    return f"depth={depth},width={width}"
+        pairs.sort(key=lambda pair: (pair[0] * pair[1] ** 2, pair))
+        return tuple(point_key(depth=depth, width=width) for depth, width in pairs)
 
 
 BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
@@ -144,23 +136,15 @@ def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[Counts, 
     return drawn, trained, Counts(programs={"loop": curves and not unrolled})
 
 
-class DepthRun(RecordedTraining):
+class DepthRun(TrainedRun):
     """One network at w₀, and its training by gradient descent on (1/2n) Σ ‖f − y‖².
 
     Attributes:
-        seed: seed of the initialization w₀.
-        learning_rate: η, as used; infinite where it is automatic and the network is dead.
-        outcome: how it ended, see ``ntk_core.dynamics._history.ended``.
-        loss: the mean training loss at the recorded steps.
         hessian: mean over the chosen inputs of ‖H‖ of the first output at w₀; NaN where it was not measured.
         squared_gradient: mean over the same inputs of ‖∇f‖² = K(x, x).
         hessian_converged: whether every spectral norm that was measured converged.
     """
 
-    seed: int
-    learning_rate: float
-    outcome: Outcome
-    loss: tuple[float, ...]
     hessian: float
     squared_gradient: float
     hessian_converged: bool
@@ -171,7 +155,7 @@ class DepthRun(RecordedTraining):
         return self.hessian / self.squared_gradient if self.squared_gradient else math.nan
 
 
-class DepthWidthPoint(PointValue):
+class DepthWidthPoint(WidthPoint):
     """One pair of depth and width.
 
     Attributes:
@@ -186,9 +170,10 @@ class DepthWidthPoint(PointValue):
         runs: one entry per seed, where networks of this size are trained.
     """
 
+    key_parts = DepthWidthSpec.key_parts
+
     kind: Literal["depth_width"] = "depth_width"
     depth: int
-    width: int
     num_kernels: int
     seed: int
     mean: float
@@ -198,10 +183,6 @@ class DepthWidthPoint(PointValue):
     largest_share: float
     log_variance: float
     runs: tuple[DepthRun, ...] = ()
-
-    @property
-    def key(self) -> str:
-        return depth_key(self.depth, self.width)
 
     @property
     def records(self) -> Sequence[DepthRun | None]:

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ntk_core.data import DatasetShapes
 from ntk_core.dynamics.choices import LOSSES, METHODS, TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep
@@ -79,7 +78,7 @@ class DynamicsSpec(TrainedSweep):
     momentum: float = Field(default=0.9, ge=0, lt=1, title="Momentum μ")
     """Fraction μ of the last step that momentum keeps."""
     num_test: int = Field(default=20, ge=1, le=2000, title="Test points")
-    """Inputs that are not trained on; a whole curve for the sine."""
+    """Inputs that are not trained on, fewer if the data set is smaller; a whole curve for the sine."""
     num_followed: int = Field(default=3, ge=1, le=20, title="Followed points")
     """Training and test points of each whose outputs are kept; for the sine all are."""
     infinite_width: bool = Field(default=True, title="Infinite-width prediction")
@@ -97,14 +96,6 @@ class DynamicsSpec(TrainedSweep):
         if any(METHODS[name].batches == "always" for name in self.methods) and self.batch_size > count:
             raise InvalidInput("batch_size", self.batch_size, f"at most {count:,}, the number of training points")
         return self
-
-    def shapes(self) -> DatasetShapes | None:
-        """The sizes of the data, test points included; None while they are not known."""
-        return self.dataset.known_shapes(num_test=self.num_test)
-
-    def data_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset``, with test points."""
-        return {**self.dataset.options(), "num_test": self.num_test}
 
     @property
     def is_curve(self) -> bool:

@@ -10,31 +10,27 @@ from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics import DynamicsPoint, DynamicsRun, DynamicsSpec, ModelPath
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Progress, by_steps, one_after_another
+from ntk_core.runs import Progress, by_steps
 
 
 def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, None, DynamicsPoint]:
     """All outputs, methods and seeds of one width; yields (fraction, message) between stretches of work."""
-    width = spec.value_of(key)
-    plan = [(output, method, seed) for output in spec.outputs for method in spec.methods for seed in spec.seeds]
-    runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
-    net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
+    found = yield from spec.every_run(_run, data, key, spec.outputs, spec.methods)
     followed = _followed(data.labels, len(data.x), spec)
     followed_test = _followed(data.labels_test, len(data.x_test), spec)
     return DynamicsPoint(
-        width=width,
-        num_params=net.num_params(data.input_shape, only_trained=True),
         x=_rows(data.x[followed].reshape(len(followed), -1)) if spec.is_curve else (),
         y=_rows(_targets(data.y, spec)[followed]),
         x_test=_rows(data.x_test[followed_test].reshape(len(followed_test), -1)) if spec.is_curve else (),
         y_test=_rows(_targets(data.y_test, spec)[followed_test]),
-        runs=tuple(runs),
+        **found,
     )
 
 
 def _run(
-    spec: DynamicsSpec, data: Dataset, width: int, output: str, method: str, seed: int
+    spec: DynamicsSpec, data: Dataset, key: str, output: str, method: str, seed: int
 ) -> Generator[Progress, None, DynamicsRun]:
+    width = spec.value_of(key)
     words = f"width {width:,}, seed {seed}: {OUTPUTS[output].title}, {method.replace('-', ' ')}"
     yield 0.0, f"{words}, first kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)

@@ -238,6 +238,10 @@ class EarlyTimeSpec(SeededSpec):
         """``width=256`` or ``input_dim=50``, ascending."""
         return tuple(f"{self.swept}={value}" for value in self.values)
 
+    def value_of(self, key: str) -> int:
+        """The width or dimension of a key."""
+        return int(key.partition("=")[2])
+
     def seen_shape(self, d: int) -> tuple[int, ...]:
         """Shape of one input as the network takes it: sequences have a channel axis."""
         shape = self.dataset.input_shape(d)

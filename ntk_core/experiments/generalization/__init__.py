@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from scipy.special import ndtri
@@ -12,21 +12,17 @@ from ntk_core.data import DATASETS
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.sizes import num_copies
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import (
-    Counted,
     Counts,
     Experiment,
-    Outcome,
-    PointValue,
-    RecordedTraining,
     ResultValue,
-    SweepSpec,
     Value,
     columns,
     marks,
     outcome_notes,
+    point_key,
     typical_steps,
     with_error,
 )
@@ -36,7 +32,7 @@ from ntk_core.settings.part import Ascending, Width
 MAX_ROWS = 5000  # n·C of a kernel that is inverted
 
 
-class GeneralizationSpec(SweepSpec):
+class GeneralizationSpec(TrainedSweep):
     """Test errors of networks, their linear models and their kernels.
 
     Of F = m^(−ρ) f, of its linear model, and of regression with K₀, with K_s along training, and with K_∞.
@@ -51,12 +47,13 @@ class GeneralizationSpec(SweepSpec):
     """
 
     one_output: ClassVar[bool] = True
+    key_parts: ClassVar = {"width": int, "richness": float, "samples": int}
     point_words: ClassVar[tuple[str, str]] = ("choice of width, ρ and n", "choices of width, ρ and n")
 
     experiment: Literal["generalization"] = "generalization"
     dataset: DatasetSpec = DatasetSpec(name="parity", num_samples=120, input_dim=20, num_relevant=2, noise=0.0)
     architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", initial_output="subtracted", use_bias=False)
-    widths: tuple[Width, ...] = SweepSpec.field("widths", (100, 1000, 5000))
+    widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 1000, 5000))
     richness: Annotated[tuple[Annotated[float, Field(ge=0, le=0.5)], ...], Ascending] = Field(
         default=(0.0, 0.5), min_length=1, max_length=8, title="Richness ρ"
     )
@@ -65,8 +62,8 @@ class GeneralizationSpec(SweepSpec):
         default=(), max_length=16, title="Learning curve, n"
     )
     """Numbers n of training points, each at every width, for learning curves; those of the data when empty."""
-    num_seeds: int = SweepSpec.field("num_seeds", 3, "Independent networks, with data of their own, for each point.")
-    draws: Literal["network", "network and data"] = SweepSpec.field("draws", "network and data")
+    num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent networks, with data of their own, for each point.")
+    draws: Literal["network", "network and data"] = TrainedSweep.field("draws", "network and data")
     num_test: int = Field(default=1000, ge=1, le=10_000, title="Test points")
     """Held-out test points; fewer if the data set is smaller."""
     ridge: float = Field(default=0.0, ge=0, le=1000, title="Ridge λ")
@@ -107,12 +104,6 @@ class GeneralizationSpec(SweepSpec):
         dataset = self.dataset.model_copy(update={"num_samples": count})
         return self.model_copy(update={"dataset": dataset, "samples": ()})
 
-    def data_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset``: two classes are one output, −1 and +1; test points as there are."""
-        shapes = self.shapes()
-        available = self.num_test if shapes is None else shapes.available_test
-        return {**super().data_options(), "num_test": min(self.num_test, available)}
-
     @property
     def least_risk(self) -> tuple[float, float]:
         """(test error, test loss) that nothing is below, by the law of the data; NaN where it is not known."""
@@ -121,17 +112,7 @@ class GeneralizationSpec(SweepSpec):
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,richness=0.5,samples=120``, every width at every ρ and n, in order of cost."""
         sizes = sorted(((width, n) for width in self.widths for n in self.counts), key=lambda size: size[0] * size[1])
-        return tuple(generalization_key(width, rho, n) for width, n in sizes for rho in self.richness)
-
-    def value_of(self, key: str) -> tuple[int, float, int]:
-        """(width, richness, number of training points) of a key."""
-        values = dict(part.split("=") for part in key.split(","))
-        return int(values["width"]), float(values["richness"]), int(values["samples"])
-
-
-def generalization_key(width: int, richness: float, samples: int) -> str:
-    """The key of a point; reads back as the same numbers."""
-    return f"width={width},richness={richness!r},samples={samples}"
+        return tuple(point_key(width=width, richness=rho, samples=n) for width, n in sizes for rho in self.richness)
 
 
 TYPICAL_STEPS = 300  # some 40 at ρ = 1/2 and 500 at ρ = 0
@@ -141,7 +122,7 @@ ALL_EIGENVECTORS = 1500  # rows up to which all are computed; beyond, the leadin
 def counts(spec: GeneralizationSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """One point, all seeds; ``most`` counts all steps that are allowed."""
     width, _, count = spec.value_of(key)
-    network = Counted.of(spec.of_samples(count), spec.architecture, width, num_copies(spec.architecture))
+    network = spec.of_samples(count).counted(width)
     records, steps = spec.training.num_records + 1, typical_steps(spec.training.max_steps, most, TYPICAL_STEPS)
     with_test = 1 + network.num_test / network.num_samples
     infinite = spec.infinite_width and spec.architecture.has_infinite_width
@@ -175,11 +156,11 @@ class Predictor(Value):
     loss: float
 
 
-class GeneralizationRun(RecordedTraining):
+class GeneralizationRun(TrainedRun):
     """One network and its kernels on one draw of the data.
 
     Attributes:
-        learning_rate: η of F, as used; infinite where it is automatic and the network is dead.
+        learning_rate: η of F.
         last_finite_step: the last step whose loss was finite.
         steps: those at which all was measured, w₀ first; ``change`` is ΔK there.
         loss: training loss of the network there.
@@ -197,11 +178,7 @@ class GeneralizationRun(RecordedTraining):
         num_test: n'.
     """
 
-    seed: int
-    learning_rate: float
-    outcome: Outcome
     last_finite_step: int
-    loss: tuple[float, ...]
     network: tuple[Predictor, ...]
     after: tuple[Predictor, ...]
     onward: tuple[Predictor, ...]
@@ -239,23 +216,19 @@ class GeneralizationRun(RecordedTraining):
         return (math.nan, *(moved / max(1, after - before) for before, after, moved in pairs))
 
 
-class GeneralizationPoint(PointValue):
-    """All seeds of one width, richness and number of training points.
+class GeneralizationPoint(TrainedPoint):
+    """All seeds of one width, richness and number of training points."""
 
-    Attributes:
-        num_params: p, number of trained parameters.
-    """
+    line = ()
 
     kind: Literal["generalization"] = "generalization"
-    width: int
     richness: float
     num_samples: int
-    num_params: int
     runs: tuple[GeneralizationRun, ...]
 
     @property
     def key(self) -> str:
-        return generalization_key(self.width, self.richness, self.num_samples)
+        return point_key(width=self.width, richness=self.richness, samples=self.num_samples)
 
 
 def predictors(run: GeneralizationRun) -> dict[str, Predictor | None]:

@@ -37,7 +37,7 @@ from ntk_core.kernels import (
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import Progress, by_steps, one_after_another
+from ntk_core.runs import Progress, by_steps
 
 RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice
 ANGLES = 10  # eigenvectors between whose spans angles are taken; our choice
@@ -61,21 +61,13 @@ def compute(
     spec: GeneralizationSpec, data: dict[int, Dataset], key: str
 ) -> Generator[Progress, None, GeneralizationPoint]:
     """All seeds of one width, richness and n; yields (fraction, message) between stretches of work."""
-    width, richness, count = spec.value_of(key)
-    runs = yield from one_after_another([_run(spec, data[count], width, richness, seed) for seed in spec.seeds])
-    net = build_network(spec.architecture, width, data[count].num_outputs, "linear")
-    return GeneralizationPoint(
-        width=width,
-        richness=richness,
-        num_samples=count,
-        num_params=net.num_params(data[count].input_shape, only_trained=True),
-        runs=tuple(runs),
-    )
+    count = spec.value_of(key)[2]
+    found = yield from spec.every_run(_run, data[count], key)
+    return GeneralizationPoint(num_samples=found.pop("samples"), **found)
 
 
-def _run(
-    spec: GeneralizationSpec, data: Dataset, width: int, richness: float, seed: int
-) -> Generator[Progress, None, GeneralizationRun]:
+def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Generator[Progress, None, GeneralizationRun]:
+    width, richness, _ = spec.value_of(key)
     words = f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
     yield 0.0, f"{words}, first kernel"
     net = build_network(spec.architecture, width, data.num_outputs, "linear")

@@ -65,7 +65,7 @@ def fingerprint(data: Lengths) -> str:
 
 def compute(spec: HessianSpec, data: Lengths, key: str) -> Generator[Progress, None, HessianPoint]:
     """All seeds of one network at one width or length; yields (fraction, message) between stretches of work."""
-    value, line = spec.at_key(key)
+    value, line = spec.value_of(key)
     data = data if isinstance(data, Dataset) else data[value]
     network, width = spec.lines()[line], spec.width_at(value)
     what = f"{value:,} tokens" if spec.swept == "num_tokens" else f"width {value:,}"

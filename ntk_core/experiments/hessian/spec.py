@@ -36,6 +36,7 @@ class HessianSpec(SweepSpec):
 
     selector: ClassVar[str] = "swept"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"fixed_width": ("num_tokens",)}
+    key_parts: ClassVar = {"width": int, "network": str}  # the width m, or what is swept in its place; the line
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
 
     experiment: Literal["hessian"] = "hessian"
@@ -162,11 +163,6 @@ class HessianSpec(SweepSpec):
         """One point for each width and line, the narrow ones first."""
         return tuple(hessian_key(width, line) for width in self.widths for line in self.lines())
 
-    def at_key(self, key: str) -> tuple[int, str]:
-        """(width m, or what is swept in its place; line) of the point of this key."""
-        width, _, line = key.partition(" ")
-        return int(width.removeprefix("width=")), line.removeprefix("network=")
-
 
 def hessian_key(width: int, line: str) -> str:
     """The key of the point of this width and line."""
@@ -185,7 +181,7 @@ COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
 def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """One width and network, all seeds; ``most`` counts all steps and products that are allowed."""
-    width, line = spec.at_key(key)
+    width, line = spec.value_of(key)
     network = _lines(spec)[line]
     counted = _counted(spec, network, width)
     lanczos = MAX_OF_DIAGONAL if network.closed_form == "shallow" else MAX_LANCZOS_VECTORS

@@ -1,7 +1,305 @@
-"""How long linearity lasts."""
+"""How long a network stays near its linear model: four regimes of training, each at several widths."""
 
-from ntk_core.experiments.horizon.result import HorizonPoint, HorizonResult, horizon_summary
-from ntk_core.experiments.horizon.spec import HorizonSpec, counts
-from ntk_core.runs import Experiment
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from ntk_core.data.spec import DatasetSpec
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
+from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, exponent_line, typical_steps
+from ntk_core.runs.columns import Column, text_table
+from ntk_core.settings.part import Ascending, Once, Term, Width, one_of, table
+
+DECAY_END = 2.0  # in ημt: the data no longer matter there
+RATE_STEPS = 200  # at most, above the stable rate; the linear model then exceeds any threshold
+
+
+@dataclass(frozen=True, kw_only=True)
+class Regime(Term):
+    """One way of training.
+
+    Attributes:
+        clock: what horizons are measured in.
+        every: steps between two records; 0 for an eighth of all so far.
+        typical_steps: of a run, measured here.
+        rate: c = ηλ/n; 0 with normalized steps. The spec states those above the stable one.
+    """
+
+    clock: str = "log(1/L)"
+    every: int
+    typical_steps: int
+    rate: float = 0.0
+
+    def stretch(self, step: int) -> int:
+        """Steps from this one to the next record."""
+        return self.every or max(1, step // 8)
+
+
+REGIMES = table(
+    Regime("cross-entropy", "cross-entropy", "normalized steps along −∇ log L", every=5, typical_steps=1500),
+    Regime("large-rate", "rate above the stable one", "c = η/η₀ > 2", clock="steps", every=1, typical_steps=20),
+    Regime(
+        "weight-decay", "weight decay", "w ← (1 − ημ) w − η ∇L", clock="ημt", every=10, typical_steps=2000, rate=0.5
+    ),
+    Regime("square", "square loss", "c = η/η₀ = 1", every=0, typical_steps=2000, rate=1.0),
+)
+if TYPE_CHECKING:
+    RegimeName = str
+else:
+    RegimeName = one_of(REGIMES)
+
+
+class HorizonSpec(TrainedSweep):
+    """When networks leave their linear models during training.
+
+    Kernels and outputs f − f(w₀) are compared with those of the linear model, in float64.
+
+    The kernel departs where ΔK exceeds its threshold; the outputs depart where ‖f − f_lin‖ / ‖f_lin‖ does on held-out
+    points. Each regime has its own clock: log(1/L), steps, or ημt.
+
+    Source: docs/math/horizon.md; after Lewkowycz et al. 2020, Lewkowycz & Gur-Ari 2020, Lyu & Li 2020.
+
+    >>> HorizonSpec(widths=(64, 160), regimes=("square", "large-rate")).point_keys()
+    ('width=64,regime=square', 'width=64,regime=large-rate', 'width=160,regime=square', 'width=160,regime=large-rate')
+    """
+
+    float_type: ClassVar[str] = "float64"
+    one_output: ClassVar[bool] = True
+    needs_classes: ClassVar = {"regimes": ("cross-entropy", "square")}
+    max_kernel_rows: ClassVar[int | None] = 400
+    key_parts: ClassVar = {"width": int, "regime": str}
+    point_words: ClassVar[tuple[str, str]] = ("pair of width and regime", "pairs of width and regime")
+
+    experiment: Literal["horizon"] = "horizon"
+    dataset: DatasetSpec = DatasetSpec(num_samples=20, num_classes=2, noise=1.0, standardize="unit-norm")
+    architecture: ArchitectureSpec = ArchitectureSpec(activation="relu", use_bias=False)
+    widths: tuple[Width, ...] = TrainedSweep.field("widths", (64, 160, 400, 1000))
+    num_seeds: int = TrainedSweep.field("num_seeds", 3)
+    regimes: Annotated[tuple[RegimeName, ...], Once] = Field(
+        default=("large-rate", "weight-decay", "square", "cross-entropy"), min_length=1, max_length=4, title="Regimes"
+    )
+    """Cross-entropy to tiny losses, a rate above the stable one, weight decay, or the square loss at a stable rate."""
+    scale: float = Field(default=1.414, ge=1e-3, le=1e4, title="Scale α")
+    """Factor α in front of f: about √2 keeps activations of a ReLU layer at their size."""
+    kernel_threshold: float = Field(default=0.3, gt=0, le=10, title="Threshold of ΔK")
+    """The kernel departs where ΔK first exceeds this."""
+    output_threshold: float = Field(default=0.3, gt=0, le=10, title="Threshold of the outputs")
+    """The outputs depart where ‖f − f_lin‖ / ‖f_lin‖ first exceeds this, on held-out points."""
+    rates: Annotated[tuple[Annotated[float, Field(gt=2, lt=4)], ...], Ascending] = Field(
+        default=(2.5,), min_length=1, max_length=4, title="Learning rates c = η/η₀"
+    )
+    """Rates η in units of η₀ = n/λ_max(K(w₀)), c = η/η₀, above the stable one, 2; targets are raised by 1."""
+    decay: float = Field(default=1e-3, gt=0, le=0.01, title="Weight decay ημ")
+    """Share ημ of every trained weight that a step of training with weight decay removes."""
+    max_log_loss: float = Field(default=20.0, gt=0, le=100, title="Largest log(1/L)")
+    """Training with cross-entropy stops at this log(1/L)."""
+    loss_threshold: float = Field(default=1e-4, gt=0, le=10, title="Loss threshold")
+    """Training with the square loss stops when its mean falls below it."""
+    max_steps: int = Field(default=5_000, ge=1, le=1_000_000, title="Maximum steps")
+    """Runs that need more are stopped; their horizon is then a lower bound."""
+    num_test: int = Field(default=100, ge=1, le=2000, title="Test points")
+    """Held-out inputs at which outputs are compared."""
+
+    def point_keys(self) -> tuple[str, ...]:
+        """``width=100,regime=square``: every regime at the smallest width, then at the next one."""
+        return tuple(f"width={width},regime={name}" for width in self.widths for name in self.regimes)
+
+    def rates_of(self, regime: str) -> tuple[float, ...]:
+        """c = ηλ/n of every line; of cross-entropy, whose steps are normalized, 0."""
+        return self.rates if regime == "large-rate" else (REGIMES[regime].rate,)
+
+    def most_steps(self, regime: str) -> int:
+        """Steps after which a run stops in any case."""
+        most = {"large-rate": RATE_STEPS, "weight-decay": round(DECAY_END / self.decay)}
+        return min(self.max_steps, most.get(regime, self.max_steps))
+
+
+def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
+    """One width and regime, all rates and seeds: a step, a kernel and the outputs at each record."""
+    width, name = spec.value_of(key)
+    network, steps = spec.counted(width), typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps)
+    records, with_test = steps / REGIMES[name].stretch(steps // 8), 1 + network.num_test / network.num_samples
+    return (
+        Counts(
+            network,
+            {"training": 2},
+            times=len(spec.rates_of(name)) * spec.num_seeds,
+            steps=6 * steps + records * with_test,  # in float64, with those of the linear model
+            kernels=2 * records,
+            copies=10,
+            views=3,
+            matrices=20 * with_test,
+        ),
+    )
+
+
+DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]
+DEPARTURE_WORDS: dict[str, str] = {
+    "departed": "exceeded its threshold",
+    "never": "converged below its threshold: it never departs",
+    "beyond": "was still below its threshold at the end: a lower bound",
+    "diverged": "became infinite or not a number before it departed",
+    "dead": "was dead: K(w₀) = 0",
+}
+DEPARTURES = ("kernel", "outputs")
+
+
+class Departure(Value):
+    """When a run left its linear model.
+
+    Attributes:
+        outcome: one of :data:`DEPARTURE_WORDS`.
+        at: the clock at the first crossing of the threshold, or else at the end.
+    """
+
+    outcome: DepartureOutcome
+    at: float
+
+    @property
+    def horizon(self) -> float:
+        """The clock at the departure; NaN where it was not seen."""
+        return self.at if self.outcome == "departed" else math.nan
+
+
+def departure(clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str) -> Departure:
+    """Return the first crossing of the threshold, log-linear between records, or why there is none."""
+    index = next((index for index, value in enumerate(values) if value > threshold), None)
+    if index is None:
+        ends: dict[str, DepartureOutcome] = {"converged": "never", "diverged": "diverged", "dead": "dead"}
+        return Departure(outcome=ends.get(outcome, "beyond"), at=clock[-1] if clock else math.nan)
+    before = max(0, index - 1)
+    low, value, share = values[before], values[index], 0.0
+    if index:
+        share = (threshold - low) / (value - low) if low <= 0 else math.log(threshold / low) / math.log(value / low)
+    return Departure(outcome="departed", at=clock[before] + share * (clock[index] - clock[before]))
+
+
+class HorizonRun(Value):
+    """One training of a network and its linear model.
+
+    Attributes:
+        regime: one of :data:`REGIMES`.
+        rate: c = ηλ/n; 0 with normalized steps.
+        seed: seed of the initialization w₀.
+        num_steps: steps taken.
+        kernel, outputs: when ΔK and ‖f − f_lin‖ / ‖f_lin‖ exceeded their thresholds.
+        log_loss: log L at the end.
+        clock: log(1/L), steps or ημt at the kept records.
+        change: ΔK there.
+        difference: ‖f − f_lin‖ / ‖f_lin‖ there, on held-out points; of cross-entropy at equal loss, else at equal step.
+    """
+
+    regime: str
+    rate: float
+    seed: int
+    num_steps: int
+    kernel: Departure
+    outputs: Departure
+    log_loss: float
+    clock: tuple[float, ...]
+    change: tuple[float, ...]
+    difference: tuple[float, ...]
+
+    @property
+    def growth(self) -> float:
+        """(c − 1)^(2t) at the departure of the outputs: growth of the squared unstable residual, of the order of m."""
+        return (self.rate - 1) ** (2 * self.outputs.horizon) if self.rate > 2 else math.nan
+
+    @property
+    def never_departs(self) -> bool:
+        """Whether it converged below both thresholds."""
+        return self.kernel.outcome == self.outputs.outcome == "never"
+
+    @property
+    def last_difference(self) -> float:
+        """‖f − f_lin‖ / ‖f_lin‖ at the end."""
+        return self.difference[-1] if self.difference else math.nan
+
+
+class HorizonPoint(TrainedPoint):
+    """All rates and seeds of one width and regime."""
+
+    line = ("regime", "rate")
+    key_parts = HorizonSpec.key_parts
+
+    kind: Literal["horizon"] = "horizon"
+    regime: str
+    runs: tuple[HorizonRun, ...]
+
+
+def _departure(of: str) -> tuple[Column, Column]:
+    return (
+        Column(f"{of}_horizon", f"horizon of the {of}", lambda _, run: getattr(run, of).at, columns.with_error,
+               counts=lambda run: getattr(run, of).outcome == "departed"),
+        Column(f"{of}_outcome", "", lambda _, run: getattr(run, of).outcome),
+    )  # fmt: skip
+
+
+COLUMNS = (
+    columns.WIDTH,
+    columns.NUM_PARAMS,
+    Column("regime", "regime", format=lambda name: REGIMES[name].title, role="line"),
+    Column("rate", "c", format=lambda rate: f"c = {rate:g}" if rate else "normalized steps", role="line"),
+    columns.SEED,
+    Column("clock", "clock", lambda _, run: REGIMES[run.regime].clock, role="label"),
+    *_departure("kernel"),
+    *_departure("outputs"),
+    Column("last_change", "ΔK at the end", lambda _, run: run.change[-1] if run.change else None, columns.with_error),
+    Column("last_difference", "‖f − f_lin‖/‖f_lin‖ at the end", format=columns.with_error),
+    Column("log_loss", "log L at the end", format=columns.with_error),
+    columns.STEPS,
+)
+
+
+class HorizonResult(ResultValue):
+    """Result of a ``horizon`` run.
+
+    log(1/L), steps or ημt when ΔK and ‖f − f_lin‖ / ‖f_lin‖ passed their thresholds.
+
+    Source: docs/math/horizon.md.
+
+    >>> from ntk_core.runs.gallery import GALLERY
+    >>> result = HorizonResult.model_validate_json((GALLERY / "horizon.json").read_bytes())
+    >>> result.points[0].regime, result.points[0].runs[0].num_steps
+    ('large-rate', 4)
+    """
+
+    columns = COLUMNS
+    spec: HorizonSpec
+    points: tuple[HorizonPoint, ...]
+
+
+def rate_law(points: Iterable[HorizonPoint], rate: float, of: str) -> PowerLaw | None:
+    """The law whose exponent is the slope of the departure step in ln m: the power law of e^t."""
+    return fit_runs(along(points, "large-rate", rate), lambda run: math.exp(getattr(run, of).horizon), lambda run: True)
+
+
+def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
+    """The table over the seeds, then the exponent of every horizon in m, over the runs that departed."""
+    laws = [
+        exponent_line(f"{REGIMES[name].title}{f', c = {rate:g}' * (rate > 2)}: horizon of the {of}", law)
+        for name in spec.regimes
+        for rate in spec.rates_of(name)
+        for of in DEPARTURES
+        if (law := _law(along(points, name, rate), of)) is not None
+    ]
+    notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]
+    return "\n".join([*text_table(COLUMNS, points, _counted), "", *notes, *laws])
+
+
+def _law(runs: Sequence[tuple[float, Any]], of: str) -> PowerLaw | None:
+    return fit_runs(runs, lambda run: getattr(run, of).at, lambda run: getattr(run, of).outcome == "departed")
+
+
+def _counted(runs: Sequence[HorizonRun]) -> str:
+    found = Counter((of, getattr(run, of).outcome) for of in DEPARTURES for run in runs)
+    return ", ".join(f"{of} {n} {outcome}" for (of, outcome), n in found.items() if outcome != "departed")
+
 
 EXPERIMENT = Experiment(HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary)

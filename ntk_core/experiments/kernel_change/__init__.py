@@ -17,6 +17,7 @@ class KernelChangeRun(TrainedRun):
     """One training run seen through one output, whose kernel is followed.
 
     Attributes:
+        output: output nonlinearity φ.
         infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
             output, and where the spec asks for it.
         error: standard errors of ``change`` at those steps over random vectors, where it is estimated; else empty.
@@ -24,6 +25,7 @@ class KernelChangeRun(TrainedRun):
             several. Empty in results of older versions.
     """
 
+    output: str
     infinite_distance: float | None = None
     followed: tuple[tuple[float, ...], ...] = ()
     error: tuple[float, ...] = ()

@@ -26,6 +26,7 @@ from ntk_core.runs import (
     columns,
     exponent_line,
     outcome_notes,
+    point_key,
     with_error,
 )
 from ntk_core.runs.columns import Column
@@ -46,6 +47,7 @@ class LazySpec(TrainedSweep):
     ('width=16,scale=1.0', 'width=16,scale=10.0', 'width=16,scale=1.0,richness=0.5')
     """
 
+    key_parts: ClassVar = {"width": int, "scale": float, "richness": float}
     point_words: ClassVar[tuple[str, str]] = ("pair of width and scale", "pairs of width and scale")
 
     experiment: Literal["lazy"] = "lazy"
@@ -87,15 +89,10 @@ class LazySpec(TrainedSweep):
         dial = [lazy_key(width, 1.0, richness) for width in self.widths for richness in (0.0, *self.richness)]
         return tuple(dict.fromkeys([*narrow, *dial]))
 
-    def value_of(self, key: str) -> tuple[int, float, float]:
-        """(width, scale, richness) of a key."""
-        values = dict(part.split("=") for part in key.split(","))
-        return int(values["width"]), float(values["scale"]), float(values.get("richness", 0))
-
 
 def lazy_key(width: int, scale: float, richness: float = 0.0) -> str:
-    """The key of a point; reads back as the same numbers. Without richness the key has no entry for it."""
-    return f"width={width},scale={scale!r}" + (f",richness={richness!r}" if richness else "")
+    """The key of a point; without richness it has no entry for it."""
+    return point_key(width=width, scale=scale, richness=richness or None)
 
 
 def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:

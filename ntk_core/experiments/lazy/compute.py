@@ -1,6 +1,5 @@
 """κ at initialization and the movement in training of a scaled network, one width, scale and richness at a time."""
 
-import itertools
 from collections.abc import Generator
 from functools import partial
 from typing import Any, cast
@@ -18,7 +17,7 @@ from ntk_core.kernels import empirical_ntk, least_distance
 from ntk_core.networks.architectures import Mirrored, Network, NetworkParams, ScaledNetwork, Subtracted
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup, one_after_another
+from ntk_core.runs import Progress, by_steps, finite_or_none, finite_sup
 
 INPUTS_OF_A_CLASS = 2  # or of a numeric target, at which κ is measured; our choice
 _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtracted}
@@ -26,18 +25,13 @@ _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtr
 
 def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
     """All outputs, starts and seeds of one point; yields (fraction, message) between stretches of work."""
-    width, scale, richness = spec.value_of(key)
-    plan = itertools.product(spec.outputs, spec.starts, spec.seeds)
-    runs = yield from one_after_another([_run(spec, data, (width, scale, richness), *one) for one in plan])
-    net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
-    num_params = net.num_params(data.input_shape, only_trained=True)
-    return LazyPoint(width=width, scale=scale, richness=richness, num_params=num_params, runs=tuple(runs))
+    return LazyPoint(**(yield from spec.every_run(_run, data, key, spec.outputs, spec.starts)))
 
 
 def _run(
-    spec: LazySpec, data: Dataset, where: tuple[int, float, float], output: str, start: str, seed: int
+    spec: LazySpec, data: Dataset, key: str, output: str, start: str, seed: int
 ) -> Generator[Progress, None, LazyRun]:
-    width, scale, richness = where
+    width, scale, richness = spec.value_of(key)
     place = f"richness {richness:g}" if richness else f"scale {scale:g}"
     words = f"width {width:,}, {place}: {OUTPUTS[output].title}, {start} start, seed {seed}"
     yield 0.0, f"{words}, Hessian"

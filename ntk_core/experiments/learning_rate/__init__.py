@@ -13,7 +13,6 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep
 from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counted, Counts, Experiment, ResultValue, Value, Work, between, columns, finite_sup, law_words
 from ntk_core.runs.columns import Column, text_table
@@ -37,6 +36,7 @@ class LearningRateSpec(TrainedSweep):
     """
 
     one_output: ClassVar[bool] = True
+    needs_classes: ClassVar = {"output": ("softmax", "linear")}
     max_kernel_rows: ClassVar[int | None] = 400
     selector: ClassVar[str] = "method"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"batch_size": ("sgd",)}
@@ -72,13 +72,9 @@ class LearningRateSpec(TrainedSweep):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        shapes = self.shapes()
-        if shapes is None:
-            return self
-        if self.output == "softmax" and not shapes.class_names:
-            raise InvalidInput("output", self.output, "another output, for data without classes")
-        if self.method == "sgd" and self.batch_size > shapes.num_samples:
-            raise InvalidInput("batch_size", self.batch_size, f"at most {shapes.num_samples}, the number of samples")
+        if self.method == "sgd" and self.batch_size > self.dataset.num_points:
+            allowed = f"at most {self.dataset.num_points}, the number of samples"
+            raise InvalidInput("batch_size", self.batch_size, allowed)
         return self
 
 
@@ -115,8 +111,7 @@ def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -
 
 def counted_at(spec: LearningRateSpec, key: str) -> Counted:
     """The network of a point, counted."""
-    counted = Counted.of(spec, spec.architecture, spec.value_of(key), num_copies(spec.architecture))
-    return replace(counted, num_test=0)  # test points are not looked at
+    return spec.counted(spec.value_of(key))
 
 
 def together(network: Counted, model: str) -> int:

@@ -61,6 +61,7 @@ class OptimizationRun(TrainedRun):
     """One training with the square loss L = (1/2n) Σ ‖φ(f) − y‖²; entries after a divergence are not finite.
 
     Attributes:
+        output: output nonlinearity φ.
         rate: multiple of the learning rate that the spec asks for.
         stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model at w₀ diverges.
         last_finite_step: the last step whose loss was finite.
@@ -70,6 +71,7 @@ class OptimizationRun(TrainedRun):
         pl_ratio: ‖∇L‖² / 2L.
     """
 
+    output: str
     rate: float
     stable_rate: float
     last_finite_step: int

@@ -1,6 +1,5 @@
 """Gradient descent with nonlinear outputs, with the spectrum of the kernel along the path, one width at a time."""
 
-import itertools
 from collections.abc import Generator
 
 from ntk_core.data import Dataset
@@ -8,22 +7,19 @@ from ntk_core.dynamics import Loss, Training
 from ntk_core.experiments.optimization import OptimizationPoint, OptimizationRun, OptimizationSpec
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Progress, by_steps, one_after_another
+from ntk_core.runs import Progress, by_steps
 
 
 def compute(spec: OptimizationSpec, data: Dataset, key: str) -> Generator[Progress, None, OptimizationPoint]:
     """All outputs, rates and seeds of one width; yields (fraction, message) between stretches of work."""
-    width = spec.value_of(key)
-    plan = itertools.product(spec.outputs, spec.rates, spec.seeds)
-    runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
-    net = build_network(spec.architecture, width, data.num_outputs, spec.outputs[0])
-    num_params = net.num_params(data.input_shape, only_trained=True)
-    return OptimizationPoint(width=width, num_params=num_params, num_samples=len(data.x), runs=tuple(runs))
+    found = yield from spec.every_run(_run, data, key, spec.outputs, spec.rates)
+    return OptimizationPoint(num_samples=len(data.x), **found)
 
 
 def _run(
-    spec: OptimizationSpec, data: Dataset, width: int, output: str, rate: float, seed: int
+    spec: OptimizationSpec, data: Dataset, key: str, output: str, rate: float, seed: int
 ) -> Generator[Progress, None, OptimizationRun]:
+    width = spec.value_of(key)
     words = f"width {width:,}: {OUTPUTS[output].title}, {rate:g} η, seed {seed}"
     yield 0.0, f"{words}, first kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)

@@ -18,7 +18,7 @@ from linearity_lab.views.lecture import figures as lecture
 from linearity_lab.views.lecture.steps._linear import LINEAR_OUTPUT, bounded, exponent
 from linearity_lab.views.lecture.steps._step import Results, alone, step
 from linearity_lab.views.optimization.figures import slow_runs
-from ntk_core.experiments.horizon.result import rate_law
+from ntk_core.experiments.horizon import rate_law
 from ntk_core.experiments.learning_rate import peak_law
 from ntk_core.experiments.optimization import OptimizationPoint
 from ntk_core.fits import PowerLaw
