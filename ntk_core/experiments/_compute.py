@@ -88,74 +88,44 @@ def preset(name: str) -> Preset[Any]:
     return _preset(name, "name")
 
 
-@overload
-def compute(
-    spec: KernelChangeSpec | Preset[KernelChangeSpec] | KernelChangePreset,
-    *,
-    points: Points | None = None,
-    **settings: Any,
-) -> KernelChangeResult: ...
-@overload
-def compute(
-    spec: ArchitecturesSpec | Preset[ArchitecturesSpec] | ArchitecturesPreset,
-    *,
-    points: Points | None = None,
-    **settings: Any,
-) -> ArchitecturesResult: ...
-@overload
-def compute(
-    spec: HessianSpec | Preset[HessianSpec] | HessianPreset, *, points: Points | None = None, **settings: Any
-) -> HessianResult: ...
-@overload
-def compute(
-    spec: DynamicsSpec | Preset[DynamicsSpec] | DynamicsPreset, *, points: Points | None = None, **settings: Any
-) -> DynamicsResult: ...
-@overload
-def compute(
-    spec: OptimizationSpec | Preset[OptimizationSpec] | OptimizationPreset,
-    *,
-    points: Points | None = None,
-    **settings: Any,
-) -> OptimizationResult: ...
-@overload
-def compute(
-    spec: LazySpec | Preset[LazySpec] | LazyPreset, *, points: Points | None = None, **settings: Any
-) -> LazyResult: ...
-@overload
-def compute(
-    spec: DepthWidthSpec | Preset[DepthWidthSpec] | DepthWidthPreset, *, points: Points | None = None, **settings: Any
-) -> DepthWidthResult: ...
-@overload
-def compute(
-    spec: DAGSpec | Preset[DAGSpec] | DAGPreset, *, points: Points | None = None, **settings: Any
-) -> DAGResult: ...
-@overload
-def compute(
-    spec: EarlyTimeSpec | Preset[EarlyTimeSpec] | EarlyTimePreset, *, points: Points | None = None, **settings: Any
-) -> EarlyTimeResult: ...
-@overload
-def compute(
-    spec: LearningRateSpec | Preset[LearningRateSpec] | LearningRatePreset,
-    *,
-    points: Points | None = None,
-    **settings: Any,
-) -> LearningRateResult: ...
+KernelChange = KernelChangeSpec | Preset[KernelChangeSpec] | KernelChangePreset
+Architectures = ArchitecturesSpec | Preset[ArchitecturesSpec] | ArchitecturesPreset
+Hessian = HessianSpec | Preset[HessianSpec] | HessianPreset
+Dynamics = DynamicsSpec | Preset[DynamicsSpec] | DynamicsPreset
+Optimization = OptimizationSpec | Preset[OptimizationSpec] | OptimizationPreset
+Lazy = LazySpec | Preset[LazySpec] | LazyPreset
+DepthWidth = DepthWidthSpec | Preset[DepthWidthSpec] | DepthWidthPreset
+DAG = DAGSpec | Preset[DAGSpec] | DAGPreset
+EarlyTime = EarlyTimeSpec | Preset[EarlyTimeSpec] | EarlyTimePreset
+LearningRate = LearningRateSpec | Preset[LearningRateSpec] | LearningRatePreset
+Horizon = HorizonSpec | Preset[HorizonSpec] | HorizonPreset
+Generalization = GeneralizationSpec | Preset[GeneralizationSpec] | GeneralizationPreset
 
 
 @overload
-def compute(
-    spec: HorizonSpec | Preset[HorizonSpec] | HorizonPreset,
-    *,
-    points: Points | None = None,
-    **settings: Any,
-) -> HorizonResult: ...
+def compute(spec: KernelChange, *, points: Points | None = None, **settings: Any) -> KernelChangeResult: ...
 @overload
-def compute(
-    spec: GeneralizationSpec | Preset[GeneralizationSpec] | GeneralizationPreset,
-    *,
-    points: Points | None = None,
-    **settings: Any,
-) -> GeneralizationResult: ...
+def compute(spec: Architectures, *, points: Points | None = None, **settings: Any) -> ArchitecturesResult: ...
+@overload
+def compute(spec: Hessian, *, points: Points | None = None, **settings: Any) -> HessianResult: ...
+@overload
+def compute(spec: Dynamics, *, points: Points | None = None, **settings: Any) -> DynamicsResult: ...
+@overload
+def compute(spec: Optimization, *, points: Points | None = None, **settings: Any) -> OptimizationResult: ...
+@overload
+def compute(spec: Lazy, *, points: Points | None = None, **settings: Any) -> LazyResult: ...
+@overload
+def compute(spec: DepthWidth, *, points: Points | None = None, **settings: Any) -> DepthWidthResult: ...
+@overload
+def compute(spec: DAG, *, points: Points | None = None, **settings: Any) -> DAGResult: ...
+@overload
+def compute(spec: EarlyTime, *, points: Points | None = None, **settings: Any) -> EarlyTimeResult: ...
+@overload
+def compute(spec: LearningRate, *, points: Points | None = None, **settings: Any) -> LearningRateResult: ...
+@overload
+def compute(spec: Horizon, *, points: Points | None = None, **settings: Any) -> HorizonResult: ...
+@overload
+def compute(spec: Generalization, *, points: Points | None = None, **settings: Any) -> GeneralizationResult: ...
 @overload
 def compute(
     spec: Spec | Preset[Spec] | Mapping[str, Any] | str, *, points: Points | None = None, **settings: Any
