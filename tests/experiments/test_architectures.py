@@ -37,12 +37,6 @@ def test_each_network_has_the_numbers_that_it_has_alone(results, letter):
         assert one.snapshots == other.snapshots
 
 
-def test_points_are_ordered_by_width_with_parsable_keys(results):
-    assert SMALL.point_keys() == tuple(f"network={letter},width={width}" for width in (4, 6) for letter in "AB")
-    assert [SMALL.value_of(key) for key in SMALL.point_keys()] == [("A", 4), ("B", 4), ("A", 6), ("B", 6)]
-    assert tuple(point.key for point in results[""].points) == SMALL.point_keys()
-
-
 def test_rows_are_those_of_each_network_behind_its_letter(results):
     rows = results[""].rows()
     distance = "distance_to_infinite_width"  # not known of a bottleneck

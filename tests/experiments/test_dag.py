@@ -32,20 +32,13 @@ from ntk_core.runs import (
     run,
     run_summary,
 )
-from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import with_settings
+from tests.running import result_of
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)
 SHORT = TrainingSpec(max_steps=20, num_records=3)
 SMALL = DAGSpec(dataset=DATA, graph=dense_graph(2, 0.3), widths=(8, 16), num_seeds=1, training=SHORT)
 ZHU = [name for name, found in PRESETS.items() if isinstance(found.spec, DAGSpec)]
-
-
-def result_of(spec) -> DAGResult:
-    *_, last = run(spec)
-    assert isinstance(last, Ended), last
-    assert isinstance(last.result, DAGResult), last.reason
-    return last.result
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from ntk_core.experiments.depth_width.random_kernels import (
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.runs import estimate, parse_spec, run, run_summary, spec_digest
+from ntk_core.runs import estimate, run, run_summary
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.settings.grammar import with_settings
 
@@ -138,14 +138,6 @@ SMALL = with_settings(
         "training.num_records": 3,
     },
 )
-
-
-def test_points_are_pairs_in_the_order_of_their_weights():
-    spec = DepthWidthSpec(depths=(2, 1), widths=(16, 8))
-    assert spec.point_keys() == ("depth=1,width=8", "depth=2,width=8", "depth=1,width=16", "depth=2,width=16")
-    assert [spec.value_of(key) for key in spec.point_keys()] == [(1, 8), (2, 8), (1, 16), (2, 16)]
-    assert parse_spec(spec.model_dump(mode="json")) == spec
-    assert spec_digest(spec) == spec_digest(DepthWidthSpec(depths=(1, 2), widths=(8, 16)))
 
 
 def test_a_run_draws_every_pair_and_trains_the_small_ones():

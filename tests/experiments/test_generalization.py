@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from ntk_core.data import Dataset, load_dataset
-from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationRun, GeneralizationSpec, wilson
-from ntk_core.experiments.generalization.compute import compute, load
+from ntk_core.experiments.generalization import GeneralizationRun, GeneralizationSpec, wilson
+from ntk_core.experiments.generalization.compute import load
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key
 from ntk_core.runs import run, run_summary
 from ntk_core.settings.grammar import with_settings
+from tests.running import point_of
 
 WIDTH, N, DIM = 7, 6, 4
 SPEC = with_settings(
@@ -33,15 +34,6 @@ SPEC = with_settings(
         "training.loss_threshold": 0.05,
     },
 )
-
-
-def _finished(spec: GeneralizationSpec, key: str, data: dict[int, Dataset] | None = None) -> GeneralizationPoint:
-    steps = compute(spec, data or load(spec), key)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            return ended.value
 
 
 class ByHand:
@@ -81,7 +73,7 @@ def test_a_run_is_that_of_training_and_regression_written_out(richness):
     """Also for ρ > 0, where f is trained toward y/α in the place of α f toward y."""
     spec = with_settings(SPEC, {"richness": [richness]})
     data = load(spec)
-    (found,) = _finished(spec, spec.point_keys()[0], data).runs
+    (found,) = point_of(spec, data=data).runs
     x, y, x_test, y_test = (np.asarray(getattr(data[N], name), float) for name in ("x", "y", "x_test", "y_test"))
     y, y_test, net = y[:, 0], y_test[:, 0], ByHand(richness)
     first_gradients, first_tests = net.jacobian(x), net.jacobian(x_test)
@@ -124,12 +116,8 @@ def test_a_run_is_that_of_training_and_regression_written_out(richness):
     assert found.angles == pytest.approx([0.0] * N, abs=1e-5)  # six of six: the same space
 
 
-def test_points_are_all_widths_richness_and_n():
+def test_data_are_loaded_for_every_n():
     spec = with_settings(GeneralizationSpec(), {"widths": [100, 10], "richness": [0.5, 0], "samples": [20, 40]})
-    keys = spec.point_keys()
-    assert keys[:2] == ("width=10,richness=0.0,samples=20", "width=10,richness=0.5,samples=20")
-    assert len(keys) == 8
-    assert spec.value_of(keys[-1]) == (100, 0.5, 40)
     data = load(spec)
     assert {n: (each.x.shape, each.y.shape, len(each.x_test)) for n, each in data.items()} == {
         20: ((20, 20), (20, 1), 1000),
@@ -171,7 +159,7 @@ def test_dead_networks_and_missing_classes_are_reported():
     spec = with_settings(SPEC, {"dataset": {"name": "single-index", "num_samples": N, "input_dim": DIM, "degree": 1}})
     drawn = load_dataset(spec.dataset.name, **spec.data_options())
     zero = Dataset("zero", 0 * drawn.x, drawn.y, drawn.labels, drawn.x_test, drawn.y_test, drawn.labels_test, (), "")
-    (found,) = _finished(spec, spec.point_keys()[0], {N: zero}).runs
+    (found,) = point_of(spec, data={N: zero}).runs
     assert (found.outcome, found.steps) == ("dead", (0,))
     assert math.isnan(found.network[0].error)
     assert found.after[0].loss == found.linear.loss == found.network[0].loss

@@ -20,8 +20,9 @@ from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import check_size, counts_of, estimate, peak_bytes, run, run_summary
-from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.runs.events import PointProgress
 from ntk_core.settings.grammar import with_settings
+from tests.running import result_of
 
 LINEAR, NONLINEAR = "fully-connected", "fully-connected-swish"
 SMALL = with_settings(
@@ -43,13 +44,6 @@ SMALL = with_settings(
 def compared(*names, **shared) -> list[dict]:
     """Networks by their names, as a spec takes them."""
     return [network.model_dump() for network in templates(*names, **shared)]
-
-
-def result_of(spec) -> HessianResult:
-    *_, last = run(spec)
-    assert isinstance(last, Ended), last
-    assert isinstance(last.result, HessianResult), last.reason
-    return last.result
 
 
 @pytest.fixture(name="linear", scope="module")
@@ -242,8 +236,6 @@ def test_networks_are_named_and_titled_by_what_they_are():
         LINEAR: "linear output, hidden layers L = 2, biases b = false",
         f"{LINEAR}-2": "linear output, hidden layers L = 3, biases b = true",
     }
-    spec = HessianSpec(networks=tuple(alike.values()), widths=(100,))
-    assert [spec.value_of(key) for key in spec.point_keys()] == [(100, LINEAR), (100, f"{LINEAR}-2")]
 
 
 def test_shared_settings_are_written_where_a_network_has_them():

@@ -10,8 +10,9 @@ from ntk_core.dynamics import Loss, kernel_velocity
 from ntk_core.experiments.kernel_change import kernel_change_summary
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import PRESETS, canonical_json, estimate, load_data, parse_spec, run, spec_digest
+from ntk_core.runs import PRESETS, canonical_json, estimate, load_data, parse_spec, spec_digest
 from ntk_core.settings.grammar import with_settings
+from tests.running import result_of
 
 TRAINED = with_settings(
     KernelChangeSpec(),
@@ -25,11 +26,6 @@ TRAINED = with_settings(
     },
 )
 VELOCITY = with_settings(TRAINED, {"measured": "velocity"})
-
-
-def result_of(spec):
-    *_, ended = run(spec)
-    return ended.result
 
 
 def test_measured_quantities_and_balls_are_in_the_digest():

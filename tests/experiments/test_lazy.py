@@ -36,15 +36,6 @@ def points() -> tuple[LazyPoint, ...]:
     return ended.result.points
 
 
-def test_points_are_pairs_of_width_and_scale():
-    spec = LazySpec(widths=(300, 100), scales=(0.1, 1e4))
-    keys = ("width=100,scale=0.1", "width=100,scale=1.0", "width=100,scale=10000.0", "width=300,scale=1.0")
-    assert spec.point_keys() == keys
-    assert [spec.value_of(key) for key in keys] == [(100, 0.1, 0), (100, 1.0, 0), (100, 1e4, 0), (300, 1.0, 0)]
-    point = LazyPoint(width=100, scale=0.1, num_params=1, runs=(), runtime_s=1.0)
-    assert point.key == keys[0]
-
-
 @pytest.mark.slow
 def test_scale_makes_training_lazy_by_moving_weights_less(points):
     for of in (lambda run: run.kappa, lambda run: run.distance, lambda run: run.largest_distance):

@@ -44,14 +44,6 @@ def test_the_stated_slope_is_the_least_one_of_the_output(output):
     assert float(np.abs(slopes).min()) == pytest.approx(OUTPUTS[output].min_slope, rel=1e-12)
 
 
-@pytest.mark.parametrize("output", ["swish", "sigmoid", "tanh", "erf", "softplus", "gelu", "relu", "quadratic"])
-@pytest.mark.usefixtures("x64")
-def test_the_slope_of_the_other_outputs_vanishes_somewhere(output):
-    slopes = jax.vmap(jax.grad(output_function(output)))(np.linspace(-50, 50, 400_001))
-    assert float(np.abs(slopes).min()) < 1e-3  # a grid of 2.5e-4 meets the zero of a slope that is 1-Lipschitz
-    assert OUTPUTS[output].min_slope == 0
-
-
 @pytest.mark.parametrize("width", SMALL.widths)
 def test_the_loss_stays_below_the_bound_while_the_kernel_moves(result, width):
     point = next(point for point in result.points if point.width == width)

@@ -6,14 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.data import Dataset, load_dataset
-from ntk_core.experiments.lazy import LazyPoint, LazyResult, LazySpec, along_widths, lazy_summary
-from ntk_core.experiments.lazy.compute import compute
+from ntk_core.data import load_dataset
+from ntk_core.experiments.lazy import LazySpec
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key
-from ntk_core.runs import run
 from ntk_core.settings.grammar import with_settings
+from tests.running import point_of
 
 SPEC = with_settings(
     LazySpec(),
@@ -33,36 +32,11 @@ SPEC = with_settings(
 )
 
 
-def test_points_are_all_widths_at_every_richness():
-    spec = LazySpec(widths=(100, 300), scales=(2.0,), richness=(0.5, 0.25))
-    assert spec.point_keys() == (
-        "width=100,scale=1.0",
-        "width=100,scale=2.0",
-        "width=100,scale=1.0,richness=0.25",
-        "width=100,scale=1.0,richness=0.5",
-        "width=300,scale=1.0",
-        "width=300,scale=1.0,richness=0.25",
-        "width=300,scale=1.0,richness=0.5",
-    )
-    assert spec.value_of("width=300,scale=1.0,richness=0.25") == (300, 1.0, 0.25)
-    point = LazyPoint(width=300, scale=1.0, richness=0.25, num_params=1, runs=(), runtime_s=1.0)
-    assert point.key == "width=300,scale=1.0,richness=0.25"
-
-
-def _finished(spec: LazySpec, key: str, data: Dataset | None = None) -> LazyPoint:
-    steps = compute(spec, data or load_dataset(spec.dataset.name, **spec.data_options()), key)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as ended:
-            return ended.value
-
-
 @pytest.mark.usefixtures("x64")
 def test_change_of_features_is_that_of_training_written_out():
     """Two hidden tanh layers, F = m^(−1/2) (f − f₀), gradient descent on (1/2n) Σ ‖F − y‖² by hand in NumPy."""
     width, richness = 6, 0.5
-    (found,) = _finished(SPEC, "width=6,scale=1.0,richness=0.5").runs
+    (found,) = point_of(SPEC, "width=6,scale=1.0,richness=0.5").runs
     data = load_dataset(SPEC.dataset.name, **SPEC.data_options())
     x, y = np.asarray(data.x, float), np.asarray(data.y, float)
     net = FullyConnected(width=width, depth=2, num_outputs=2, activation="tanh", use_bias=False)
@@ -97,16 +71,3 @@ def test_change_of_features_is_that_of_training_written_out():
     kernels = [np.asarray(empirical_ntk(net, params, jnp.asarray(x))) for params in (drawn, ended)]
     change = np.linalg.norm(kernels[1] - kernels[0]) / np.linalg.norm(kernels[0])
     assert found.last_change == pytest.approx(change, rel=1e-9)
-
-
-@pytest.mark.slow
-def test_hidden_layers_move_equally_at_one_half_only():
-    spec = with_settings(SPEC, {"widths": [32, 512], "num_seeds": 3, "training.max_steps": 2000})
-    *_, ended = run(spec)
-    assert isinstance(ended.result, LazyResult)
-    points = ended.result.points
-    for layer in range(2):
-        for richness, low, high in ((0.0, -0.65, -0.35), (0.5, -0.12, 0.12)):  # −1/2 and 0
-            law = along_widths(points, "linear", "subtracted", lambda run, at=layer: run.hidden_change[at], richness)
-            assert low < law.exponent < high
-    assert "|Δh| at ρ = 0.5 ∝ m^(" in lazy_summary(spec, points)

@@ -17,18 +17,11 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
 from ntk_core.runs import side_by_side
 from ntk_core.runs._table import load_data
+from tests.running import exhausted
 
 SPEC = KernelChangeSpec(
     widths=(37, 38), num_seeds=2, seed=5, training=TrainingSpec(learning_rate=0.1, max_steps=20, num_records=4)
 )
-
-
-def exhausted(work):
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value
 
 
 def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
