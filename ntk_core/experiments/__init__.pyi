@@ -29,8 +29,8 @@ from .generalization import GeneralizationSpec as GeneralizationSpec
 from .hessian import HessianResult as HessianResult
 from .hessian.network import ComparedNetwork as ComparedNetwork
 from .hessian.spec import HessianSpec as HessianSpec
-from .horizon.result import HorizonResult as HorizonResult
-from .horizon.spec import HorizonSpec as HorizonSpec
+from .horizon import HorizonResult as HorizonResult
+from .horizon import HorizonSpec as HorizonSpec
 from .kernel_change import KernelChangeResult as KernelChangeResult
 from .kernel_change.spec import KernelChangeSpec as KernelChangeSpec
 from .lazy import LazyResult as LazyResult
