@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -18,7 +17,7 @@ from ntk_core.networks.architectures._contractions import Cotangents, whole
 from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape
 from ntk_core.networks.choices import SUB_MODELS
-from ntk_core.networks.graphs import Composition, CopiesBlock, Step
+from ntk_core.networks.graphs import CopiesBlock, Step
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 
@@ -147,10 +146,6 @@ class Assembly(Listed):
             allowed = "one of " + ", ".join(SUB_MODELS) + ", or a pair of functions (init, apply)"
             raise InvalidInput("sub_model", kind_of(self.sub_model), allowed)
         super().__post_init__()
-
-    @cached_property
-    def written_out(self) -> Composition:
-        return self.kind.write_out(self, ())
 
     @property
     def hidden_scaling(self) -> Scaling:

@@ -4,6 +4,7 @@ import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import jax.numpy as jnp
 from jax import Array
@@ -25,6 +26,10 @@ from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense, Parts
 from ntk_core.networks.architectures._network import Call, Network
 from ntk_core.networks.graphs import OUTPUT, Block, Composition, Step, Trained, trains_hidden, trains_output
+from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
+
+if TYPE_CHECKING:
+    from ntk_core.networks.spec import ArchitectureSpec
 
 
 class Layered(Network):
@@ -147,10 +152,18 @@ class Layered(Network):
 class Listed(Layered):
     """Abstract: networks that a composition writes out."""
 
+    kind: ClassVar[Kind]
+    """What its settings make of the layers."""
+
     @property
-    @abc.abstractmethod
+    def hidden(self) -> Hidden:
+        """Width and biases of each numbered hidden layer, for architectures that number them."""
+        return ()
+
+    @cached_property
     def written_out(self) -> Composition:
         """The network as a composition."""
+        return self.kind.write_out(cast("ArchitectureSpec", self), self.hidden)  # its fields are named alike
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -204,6 +217,8 @@ class Composed(Listed):
     Source: our choice, docs/own-data-and-models.md.
     """
 
+    kind: ClassVar[Kind] = ARCHITECTURES["composed"]
+
     composition: Composition
     width: int = 512
     num_outputs: int = 1
@@ -215,10 +230,6 @@ class Composed(Listed):
     def __post_init__(self) -> None:
         check_count("width", self.width, MAX_WIDTH)
         super().__post_init__()
-
-    @property
-    def written_out(self) -> Composition:
-        return self.composition
 
     @property
     def hidden_scaling(self) -> Scaling:

@@ -1,8 +1,7 @@
 """The networks of numbered hidden layers; the kinds that use them are in ``networks/kinds``."""
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._activations import (
@@ -21,9 +20,11 @@ from ntk_core.networks.architectures._convolution import PADDINGS
 from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import Scaling, Shape
 from ntk_core.networks.architectures._network import Network
-from ntk_core.networks.graphs import Composition
-from ntk_core.networks.kinds import ARCHITECTURES, Kind
+from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
 from ntk_core.networks.kinds.adapted import BASES, check
+
+if TYPE_CHECKING:
+    from ntk_core.networks.spec import ArchitectureSpec
 
 READOUTS = ("flatten", "global-average")
 
@@ -33,7 +34,6 @@ class Stack(Listed):
     """Abstract: ``depth`` hidden layers and a linear output layer, with the settings that all such networks take.
 
     Attributes:
-        kind: what its settings make of the layers.
         width: neurons (or channels) of every hidden layer, or one number per layer.
         depth: number of hidden layers.
         num_outputs: C.
@@ -48,8 +48,6 @@ class Stack(Listed):
     Raises:
         InvalidInput: names the field for any setting outside its range.
     """
-
-    kind: ClassVar[Kind]
 
     width: int | tuple[int, ...] = 512
     depth: int = 1
@@ -69,9 +67,9 @@ class Stack(Listed):
         activation_function(self.activation)
         super().__post_init__()
 
-    @cached_property
-    def written_out(self) -> Composition:
-        return self.kind.write_out(self, tuple(zip(hidden_widths(self.width, self.depth), self.biases, strict=True)))
+    @property
+    def hidden(self) -> Hidden:
+        return tuple(zip(hidden_widths(self.width, self.depth), self.biases, strict=True))
 
     @property
     def biases(self) -> tuple[bool, ...]:
@@ -346,6 +344,5 @@ class Adapted(Stack):
         check_count("adapter_rank", self.adapter_rank, MAX_WIDTH)
         if not 0 <= self.rank_exponent <= 1:
             raise InvalidInput("rank_exponent", self.rank_exponent, "a number from 0 to 1")
-        settings: Any = self
-        check(settings)
+        check(cast("ArchitectureSpec", self))
         super().__post_init__()

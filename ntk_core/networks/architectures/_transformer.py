@@ -1,7 +1,6 @@
 """Attention and transformers; the kinds that use them are in ``networks/kinds``."""
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
@@ -15,7 +14,7 @@ from ntk_core.networks.architectures._activations import (
 )
 from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import Scaling, Shape
-from ntk_core.networks.graphs import Composition, lay_out
+from ntk_core.networks.graphs import lay_out
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 
@@ -24,7 +23,6 @@ class Heads(Listed):
     """Abstract: networks with attention, for inputs (n, T, d_in), T positions of d_in features.
 
     Attributes:
-        kind: what its settings make of the layers.
         num_heads, head_dim: H and d; queries, keys and values of all heads are H d features.
         num_outputs: C.
         score_exponent: τ in q·k / d^τ; ½ is usual.
@@ -37,8 +35,6 @@ class Heads(Listed):
     Raises:
         InvalidInput: names the field for any setting outside its range; by ``init`` for inputs that are no sequences.
     """
-
-    kind: ClassVar[Kind]
 
     num_heads: int = 4
     head_dim: int = 16
@@ -57,10 +53,6 @@ class Heads(Listed):
             raise InvalidInput("score_exponent", self.score_exponent, "a number from 0 to 1")
         check_switch("causal", self.causal)
         super().__post_init__()
-
-    @cached_property
-    def written_out(self) -> Composition:
-        return self.kind.write_out(self, ())
 
     @property
     def hidden_scaling(self) -> Scaling:

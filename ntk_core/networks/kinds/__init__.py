@@ -1,20 +1,24 @@
 """The architectures by name: title, settings, layers and the class that computes each."""
 
+from __future__ import annotations
+
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
 from ntk_core.settings.part import table
 
+if TYPE_CHECKING:
+    from ntk_core.networks.spec import ArchitectureSpec
+
 _MODULES = ("numbered", "sequences", "adapted")
 
 
-def _own_layers(settings: Any, hidden: Hidden) -> Composition:
+def _own_layers(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """What the setting holds."""
-    found: Composition = settings.composition
-    return found
+    return settings.composition
 
 
 ARCHITECTURES: dict[str, Kind] = table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ntk_core.networks.graphs import ActivationBlock, Block, Composition, DenseBlock
 from ntk_core.settings.part import Term
@@ -36,7 +36,7 @@ class Kind(Term):
         by_in_degree: whether the smallest in-degree, and not the smallest width, decides how linear it is.
     """
 
-    write_out: Callable[[Any, Hidden], Composition]
+    write_out: Callable[[ArchitectureSpec, Hidden], Composition]
     settings: tuple[str, ...] = ()
     check: Callable[[ArchitectureSpec], None] = _nothing
     network: str = f"{NETWORKS}:Composed"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs import (
@@ -26,7 +26,7 @@ DENSE = ("fully-connected", "bottleneck", "resnet", "densenet")
 BASES = {kind.name: kind for kind in numbered.KINDS if kind.name in DENSE}
 
 
-def _adapted(settings: Any, hidden: Hidden) -> Composition:
+def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """The layers of the base: frozen, and the chosen ones with an update B A beside them."""
     rank: int | str = settings.adapter_rank
     if getattr(settings, "grows", "") == "rank":  # a network itself has all sizes as numbers
@@ -61,7 +61,7 @@ def check(settings: ArchitectureSpec) -> None:
         raise InvalidInput("trained", settings.trained, "all (A, B and the output layer), hidden (A and B) or last")
 
 
-def _copies(settings: Any, hidden: Hidden) -> Composition:
+def _copies(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """The copies; the output layer adds them."""
     width = getattr(settings, "width", "m")  # a network itself has its size as a number
     return Composition((FlattenInputBlock(), CopiesBlock.model_construct(width=width, model=settings.sub_model)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 CONVOLUTIONAL = (*LAYERED, "relative_widths", "kernel_size", "padding", "readout", "pool_size")
 
 
-def _fully_connected(settings: Any, hidden: Hidden) -> Composition:
+def _fully_connected(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """One layer upon the other."""
     layers = [block for width, bias in hidden for block in dense(width, bias, settings.activation)]
     return Composition((FlattenInputBlock(), *layers))
 
 
-def _bottleneck(settings: Any, hidden: Hidden) -> Composition:
+def _bottleneck(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """The layers of a fully connected network, one of them of another width and perhaps another activation."""
     own, at = settings.bottleneck_activation, settings.bottleneck_layer - 1
     activation = settings.activation if own in (None, "same") else own
@@ -39,7 +39,7 @@ def _check_bottleneck(architecture: ArchitectureSpec) -> None:
         raise InvalidInput("bottleneck_layer", architecture.bottleneck_layer, allowed)
 
 
-def _resnet(settings: Any, hidden: Hidden) -> Composition:
+def _resnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """The first layer, then ``skip_every`` layers at a time with a way around; a rest of fewer layers has none."""
     first, *others = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks: list[Block] = [FlattenInputBlock(), *first]
@@ -50,7 +50,7 @@ def _resnet(settings: Any, hidden: Hidden) -> Composition:
     return Composition(tuple(blocks))
 
 
-def _densenet(settings: Any, hidden: Hidden) -> Composition:
+def _densenet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """Each layer beside all that it sees; edges are dropped everywhere, before the outputs, too."""
     pairs = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks = [ConcatBlock.model_construct(layers=pair) for pair in pairs]
@@ -63,12 +63,12 @@ def _check_densenet(architecture: ArchitectureSpec) -> None:
         raise InvalidInput("output_weights", architecture.output_weights, "normal where edges are dropped")
 
 
-def _convnet(settings: Any, hidden: Hidden) -> Composition:
+def _convnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """Convolutions alone."""
     return _convolutions_first(settings, hidden, len(hidden))
 
 
-def _mixed(settings: Any, hidden: Hidden) -> Composition:
+def _mixed(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """One convolution, or as many as the network declares, then dense layers."""
     return _convolutions_first(settings, hidden, getattr(settings, "num_conv", 1))
 
@@ -79,12 +79,12 @@ def _check_mixed(architecture: ArchitectureSpec) -> None:
         raise InvalidInput("depth", architecture.depth, "2 to 16, a convolution and at least one dense layer")
 
 
-def _convolutions_first(settings: Any, hidden: Hidden, count: int) -> Composition:
+def _convolutions_first(settings: ArchitectureSpec, hidden: Hidden, count: int) -> Composition:
     """``count`` of the hidden layers as convolutions, each with its pooling, a readout, the others as dense layers."""
     found: list[Block] = []
-    shape = {"kernel_size": settings.kernel_size, "padding": settings.padding}
+    filters = graphs.ConvolutionBlock.model_construct(kernel_size=settings.kernel_size, padding=settings.padding)
     for width, bias in hidden[:count]:
-        found.append(graphs.ConvolutionBlock.model_construct(width=width, bias=bias, **shape))
+        found.append(filters.model_copy(update={"width": width, "bias": bias}))
         found.append(graphs.ActivationBlock.model_construct(function=settings.activation))
         if settings.pool_size > 1:
             found.append(graphs.AveragePoolBlock.model_construct(size=settings.pool_size))

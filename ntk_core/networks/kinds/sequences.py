@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
@@ -26,7 +26,7 @@ _NORMALIZATION: dict[str, tuple[Block, ...]] = {
 _READOUT: dict[str, Block] = {"mean": graphs.GlobalAverageBlock(), "first": graphs.FirstTokenBlock()}
 
 
-def _heads(settings: Any) -> graphs.AttentionBlock:
+def _heads(settings: ArchitectureSpec) -> graphs.AttentionBlock:
     """The heads, whose number or dimension is m where the settings say so."""
     swept = getattr(settings, "width_is", "")  # a network itself has all sizes as numbers
     return graphs.AttentionBlock.model_construct(
@@ -37,7 +37,7 @@ def _heads(settings: Any) -> graphs.AttentionBlock:
     )
 
 
-def _attention(settings: Any, hidden: Hidden) -> Composition:
+def _attention(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """Attention, and the mean over the positions."""
     return Composition((_heads(settings), GlobalAverageBlock()))
 
@@ -48,7 +48,7 @@ def _check_attention(architecture: ArchitectureSpec) -> None:
         raise InvalidInput("width_is", architecture.width_is, "head_dim or num_heads, as there are no MLPs")
 
 
-def _transformer(settings: Any, hidden: Hidden) -> Composition:
+def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """An embedding with positions, the blocks, each normalized first, a last normalization and the readout."""
     heads, normalized = _heads(settings), _NORMALIZATION[settings.normalization]
     features = TokenDenseBlock.model_construct(width=heads.width)
@@ -62,7 +62,7 @@ def _transformer(settings: Any, hidden: Hidden) -> Composition:
     return Composition((features, *_POSITIONS[settings.positions], *block * settings.num_blocks, *last))
 
 
-def _mlp_width(settings: Any, features: int | str) -> int | str:
+def _mlp_width(settings: ArchitectureSpec, features: int | str) -> int | str:
     if getattr(settings, "width_is", "") == "mlp_width":
         return "m"
     return getattr(settings, "mlp_width", None) or multiple(features, settings.mlp_factor)
