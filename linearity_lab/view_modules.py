@@ -71,7 +71,6 @@ class Page:
         question: what the page answers, where the overview leads to it; empty for the overview itself.
         place: position in its group; the first page of all is shown at the root.
         group: group in the menu.
-        letters: its picture on the overview, where it is not drawn; else its title.
         name: its script in ``pages/``, its folder in ``linearity_lab/views/``, its path in the URL and the prefix of
             its widgets' keys; the menu gives it.
     """
@@ -81,7 +80,6 @@ class Page:
     question: str
     place: float
     group: Group = "Beyond width"
-    letters: str = ""
     name: str = ""
 
     @property

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linearity_lab.views.linearity_report import page
-from linearity_lab.views.linearity_report.figures import errors, layers
+from linearity_lab.views.linearity_report.figures import errors, examples, layers
 from linearity_lab.views.results import stored_runs
 from ntk_core import linearity_report
 from ntk_core.experiments.linearity_report.result import LinearityReportResult
@@ -43,7 +43,7 @@ def test_first_visit_shows_marked_examples_and_the_command(store):
     assert app.query_params == {}
 
 
-@pytest.mark.parametrize("result", page._examples(), ids=lambda result: result.spec.after)
+@pytest.mark.parametrize("result", examples(), ids=lambda result: result.spec.after)
 def test_examples_are_what_their_script_computes(result, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = _example("two_checkpoints")

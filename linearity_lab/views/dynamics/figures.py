@@ -181,18 +181,20 @@ CARD = "curves-in-one-dimension"
 
 
 def card(result: DynamicsResult) -> str:
-    """Network and linear model as functions of the input."""
+    """Outputs of the narrowest network and of its linear model at one training point during training."""
     point = min(result.points, key=lambda point: point.width)
-    run = point.runs[0]
+    run, own_class = point.runs[0], _own_class(point.y[0])
+    drawn = [(MODELS[0], run.network), (MODELS[1], run.linearized)]
     return thumbnail(
         [
             Stroke(
-                [(x[0], y[0]) for x, y in zip(point.x_test, model.test_outputs[-1], strict=True)],
+                [(step, block[0][own_class]) for step, block in zip(run.steps, path.outputs, strict=True) if step],
                 model_style(name).color,
                 dash,
             )
-            for name, model, dash in (("network", run.network, "solid"), ("linearized", run.linearized, "dash"))
-        ]
+            for (name, dash, _), path in drawn
+        ],
+        log_x=True,
     )
 
 

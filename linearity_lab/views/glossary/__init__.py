@@ -2,6 +2,4 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page(
-    "Glossary", ":material/dictionary:", "What does this word mean?", group="See it", place=3, letters="K  H  κ  ΔK"
-)
+PAGE = Page("Glossary", ":material/dictionary:", "What does this word mean?", group="See it", place=3)

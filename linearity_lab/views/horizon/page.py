@@ -23,7 +23,7 @@ def draw(shown: Runs) -> list[Panel]:
     present = [name for name in REGIMES if any(point.regime == name for point in shown.points)]
     above_stable = present == ["large-rate"]
     chosen = shown.choose(
-        Choice("departure", "Departure of", DEPARTURES, "{} leaves".format, begins=int(above_stable)),
+        Choice("departure", "Departure of", DEPARTURES, "by the {}".format, begins=int(above_stable)),
         more=[
             width_choice(list({point.width: point for point in shown.points}.values())),
             Choice("regime", "Run", present, lambda name: REGIMES[name].title, 220),

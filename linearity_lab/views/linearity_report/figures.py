@@ -1,28 +1,52 @@
 """A linearity report on other pages: its card, its figure, and how reports are compared."""
 
+import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, log_ticks
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
-from linearity_lab.charts.style import nth_style
+from linearity_lab.charts.style import GUIDE_COLOR, nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.linearity_report.result import COLUMNS, LinearityReportResult
+from ntk_core.experiments.linearity_report.result import COLUMNS, LinearityReportPoint, LinearityReportResult
 from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
 from ntk_core.linearity import LINEAR, PARTLY, verdict_of
 from ntk_core.numbers import percent
+from ntk_core.runs.store import read_line
 
+CARD = ""
+EXAMPLES = Path(__file__).with_name("examples.jsonl")  # tests recompute them by examples/two_checkpoints.py
 _STYLE = nth_style(0, "parameters", "measure")
 LEAST = 1e-4  # smaller numbers are drawn here: a linear model has 0
 
 
-def card(result: LinearityReportResult) -> str:
-    """Shares of the outputs' change, the largest first."""
-    (point,) = result.points
-    shares = sorted((layer.output_share for layer in point.layers), reverse=True)
-    return str(thumbnail([Stroke(list(enumerate(shares)), _STYLE.color, "solid")]))
+@functools.cache
+def examples() -> tuple[LinearityReportResult, ...]:
+    """Two reports that come with the program."""
+    found = [read_line(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
+    return tuple(each for each in found if isinstance(each, LinearityReportResult))
+
+
+def card(result: LinearityReportResult | None) -> str:
+    """Output error against second-order share, and where they are equal; of the examples where no report is given."""
+    reports = [result] if result else examples()
+    marks = [at for each in reports for at in _drawable(each.points[0])]
+    equal = Stroke([(end, end) for end in _ends(marks)], GUIDE_COLOR, "dash")
+    return thumbnail([equal, Stroke(marks, _STYLE.color, dots=True)], log_x=True, log_y=True)
+
+
+def _drawable(point: LinearityReportPoint) -> list[tuple[float, float]]:
+    """(second-order share, output error), if both are finite."""
+    pair = point.second_order_share, point.output_error
+    return [(max(pair[0], LEAST), max(pair[1], LEAST))] if all(map(math.isfinite, pair)) else []
+
+
+def _ends(marks: Sequence[tuple[float, float]]) -> list[float]:
+    values = [value for pair in marks for value in pair]
+    return [min([LINEAR / 10, *values]), max([1.0, *values])]
 
 
 def first_chart(result: LinearityReportResult) -> Chart:
@@ -41,17 +65,15 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
     figure = go.Figure()
     points = {run: report.points[0] for run, report in reports.items()}
     pairs = {run: (each.second_order_share, each.output_error) for run, each in points.items()}
-    drawn = {run: pair for run, pair in pairs.items() if all(map(math.isfinite, pair))}
-    values = [max(value, LEAST) for pair in drawn.values() for value in pair]
-    ends = [min([LINEAR / 10, *values]), max([1.0, *values])]
+    drawn = {run: at for run, each in points.items() for at in _drawable(each)}
+    ends = _ends(list(drawn.values()))
     figure.add_scatter(x=ends, y=ends, mode="lines", line=GUIDE_LINE, name="equal", hoverinfo="skip")
     for run, (x, y) in drawn.items():
         style = nth_style(0, name_of(reports[run]), "measure")
         symbol = style.symbol if run == chosen else f"{style.symbol}-open"
         marker = {"color": style.color, "symbol": symbol, "size": 13 if run == chosen else 10}
         name = name_of(reports[run])
-        at = {"x": [max(x, LEAST)], "y": [max(y, LEAST)]}
-        figure.add_scatter(**at, mode="markers", name=name, marker=marker, showlegend=False)
+        figure.add_scatter(x=[x], y=[y], mode="markers", name=name, marker=marker, showlegend=False)
     for level, words in ((LINEAR, "linear below"), (PARTLY, "not linear above")):
         add_level(figure, level, words, above=level == PARTLY)
     figure.update_xaxes(title="second-order share", **log_ticks(ends))
@@ -60,8 +82,10 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
         {"report": name_of(reports[run]), "second-order share": second, "output error": error}
         for run, (second, error) in pairs.items()
     ]
-    caption = [f"{len(pairs) - len(drawn)} reports without a finite error are not drawn."] if drawn != pairs else []
-    if any(value < LEAST for pair in drawn.values() for value in pair):
+    caption = (
+        [f"{len(pairs) - len(drawn)} reports without a finite error are not drawn."] if len(drawn) < len(pairs) else []
+    )
+    if any(value < LEAST for run in drawn for value in pairs[run]):
         caption.append(f"Numbers below {percent(LEAST)} are drawn at {percent(LEAST)}.")
     verdict = verdict_of(points[chosen])
     words = f"Output error against second-order share of {len(points)} reports. {verdict}"

@@ -1,9 +1,7 @@
 """Reports of your own models: shown, never started; two examples until the first one is stored."""
 
-import functools
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 
 import streamlit as st
 
@@ -11,7 +9,7 @@ from linearity_lab.components import export, session
 from linearity_lab.components.chart import Panel, show_panels, shown_charts
 from linearity_lab.components.explain import page_answers, provenance_footer, words_table
 from linearity_lab.jobs.profile import error_text
-from linearity_lab.views.linearity_report.figures import errors, layers, name_of
+from linearity_lab.views.linearity_report.figures import errors, examples, layers, name_of
 from linearity_lab.views.results.stored_runs import shared_store
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import prose
@@ -19,11 +17,10 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.linearity_report.result import LinearityReportResult
 from ntk_core.linearity import LAYER_HEAD, layer_rows, rows_of
 from ntk_core.runs import spec_digest
-from ntk_core.runs.store import MIN_PREFIX, read_line
+from ntk_core.runs.store import MIN_PREFIX
 
 PAGE = "linearity_report"
 TITLE = "Is your own model linear?"
-EXAMPLES = Path(__file__).with_name("examples.jsonl")  # tests recompute them by examples/two_checkpoints.py
 MOST_REPORTS, MOST_LAYERS = 20, 40
 Reports = Mapping[str, LinearityReportResult]
 
@@ -37,7 +34,7 @@ def show() -> None:
     except InvalidInput as error:  # the database has gone away
         st.error(plain(f"The reports cannot be read: {error_text(error)}."))
         return
-    reports = stored or {spec_digest(each.spec): each for each in _examples()}
+    reports = stored or {spec_digest(each.spec): each for each in examples()}
     with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
         side, figures = st.columns([3, 7], gap="medium")
     with side, st.container(key="side"):
@@ -91,12 +88,6 @@ def _stored() -> Reports:
     digests = dict.fromkeys([run.digest for run in found.runs] + [st.session_state.get(f"{PAGE}.run", "")])
     results = {digest: shared_store().result(digest) for digest in digests}
     return {run: each for run, each in results.items() if isinstance(each, LinearityReportResult) and each.points}
-
-
-@functools.cache
-def _examples() -> tuple[LinearityReportResult, ...]:
-    found = [read_line(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
-    return tuple(each for each in found if isinstance(each, LinearityReportResult))
 
 
 def _ranked(result: LinearityReportResult) -> None:

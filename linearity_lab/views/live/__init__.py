@@ -3,4 +3,4 @@
 from linearity_lab.view_modules import Page
 
 QUESTION = "What does it look like when a network becomes linear?"
-PAGE = Page("Live", ":material/play_circle:", QUESTION, group="See it", place=1, letters="4 … 4,096")
+PAGE = Page("Live", ":material/play_circle:", QUESTION, group="See it", place=1)

@@ -77,9 +77,9 @@ def _finding(point: OptimizationPoint, output: str) -> str:
     for rate in occurring([point], "rate"):
         runs = point.of(output, rate)
         steps = [run.num_steps for run in runs if run.outcome == "converged"]
-        within = f", within {max(steps):,} steps" if steps else ""
-        parts.append(f"at {rate:g} η {len(steps)} of {len(runs)} runs converge{within}")
-    return f"Width {point.width:,}: {'; '.join(parts)}."
+        within = f" within {max(steps):,} steps" if steps else ""
+        parts.append(f"{len(steps)} of {len(runs)}{within} at {rate:g} η")
+    return f"Width {point.width:,}, converged runs: {'; '.join(parts)}."
 
 
 def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connected") -> list[Line]:

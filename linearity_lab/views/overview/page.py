@@ -15,12 +15,12 @@ from linearity_lab.words.pages import SHOWS, prose
 
 
 def page_thumbnail(page: Page) -> str:
-    """The picture of a page as SVG: as its ``figures`` draw it; its letters where they do not, or without a result."""
+    """The picture of a page as SVG, as its ``figures`` draw it; its title where they do not, or without a result."""
     found = view_module(page.name, "figures") if has_view(page.name, "figures") else None
     shown: str | None = getattr(found, "CARD", None)  # empty: the picture needs no result
     result = gallery_result(shown) if shown else None
     if found is None or shown is None or (shown and result is None):
-        return letters(page.letters or page.title)
+        return letters(page.title)
     return _drawn(found.card, _Once(result))
 
 
@@ -80,7 +80,7 @@ def starting_points(page: str) -> None:
 
 
 def cards(page: str) -> None:
-    """Every other page with its picture and the question that it answers."""
+    """Every other page that has a figure, with its picture and the question that it answers."""
     # As many in a row as there is room for, all of one size.
     st.html(
         f"<style>.st-key-{page}-cards {{ display: grid !important; grid-auto-rows: 1fr; "
@@ -89,7 +89,7 @@ def cards(page: str) -> None:
     )
     with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
         for entry in PAGES:
-            if not entry.question or entry.name in STARTING_POINTS:
+            if not has_view(entry.name, "figures") or entry.name in STARTING_POINTS:
                 continue
             with st.container(border=True, gap="xsmall", height="stretch"):
                 st.image(page_thumbnail(entry), width="stretch", alt="")

@@ -9,11 +9,22 @@ from numpy.typing import NDArray
 from linearity_lab.charts.axes import finish
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import nth_style
-from ntk_core.data.uploads import Cleaned
+from linearity_lab.charts.vector import Stroke, thumbnail
+from ntk_core.data.uploads import EXAMPLE, Cleaned
 from ntk_core.numbers import percent
 
+CARD = ""
 MAX_SHOWN = 500
 MAX_IMAGES = 16
+
+
+def card(_: object) -> str:
+    """Draw the table to begin with, a color for each class."""
+    rows = np.genfromtxt(EXAMPLE, delimiter=",", skip_header=1, dtype=str)
+    classes = {name: rows[rows[:, -1] == name, :2].astype(float).tolist() for name in dict.fromkeys(rows[:, -1])}
+    return thumbnail(
+        [Stroke(at, nth_style(index, "", "class").color, dots=True) for index, at in enumerate(classes.values())]
+    )
 
 
 def projection(data: Cleaned) -> tuple[NDArray[np.float64], float]:

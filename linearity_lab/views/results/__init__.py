@@ -2,4 +2,4 @@
 
 from linearity_lab.view_modules import Page
 
-PAGE = Page("Results", ":material/folder_open:", "Your runs", group="Your own", place=1, letters="A | B | C")
+PAGE = Page("Results", ":material/folder_open:", "Your runs", group="Your own", place=1)

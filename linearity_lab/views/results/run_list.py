@@ -115,8 +115,7 @@ def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
             return str(view.card(SimpleNamespace(spec=spec, points=points)))
         except (ValueError, LookupError, ArithmeticError):  # too few points, or none that converged
             pass
-    entry = _ENTRIES.get(spec.experiment)
-    return letters((entry and entry.letters) or title_of(spec.experiment))
+    return letters(title_of(spec.experiment))
 
 
 PAGE = "results"
