@@ -148,17 +148,22 @@ def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
 
 
 def _from_to(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
-    """Return the first and the last mean of lines over the same values; empty for single values."""
-    drawn = [line for line in lines if len(line.means) > 1]
-    if len({(line.means[0][0], line.means[-1][0]) for line in drawn}) != 1:
+    """Return the first and the last mean of lines over the same values."""
+    drawn = [line for line in lines if line.means]
+    spans = {(line.means[0][0], line.means[-1][0]) for line in drawn}
+    if len(spans) != 1:
         return ""
-    first, last = (width_label(drawn[0].means[each][0]) for each in (0, -1))
+    ((first, last),) = spans
     ends = [
-        f"{number(line.means[0][1].value)} to {number(line.means[-1][1].value)} ({plain_symbols(line.style.title)})"
+        f"{' to '.join(number(line.means[at][1].value) for at in (0, -1)[: 1 + (first < last)])} "
+        f"({plain_symbols(line.style.title)})"
         for line in drawn
     ]
-    what = f"{beginning(plain_symbols(symbol))} from {axis.word} = {first} to {last}"
-    return f"{what}: {'; '.join(ends[each] for each in spread_out(len(ends)))}."
+    where = f"from {axis.word} = {width_label(first)} to {width_label(last)}"
+    if first == last:
+        where = f"at {axis.word} = {width_label(first)}"
+    shown = "; ".join(ends[each] for each in spread_out(len(ends)))
+    return f"{beginning(plain_symbols(symbol))} {where}: {shown}."
 
 
 def _excluded(lines: Sequence[Line]) -> str:

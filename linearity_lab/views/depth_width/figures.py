@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
-from linearity_lab.charts.labels import spread_out
+from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, Measure
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sketch, sweep
@@ -67,7 +67,7 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
         "ln(E[K²] / E[K]²)",
         name="figure2",
         first=_first(points),
-        heading="Depth over width decides",
+        heading="Against depth over width",
         caption=_captions(points),
         rows=_pair_rows(points),
     )
@@ -85,6 +85,9 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
             name="L, m → ∞ at β (derived)",
             showlegend=True,
         )
+        one_row, two_rows = LEGEND_HEIGHTS
+        height = chart.figure.layout.height + two_rows - one_row
+        chart.figure.update_layout(height=height, legend_maxheight=two_rows)
     chart.figure.update_xaxes(**log_ticks(betas))
     chart.figure.update_yaxes(**log_ticks(drawn_values(chart.figure), 100), range=None)
     return chart
