@@ -47,7 +47,7 @@ REWRITTEN = dict.fromkeys(
     2000,
 )
 # More seeds, n from the width alone, for 0.85 of half the expected one by n^(-1/2); with one end 4 times as many, or 8.
-FURTHER: dict[str, dict[str, int]] = {
+FURTHER: dict[str, dict[str, int | list[str]]] = {
     "adapter-rank": {"num_seeds": 4, "num_trained": 4},
     "adapter-width": {"num_seeds": 12},
     "assembly": {"num_seeds": 3},
