@@ -111,14 +111,10 @@ def test_incomplete_copies_are_reported_with_a_remedy(root, tiny):
         assert refusal.value.field == "source"
 
 
-@pytest.mark.parametrize("layout", ["idx", "npz"])
-def test_altered_copy_is_refused_by_its_checksum(root, tiny, layout):
+def test_altered_copy_is_refused_by_its_checksum(root, tiny):
     tiny[2] = tiny[2].copy()
     tiny[2][0, 0, 0] ^= 1
-    if layout == "idx":
-        write_idx_set(root / "MNIST/raw", tiny)
-    else:
-        keras_npz(root / "mnist.npz", tiny)
+    keras_npz(root / "mnist.npz", tiny)
     with pytest.raises(InvalidInput, match=r"t10k-images.*SHA-256"):
         load_dataset("mnist", source="full")
 
@@ -159,14 +155,6 @@ def test_full_cifar2_is_pooled_or_not_as_asked(root, monkeypatch):
     np.testing.assert_array_equal(pooled.labels, full.labels)
 
 
-def test_altered_cifar_batch_is_refused(root, monkeypatch):
-    write_cifar(root / "cifar-10-batches-bin", monkeypatch, records=20)
-    path = root / "cifar-10-batches-bin/test_batch.bin"
-    path.write_bytes(b"\x01" + path.read_bytes()[1:])
-    with pytest.raises(InvalidInput, match=r"test_batch\.bin.*SHA-256"):
-        load_dataset("cifar2", source="full")
-
-
 def damaged(data):
     """Copies of a file of which no byte may be used: cut, prolonged, shifted, replaced."""
     return (b"", data[:3], data[:-1], data + b"\0", data + data, data[:16], b"\x80\x04N.", bytes(len(data)))
@@ -183,10 +171,11 @@ def test_damaged_copy_is_refused(root, tiny, suffix, which):
         load_dataset("mnist", source="full")
 
 
-@pytest.mark.parametrize("change", [-1, 1])
-def test_cifar_file_of_another_size_is_refused(root, monkeypatch, change):
+@pytest.mark.parametrize("change", [lambda data: b"\x01" + data[1:], lambda data: data[:-1], lambda data: data + b"\0"])
+def test_altered_cifar_batch_is_refused(root, monkeypatch, change):
     write_cifar(root / "cifar-10-batches-bin", monkeypatch, records=20)
-    (root / "cifar-10-batches-bin/test_batch.bin").write_bytes(bytes(20 * 3073 + change))
+    path = root / "cifar-10-batches-bin/test_batch.bin"
+    path.write_bytes(change(path.read_bytes()))
     with pytest.raises(InvalidInput, match=r"test_batch\.bin.*SHA-256"):
         load_dataset("cifar2", source="full")
 

@@ -1,0 +1,139 @@
+"""What holds for every data set: seeds, sizes known beforehand, options in one form, refusals by name."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+from ntk_core.data import (
+    DATASETS,
+    data_fingerprint,
+    dataset_info,
+    dataset_options,
+    dataset_shapes,
+    load_dataset,
+)
+from ntk_core.errors import InvalidInput
+
+SHIPPED = tuple(name for name in DATASETS if name != "upload")
+SEEDED = tuple(name for name in SHIPPED if "seed" in DATASETS[name].uses)
+DRAWN = tuple(name for name in SEEDED if not hasattr(DATASETS[name], "files"))
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_equal_seeds_give_equal_data_and_others_do_not(name):
+    first, second, third = (load_dataset(name, num_samples=20, num_test=20, seed=seed) for seed in (7, 7, 8))
+    assert data_fingerprint(first) == data_fingerprint(second) != data_fingerprint(third)
+    assert not np.array_equal(first.x, first.x_test)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_smaller_sample_is_the_beginning_of_a_larger_one(name):
+    noise = {"noise": 0.1} if "noise" in DATASETS[name].uses else {}
+    small, large = (load_dataset(name, num_samples=n, num_test=n // 2, **noise) for n in (20, 60))
+    for field in ("x", "y", "labels"):
+        np.testing.assert_array_equal(getattr(small, field), getattr(large, field)[: len(getattr(small, field))])
+    if name != "sine":  # its test points are an even grid
+        np.testing.assert_array_equal(small.x_test, large.x_test[:10])
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize(
+    "options", [{}, {"flatten": True}, {"classes": (1, 0), "targets": "plus-minus", "num_test": 0}], ids=str
+)
+def test_shapes_known_beforehand_are_those_of_the_data(name, options):
+    if not set(options) <= set(DATASETS[name].uses):
+        pytest.skip("not its options")
+    shapes, data = dataset_shapes(name, **options), load_dataset(name, **options)
+    assert data.x.shape == (shapes.num_samples, *shapes.input_shape)
+    assert data.x_test.shape == (shapes.num_test, *shapes.input_shape)
+    assert (data.num_outputs, data.class_names) == (shapes.num_outputs, shapes.class_names)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_canonical_options_are_complete_and_idempotent(name):
+    canonical = dataset_options(name)
+    assert list(canonical) == [option.name for option in dataset_info(name).options]
+    assert dataset_options(name, **dict(reversed(canonical.items()))) == canonical
+    assert dataset_options(name, num_test=canonical["num_test"]) == canonical
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_option_has_a_valid_default_and_words(name):
+    info = dataset_info(name)
+    for option in info.options:
+        option.check(option.default)
+        assert option.help.endswith(".")
+        assert option.allowed
+        if option.kind in ("integer", "number"):
+            for bound in (option.minimum, option.maximum):
+                assert option.check(type(option.default)(bound)) == bound
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_provenance_states_licence_and_our_choices(name):
+    provenance = load_dataset(name).provenance
+    assert re.search("licence", provenance, re.IGNORECASE)
+    assert re.search("our choice", provenance, re.IGNORECASE)
+
+
+# Name of a data set → option → values that it refuses.
+REFUSED = {
+    "gaussian-mixture": {
+        "num_samples": [0, 100_001, 10.0, True],
+        "num_test": [-1],
+        "num_classes": [1],
+        "input_dim": [0],
+        "noise": [-0.1, math.nan, "1", 10**400],
+        "seed": [-1, 2**32, None],
+        "standardize": ["whiten"],
+        "targets": [1, "plus-minus"],  # of three classes
+    },
+    "mnist": {
+        "num_samples": [6001],
+        "classes": [(0,), (0, 0), (0, "0"), (0, 10), (0, -1), (0, True), (0, 1.0), "01"],
+        "source": ["internet"],
+        "flatten": [1],
+        "targets": ["plus-minus"],
+    },
+    "fashion-mnist": {"classes": [("Bag", "bag")]},
+    "cifar2": {"resolution": [16, "8"]},
+    "copy": {"num_tokens": [257]},
+    "points": {"xs": [[0.0] * 31, [], [0, 101], [0, True], "0,1"], "ys": [[0, math.nan], [0]]},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [(name, option, value) for name, of in REFUSED.items() for option, values in of.items() for value in values],
+)
+def test_value_outside_its_bounds_is_refused_by_name(name, option, value):
+    with pytest.raises(InvalidInput) as refusal:
+        load_dataset(name, **{option: value})
+    assert refusal.value.field == option
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "field", "words"),
+    [
+        ("mnist", {"num_samples": 1201, "classes": (0, 1)}, "num_samples", "1,200"),
+        ("mnist", {"num_test": 401, "classes": (0, 1)}, "num_test", "at most 400"),
+        ("cifar2", {"num_samples": 1001, "resolution": 32}, "num_samples", "at most 1,000"),
+        ("cifar2", {"resolution": 9}, "resolution", "one of 8, 32"),
+        ("mnist", {"colour": 1}, "options", "num_samples, num_test, seed, standardize, targets, classes, source"),
+        ("mnist", {"resolution": 8}, "options", "num_samples"),
+        ("gaussian-mixture", {"classes": (0, 1)}, "options", "num_classes"),
+        ("majority", {"num_symbols": 3}, "options", "num_tokens"),
+        ("points", {"seed": 0}, "options", "xs, ys"),
+        ("points", {"num_samples": 6}, "options", "xs, ys"),
+        ("imagenet", {}, "name", "gaussian-mixture, .*, random-sequences, .*, teacher, mnist, .*, digits"),
+        (["mnist"], {}, "name", "gaussian-mixture"),
+    ],
+)
+def test_refusals_name_what_is_allowed(name, options, field, words):
+    with pytest.raises(InvalidInput, match=words) as refusal:
+        load_dataset(name, **options)
+    assert refusal.value.field == field
