@@ -230,22 +230,15 @@ def test_settings_are_read_in_the_type_of_the_spec(setting, value, monkeypatch):
 @pytest.mark.parametrize(
     ("setting", "field", "allowed"),
     [
-        ("widths=0", "widths", "from 1 to 10,000,000"),
         ("widths=1000000000", "widths", "from 1 to 10,000,000"),
-        ("widths=abc", "widths", "an integer"),
         ("widths=", "widths", "1 to 24 values"),
         ("widths=1.5", "widths", "an integer"),
         ("widths=" + "9" * 5000, "widths", "an integer"),
         ("num_seeds=nan", "num_seeds", "an integer from 1 to 100"),
         ("num_seeds=1e999", "num_seeds", "an integer from 1 to 100"),
         ("training.learning_rate=NaN", "training.learning_rate", "auto"),
-        ("training.learning_rate=-1", "training.learning_rate", "auto"),
-        ("dataset.name=nowhere", "dataset.name", "gaussian-mixture"),
         ("dataset=3", "dataset", "settings"),
-        ("wdths=3", "wdths", "widths"),
-        ("training.rate=3", "training.rate", "learning_rate"),
         ("a.b.c=3", "a.b.c", "training.learning_rate"),
-        ("experiment=other", "experiment", "kernel_change"),
         ("widths", "--set", "NAME=VALUE"),
         ("=3", "--set", "NAME=VALUE"),
         ("outputs=\x1b[31mred", "outputs", "linear"),
@@ -263,12 +256,7 @@ def test_every_problem_has_its_own_sentence(capsys):
     assert sorted(line.partition(":")[0] for line in lines) == ["num_seeds", "training.max_steps", "widths"]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[]", b"3", b"null", b'"text"', bytes(range(256)) * 20, b"\xff\xfe{\x00", b"[" * 100_000,
-     b'{"widths": [0]}', b'{"experiment": ["x"]}', b'{"schema_version": 99}', b'{"nonsense": 1}',
-     b'{"widths": {"a": 1}}'],
-)  # fmt: skip
+@pytest.mark.parametrize("content", [b"", bytes(range(256)) * 20, b"[" * 100_000, b'{"widths": [0]}'])
 def test_a_broken_spec_file_is_refused(capsys, tmp_path, content):
     path = tmp_path / "spec.json"
     path.write_bytes(content)

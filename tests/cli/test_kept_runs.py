@@ -14,7 +14,7 @@ from ntk_core.cli import main
 from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.runs import spec_digest
 from ntk_core.runs.events import parse_event
-from ntk_core.runs.store import Store
+from ntk_core.runs.store import Store, UnfinishedJob
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 
@@ -186,3 +186,17 @@ def test_stdout_decides_between_text_and_json(store, capsys, monkeypatch):
     assert "████████████████████████ 100%" in printed.err
     assert main(["resume", spec_digest(SPEC)[:8], "--json"]) == 0
     assert capsys.readouterr().out.startswith('{"kind":"estimated"')
+
+
+def test_the_command_line_lists_and_ends_jobs(store, capsys):
+    store.write_jobs([UnfinishedJob(SPEC, "client", 1.0, running=True, spent_s=12.0, allowed_s=60.0)])
+    assert main(["jobs"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.split()[:2] == [spec_digest(SPEC)[:16], "running"]
+    assert "12 s of 60 s" in line
+    assert "--end" in refused(capsys, "jobs", "--end", "0" * 8)
+    assert not store.unfinished_jobs()[0].ending
+    assert main(["jobs", "--end", spec_digest(SPEC)[:8]]) == 0
+    assert main(["jobs", "--json"]) == 0
+    reported = json.loads(capsys.readouterr().out)
+    assert (reported["ending"], reported["experiment"]) == (True, "kernel_change")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeRun, exponent
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import mean, run_summary
+from tests.dashboard.made_early import make_early_point
 
 SPEC = KernelChangeSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
+EARLY = EarlyTimeSpec(swept="input_dim", values=(25, 50, 100))
 
 
 def point(width: int, *runs: tuple[float, Any]) -> KernelChangePoint:
@@ -51,3 +54,20 @@ def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
 
 def test_a_summary_without_points_is_a_sentence():
     assert run_summary(SPEC, []) == "No point is finished."
+
+
+def test_summary_of_early_time_has_departures_and_exponent():
+    text = run_summary(EARLY, [make_early_point(25), make_early_point(50), make_early_point(100, departs=False)])
+    lines = text.splitlines()
+    assert "d = 25" in lines[1]
+    assert "1,000" in lines[1]
+    assert lines[1].endswith("2 depart")
+    assert lines[3].endswith("0 depart")
+    assert "discrepancy ∝ (input dim)^(−1.000), 6 runs, 0 excluded; no interval (needs 3 seeds and 4 values)" in text
+
+
+def test_summary_of_early_time_has_both_kernel_norms():
+    text = run_summary(EARLY, [make_early_point(value, trained=False) for value in (25, 50, 100)])
+    assert "erf: spectral norm of the distance ∝ (input dim)^(−1.500), 3 runs, 0 excluded; no interval" in text
+    assert "erf: Frobenius norm of the distance ∝ (input dim)^(−0.500" in text
+    assert "departure" not in text

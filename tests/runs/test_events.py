@@ -7,25 +7,12 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Provenance
 from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, event_json, parse_event
+from tests.runs.store.made_runs import point, result
 
-RUN = KernelChangeRun(
-    output="swish",
-    seed=3,
-    learning_rate=0.5,
-    outcome="diverged",
-    steps=(0, 1, 4),
-    change=(0.0, 0.25, math.nan),
-    loss=(1.0, 2.0, math.inf),
-)
-POINT = KernelChangePoint(width=10, num_params=70, runs=(RUN,), runtime_s=0.1)
-PROVENANCE = Provenance(versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
-RESULT = KernelChangeResult(
-    spec=KernelChangeSpec(), points=(POINT,), provenance=PROVENANCE, status="cancelled", runtime_s=1.0
-)
+RUN = point(10).runs[0].model_copy(update={"change": (0.25, math.nan)})
+POINT = point(10).model_copy(update={"runs": (RUN,)})
+RESULT = result("cancelled").model_copy(update={"points": (POINT,)})
 
 
 @pytest.mark.parametrize(
@@ -48,8 +35,8 @@ def test_an_event_is_one_line_of_json_and_back(event):
 
 def test_infinite_and_undefined_values_survive():
     run = parse_event(event_json(PointFinished(key="k", point=POINT, fraction=1.0, remaining_s=None))).point.runs[0]
-    assert math.isnan(run.change[2])
-    assert run.loss[2] == math.inf
+    assert math.isnan(run.change[1])
+    assert run.loss[1] == math.inf
 
 
 def test_the_sup_is_over_the_finite_changes():
@@ -64,6 +51,6 @@ def test_anything_else_is_refused(text):
 
 def test_the_table_has_one_row_a_width_output_and_seed():
     (row,) = csv.DictReader(io.StringIO(RESULT.csv()))
-    assert (row["width"], row["output"], row["seed"], row["outcome"]) == ("10", "swish", "3", "diverged")
+    assert (row["width"], row["output"], row["seed"], row["outcome"]) == ("10", "linear", "0", "diverged")
     assert float(row["sup_kernel_change"]) == 0.25
     assert float(row["final_loss"]) == math.inf

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from linearity_lab.jobs import Jobs
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.fits import fit_power_law
 from ntk_core.runs import run
 from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -185,6 +187,22 @@ def test_a_scheduler_of_another_version_is_named(cluster, monkeypatch):
     monkeypatch.setattr(_cluster, "conditions", lambda: {**real, "distributed": "2020.1.0"})
     ended = list(run(TINY, scheduler=cluster.address))[-1]
     assert f"distributed 2020.1.0 (here) and {real['distributed']} (scheduler)" in ended.reason
+
+
+def test_job_runs_on_the_cluster_and_its_points_are_stored(cluster, here, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", cluster.address)
+    jobs, before = Jobs(Store(tmp_path / "results.sqlite"), num_spare=0), cluster.num_messages()
+    try:
+        job_id, deadline = jobs.submit(TINY), time.monotonic() + 120
+        while (job := jobs.snapshot(job_id)) is None or job.status in ("queued", "running"):
+            assert time.monotonic() < deadline, job
+            time.sleep(0.05)
+    finally:
+        jobs.shutdown()
+    assert job.status == "completed", job.reason
+    assert cluster.num_messages() > before  # the workers of the cluster have reported it
+    assert numbers(job) == numbers(here[-1].result)
 
 
 @pytest.mark.parametrize(
