@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeVar
 import numpy as np
 
 from ntk_core.clustered import Estimate, least_squares
-from ntk_core.numbers import signed
+from ntk_core.numbers import num_runs, percent, signed
 
 Verdict = Literal["yes", "no", "undecided"]
 LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
@@ -172,6 +172,20 @@ def condition(law: PowerLaw) -> str:
     if math.isfinite(law.with_all) and signed(law.with_all) != signed(law.exponent):
         words += f", {signed(law.with_all)} with the excluded ones"
     return words
+
+
+def law_words(law: PowerLaw, name: str) -> str:
+    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; not yet settled``, ``name`` for m."""
+    level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
+    words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
+    return "; ".join([words, *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)])])
+
+
+def exponent_line(title: str, law: PowerLaw | None, name: str = "m") -> str:
+    """``linear output: ΔK ∝ m^(−0.500 ± 0.030), …``, or that no exponent was fitted."""
+    if law is None:
+        return f"{title}: no exponent in {name} fitted (three runs at two values are needed)"
+    return f"{title} ∝ {law_words(law, name)}"
 
 
 def becomes_linear(law: PowerLaw | None) -> Verdict:

@@ -53,6 +53,11 @@ def percent(share: float) -> str:
     return (f"{100 * share:,.0f}".replace("-", "−") if abs(share) >= 0.0995 else number(100 * share)) + "%"
 
 
+def num_runs(count: int) -> str:
+    """``1 run``, ``5 runs``."""
+    return f"{count} run" if count == 1 else f"{count} runs"
+
+
 def size(num_bytes: float) -> str:
     """Bytes in words: ``300 bytes``, ``1.5 MiB``, ``120 MiB``, ``2.5 GiB``."""
     if num_bytes >= 2**30:

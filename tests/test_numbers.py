@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from ntk_core.fits import PowerLaw, exponent_words
+from ntk_core.fits import PowerLaw, exponent_words, law_words
 from ntk_core.numbers import duration, number, percent, signed, size
-from ntk_core.runs import law_words
 
 
 @pytest.mark.parametrize(

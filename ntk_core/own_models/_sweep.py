@@ -23,12 +23,11 @@ from ntk_core.dynamics import (
 )
 from ntk_core.dynamics._history import Outcome
 from ntk_core.errors import InvalidInput
-from ntk_core.fits import PowerLaw, exponent_words, fit_runs
+from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.build import initial_key
-from ntk_core.numbers import percent
 from ntk_core.own_models._contract import Apply, OwnModel, Params, checked_model
 from ntk_core.traced import accepted_targets, checked_array, same_program
 
@@ -272,20 +271,13 @@ def sweep_html(found: "OwnSweep") -> str:
         (f"{run.width:,}", run.seed, f"{run.kernel_change:.3g}", run.outcome, f"{run.learning_rate:.3g}", _norm(run))
         for run in found.runs
     ]
-    laws = {"ΔK": found.kernel_change_law, "‖H‖": found.hessian_law}
-    measured = [(name, law) for name, law in laws.items() if law is not None or name == "ΔK"]
     head = ("Width", "Seed", "ΔK", "Training", "Learning rate", "‖H‖")
-    return table(head, rows) + "".join(paragraph(_words(law), title=name) for name, law in measured)
+    laws = [exponent_line("ΔK", found.kernel_change_law)]
+    laws += [exponent_line("‖H‖", found.hessian_law)] if found.hessian_law else []
+    return table(head, rows) + "".join(map(paragraph, laws))
 
 
 def _norm(run: "OwnRun") -> str:
     if run.hessian_norm is None:
         return "–"
     return f"{run.hessian_norm:.3g}" + ("" if run.hessian_converged else " (not converged)")
-
-
-def _words(law: PowerLaw | None) -> str:
-    if law is None:
-        return "no exponent: three runs at two widths are needed."
-    level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
-    return f"∝ m^({exponent_words(law)}){level}, {law.num_values} runs, {law.num_excluded} left out."

@@ -1,5 +1,6 @@
 """Runs: a spec in, a stream of events out; here or on a cluster, resumed and kept. Free of JAX until it computes."""
 
+from ntk_core.fits import exponent_line, law_words
 from ntk_core.runs._costs import (
     BYTES,
     HESSIAN_BASIS,
@@ -67,4 +68,4 @@ from ntk_core.runs._values import (
     finite_sup,
     mean,
 )
-from ntk_core.runs.columns import aligned, between, exponent_line, law_words, marks, num_runs, outcome_notes, with_error
+from ntk_core.runs.columns import aligned, between, marks, outcome_notes, with_error

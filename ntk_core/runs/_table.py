@@ -6,7 +6,7 @@ import inspect
 import sys
 import tomllib
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -26,6 +26,7 @@ from ntk_core.settings.part import SpecPart
 
 Part_co = TypeVar("Part_co", bound=SpecPart, covariant=True)
 Part = TypeVar("Part", bound=SpecPart)
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -169,32 +170,6 @@ def load_data(spec: Any) -> Dataset:
     return load_dataset(spec.dataset.name, **spec.data_options())
 
 
-class _Experiments(Mapping[str, Experiment]):
-    """Name → experiment, imported when it is asked for: the lists of names in ``ntk_core.experiments``, then others.
-
-    That package is named, not imported: what runs experiments knows none of them.
-    """
-
-    def __init__(self, *lists: str):
-        self._lists = lists
-
-    @functools.cached_property
-    def _names(self) -> tuple[str, ...]:
-        package = importlib.import_module(_PACKAGE)
-        return tuple(name for each in self._lists for name in getattr(package, each))
-
-    def __getitem__(self, name: str) -> Experiment:
-        package = f"{_PACKAGE}.{name}" if name in self._names else packages_outside()[name]
-        return cast(Experiment, importlib.import_module(package).EXPERIMENT)
-
-    def __iter__(self) -> Iterator[str]:
-        yield from self._names
-        yield from packages_outside()
-
-    def __len__(self) -> int:
-        return len(self._names) + len(packages_outside())
-
-
 @functools.cache
 def packages_outside() -> Mapping[str, str]:
     """Return the packages of experiments in other installed distributions, by name.
@@ -227,19 +202,6 @@ def _check_outside(entry: EntryPoint, others: Mapping[str, str]) -> None:
     _ = stated.presets  # refuses presets that its spec cannot take
 
 
-class _Presets(Mapping[str, Preset[Spec]]):
-    """Name → preset of any experiment, in the order of the experiments."""
-
-    def __getitem__(self, name: str) -> Preset[Spec]:
-        return _presets()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_presets())
-
-    def __len__(self) -> int:
-        return len(_presets())
-
-
 @functools.cache
 def _presets() -> dict[str, Preset[Spec]]:
     found: dict[str, Preset[Spec]] = {}
@@ -251,9 +213,39 @@ def _presets() -> dict[str, Preset[Spec]]:
     return found
 
 
-EXPERIMENTS: Mapping[str, Experiment] = _Experiments("EXPERIMENTS")
-KINDS: Mapping[str, Experiment] = _Experiments("EXPERIMENTS", "KEPT")  # with those that are kept and shown alone
-PRESETS: Mapping[str, Preset[Spec]] = _Presets()
+class _Lazy(Mapping[str, Found]):
+    """Name → value; both are found when they are asked for."""
+
+    def __init__(self, names: Callable[[], Collection[str]], find: Callable[[str], Found]):
+        self._names, self._find = names, find
+
+    def __getitem__(self, name: str) -> Found:
+        if name not in self._names():
+            raise KeyError(name)
+        return self._find(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names())
+
+    def __len__(self) -> int:
+        return len(self._names())
+
+
+def _names(*lists: str) -> tuple[str, ...]:
+    """Names in these lists of ``ntk_core.experiments``, which is named, not imported; then those of others."""
+    package = importlib.import_module(_PACKAGE)
+    return (*(name for each in lists for name in getattr(package, each)), *packages_outside())
+
+
+def _experiment(name: str) -> Experiment:
+    package = packages_outside().get(name, f"{_PACKAGE}.{name}")
+    return cast(Experiment, importlib.import_module(package).EXPERIMENT)
+
+
+EXPERIMENTS: Mapping[str, Experiment] = _Lazy(lambda: _names("EXPERIMENTS"), _experiment)
+# With those that are kept and shown alone.
+KINDS: Mapping[str, Experiment] = _Lazy(lambda: _names("EXPERIMENTS", "KEPT"), _experiment)
+PRESETS: Mapping[str, Preset[Spec]] = _Lazy(_presets, lambda name: _presets()[name])
 
 
 def presets() -> dict[str, Spec]:

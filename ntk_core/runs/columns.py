@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.numbers import percent
 from ntk_core.runs._values import OUTCOME_WORDS, PointValue, Record, finite_or_none, mean
 
 
@@ -17,11 +15,6 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """One line per row, its cells padded to columns."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def num_runs(count: int) -> str:
-    """``1 run``, ``5 runs``."""
-    return f"{count} run" if count == 1 else f"{count} runs"
 
 
 def with_error(values: Sequence[float], digits: int = 3) -> str:
@@ -38,20 +31,6 @@ def between(values: Sequence[float], spec: str) -> str:
         return "–"
     low, high = format(finite[0], spec), format(finite[-1], spec)
     return low if low == high else f"{low}–{high}"
-
-
-def law_words(law: PowerLaw, name: str) -> str:
-    """``m^(−0.500 ± 0.030), 95% interval, 12 runs, 1 excluded; last decade −0.45; not yet settled``, ``name`` for m."""
-    level = f", {percent(law.confidence)} interval" if math.isfinite(law.interval) else ""
-    words = f"{name}^({exponent_words(law, 3)}){level}, {num_runs(law.num_values)}, {law.num_excluded} excluded"
-    return "; ".join([words, *filter(None, [*remarks(law, "widths" if name == "m" else "values"), condition(law)])])
-
-
-def exponent_line(title: str, law: PowerLaw | None, name: str = "m") -> str:
-    """``linear output: ΔK ∝ m^(−0.500 ± 0.030), …``, or that no exponent was fitted."""
-    if law is None:
-        return f"{title}: no exponent in {name} fitted (three runs at two values are needed)"
-    return f"{title} ∝ {law_words(law, name)}"
 
 
 def outcome_notes(
