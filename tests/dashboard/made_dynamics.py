@@ -81,7 +81,6 @@ def make_dynamics_points(widths=(30, 300), methods=("gradient-descent",), curve=
                 for method in methods
                 for seed in range(seeds)
             ),
-            runtime_s=1.0,
         )
         for width in widths
     )

@@ -11,7 +11,7 @@ from ntk_core.experiments.early_time import (
     ModelCurve,
 )
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from tests.dashboard.made_results import make_points, make_result
+from tests.dashboard.made_results import filled, make_points, make_result
 
 STEPS = (0, 1, 10, 100, 1000)
 
@@ -47,12 +47,10 @@ def make_early_run(activation: str = "erf", seed: int = 0, distance: float = 0.0
 def make_early_point(value: int = 50, swept: str = "input_dim", trained: bool = True, **settings) -> EarlyPoint:
     """A point whose discrepancy decreases as 1/value, spectral distance faster and Frobenius distance slower."""
     runs = [make_early_run(seed=seed, distance=(1 + 0.1 * seed) / value, **settings) for seed in (0, 1)]
-    norms = KernelComparison(
+    norms = filled(
+        KernelComparison,
         activation="erf",
         seed=0,
-        num_samples=100,
-        kernel=10.0,
-        linear=9.0,
         difference=value**-1.5,
         naive_difference=value**-1.0,
         frobenius_difference=value**-0.5,
@@ -67,7 +65,6 @@ def make_early_point(value: int = 50, swept: str = "input_dim", trained: bool = 
         constants={"erf": constants},
         runs=tuple(runs) if trained else (),
         kernels=() if trained else (norms,),
-        runtime_s=1.0,
     )
 
 

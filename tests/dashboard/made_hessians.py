@@ -14,7 +14,7 @@ from ntk_core.experiments.hessian import (
 )
 from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
-from tests.dashboard.made_results import make_points, make_result
+from tests.dashboard.made_results import filled, make_points, make_result
 
 EXPONENTS = {"fully-connected": -0.5, "fully-connected-swish": 0.0, "convnet": -0.4}
 
@@ -25,26 +25,24 @@ def make_run(line: str, width: int, seed: int, *, converged: bool = True, outcom
     bound = LayerBound(bound=8 * norm, q_inf=norm, q_l=0.9, q_221=1.8, b_max=(norm / 2, norm), b_norm=(1.0, 0.9))
     parts = NonlinearParts(gradient_part=norm, linear_part=norm / 4, lower=3 * norm / 4)
     balls = tuple(
-        BallBound(
+        filled(
+            BallBound,
             radius=radius,
             hessian=norm * (1 + radius),
             hessian_random=norm * (1 + radius / 4),
             kernel_change=radius * norm,
             kernel_change_random=radius * norm / 4,
-            converged=True,
         )
         for radius in (0.5, 1.0, 2.0)
     )
     trained = TrainedChange(
         sup_change=norm / 2, outcome=outcome, learning_rate=0.5, num_steps=20, final_loss=0.1 if seed else 0.2
     )
-    return HessianRun(
+    return filled(
+        HessianRun,
         seed=seed,
         norm=norm,
-        largest_norm=norm,
-        residual=1e-5,
         converged=converged,
-        num_matvecs=12,
         kernel=0.7,
         bound=bound if line == "fully-connected" else None,
         parts=parts if line == "fully-connected-swish" else None,
@@ -69,7 +67,6 @@ def make_point(line: str, width: int, *, seeds: int = 3, **trouble) -> HessianPo
         num_params=10 * wide,
         runs=tuple(make_run(line, wide, seed, **trouble) for seed in range(seeds)),
         blocks=blocks if width == 1000 and line == "fully-connected" else None,
-        runtime_s=1.0,
     )
 
 

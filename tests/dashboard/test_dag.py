@@ -18,7 +18,7 @@ from ntk_core.experiments.dag import DAGSpec
 from ntk_core.networks.graphs import dense_graph, example_graphs, graph_data, graph_verdict, parse_graph
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.open_pages import checked, open_page, press, words
 
 EXAMPLES = example_graphs()
 GALLERY = [name for name, preset in PRESETS.items() if preset.spec.experiment == "dag"]
@@ -170,8 +170,7 @@ def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
     )
     text = app.query_params["graph"]
     assert parse_graph(text if isinstance(text, str) else text[-1]) == EXAMPLES["bottleneck-layer"]
-    app.button(key="dag.run").click()
-    checked(app.run())
+    press(app, "dag.run")
     assert jobs.submitted[0].graph == EXAMPLES["bottleneck-layer"]
     checked(app.run())
     assert reported(app)["judged"]["at"] == ["c"]

@@ -77,10 +77,8 @@ def _own_directory(gallery, through_the_menu, monkeypatch: pytest.MonkeyPatch, t
 
 def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
     """The result of these settings from the page's URL, once its figures are drawn."""
-    query = {
-        name.replace(".", "__"): value if isinstance(value, str) else text_of(value) for name, value in settings.items()
-    }
-    app = open_page(page, **query)
+    texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
+    app = open_page(page, opened=False, **texts)
     assert [error.value for error in app.error] == []
     press(app, f"{page}.run")
     (spec,) = jobs.submitted
@@ -89,7 +87,7 @@ def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
     result = events[-1].result
     assert len(result.points) == len(spec.point_keys())
     jobs.add(spec, status="completed", points=result.points, result=result, fraction=1.0)
-    app = open_page(page, job=spec_digest(spec)[:16])
+    app = open_page(page, opened=False, job=spec_digest(spec)[:16])
     assert app.get("plotly_chart")
     assert [error.value for error in app.error] == []
     return result

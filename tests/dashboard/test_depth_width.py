@@ -12,35 +12,26 @@ from linearity_lab.views.depth_width.page import charts
 from ntk_core.experiments.depth_width import DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.random_kernels import second_moment
 from ntk_core.runs import PRESETS
+from tests.dashboard.made_results import filled
 
 
 def made_point(depth: int, width: int, *, share: float = 0.01, trained: bool = True) -> DepthWidthPoint:
     cv_squared = second_moment(depth, width) - 1
+    curvature = {"hessian": depth * width**-0.5, "squared_gradient": depth}
     runs = [
-        DepthRun(
-            steps=(0, 5),
-            change=(0.0, depth / width),
-            seed=seed,
-            learning_rate=0.1,
-            outcome="converged",
-            loss=(1.0, 0.01),
-            hessian=depth * width**-0.5,
-            squared_gradient=depth,
-            hessian_converged=True,
-        )
-        for seed in range(2)
+        filled(DepthRun, steps=(0, 5), change=(0.0, depth / width), loss=(1.0, 0.01), seed=seed, **curvature)
+        for seed in (0, 1)
     ]
-    return DepthWidthPoint(
+    return filled(
+        DepthWidthPoint,
         depth=depth,
         width=width,
         num_kernels=100,
-        seed=0,
         mean=depth + 1,
         cv_squared=cv_squared,
         low=0.8 * cv_squared,
         high=1.3 * cv_squared,
         largest_share=share,
-        log_variance=cv_squared,
         runs=tuple(runs) if trained else (),
     )
 

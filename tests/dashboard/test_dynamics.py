@@ -11,7 +11,7 @@ from linearity_lab.views.dynamics.frames import ball, divergence_caption, leavin
 from linearity_lab.views.dynamics.page import charts
 from ntk_core.experiments.dynamics import DynamicsSpec
 from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
-from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, words
+from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, press, words
 
 METHODS = ("gradient-descent", "beyond-stable", "adam")
 POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
@@ -161,8 +161,7 @@ def test_page_shows_four_figures_and_redraws_on_choice(gallery):
 @pytest.mark.usefixtures("_offline")
 def test_the_page_runs_its_settings(jobs):
     app = open_page(PAGE, widths="30", methods="sgd,adam", dataset__name="sine", outputs="linear")
-    app.button(key=f"{PAGE}.run").click()
-    checked(app.run())
+    press(app, f"{PAGE}.run")
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.widths, spec.methods, spec.is_curve) == ((30,), ("sgd", "adam"), True)

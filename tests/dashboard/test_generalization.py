@@ -13,6 +13,7 @@ from ntk_core.experiments.generalization import (
     wilson,
 )
 from ntk_core.settings.grammar import with_settings
+from tests.dashboard.made_results import filled
 
 SPEC = with_settings(
     GeneralizationSpec(), {"widths": [10, 100], "samples": [20, 40], "richness": [0, 0.25, 0.5], "dataset.noise": 0.5}
@@ -20,13 +21,11 @@ SPEC = with_settings(
 
 
 def made_run(error: float, seed: int, outcome: str = "converged") -> GeneralizationRun:
-    test = Predictor(error=error, loss=2 * error)
-    kernel = Predictor(error=0.3, loss=0.4)
-    return GeneralizationRun(
+    test, kernel = Predictor(error=error, loss=2 * error), Predictor(error=0.3, loss=0.4)
+    return filled(
+        GeneralizationRun,
         seed=seed,
-        learning_rate=1.0,
         outcome=outcome,
-        last_finite_step=8,
         steps=(0, 2, 8),
         loss=(0.5, 0.1, 1e-4),
         change=(0.0, 0.5, 1.0),

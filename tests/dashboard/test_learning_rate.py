@@ -10,7 +10,7 @@ from linearity_lab.views.learning_rate import figures
 from linearity_lab.views.learning_rate.page import choose_clicked
 from ntk_core.runs import spec_digest
 from ntk_core.settings.grammar import with_settings
-from tests.dashboard.open_pages import bars, checked, open_page, words
+from tests.dashboard.open_pages import bars, checked, open_page, press, words
 
 MAP = gallery_result("catapult-map")
 RUN = gallery_result("catapult-run")
@@ -56,8 +56,7 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     app.selectbox(key="learning_rate.width").set_value(800)
     app.selectbox(key="learning_rate.rate").set_value(2.5)
     checked(app.run())
-    app.button(key="learning_rate.follow").click()
-    checked(app.run())
+    press(app, "learning_rate.follow")
     (asked,) = jobs.submitted
     assert (asked.widths, asked.rates, asked.num_seeds, asked.keep_paths) == ((800,), (2.5,), 1, True)
     assert asked.dataset == MAP.spec.dataset

@@ -86,7 +86,7 @@ def test_figures_over_widths_drive_pages_of_one_width(browser):
         "liu-true-and-linearized",
     ):
         page = PRESETS[name].spec.experiment
-        app = open_page(page, preset=name)
+        app = open_page(page, opened=False, preset=name)
         shown = "".join(charts(app).values()).replace(" ", "")
         driven[page] = sorted(axis for axis in browser["at"] if f'"cursor":"{axis}"' in shown)
     assert driven == {

@@ -41,7 +41,7 @@ def made_point(width=100) -> OptimizationPoint:
     )
     rising = made_run(rate=20.0, loss=(1.0, 2.0, 0.5, 0.01))
     runs = (made_run(), made_run(seed=1), rising, diverged, made_run("swish", outcome="over-budget"))
-    return OptimizationPoint(width=width, num_params=9, num_samples=4, runs=runs, runtime_s=1.0)
+    return OptimizationPoint(width=width, num_params=9, num_samples=4, runs=runs)
 
 
 def caption(point, output) -> list[str]:

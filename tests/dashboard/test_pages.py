@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -17,7 +15,7 @@ from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.grammar import values_of
 from tests.dashboard.made_results import make_points, make_result, make_run
-from tests.dashboard.open_pages import ROOT, address, bars, checked, form_sentences, open_page, words
+from tests.dashboard.open_pages import address, bars, checked, form_sentences, open_page, press, words
 
 PREFIX = "kernel_change."
 
@@ -90,16 +88,14 @@ def test_preset_and_its_paper_size_fill_the_form_with_one_click():
     checked(app.run())
     assert address(app) == {"preset": "liu-fig1-right"}
     assert app.text_input(key=PREFIX + "widths").value == "10000"
-    app.button(key=PREFIX + "paper_size").click()
-    checked(app.run())
+    press(app, PREFIX + "paper_size")
     paper = PRESETS["liu-fig1-right"].paper_spec.model_dump()
     assert app.number_input(key=PREFIX + "num_seeds").value == paper["num_seeds"]
 
 
 def test_one_click_draws_new_data_for_each_seed():
     app = opened()
-    app.button(key=PREFIX + "new_data").click()
-    checked(app.run())
+    press(app, PREFIX + "new_data")
     assert address(app) == {"draws": "network and data"}
     assert PREFIX + "new_data" not in {button.key for button in app.button}
 
@@ -127,15 +123,6 @@ def test_architecture_unsuited_to_the_depth_is_explained():
     assert sentence == "Hidden layers L: 1 cannot be used; use 2 to 16 with a bottleneck."
 
 
-def test_run_submits_the_settings_and_puts_the_job_into_the_url(jobs):
-    app = opened(widths="30,100")
-    app.button(key=PREFIX + "run").click()
-    checked(app.run())
-    assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
-    assert address(app)["job"] in jobs.snapshots
-    assert "Computing the first point…" in words(app)
-
-
 def place_of_run(app) -> tuple[str, str]:
     """The container of Run or Stop, and the label of that button."""
 
@@ -153,10 +140,13 @@ def test_stop_and_progress_take_the_place_of_run(jobs):
     app = opened(widths="30,100")
     place, label = place_of_run(app)
     assert label == "Run"
-    checked(app.button(key=PREFIX + "run").click().run())
+    press(app, PREFIX + "run")
+    assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
+    assert address(app)["job"] in jobs.snapshots
+    assert "Computing the first point…" in words(app)
     assert place_of_run(app) == (place, "Stop")
     assert len(bars(app)) == 1
-    checked(app.button(key=PREFIX + "stop").click().run())
+    press(app, PREFIX + "stop")
     assert place_of_run(app) == (place, "Run")
 
 
@@ -170,12 +160,11 @@ def test_other_settings_can_be_run_while_a_job_runs(jobs):
 def test_full_queue_gets_a_sentence(jobs):
     jobs.refusal = NoRoom("run", "one more than 32 waiting jobs", "in a moment")
     app = opened()
-    app.button(key=PREFIX + "run").click()
-    assert "try again in a moment" in words(checked(app.run()))
+    assert "try again in a moment" in words(press(app, PREFIX + "run"))
     assert "job" not in address(app)
 
 
-def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
+def test_job_of_the_url_is_followed_and_stopped(jobs):
     spec = KernelChangeSpec(widths=(30, 100, 1000), num_seeds=2)
     job_id = jobs.add(spec, points=make_points((30, 100)))
     app = opened(job=job_id)
@@ -183,13 +172,7 @@ def test_job_of_the_url_is_followed_with_its_settings_and_points(jobs):
     assert address(app) == {"widths": "30,100,1000", "num_seeds": "2", "job": job_id}
     assert len(app.get("plotly_chart")) == 2
     assert bars(app) == ["2 of 3 widths, 42 s left · width 30: training"]
-
-
-def test_stop_stops_the_job_and_keeps_its_points(jobs):
-    job_id = jobs.add(KernelChangeSpec(widths=(30, 100, 1000)), points=make_points((30, 100)))
-    app = opened(job=job_id)
-    app.button(key=PREFIX + "stop").click()
-    checked(app.run())
+    press(app, PREFIX + "stop")
     assert jobs.stopped == [job_id]
     assert "Stopped: 2 of 3 widths are done." in words(app)
     assert len(app.get("plotly_chart")) == 2
@@ -198,8 +181,7 @@ def test_stop_stops_the_job_and_keeps_its_points(jobs):
 def test_stop_of_a_shared_job_only_unfollows(jobs):
     jobs.others = True
     app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
-    app.button(key=PREFIX + "stop").click()
-    assert "Someone else is following this run too, so it continues." in words(checked(app.run()))
+    assert "Someone else is following this run too, so it continues." in words(press(app, PREFIX + "stop"))
     assert not app.button(key=PREFIX + "run").disabled
 
 
@@ -243,15 +225,6 @@ def test_training_figure_starts_at_the_largest_width(jobs):
     assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 1000
     app.selectbox(key=PREFIX + "shown_width").set_value(30)
     assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 30
-
-
-def test_pages_do_not_start_jax_in_the_servers_process():
-    modules = "sys, linearity_lab.components.forms, linearity_lab.components.run_panel, linearity_lab.components.export"
-    program = f"import {modules}, linearity_lab.views.kernel_change.figures\n"
-    program += "from ntk_core.runs import check_size, estimate\n"
-    program += "from ntk_core.runs import PRESETS\n"
-    program += "spec = PRESETS['liu-fig1-left'].spec; estimate(spec); check_size(spec); sys.exit('jax' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
 
 
 def test_invalid_server_settings_are_reported(monkeypatch):

@@ -11,7 +11,7 @@ from linearity_lab.views.navigation import PAGES
 from ntk_core.numbers import width_label
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.grammar import settings
-from tests.dashboard.open_pages import address, checked, form_sentences, open_page
+from tests.dashboard.open_pages import address, checked, form_sentences, open_page, press
 
 PREFIX = "kernel_change."
 
@@ -55,8 +55,7 @@ def test_each_change_has_a_chip_that_puts_it_back():
         PREFIX + "widths.back": "Widths m: 30, 100",
         PREFIX + "architecture.use_bias.back": "Biases b: off",
     }
-    app.button(key=PREFIX + "dataset.noise.back").click()
-    checked(app.run())
+    press(app, PREFIX + "dataset.noise.back")
     assert set(chips(app)) == {PREFIX + "widths.back", PREFIX + "architecture.use_bias.back"}
     assert address(app) == {"architecture.use_bias": "false", "widths": "30,100"}
 

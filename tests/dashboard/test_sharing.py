@@ -18,7 +18,7 @@ from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, spec_digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import differences, with_settings
 from tests.dashboard.conftest import _put_in_place
-from tests.dashboard.open_pages import open_page, words
+from tests.dashboard.open_pages import address, open_page, words
 
 
 def file_of(preset: str) -> Path:
@@ -63,11 +63,6 @@ def changed_copy(store: Store, name: str) -> Spec:
     return spec
 
 
-def address(app: AppTest) -> dict[str, str]:
-    found = {name: texts if isinstance(texts, str) else texts[-1] for name, texts in app.query_params.items()}
-    return {name.replace(".", "__"): text for name, text in found.items()}
-
-
 def assert_shows(app: AppTest, spec: Spec) -> None:
     """The page shows the stored run, and its form holds the run's settings."""
     output = words(app)
@@ -81,12 +76,12 @@ def assert_shows(app: AppTest, spec: Spec) -> None:
 @pytest.mark.parametrize("page", PRESET_OF)
 def test_job_address_works_in_another_browser_and_after_restart(page, server):
     spec: Any = changed_copy(server(), PRESET_OF[page])
-    first = open_page(page, job=spec_digest(spec)[:16])
+    first = open_page(page, opened=False, job=spec_digest(spec)[:16])
     assert_shows(first, spec)
     copied = address(first)
     assert copied["seed"] == str(spec.seed)
     server()
-    again = open_page(page, **copied)
+    again = open_page(page, opened=False, **copied)
     assert_shows(again, spec)
     assert address(again) == copied
 

@@ -1,18 +1,16 @@
-"""Words are read from Markdown; missing or unknown ones are reported with file, section and name."""
+"""Words are read from Markdown, errors name file, section and name; what comes from outside stays words."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.lecture.steps import STEPS
+from linearity_lab.views.hessian.figures import amount
 from linearity_lab.views.lecture.steps._step import Question
-from linearity_lab.words.markdown import WordsError, read
-from linearity_lab.words.pages import GLOSSARY_FILE, VEILED_KEY, charts_in, figure_words, glossary, prose, titled_prose
+from linearity_lab.words.markdown import WordsError, raised, typeset
+from linearity_lab.words.pages import VEILED_KEY, charts_in, figure_words, glossary, prose, titled_prose
+from ntk_core.runs import Mean
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = """# What this page shows
@@ -97,17 +95,6 @@ def test_incomplete_glossary_entries_are_reported(tmp_path, text, sentence):
         glossary(page(tmp_path, text) / "words.md")
 
 
-def test_every_markdown_file_of_every_page_is_valid():
-    folders = {path.relative_to(VIEWS).parts[0] for path in VIEWS.rglob("*.md")}
-    assert folders >= {"kernel_change", "lecture", "overview"}
-    for folder in folders:
-        for name, found in charts_in(VIEWS / folder).items():
-            assert found.see, name
-            assert found.finite_width, name
-    assert {step.name for step in STEPS} == set(charts_in(VIEWS / "lecture"))
-    assert set(read(GLOSSARY_FILE).sections) == set(glossary())
-
-
 def test_reason_of_an_answer_has_exactly_its_numbers():
     asked = Question("?", ("a", "b"), 0, "It falls to {{after}}.", lambda _: {"after": "0.1"})
     assert asked.why({}) == "It falls to 0.1."
@@ -116,11 +103,33 @@ def test_reason_of_an_answer_has_exactly_its_numbers():
             Question("?", ("a", "b"), 0, "It falls to {{after}}.", lambda _, given=numbers: given).why({})
 
 
-def test_no_words_are_read_before_a_page_asks_for_them():
-    code = (
-        "import sys; seen = []; sys.addaudithook(lambda event, given: "
-        "seen.append(str(given[0])) if event == 'open' and str(given[0]).endswith('.md') else None); "
-        "import app; from linearity_lab.words import pages; print(seen)"
-    )
-    started = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert started.stdout.strip() == "[]"
+@pytest.mark.parametrize("exponent", ["-1/2", "−0.52 ± 0.12"])
+def test_a_power_of_the_width_is_a_formula(exponent):
+    assert typeset(f"decreases like m^({exponent}), about") == f"decreases like $m^{{{exponent}}}$, about"
+    assert typeset("like m^(2ρ - 1)") == r"like $m^{2\rho  - 1}$"
+    assert typeset("‖H‖ ∝ r^(−0.44 ± 0.09)") == "‖H‖ ∝ $r^{−0.44 ± 0.09}$"
+
+
+@pytest.mark.parametrize("text", ["[a](http://b)", "m^(x$y)", "*b* $c$", "![i](j)", "m^([a](b))"])
+def test_no_other_markup_gets_through(text):
+    assert typeset(text).replace("\\", "") == text
+    assert not any(text[at] in "[]()*$!^" and typeset(text).count("\\" + text[at]) == 0 for at in range(len(text)))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (12.34, 0.62, "12.3 ± 0.6"),
+        (1.02, 0.2, "1.0 ± 0.2"),
+        (0.6, 0.006, "0.600 ± 0.006"),
+        (0.0999, 0.0096, "0.10 ± 0.01"),
+        (150.0, 31.0, "150 ± 31"),
+        (0.25, float("nan"), "0.25"),
+    ],
+)
+def test_a_mean_has_the_digits_that_its_error_leaves(value, error, words):
+    assert amount(Mean(value=value, standard_error=error, count=3)) == words
+
+
+def test_powers_in_html_are_raised_and_everything_else_is_text():
+    assert raised("‖H‖ ∝ r^(-0.44 ± 0.09), <b>") == "‖H‖ ∝ <i>r</i><sup>−0.44 ± 0.09</sup>, &lt;b&gt;"
