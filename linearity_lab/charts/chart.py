@@ -199,9 +199,10 @@ def _pale(trace: go.Scatter) -> dict[str, Any]:
 
 
 def _axes(figure: go.Figure) -> dict[str, tuple[Any, ...]]:
-    """Map each axis to its quantity."""
-    layout = figure.layout
-    return {name: (layout[name].title.text, layout[name].type) for name in layout if name[:5] in ("xaxis", "yaxis")}
+    """Map each axis to its quantity; what follows a comma explains it, such as the channels of a CNN."""
+    names = [name for name in figure.layout if name[:5] in ("xaxis", "yaxis")]
+    axes = {name: figure.layout[name] for name in names}
+    return {name: ((axis.title.text or "").partition(",")[0], axis.type) for name, axis in axes.items()}
 
 
 def _both(range_: tuple[float, float] | None, before: tuple[float, float] | None) -> list[float] | None:

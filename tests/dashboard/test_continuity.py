@@ -124,6 +124,13 @@ def test_there_is_no_ghost_of_another_quantity(title):
     assert (above(new, old) is new) == (title != "loss")
 
 
+def test_ghosts_stay_where_an_axis_title_is_explained():
+    new, old = (
+        go.Figure(go.Scatter(x=[1], y=[2]), {"xaxis.title.text": each}) for each in ("width m", "width m, or n")
+    )
+    assert len(above(new, old).data) == 2
+
+
 def test_run_is_primary_where_it_changes_the_figure(jobs):
     assert open_page(PAGE).button(key=f"{PAGE}.run").proto.type == "secondary"
     app = open_page(PAGE, num_seeds="3")

@@ -43,6 +43,7 @@ VIEWS = {
     "‖H‖ / ‖∇f‖²": View("‖H‖ / ‖∇f‖²", "‖H‖ / ‖∇f‖²", lambda _, run: run.relative_norm),
 }
 UNKNOWN = "has unconverged norms, which may be larger"
+WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
 BEYOND_PAPER = ("width_is", "grows", "sub_model")  # settings of architectures that the papers do not treat
 WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d"), "rank": Axis("rank r", "r")}
 
@@ -141,12 +142,13 @@ def axis_of(points: Sequence[HessianPoint]) -> Axis:
     meant = {getattr(network, next(filter(network.uses, ("width_is", "grows")), ""), "") for network in networks}
     if len(meant) == 1 and meant <= set(WIDTHS):
         return WIDTHS[meant.pop()]
-    return Axis("width m")
+    return Axis(CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE)
 
 
 def place_name(points: Sequence[HessianPoint]) -> str:
     """Return the table column of the swept setting."""
-    return axis_of(points).title
+    axis = axis_of(points)
+    return WIDTH_TITLE if axis.letter == "m" else axis.title
 
 
 def trained_lines(points: Sequence[HessianPoint]) -> tuple[str, ...]:
