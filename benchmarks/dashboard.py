@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from playwright.sync_api import Browser, Page
 
 from benchmarks.browser import READY, SCREEN, TIMEOUT_MS, fresh_app, headless, reason_to_skip
-from benchmarks.drills.proxied import proxied
+from benchmarks.drills.served_app import proxied
 from benchmarks.measure import Row, Settings, spread
 from hosting.start_nginx import find_nginx
 from ntk_core import presets

@@ -12,8 +12,6 @@ import os
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,9 +19,9 @@ from typing import Any
 
 import cyclopts
 
-from benchmarks.drills.browser_session import CLICK, BrowserSession
+from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.report import STORE, conclude, finished_points, is_intact, own_data, unfinished
-from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.drills.served_app import ServedApp, answer_of, served_app
 
 PAGE, SWEEP = "kernel_change", "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
 PATIENCE_S = 150.0
@@ -50,29 +48,21 @@ def fill(file: Path) -> None:
             os.fsync(filling.fileno())
 
 
-def status(app: ServedApp) -> int:
-    """Status of ``/api/ready``."""
-    try:
-        with urllib.request.urlopen(f"http://{app.address}/api/ready", timeout=20) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-
-
 def becomes(app: ServedApp, wanted: int) -> bool:
-    """Whether the readiness becomes this within a while."""
+    """Whether the status of ``/api/ready`` becomes this within a while."""
     deadline = time.monotonic() + PATIENCE_S
-    while status(app) != wanted and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if answer_of(f"http://{app.address}/api/ready")[0] == wanted:
+            return True
         time.sleep(0.5)
-    return status(app) == wanted
+    return False
 
 
 async def run(app: ServedApp, file: Path, seed: int, patience_s: float) -> tuple[str, bool, list[str], list[str]]:
     """Press Run; job id, whether it finished in time, alerts and exceptions of the page."""
-    async with BrowserSession(f"ws://{app.address}", PAGE, f"{SWEEP}&seed={seed}") as session:
-        await session.act()
-        await session.act({f"{PAGE}.run": CLICK})
-        alerts, job = list(session.alerts), session.job_id
+    async with BrowserSession(f"ws://{app.address}", PAGE) as session:
+        job = await session.run(PAGE, f"{SWEEP}&seed={seed}")
+        alerts = list(session.alerts)
         done = bool(job) and not await asyncio.to_thread(unfinished, file, [job], patience_s)
         await session.act()
         return job, done, [*alerts, *session.alerts], session.errors

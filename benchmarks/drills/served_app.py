@@ -1,4 +1,4 @@
-"""The dashboard as a process of its own, for drills that use it from outside."""
+"""The dashboard as a process of its own, also behind nginx, for drills that use it from outside."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from email.message import Message
+from pathlib import Path
+from typing import IO
 
 import psutil
 
 from benchmarks.drills.report import ROOT
+from hosting.start_nginx import write_configuration
 
 FLAGS = ("--server.headless=true", "--server.fileWatcherType=none", "--browser.gatherUsageStats=false")
 
@@ -79,6 +85,16 @@ class ServedApp:
         return sum(sum(process.cpu_times()[:2]) for process in (self.process, *self.workers()))
 
 
+def answer_of(url: str, **headers: str) -> tuple[int, Message, bytes]:
+    """Status, headers and body of an answer, refusals included."""
+    request = urllib.request.Request(url, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as error:
+        return error.code, error.headers, error.read()
+
+
 def free_port() -> int:
     """A port of this machine that no one listens on."""
     with socket.socket() as probe:
@@ -87,16 +103,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def served_app(*, port: int = 0, **environment: str) -> Iterator[ServedApp]:
+def served_app(*, port: int = 0, log: int | IO[str] = subprocess.DEVNULL, **environment: str) -> Iterator[ServedApp]:
     """``streamlit run app.py`` on some port until the block ends, with these variables set."""
     address = f"127.0.0.1:{port or free_port()}"
     host, _, at = address.partition(":")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={at}"]
-    with subprocess.Popen(
-        [*command, *FLAGS], cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.DEVNULL
-    ) as server:
+    with subprocess.Popen([*command, *FLAGS], cwd=ROOT, env={**os.environ, **environment}, stdout=log) as server:
         try:
-            _wait_until_healthy(address)
+            _wait_until_healthy(address, server)
             yield ServedApp(psutil.Process(server.pid), address)
         finally:
             if server.poll() is None:
@@ -107,6 +121,22 @@ def served_app(*, port: int = 0, **environment: str) -> Iterator[ServedApp]:
                 server.kill()
 
 
+@contextmanager
+def proxied(app: str, sessions_per_client: int = 20) -> Iterator[str]:
+    """``host:port`` of nginx in front of ``app``, configured as in compose.yaml, until the block ends."""
+    address = f"127.0.0.1:{free_port()}"
+    with tempfile.TemporaryDirectory(prefix="nginx-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)  # started by root, its worker is another user
+        settings = {"LAB_APP": app, "LAB_LISTEN": address, "LAB_SCRATCH": folder}
+        settings["LAB_SESSIONS_PER_CLIENT"] = str(sessions_per_client)
+        with subprocess.Popen(write_configuration(settings)) as process:
+            try:
+                _wait_until_healthy(address, process)
+                yield address
+            finally:
+                process.terminate()
+
+
 def _resident(process: psutil.Process) -> int:
     try:
         return int(process.memory_info().rss)
@@ -114,9 +144,9 @@ def _resident(process: psutil.Process) -> int:
         return 0
 
 
-def _wait_until_healthy(address: str, patience_s: float = 120.0) -> None:
+def _wait_until_healthy(address: str, process: subprocess.Popen[bytes], patience_s: float = 120.0) -> None:
     deadline = time.monotonic() + patience_s
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and process.poll() is None:
         try:
             with urllib.request.urlopen(f"http://{address}/_stcore/health", timeout=5):
                 return

@@ -13,7 +13,8 @@ import itertools
 import random
 import sqlite3
 import time
-from contextlib import AsyncExitStack, closing
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -28,15 +29,34 @@ from benchmarks.drills.served_app import ServedApp, served_app
 LIMIT_S, LIMIT_MIB = 0.5, 250
 IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "early_time")
 RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
-QUERY = "widths=30,100,300"  # settings of the sweeps, as in a link
-PAUSE_S = (3.0, 12.0)  # between two changes of one person
 LOOK_S = 1.0  # between two checks of the store
 # Notes every attempt to save a point, also of one that exists. A recomputed point has another hash: it holds times.
 AUDIT = """
 CREATE TABLE attempts (digest TEXT, key TEXT, sha TEXT, UNIQUE (digest, key, sha));
-CREATE TRIGGER attempt BEFORE INSERT ON lab_parts WHEN new.key <> '(ending)'
+CREATE TRIGGER attempt BEFORE INSERT ON lab_points
 BEGIN INSERT OR IGNORE INTO attempts VALUES (new.digest, new.key, new.sha); END;
 """
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What sessions do, and how patiently.
+
+    Attributes:
+        query: settings of the sweeps, as in a link.
+        distinct: different sweeps at a time.
+        pause_s: between two changes of one person.
+        page_share: of the changes that lead to another page.
+        every_s: between two runs of one person, at least.
+        patience_s: for one run.
+    """
+
+    query: str = "widths=30,100,300"
+    distinct: int = 7
+    pause_s: tuple[float, float] = (3.0, 12.0)
+    page_share: float = 0.0
+    every_s: float = 0.0
+    patience_s: float = 240.0
 
 
 @dataclass
@@ -44,14 +64,16 @@ class Seen:
     """Observations of all sessions, and the texts that belong to one of them."""
 
     store: Path
+    until: float = 0.0
     reactions_s: list[float] = field(default_factory=list)
     sweeps_s: list[float] = field(default_factory=list)
+    uploads_s: list[float] = field(default_factory=list)
     jobs: dict[str, set[str]] = field(default_factory=dict)  # settings → ids in the URL
     unfinished: list[str] = field(default_factory=list)
     owners: dict[bytes, int] = field(default_factory=dict)
     leaks: list[str] = field(default_factory=list)
     arrived: set[bytes] = field(default_factory=set)
-    num_uploads: int = 0
+    errors: list[str] = field(default_factory=list)
     num_kills: int = 0
 
     def listen(self, session: int, raw: bytes) -> None:
@@ -63,16 +85,24 @@ class Seen:
                 else:
                     self.leaks.append(f"session {session} was sent {text.decode()} of session {owner}")
 
-
-async def look_around(session: BrowserSession, seen: Seen, until: float, draw: random.Random) -> None:
-    """Change a choice now and then."""
-    while time.monotonic() < until:
-        await asyncio.sleep(draw.uniform(*PAUSE_S))
-        key = draw.choice(sorted(key for key in session.options if ".preset" not in key))
-        seen.reactions_s.append(await session.act({key: draw.choice(session.options[key])}))
+    @property
+    def num_jobs(self) -> int:
+        return len({job for ids in self.jobs.values() for job in ids})
 
 
-async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str, patience_s: float) -> None:
+async def look_around(session: BrowserSession, seen: Seen, visit: Visit, draw: random.Random) -> None:
+    """Change a choice or the page now and then."""
+    while time.monotonic() < seen.until:
+        await asyncio.sleep(draw.uniform(*visit.pause_s))
+        own = sorted(key for key in session.options if ".preset" not in key and key.startswith(session.page))
+        if own and draw.random() >= visit.page_share:
+            key = draw.choice(own)
+            seen.reactions_s.append(await session.act({key: draw.choice(session.options[key])}))
+        else:
+            seen.reactions_s.append(await session.visit(draw.choice(IDLE_PAGES)))
+
+
+async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str, visit: Visit) -> None:
     """Press Run, again if the job's worker was killed, until all its points are in the store."""
     began = time.monotonic()
     await session.act({f"{page}.run": CLICK})
@@ -82,43 +112,70 @@ async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str,
         return
     seen.jobs.setdefault(settings, set()).add(session.job_id)
     while not await asyncio.to_thread(is_finished, seen.store, session.job_id):
-        if time.monotonic() - began > patience_s:
-            seen.unfinished.append(f"{settings} after {patience_s:.0f} s: {session.alerts}")
+        if time.monotonic() - began > visit.patience_s:
+            seen.unfinished.append(f"{settings} after {visit.patience_s:.0f} s: {session.alerts}")
             return
         await asyncio.sleep(LOOK_S)
         if not session.live and not await asyncio.to_thread(is_finished, seen.store, session.job_id):
-            await session.act({f"{RUN_PAGE}.run": CLICK})  # its worker was killed: Run continues
+            await session.act({f"{page}.run": CLICK})  # its worker was killed: Run continues
     seen.sweeps_s.append(time.monotonic() - began)
     await session.act()
+    await asyncio.sleep(min(began + visit.every_s, seen.until) - time.monotonic())
 
 
-async def run_sweeps(
-    session: BrowserSession, seen: Seen, seeds: range, until: float, patience_s: float, query: str
-) -> None:
+async def run_sweeps(session: BrowserSession, seen: Seen, visit: Visit, own: int) -> None:
     """Run one sweep after another, at least one."""
-    for seed in seeds:
-        await session.visit(RUN_PAGE, f"{query}&seed={seed}")
-        await run_job(session, seen, RUN_PAGE, f"seed {seed}", patience_s)
-        if time.monotonic() > until:
+    for seed in itertools.count(1 + own % visit.distinct, visit.distinct):
+        await session.visit(RUN_PAGE, f"{visit.query}&seed={seed}")
+        await run_job(session, seen, RUN_PAGE, f"seed {seed}", visit)
+        if time.monotonic() > seen.until:
             return
 
 
-async def upload_data(session: BrowserSession, seen: Seen, own: int, until: float, patience_s: float) -> None:
+async def upload_data(session: BrowserSession, seen: Seen, visit: Visit, own: int) -> None:
     """Upload one file after another, run a network on each and list all results."""
     for count in itertools.count():
         mark = f"{own:03d}x{count:03d}"  # in every name that a page may show
         names = [f"first{mark}", f"second{mark}", f"kind{mark}", f"even{mark}", f"odd{mark}"]
         seen.owners |= {text.encode(): own for text in (*names, f"file{mark}")}
         rows = [f"{index % 7},{index % 3 + own},{names[3 + index % 2]}" for index in range(30)]
+        table = "\n".join([",".join(names[:3]), *rows]).encode()
         await session.visit("own_data")
-        await session.upload("own_data.upload", f"file{mark}.csv", "\n".join([",".join(names[:3]), *rows]).encode())
-        seen.num_uploads += 1
-        await run_job(session, seen, "own_data", f"upload {mark}", patience_s)
+        seen.uploads_s.append(await session.upload("own_data.upload", f"file{mark}.csv", table))
+        await run_job(session, seen, "own_data", f"upload {mark}", visit)
         if session.job_id:
             seen.owners[session.job_id.encode()] = own
         await session.visit(RESULTS_PAGE)
-        if time.monotonic() > until:
+        if time.monotonic() > seen.until:
             return
+
+
+@asynccontextmanager
+async def crowd(address: str, seen: Seen, num_sessions: int, num_running: int) -> AsyncIterator[list[BrowserSession]]:
+    """Open that many sessions, each from an address of its own; their errors are noted at the end."""
+    async with AsyncExitStack() as stack:
+        sessions: list[BrowserSession] = []
+        for index in range(num_sessions):
+            page = RUN_PAGE if index < num_running else IDLE_PAGES[index % len(IDLE_PAGES)]
+            client, listen = f"192.0.2.{index + 1}", partial(seen.listen, index)
+            sessions.append(BrowserSession(f"ws://{address}", page, listen=listen, forwarded_for=client))
+            await stack.enter_async_context(sessions[-1])
+            await sessions[-1].act()
+        yield sessions
+        seen.errors += [error for session in sessions for error in session.errors]
+
+
+async def work(
+    sessions: list[BrowserSession], seen: Seen, visit: Visit, num_running: int, num_uploading: int, minutes: float
+) -> None:
+    """Let the first sessions run sweeps, the next ones upload data, and all others look around."""
+    draw, num_busy = random.Random(0), num_running + num_uploading
+    seen.until = time.monotonic() + 60 * minutes
+    await asyncio.gather(
+        *(run_sweeps(sessions[own], seen, visit, own) for own in range(num_running)),
+        *(upload_data(sessions[own], seen, visit, own) for own in range(num_running, num_busy)),
+        *(look_around(session, seen, visit, draw) for session in sessions[num_busy:]),
+    )
 
 
 async def kill_workers(app: ServedApp, seen: Seen, every_s: float) -> None:
@@ -131,49 +188,35 @@ async def kill_workers(app: ServedApp, seen: Seen, every_s: float) -> None:
 async def drill(
     app: ServedApp,
     store: Path,
+    visit: Visit,
     *,
     num_sessions: int,
     num_running: int,
-    num_distinct: int,
     num_uploading: int,
     minutes: float = 0.0,
     kill_every_s: float = 0.0,
     idle_s: float = 10.0,
-    patience_s: float = 240.0,
-    query: str = QUERY,
 ) -> dict[str, Any]:
     """Open the sessions, let them work, and read the store afterwards."""
-    draw, seen = random.Random(0), Seen(store)
-    async with AsyncExitStack() as stack:
-        sessions: list[BrowserSession] = []
-        for index in range(num_sessions):
-            page = RUN_PAGE if index < num_running else IDLE_PAGES[index % len(IDLE_PAGES)]
-            one = BrowserSession(f"ws://{app.address}", page, listen=partial(seen.listen, index))
-            sessions.append(await stack.enter_async_context(one))
-            await one.act()
+    seen = Seen(store)
+    async with crowd(app.address, seen, num_sessions, num_running) as sessions:
         await asyncio.sleep(idle_s)  # workers get ready
         before = app.processor_s()
         await asyncio.sleep(idle_s)
         idle_share = (app.processor_s() - before) / max(idle_s, 1e-9)
         with closing(sqlite3.connect(store, timeout=30)) as connection:
             connection.executescript(AUDIT)
-        memory, until = app.resident_bytes()[0], time.monotonic() + 60 * minutes
-        num_busy = num_running + num_uploading
-        background = [asyncio.create_task(look_around(each, seen, until, draw)) for each in sessions[num_busy:]]
+        memory = app.resident_bytes()[0]
         killing = asyncio.create_task(kill_workers(app, seen, kill_every_s or 1e9))
-        runs = [
-            run_sweeps(each, seen, range(1 + index % num_distinct, 10**6, num_distinct), until, patience_s, query)
-            for index, each in enumerate(sessions[:num_running])
-        ]
-        uploads = [upload_data(sessions[own], seen, own, until, patience_s) for own in range(num_running, num_busy)]
-        await asyncio.gather(*runs, *uploads, *background)
+        await work(sessions, seen, visit, num_running, num_uploading, minutes)
         killing.cancel()
+        with suppress(asyncio.CancelledError):
+            await killing
         for session in sessions:
             await session.visit(RESULTS_PAGE)
-        errors = [error for session in sessions for error in session.errors]
         grown = (app.resident_bytes()[0] - memory) / 2**20
     with closing(sqlite3.connect(store, timeout=30)) as connection:
-        count = "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_parts WHERE key <> '(ending)')"
+        count = "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_points)"
         attempts, points = connection.execute(count).fetchone()
     return {
         "profile": "classroom",
@@ -181,8 +224,8 @@ async def drill(
         "num_sessions": num_sessions,
         "num_running": num_running,
         "num_runs": len(seen.sweeps_s),
-        "num_jobs": len({job for ids in seen.jobs.values() for job in ids}),
-        "num_uploads": seen.num_uploads,
+        "num_jobs": seen.num_jobs,
+        "num_uploads": len(seen.uploads_s),
         "num_kills": seen.num_kills,
         "reaction": spread(seen.reactions_s or [0.0]),
         "sweep": spread(seen.sweeps_s or [0.0]),
@@ -195,7 +238,7 @@ async def drill(
         "idle_processor_share": round(idle_share, 4),
         "server_grown_mib": round(grown),
         "unfinished": seen.unfinished,
-        "errors": errors[:20],
+        "errors": seen.errors[:20],
     }
 
 
@@ -215,33 +258,18 @@ def claims(found: dict[str, Any]) -> dict[str, bool]:
 
 
 def main(
-    *,
-    minutes: float = 4.0,
-    sessions: int = 30,
-    running: int = 10,
-    distinct: int = 7,
-    uploading: int = 4,
-    kill_every_s: float = 30.0,
+    *, minutes: float = 4.0, sessions: int = 30, running: int = 10, uploading: int = 4, kill_every_s: float = 30.0
 ) -> None:
     """A class at one machine.
 
     Args:
         minutes: of new work; runs shorter than two are not saved.
-        distinct: different sweeps at a time.
         kill_every_s: seconds between two kills of a worker; 0: never.
     """
+    numbers = {"num_sessions": sessions, "num_running": running, "num_uploading": uploading}
     with own_data() as folder, served_app(LINEARITY_LAB_PROFILE="classroom") as app:
-        work = drill(
-            app,
-            folder / STORE,
-            num_sessions=sessions,
-            num_running=running,
-            num_distinct=distinct,
-            num_uploading=uploading,
-            minutes=minutes,
-            kill_every_s=kill_every_s,
-        )
-        found = asyncio.run(work)
+        drilling = drill(app, folder / STORE, Visit(), **numbers, minutes=minutes, kill_every_s=kill_every_s)
+        found = asyncio.run(drilling)
     conclude("sessions", found, claims(found), is_kept=minutes >= 2)
 
 

@@ -72,7 +72,7 @@ def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
 
 def over_memory(max_bytes: float) -> str:
     """The reason of a job that was ended for its memory."""
-    return f"over memory: {max_bytes / 2**30:.1f} GiB allowed"
+    return f"over memory: {max_bytes / 2**30:.3g} GiB allowed"
 
 
 def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:

@@ -7,8 +7,6 @@ import gzip
 import os
 import socket
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from email.message import Message
@@ -19,9 +17,8 @@ import streamlit
 from websockets.exceptions import InvalidStatus
 
 from benchmarks.drills.browser_session import BrowserSession
-from benchmarks.drills.proxied import proxied
 from benchmarks.drills.report import own_data
-from benchmarks.drills.served_app import served_app
+from benchmarks.drills.served_app import answer_of, proxied, served_app
 from hosting.start_nginx import find_nginx
 
 pytestmark = [
@@ -47,12 +44,7 @@ def lab(app) -> Iterator[str]:
 
 
 def get(lab: str, path: str, client: str = "192.0.2.1", **headers: str) -> tuple[int, Message, bytes]:
-    request = urllib.request.Request(f"http://{lab}{path}", headers={"X-Forwarded-For": client, **headers})
-    try:
-        with urllib.request.urlopen(request, timeout=20) as answer:
-            return answer.status, answer.headers, answer.read()
-    except urllib.error.HTTPError as error:
-        return error.code, error.headers, error.read()
+    return answer_of(f"http://{lab}{path}", X_Forwarded_For=client, **headers)
 
 
 def session(lab: str, client: str, page: str = "own_data", **options) -> BrowserSession:
@@ -78,7 +70,7 @@ def test_scripts_are_compressed(lab):
     largest = max((static / "static" / "js").iterdir(), key=lambda path: path.stat().st_size)
     path = f"/{largest.relative_to(static).as_posix()}"
     for _ in range(2):  # from the app, from the cache
-        status, headers, small = get(lab, path, **{"Accept-Encoding": "gzip"})
+        status, headers, small = get(lab, path, Accept_Encoding="gzip")
         assert (status, headers["content-encoding"]) == (200, "gzip")
         assert gzip.decompress(small) == largest.read_bytes()
         assert len(small) < largest.stat().st_size / 3

@@ -9,11 +9,14 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 
+from benchmarks.drills.attack import HUNGRY
 from linearity_lab.jobs import Jobs, worker
 from linearity_lab.jobs.profile import PROFILES
+from linearity_lab.jobs.worker import over_memory
 from ntk_core.runs import PRESETS, canonical_json, spec_digest
 from ntk_core.runs._this_process import sentence
 from ntk_core.runs.events import Ended, PointFailed
@@ -88,29 +91,14 @@ def end_by_the_server(jobs, job_id):
     jobs._write()
 
 
-CONVNET = {
-    "dataset.name": "cifar2",
-    "dataset.num_samples": "60",
-    "dataset.resolution": "32",
-    "architecture.kind": "convnet",
-    "architecture.readout": "global-average",
-    "architecture.depth": "2",
-    "widths": "2",
-    "num_seeds": "1",
-    "infinite_width": "true",
-    "training.max_steps": "1",
-    "outputs": "linear",
-}
-TEACHER = {"dataset.num_samples": "200000", "dataset.teacher_width": "1000"}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("preset", "settings"), [("liu-fig1-left", CONVNET), ("hu-fig1", TEACHER)])
-def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, preset, settings):
-    """Both take gibibytes where far less was estimated."""
-    spec, wrong = spec_from_texts(settings, PRESETS[preset].spec)
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("experiment", "preset"), [("kernel_change", "liu-fig1-left"), ("early_time", "hu-fig1")])
+def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, experiment, preset):
+    """A 1, A 4: both take gibibytes where far less was estimated; the cap is that of the hosted profile."""
+    spec, wrong = spec_from_texts(dict(parse_qsl(HUNGRY[experiment])), PRESETS[preset].spec)
     assert not wrong
-    jobs = make_jobs("classroom", num_workers=2, max_memory_bytes=200 * 2**20)
+    jobs, cap = make_jobs("hosted", num_workers=2), PROFILES["hosted"].max_memory_bytes
     other = jobs.submit(long(seed=75), "ann")
     wait_for(jobs, other, has_a_point)
     pid, most = worker_pid(jobs, other), 0
@@ -120,8 +108,8 @@ def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, 
             most = max(most, computation.grown_bytes())
         time.sleep(0.02)
     found = jobs.snapshot(greedy)
-    assert (found.status, found.reason) == ("stopped", "over memory: 0.2 GiB allowed")
-    assert most < 2**30
+    assert (found.status, found.reason) == ("stopped", over_memory(cap))
+    assert most < cap + 2**29
     assert (jobs.snapshot(other).status, worker_pid(jobs, other)) == ("running", pid)
     assert wait_for(jobs, jobs.submit(tiny(seed=75), "eve"), ended).status == "completed"
 
@@ -148,7 +136,7 @@ def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
     failed = PointFailed(key="width=10", reason=reason)
     monkeypatch.setattr(worker, "run", lambda spec, **_: iter([failed, Ended(status="failed", reason=reason)]))
     events = list(worker._events(canonical_json(tiny(77)), 2**30))
-    assert events == [failed, Ended(status="stopped", reason="over memory: 1.0 GiB allowed")]
+    assert events == [failed, Ended(status="stopped", reason="over memory: 1 GiB allowed")]
 
 
 @pytest.mark.slow

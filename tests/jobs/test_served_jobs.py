@@ -28,12 +28,11 @@ def test_sessions_share_equal_sweeps_while_others_look_around():
             sessions.drill(
                 app,
                 folder / STORE,
+                sessions.Visit(QUICK, distinct=2),
                 num_sessions=5,
                 num_running=3,
-                num_distinct=2,
                 num_uploading=1,
                 idle_s=0.5,
-                query=QUICK,
             )
         )
     claims = sessions.claims(found)  # those about time are for a quiet machine
