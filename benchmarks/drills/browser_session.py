@@ -97,14 +97,17 @@ class BrowserSession:
         self._values |= {key: value for key, value in (changes or {}).items() if key not in clicked}
         began = time.perf_counter()
         self._finished.clear()
-        await self._socket.send(self._rerun(clicked).SerializeToString())
+        await self.begin(*clicked)
         await asyncio.wait_for(self._finished.wait(), patience_s)
         return time.perf_counter() - began
 
+    async def begin(self, *clicked: str, fragment_id: str = "") -> None:
+        """Let the page, or a part of it, run with these buttons clicked, and wait for nothing."""
+        await self._socket.send(self._rerun(set(clicked), fragment_id).SerializeToString())
+
     async def press(self, key: str) -> None:
         """Click a button and wait for nothing; where a part of the page has it, that part alone is run."""
-        message = self._rerun({key}, self._fragments.get(key, ""))
-        await self._socket.send(message.SerializeToString())
+        await self.begin(key, fragment_id=self._fragments.get(key, ""))
 
     async def visit(self, page: str, query: str = "") -> float:
         """Go to another page by its link; seconds until it has been run to its end."""
@@ -210,7 +213,7 @@ class BrowserSession:
                     every_s = answer.get("every_s", 1.0)
                     states = {job["id"] + job["seen"] for job in answer.get("jobs", ())} | {answer.get("state")}
                     if drawn not in states and self._watched.get(fragment_id, ("", "", ""))[2] == drawn:
-                        await self._socket.send(self._rerun(set(), fragment_id).SerializeToString())
+                        await self.begin(fragment_id=fragment_id)
 
     @property
     def job_id(self) -> str:

@@ -108,7 +108,9 @@ def served_app(*, port: int = 0, log: int | IO[str] = subprocess.DEVNULL, **envi
     address = f"127.0.0.1:{port or free_port()}"
     host, _, at = address.partition(":")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={at}"]
-    with subprocess.Popen([*command, *FLAGS], cwd=ROOT, env={**os.environ, **environment}, stdout=log) as server:
+    errors = None if log == subprocess.DEVNULL else subprocess.STDOUT
+    environment = {**os.environ, **environment}
+    with subprocess.Popen([*command, *FLAGS], cwd=ROOT, env=environment, stdout=log, stderr=errors) as server:
         try:
             _wait_until_healthy(address, server)
             yield ServedApp(psutil.Process(server.pid), address)

@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from linearity_lab.components.own_data import upload_limits
 from linearity_lab.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
 from linearity_lab.jobs.profile import OVERRIDES, PROFILES, Profile, profile
+from ntk_core.data.uploads import parse_upload
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.dag import DAGSpec
@@ -112,22 +114,33 @@ def test_the_number_of_workers_is_checked(given, monkeypatch):
 
 
 @EVERY
-def test_a_width_at_the_limit_passes_and_one_more_is_refused(costs, limits):
-    check_limits(KernelChangeSpec(widths=(2, limits.max_width)), limits)
-    above = replace(limits, max_width=limits.max_width - 1)
+@pytest.mark.parametrize(
+    ("limit", "field", "spec_of"),
+    [
+        ("max_width", "widths", lambda most: KernelChangeSpec(widths=(2, most))),
+        ("max_seeds", "num_seeds", lambda most: HessianSpec(num_seeds=most)),
+    ],
+)
+def test_setting_at_the_limit_passes_and_one_more_is_refused(costs, limits, limit, field, spec_of):
+    most = getattr(limits, limit)
+    check_limits(spec_of(most), limits)
     with pytest.raises(OverLimit) as refused:
-        check_limits(KernelChangeSpec(widths=(2, limits.max_width)), above)
-    assert str(refused.value) == (
-        f"widths: {limits.max_width} cannot be used; use at most {above.max_width:,} on this server"
-    )
+        check_limits(spec_of(most), replace(limits, **{limit: most - 1}))
+    assert str(refused.value) == f"{field}: {most} cannot be used; use at most {most - 1:,} on this server"
 
 
-@EVERY
-def test_seeds_at_the_limit_pass_and_one_more_is_refused(costs, limits):
-    check_limits(HessianSpec(num_seeds=limits.max_seeds), limits)
-    above = replace(limits, max_seeds=limits.max_seeds - 1)
-    with pytest.raises(OverLimit, match=rf"num_seeds: {limits.max_seeds} .* at most {above.max_seeds} on this server"):
-        check_limits(HessianSpec(num_seeds=limits.max_seeds), above)
+@pytest.mark.parametrize("limits", SHARED, ids=lambda limits: limits.name)
+@pytest.mark.parametrize(
+    ("limit", "cost", "unit"), [("max_seconds", "seconds", "seconds"), ("max_memory_bytes", "peak_bytes", "bytes")]
+)
+def test_cost_at_the_limit_passes_and_any_more_is_refused(costs, limits, limit, cost, unit):
+    most = getattr(limits, limit)
+    costs(**{cost: most})
+    check_limits(NARROW, limits)
+    costs(**{cost: math.nextafter(most, math.inf)})
+    with pytest.raises(TooLarge) as refused:
+        check_limits(NARROW, limits)
+    assert refused.value.unit == unit
 
 
 def test_a_computer_of_ones_own_may_take_any_time_and_memory(costs):
@@ -135,24 +148,15 @@ def test_a_computer_of_ones_own_may_take_any_time_and_memory(costs):
     check_limits(NARROW, PROFILES["local"])
 
 
-@pytest.mark.parametrize("limits", SHARED, ids=lambda limits: limits.name)
-def test_time_at_the_limit_passes_and_any_more_is_refused(costs, limits):
-    costs(seconds=limits.max_seconds)
-    check_limits(NARROW, limits)
-    costs(seconds=math.nextafter(limits.max_seconds, math.inf))
-    with pytest.raises(TooLarge) as refused:
-        check_limits(NARROW, limits)
-    assert refused.value.unit == "seconds"
-
-
-@pytest.mark.parametrize("limits", SHARED, ids=lambda limits: limits.name)
-def test_memory_at_the_limit_passes_and_one_byte_more_is_refused(costs, limits):
-    costs(peak_bytes=limits.max_memory_bytes)
-    check_limits(NARROW, limits)
-    costs(peak_bytes=limits.max_memory_bytes + 1)
-    with pytest.raises(TooLarge) as refused:
-        check_limits(NARROW, limits)
-    assert refused.value.unit == "bytes"
+@EVERY
+def test_file_at_the_limit_passes_and_one_more_byte_fails(limits, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", limits.name)
+    most = limits.max_upload_bytes
+    largest = b"%PDF-" + b" " * (most - 5)
+    with pytest.raises(InvalidInput, match="file: a PDF"):  # accepted by its size, quickly refused by its kind
+        parse_upload(largest, upload_limits())
+    with pytest.raises(InvalidInput, match=rf"^file: .*{most + 1:,} bytes.*at most {most:,} bytes"):
+        parse_upload(largest + b" ", upload_limits())
 
 
 def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):

@@ -2,82 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
-import os
 import signal
-import socket
-import subprocess
-import sys
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 60.0
+from benchmarks.drills.browser_session import BrowserSession
+from benchmarks.drills.report import own_data
+from benchmarks.drills.served_app import ServedApp, answer_of, served_app
+
+# As many points, seeds and steps as the bounds admit.
+LARGEST = (
+    "widths=10,11,12,13,14&richness=0,0.1,0.2,0.3&samples=10,20,30,40,50,60&num_seeds=100&training.max_steps=10000000"
+)
 
 
 @dataclass(frozen=True)
 class Served:
-    process: subprocess.Popen
-    url: str
+    app: ServedApp
     log: Path
 
     def get(self, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
-        request = urllib.request.Request(self.url + path, headers={k.replace("_", "-"): v for k, v in headers.items()})
-        try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
-                return (
-                    answer.status,
-                    answer.read().decode(),
-                    {name.lower(): value for name, value in answer.headers.items()},
-                )
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode(), {name.lower(): value for name, value in error.headers.items()}
+        status, found, body = answer_of(f"http://{self.app.address}{path}", **headers)
+        return status, body.decode(), {name.lower(): value for name, value in found.items()}
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory) -> Iterator[Served]:
-    directory = tmp_path_factory.mktemp("served")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "LINEARITY_LAB_PROFILE": "hosted",
-        "LINEARITY_LAB_HOSTS": "lab.example.org",
-        "LINEARITY_LAB_STORE": str(directory / "store"),
-        "LINEARITY_LAB_WORKERS": "1",
-        "XDG_DATA_HOME": str(directory),
-        "STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE": "true",
-    }
-    flags = [f"--server.port={port}", "--server.headless=true", "--server.address=127.0.0.1"]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", *flags]
-    with (directory / "log").open("w") as log:
-        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT)
-        served = Served(process, f"http://127.0.0.1:{port}", directory / "log")
-        try:
-            deadline = time.monotonic() + PATIENCE_S
-            while not is_ready(served):
-                assert process.poll() is None, served.log.read_text()
-                assert time.monotonic() < deadline, served.log.read_text()
-                time.sleep(0.1)
-            yield served
-        finally:
-            process.kill()
-            process.wait()
-
-
-def is_ready(served: Served) -> bool:
-    try:
-        return served.get("/api/ready")[0] == 200
-    except OSError:
-        return False
+def served() -> Iterator[Served]:
+    settings = {"PROFILE": "hosted", "HOSTS": "lab.example.org", "WORKERS": "1", "MAX_UPLOAD_MIB": "1"}
+    environment = {f"LINEARITY_LAB_{name}": value for name, value in settings.items()}
+    environment["STREAMLIT_LOGGER_HIDE_WELCOME_MESSAGE"] = "true"
+    with own_data() as folder, (folder / "log").open("w") as log, served_app(log=log, **environment) as app:
+        served = Served(app, folder / "log")
+        deadline = time.monotonic() + 60
+        while served.get("/api/ready")[0] != 200:
+            assert time.monotonic() < deadline, served.log.read_text()
+            time.sleep(0.1)
+        yield served
 
 
 def test_health_and_readiness_carry_the_security_headers(served):
@@ -91,7 +59,8 @@ def test_health_and_readiness_carry_the_security_headers(served):
 
 
 def test_another_host_is_refused(served):
-    assert served.get("/", Host="evil.example")[0] == 400
+    status, _, headers = served.get("/", Host="evil.example")
+    assert (status, headers["x-content-type-options"]) == (400, "nosniff")
     assert served.get("/", Host="lab.example.org")[0] == 200
 
 
@@ -103,28 +72,59 @@ def test_behind_tls_responses_demand_https(served):
 def test_pages_of_other_ports_open_no_web_socket(served):
     ask = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13"}
     ask |= {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
-    host = served.url.removeprefix("http://")
-    for origin, status in ((f"http://{host}", 101), ("http://localhost:1", 403)):
-        connection = http.client.HTTPConnection(host, timeout=20)
+    for origin, status in ((f"http://{served.app.address}", 101), ("http://localhost:1", 403)):
+        connection = http.client.HTTPConnection(served.app.address, timeout=20)
         connection.request("GET", "/_stcore/stream", headers={**ask, "Origin": origin})
         assert connection.getresponse().status == status
         connection.close()
+
+
+def test_server_refuses_uploads_beyond_the_limit(served):
+    asyncio.run(upload_three(served.app))
+
+
+async def upload_three(app: ServedApp) -> None:
+    file = b"column413,allowed\n1,2\n3,4\n"
+    largest = file + b"\n" * (2**20 - len(file))
+    seen: list[bytes] = []
+    async with BrowserSession(f"ws://{app.address}", "own_data", listen=seen.append) as session:
+        await session.act()
+        with pytest.raises(urllib.error.URLError):  # 413, or the server hangs up while more is sent
+            await session.upload("own_data.upload", "much-larger.csv", largest * 3)
+        await session.upload("own_data.upload", "larger.csv", largest + b"\n")
+        assert any("1,048,577 bytes" in alert for alert in session.alerts)
+        assert not any(b"column413" in message for message in seen)
+        await session.upload("own_data.upload", "largest.csv", largest)
+        assert any(b"column413" in message for message in seen)
+        assert session.errors == []
+
+
+def test_checks_end_when_their_session_is_gone(served):
+    """A 2: estimates of a page load went on for minutes after the visitor had left."""
+
+    async def come_and_go() -> None:
+        for seed in range(5):
+            async with BrowserSession(f"ws://{served.app.address}", "generalization", f"{LARGEST}&seed={seed}") as left:
+                await left.begin()
+
+    asyncio.run(come_and_go())
+    time.sleep(1.0)
+    before = served.app.server_s()
+    time.sleep(2.0)
+    assert served.app.server_s() - before < 0.5
 
 
 def test_the_server_ends_gracefully_and_logs_no_user_data(served):
     """The last test of this server: it ends it."""
     served.get("/kernel_change?widths=secret", X_Forwarded_For="192.0.2.7", User_Agent="secret", Host="secret.example")
     served.get("/secret.csv")
-    served.process.send_signal(signal.SIGTERM)
+    served.app.process.send_signal(signal.SIGTERM)
     # Uvicorn ends itself by the same signal again once everything is closed.
-    assert served.process.wait(timeout=20) in (0, -signal.SIGTERM)
+    assert served.app.process.wait(timeout=20) in (0, -signal.SIGTERM, None)
     text = served.log.read_text().splitlines()
     lines = [json.loads(line) for line in text if "resource_tracker" not in line]
-    assert [line["event"] for line in lines if line["logger"].startswith("linearity_lab.server")] == [
-        "started",
-        "stopping",
-        "stopped",
-    ]
+    events = [line["event"] for line in lines if line["logger"].startswith("linearity_lab.server")]
+    assert events == ["started", "stopping", "stopped"]
     assert lines[0]["profile"] == "hosted"
-    for hidden in ("secret", "192.0.2.7", "evil.example"):
+    for hidden in ("secret", "192.0.2.7", "evil.example", "column413", "larger.csv"):
         assert hidden not in served.log.read_text()

@@ -13,6 +13,7 @@ from linearity_lab.jobs import Jobs, Snapshot
 from linearity_lab.jobs.profile import PROFILES
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.runs import Spec
 from ntk_core.runs.store import Store
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
@@ -61,8 +62,8 @@ def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
     """Makes jobs without workers: they wait, or freeze once :meth:`Jobs._next` has begun one."""
     made = []
 
-    def make(profile: str = "local", **limits: Any) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits)))
+    def make(profile: str = "local", check: Callable[[Spec], None] = lambda spec: None, **limits: Any) -> Jobs:
+        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits), check=check))
         monkeypatch.setattr(made[-1], "warm_up", lambda: None)
         return made[-1]
 
@@ -100,16 +101,26 @@ def has_a_point(snapshot: Snapshot) -> bool:
     return len(snapshot.points) > 0 and snapshot.status == "running"
 
 
+def eventually(condition: Callable[[], object]) -> None:
+    """Wait until a condition holds."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
 @pytest.fixture
 def wait_for() -> Callable[..., Snapshot]:
-    def wait(jobs: Jobs, job_id: str, condition: Callable[[Snapshot], bool], viewer: str = "") -> Snapshot:
-        deadline = time.monotonic() + PATIENCE_S
-        while True:
-            snapshot = jobs.snapshot(job_id, viewer)
+    def wait(jobs: Jobs, job_id: str, condition: Callable[[Snapshot], bool]) -> Snapshot:
+        found: list[Snapshot] = []
+
+        def holds() -> bool:
+            snapshot = jobs.snapshot(job_id)
             assert snapshot is not None
-            if condition(snapshot):
-                return snapshot
-            assert time.monotonic() < deadline, f"still {snapshot.status}: {snapshot.message} {snapshot.reason}"
-            time.sleep(0.02)
+            found[:] = [snapshot]
+            return condition(snapshot)
+
+        eventually(holds)
+        return found[0]
 
     return wait

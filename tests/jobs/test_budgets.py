@@ -22,7 +22,7 @@ from ntk_core.runs._this_process import sentence
 from ntk_core.runs.events import Ended, PointFailed
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import spec_from_texts
-from tests.jobs.conftest import PATIENCE_S, ended, has_a_point, worker_pid
+from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -150,7 +150,4 @@ def test_operator_ends_a_job_of_another_process(jobs, shared_store_file, long, w
     found = wait_for(jobs, job_id, ended)
     assert (found.status, found.reason) == ("stopped", "stopped by the operator of the server")
     assert len(found.points) == 1
-    deadline = time.monotonic() + PATIENCE_S
-    while other.unfinished_jobs():  # written a moment later
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: not other.unfinished_jobs())

@@ -69,17 +69,6 @@ def test_equal_specs_attach_to_one_job(jobs, tiny, wait_for):
     assert jobs.snapshot(ids[0]) is done
 
 
-def test_finished_job_is_found_after_a_restart(jobs, shared_store_file, tiny, wait_for):
-    spec = tiny(seed=4)
-    before = wait_for(jobs, jobs.submit(spec), ended)
-    later = Jobs(Store(shared_store_file))
-    found = later.snapshot(before.job_id)
-    assert found is not None
-    assert (found.status, found.spec, found.result) == ("completed", spec, before.result)
-    assert later.worker_pids() == []
-    later.shutdown()
-
-
 def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     spec = long(seed=5)
     job_id = jobs.submit(spec)
@@ -98,15 +87,17 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
-def test_interrupted_job_is_found_after_a_restart(jobs, shared_store_file, long, wait_for):
-    job_id = jobs.submit(long(seed=6))
-    kept = wait_for(jobs, job_id, has_a_point).points
+def test_jobs_are_found_by_another_server(jobs, shared_store_file, tiny, long, wait_for):
+    finished = wait_for(jobs, jobs.submit(tiny(seed=4)), ended)
+    interrupted = wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
     later = Jobs(Store(shared_store_file))
-    found = later.snapshot(job_id)
-    assert found is not None
-    assert (found.status, found.points) == ("cancelled", kept)
+    found = later.snapshot(finished.job_id)
+    assert (found.status, found.spec, found.result) == ("completed", tiny(seed=4), finished.result)
+    found = later.snapshot(interrupted.job_id)
+    assert (found.status, found.points) == ("cancelled", interrupted.points)
+    assert later.worker_pids() == []
     later.shutdown()
-    jobs.stop(job_id)
+    jobs.stop(interrupted.job_id)
 
 
 def test_next_job_runs_after_a_stop(jobs, long, tiny, wait_for):

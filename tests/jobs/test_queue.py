@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from linearity_lab.jobs import NoRoom
+import linearity_lab.jobs
+from linearity_lab.jobs import NoRoom, _jobs
 from linearity_lab.jobs._jobs import ABANDONED_S
+from linearity_lab.jobs.limits import OverLimit, check_limits
+from linearity_lab.jobs.profile import PROFILES, profile
 from ntk_core.runs import spec_digest
 from ntk_core.runs.events import PointProgress
 
@@ -52,6 +58,22 @@ def test_queue_is_bounded(unattended, tiny):
     with pytest.raises(NoRoom, match="waiting"):
         jobs.submit(tiny(2))
     assert jobs.submit(tiny(1)) == waiting
+
+
+def test_run_over_the_limits_never_becomes_a_job(unattended, tiny):
+    limits = PROFILES["hosted"]
+    jobs = unattended("hosted", check=lambda spec: check_limits(spec, limits))
+    with pytest.raises(OverLimit):
+        jobs.submit(tiny(0, widths=(limits.max_width + 1,)))
+    assert jobs.load()["waiting"] == 0
+
+
+def test_jobs_have_the_limits_of_the_profile(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "classroom")
+    monkeypatch.setattr(_jobs, "Jobs", lambda **given: SimpleNamespace(given=given, shutdown=lambda: None))
+    made: Any = linearity_lab.jobs._shared.__wrapped__()
+    assert made.given == {"limits": profile(), "check": check_limits}
+    assert made.given["limits"].name == "classroom"
 
 
 def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):

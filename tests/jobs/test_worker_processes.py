@@ -11,6 +11,7 @@ import time
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import Pipe
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -19,7 +20,7 @@ from linearity_lab.jobs import worker
 from ntk_core.runs import canonical_json
 from ntk_core.runs.compiled_code import compiled_code_directory, is_supported
 from ntk_core.runs.events import parse_event
-from tests.jobs.conftest import PATIENCE_S, ended, has_a_point, worker_pid
+from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 BROKEN = '{"widths": [0]}'
@@ -68,10 +69,7 @@ def test_workers_killed_while_idle_are_replaced(jobs, tiny, wait_for):
         os.kill(pid, signal.SIGKILL)
     done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
     assert (done.status, done.reason) == ("completed", "")
-    deadline = time.monotonic() + PATIENCE_S
-    while len(jobs.worker_pids()) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: len(jobs.worker_pids()) == 2)
     assert set(jobs.worker_pids()).isdisjoint(before)
 
 
@@ -83,10 +81,7 @@ def test_killed_spare_worker_disturbs_no_job(jobs, long, wait_for):
     pid = worker_pid(jobs, job_id)
     (spare,) = set(jobs.worker_pids()) - {pid}
     os.kill(spare, signal.SIGKILL)
-    deadline = time.monotonic() + PATIENCE_S
-    while spare in (pids := jobs.worker_pids()) or len(pids) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: spare not in jobs.worker_pids() and len(jobs.worker_pids()) == 2)
     found = jobs.snapshot(job_id)
     assert (found.status, found.points, worker_pid(jobs, job_id)) == ("running", kept, pid)
     jobs.stop(job_id)
@@ -154,9 +149,7 @@ def test_idle_workers_use_little_processor_time(jobs, tiny, wait_for):
         time.sleep(2.0)
         return max(sum(process.cpu_times()[:2]) - start for process, start in zip(processes, before, strict=True))
 
-    deadline = time.monotonic() + PATIENCE_S  # a worker may still warm up
-    while used() > 0.1:  # pebble's threads wake ten times a second
-        assert time.monotonic() < deadline
+    eventually(lambda: used() <= 0.1)  # a worker may still warm up; pebble's threads wake ten times a second
 
 
 @posix
@@ -197,26 +190,18 @@ def sent(monkeypatch, tmp_path):
     return send
 
 
-def test_worker_refuses_a_broken_spec(sent):
-    _, ended = sent(BROKEN)
+def test_worker_reports_its_process_and_refuses_a_broken_spec(sent):
+    first, ended = sent(BROKEN)
+    pid, resident = map(int, first.split())
+    assert (pid, resident > 0) == (os.getpid(), True)
     event = parse_event(ended)
-    assert (event.kind, event.status) == ("ended", "failed")
-    assert event.reason.startswith("widths: ")
+    assert (event.kind, event.status, event.reason[:8]) == ("ended", "failed", "widths: ")
 
 
 def test_worker_names_the_error_of_a_failed_run(sent, tiny, monkeypatch):
-    def fail(spec, **_):
-        raise ValueError("why\nand a second line")
-
-    monkeypatch.setattr(worker, "run", fail)
+    monkeypatch.setattr(worker, "run", Mock(side_effect=ValueError("why\nand a second line")))
     event = parse_event(sent(canonical_json(tiny(27)))[-1])
     assert (event.status, event.reason) == ("failed", "the computation failed (ValueError: why)")
-
-
-def test_worker_reports_its_process_first(sent):
-    pid, resident = map(int, sent(BROKEN)[0].split())
-    assert pid == os.getpid()
-    assert resident > 0
 
 
 def test_grown_worker_ends_after_its_job(tmp_path):
