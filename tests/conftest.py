@@ -25,7 +25,7 @@ settings.load_profile("project")
 # What is compared there with an oracle or with itself, in this process; nothing there is about speed.
 QUICK_FOLDERS = frozenset({
     "cli", "dashboard", "data", "dynamics", "early_time", "experiments", "hessians", "kernels", "networks",
-    "own_models", "runs",
+    "own_models", "runs", "traced",
 })  # fmt: skip
 TESTS = Path(__file__).resolve().parent
 _ENDED = itertools.count(1)  # tests

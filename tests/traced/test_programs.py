@@ -23,11 +23,6 @@ ZOO = [*CASES, *MORE_CASES, *FORMULAS]
 QUICK = ("tied weights", "padding by default", "in bf16", "complex product")
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(quick_compilation: None) -> None:
-    """No test here is about speed."""
-
-
 def numbers(case):
     return jax.tree.map(jnp.asarray, case.params), jnp.asarray(case.x)
 

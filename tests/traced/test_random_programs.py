@@ -22,11 +22,6 @@ CHUNKS, OF_EACH, QUICK = 20, 50, 6
 TOLERANCE = 1e-8
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(quick_compilation: None) -> None:
-    """No test here is about speed."""
-
-
 def assert_near(found, expected, chain):
     """To the tolerance in units of the largest; not finite in the same places."""
     scale = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
