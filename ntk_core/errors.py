@@ -44,6 +44,9 @@ class UnknownSetting(InvalidInput):
 
     Attributes:
         nearest: the name that is probably meant, None where no name is close.
+
+    >>> str(UnknownSetting.among("wdths", 30, ["widths", "seed"]))
+    'wdths: no such setting; did you mean widths?'
     """
 
     template = "{0}: no such setting; {2}"
@@ -99,6 +102,9 @@ class RunFailed(RuntimeError):
 
     Attributes:
         result: the result with the points that were finished, None where there is none.
+
+    >>> str(RunFailed("")), RunFailed("over memory").result
+    ('the run was stopped', None)
     """
 
     def __init__(self, reason: str, result: Any = None):

@@ -51,6 +51,11 @@ class Dataset:
 
     Raises:
         InvalidInput: names the array that is empty, not numeric, not finite or of the wrong shape.
+
+    >>> from ntk_core import load_dataset
+    >>> data = load_dataset("sine", num_samples=8)
+    >>> data.x.shape, data.y.shape, data.class_names
+    ((8, 1), (8, 1), ())
     """
 
     name: str

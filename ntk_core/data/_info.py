@@ -24,6 +24,10 @@ class DatasetShapes:
     """Sizes that ``load_dataset`` with the same options will give, known beforehand.
 
     ``available_train`` and ``available_test`` are the largest ``num_samples`` and ``num_test`` for this choice.
+
+    >>> from ntk_core.data import dataset_shapes
+    >>> dataset_shapes("sine", num_samples=8).num_outputs
+    1
     """
 
     num_samples: int
@@ -47,6 +51,11 @@ class DatasetInfo(Term, ABC):
         defaults: of those options whose default is another one here.
         class_names: all classes; empty where an option sets their number.
         origin: law or maker, and licence.
+
+    >>> from ntk_core.data import dataset_info
+    >>> info = dataset_info("sine")
+    >>> info.name, info.option("num_samples").kind
+    ('sine', 'integer')
     """
 
     uses: tuple[str, ...]

@@ -36,6 +36,10 @@ class Option:
         help: one sentence for a person.
         minimum, maximum: inclusive bounds of integers and of each number.
         choices: what a choice or the classes are taken from.
+
+    >>> from ntk_core.data import OPTIONS
+    >>> OPTIONS["num_samples"].kind, OPTIONS["num_samples"].minimum
+    ('integer', 1)
     """
 
     name: str

@@ -16,7 +16,11 @@ _SHORTEST = 160
 
 
 class OwnModelError(InvalidInput):
-    """Failure of custom code: location, type and message."""
+    """Failure of custom code: location, type and message.
+
+    >>> str(OwnModelError("model.py, line 3: NameError: name 'w' is not defined"))
+    "model.py, line 3: NameError: name 'w' is not defined"
+    """
 
     def __init__(self, words: str):
         super().__init__("model", words, CONTRACT)

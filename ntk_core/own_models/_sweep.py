@@ -46,6 +46,10 @@ class OwnRun:
             (ReLU) the one almost everywhere; None when not asked for.
         hessian_converged: whether the largest residual is within the tolerance.
         velocity: ‖K̇₀‖_F / ‖K(w₀)‖_F, as gradient flow begins.
+
+    >>> run = OwnRun(30, 0, 60, 0.1, "converged", (0, 1), (0.0, 0.2), (1.0, 0.01))
+    >>> run.kernel_change
+    0.2
     """
 
     width: int
@@ -68,7 +72,13 @@ class OwnRun:
 
 @dataclass(frozen=True)
 class OwnSweep:
-    """All runs, and the power laws through them; runs that did not converge are left out of a law and counted."""
+    """All runs, and the power laws through them; runs that did not converge are left out of a law and counted.
+
+    >>> widths = (10, 100, 1000)
+    >>> runs = [OwnRun(m, 0, 2 * m, 0.1, "converged", (0, 1), (0.0, 1 / m), (1.0, 0.01)) for m in widths]
+    >>> round(OwnSweep(widths, tuple(runs)).kernel_change_law.exponent, 6)
+    -1.0
+    """
 
     widths: tuple[int, ...]
     runs: tuple[OwnRun, ...] = field(repr=False)

@@ -26,6 +26,9 @@ class Work(NamedTuple):
         traffic: bytes of weights, features and images that are read or written.
         calls: steps, products and records, each of which costs something however small it is.
         programs: seconds of compiling on the machine where :data:`COEFFICIENTS` were fitted.
+
+    >>> 2 * (Work(operations=3.0) + Work(calls=1.0))
+    Work(operations=6.0, traffic=0.0, calls=2.0, programs=0.0)
     """
 
     operations: float = 0.0
@@ -41,7 +44,11 @@ class Work(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """Seconds of one unit of each count in :class:`Work`."""
+    """Seconds of one unit of each count in :class:`Work`.
+
+    >>> Machine(1e-9, 0.0, 0.0, 0.0).seconds(Work(operations=2e9))
+    2.0
+    """
 
     operations: float
     traffic: float
@@ -78,7 +85,14 @@ DERIVATIVES = ("hessian", "search", "small network")
 
 @dataclass(frozen=True)
 class Counted:
-    """A network and the data that it is trained on, counted."""
+    """A network and the data that it is trained on, counted.
+
+    >>> import ntk_core
+    >>> spec = ntk_core.presets()["liu-fig1-left"]
+    >>> counted = Counted.of(spec, spec.architecture, width=30)
+    >>> counted.num_samples, counted.kernel_rows
+    (60, 180)
+    """
 
     layers: Sequence[LayerSize]
     num_samples: int
@@ -166,6 +180,9 @@ class Counts:
         matrices: of (n C)² numbers.
         numbers: further numbers of four bytes.
         num_bytes: further bytes.
+
+    >>> Counts(more=Work(operations=2.0), times=3).work.operations, Counts(num_bytes=8.0).peak_bytes
+    (6.0, 8.0)
     """
 
     network: Counted = NOTHING
@@ -204,7 +221,14 @@ class Counts:
 
 
 class CountsOf(Protocol):
-    """Counts the point of a key; nothing is traced."""
+    """Counts the point of a key; nothing is traced.
+
+    >>> from ntk_core.runs import EXPERIMENTS
+    >>> spec = EXPERIMENTS["kernel_change"].presets[0].spec
+    >>> counts = EXPERIMENTS["kernel_change"].counts(spec, spec.point_keys()[0])
+    >>> len(counts) > 0
+    True
+    """
 
     def __call__(self, spec: Any, key: str, most: bool = False, /) -> Sequence[Counts]:
         """The counts of every network; those of all steps and products that the settings allow, with ``most``."""

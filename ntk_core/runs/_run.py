@@ -20,7 +20,14 @@ PointKey = str
 
 
 class Points(Protocol):
-    """Where finished points are kept between runs of one spec."""
+    """Where finished points are kept between runs of one spec.
+
+    >>> class Kept(dict):
+    ...     finished, save = dict.copy, dict.__setitem__
+    >>> kept: Points = Kept()
+    >>> kept.finished()
+    {}
+    """
 
     def finished(self) -> Mapping[PointKey, PointValue]:
         """The points that an earlier run finished."""

@@ -123,6 +123,10 @@ class Computation:
             of work.
         load: spec → its data; raises ``InvalidInput`` when they cannot be had.
         fingerprint: data → SHA-256, for the provenance.
+
+    >>> from ntk_core.runs import EXPERIMENTS
+    >>> callable(EXPERIMENTS["kernel_change"].computation().compute)
+    True
     """
 
     compute: Callable[[Any, Any, str], Generator[Progress | Growth, None, PointValue]]
@@ -144,6 +148,10 @@ class Experiment:
         counts: what a point computes and holds, free of JAX.
         summary: (spec, points) → lines of text; by default the table of the result's columns.
         sources: keys of the papers it is based on, see ``ntk_core.citation``.
+
+    >>> from ntk_core.runs import EXPERIMENTS
+    >>> EXPERIMENTS["kernel_change"].spec().experiment
+    'kernel_change'
     """
 
     spec: type[Spec]

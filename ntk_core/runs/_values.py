@@ -27,7 +27,11 @@ Record = Any  # what a point has of one seed; its type is that of the experiment
 
 
 class Value(BaseModel):
-    """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings."""
+    """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings.
+
+    >>> Mean(value=1.0, standard_error=float("nan"), count=1).model_dump_json()
+    '{"value":1.0,"standard_error":"NaN","count":1}'
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
@@ -56,6 +60,9 @@ class Mean(Value):
         value: arithmetic mean; NaN when there is nothing to average.
         standard_error: sample standard deviation / √count; NaN for fewer than two values.
         count: number of values.
+
+    >>> Mean(value=2.0, standard_error=0.5, count=4).value
+    2.0
     """
 
     value: float
@@ -91,6 +98,10 @@ class RecordedTraining(Value):
     Attributes:
         steps: the recorded steps.
         change: ΔK there, relative to the kernel at w₀.
+
+    >>> training = RecordedTraining(steps=(0, 10, 50), change=(0.0, 0.2, 0.1))
+    >>> training.sup_change, training.num_steps
+    (0.2, 50)
     """
 
     steps: tuple[int, ...]
@@ -116,6 +127,10 @@ class Provenance(Value):
         dtype: floating-point type of the computation.
         started_at: ISO 8601 time in UTC.
         data_sha256: fingerprint of the data used.
+
+    >>> made = Provenance(versions={"jax": "0.10.2"}, platform="cpu", device="cpu", dtype="float32", started_at="2026-01-01")
+    >>> made.versions["jax"]
+    '0.10.2'
     """
 
     versions: dict[str, str]
@@ -135,6 +150,9 @@ class PointValue(Value):
             were written before it was kept: then the result's.
         of_each_seed: what holds a record of every seed, here its runs; the rest is that of the first one.
         key_parts: the values that name it.
+
+    >>> WidthPoint(kind="example", width=30).key
+    'width=30'
     """
 
     of_each_seed: ClassVar[tuple[str, ...]] = ("runs",)
@@ -157,7 +175,11 @@ class PointValue(Value):
 
 
 class WidthPoint(PointValue):
-    """A point of one width m."""
+    """A point of one width m.
+
+    >>> WidthPoint(kind="example", width=100).key
+    'width=100'
+    """
 
     width: int
 

@@ -48,6 +48,9 @@ class Check:
         num_inputs: distinct rows that were compared.
         kernel: largest difference of inner products ⟨∇⟨u_i, f(x_i)⟩, ∇⟨u_j, f(x_j)⟩⟩ for random u from both.
         tolerance: of the kernel; beyond it an error is raised.
+
+    >>> Check(num_inputs=3, kernel=1e-7, tolerance=1e-3).kernel < 1e-3
+    True
     """
 
     num_inputs: int

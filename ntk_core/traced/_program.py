@@ -54,6 +54,12 @@ class Program:
         roughest: of all types that the program computes in the one that rounds most.
         kept: what checks found, by what they are about.
         masks: of parameters with removed entries, by name, the number of the leaf of those that move.
+
+    >>> import jax.numpy as jnp
+    >>> from ntk_core.traced import traced
+    >>> program = traced(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3)))
+    >>> program.num_outputs, list(program.names.values())
+    (2, ["['w']"])
     """
 
     def __init__(

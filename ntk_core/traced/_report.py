@@ -34,6 +34,11 @@ class LayerFound:
         jacobian_multiplications: by contraction of its Jacobian.
         num_bytes: of what is kept of it for that, by the route that is taken.
         jacobian_bytes: of its Jacobian.
+
+    >>> import jax.numpy as jnp
+    >>> (layer,) = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3))).layers
+    >>> layer.kind, layer.num_params
+    ('product', 6)
     """
 
     name: str
@@ -56,6 +61,11 @@ class LayersFound:
     Attributes:
         layers: in the order of the parameters.
         check: how a small instance compared with plain derivatives; None where no part is structured.
+
+    >>> import jax.numpy as jnp
+    >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3)))
+    >>> found.fallbacks, found.check.num_inputs > 0
+    ((), True)
     """
 
     layers: tuple[LayerFound, ...]

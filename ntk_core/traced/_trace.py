@@ -45,7 +45,12 @@ class Batch:
 
 
 class Frozen:
-    """A function that does not change, see :func:`freeze`."""
+    """A function that does not change, see :func:`freeze`.
+
+    >>> frozen = Frozen(lambda params, x: x @ params)
+    >>> frozen(jnp.ones((3, 2)), jnp.ones((5, 3))).shape
+    (5, 2)
+    """
 
     def __init__(self, apply: Apply):
         self.apply = apply

@@ -29,6 +29,10 @@ class FactoredCotangents(NamedTuple):
     Attributes:
         slopes: ∂a_ik/∂z_ik of that function, (n, *output_shape).
         weights: ∂f_c/∂a_k, the same for all inputs, (C, *output_shape).
+
+    >>> cotangents = FactoredCotangents(jnp.ones((5, 8)), jnp.ones((3, 8)))
+    >>> cotangents.whole().shape
+    (3, 5, 8)
     """
 
     slopes: Array

@@ -37,6 +37,9 @@ class Convolution(Layer):
     channels either way.
 
     Source: Liu, Zhu & Belkin 2020, App. G.1; Hu, Xiao, Adlam & Pennington 2020, App. (circular padding).
+
+    >>> Convolution(4, kernel_size=3).output_shape((8, 8, 3))
+    (8, 8, 4)
     """
 
     num_features: int

@@ -90,7 +90,14 @@ class ScaledNetwork(Derived):
 
 @dataclass(frozen=True)
 class Paired(Derived):
-    """Abstract: a network and a copy of it that starts with equal parameters, f = scale · (f_A − f_B)."""
+    """Abstract: a network and a copy of it that starts with equal parameters, f = scale · (f_A − f_B).
+
+    >>> from ntk_core.networks import FullyConnected, Mirrored
+    >>> net = Mirrored(FullyConnected(width=8))
+    >>> params = net.init(jax.random.key(0), (5,))
+    >>> isinstance(net, Paired), float(net.apply(params, jnp.ones((1, 5)))[0, 0])
+    (True, 0.0)
+    """
 
     @property
     @abc.abstractmethod

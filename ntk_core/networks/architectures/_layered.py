@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 
 
 class Layered(Network):
-    """Abstract: the layers of a composition, ``hidden1``, ``hidden2``, …, or of a graph, and a dense output layer."""
+    """Abstract: the layers of a composition, ``hidden1``, ``hidden2``, …, or of a graph, and a dense output layer.
+
+    >>> from ntk_core import Transformer
+    >>> net = Transformer(num_heads=2, head_dim=4, num_outputs=2)
+    >>> isinstance(net, Layered), list(net.layers)[-1]
+    (True, 'output')
+    """
 
     num_outputs: int
     parameterization: str

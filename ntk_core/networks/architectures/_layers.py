@@ -45,6 +45,9 @@ class Scaling:
     Attributes:
         width: the m above; used by ``lecun`` only.
         bias_std: scales the biases at initialization (σ_b of the infinite-width formulas).
+
+    >>> Scaling("ntk").weight(4), Scaling("standard").weight(4)
+    ((0.5, 1.0), (1.0, 0.5))
     """
 
     kind: str = "ntk"
@@ -190,6 +193,10 @@ class Dense(Layer):
         opposed: draw the weights of half of the inputs, and the others opposite to them; above a ``paired`` layer the
             pre-activations then start at zero (Hu, Xiao, Adlam & Pennington 2020, §3).
         zeros: start with weights 0.
+
+    >>> params = Dense(8).init(jax.random.key(0), (5,))
+    >>> params["weight"].shape
+    (5, 8)
     """
 
     num_features: int

@@ -29,6 +29,11 @@ class MaskedDense(Layer):
     Attributes:
         drop_probability: of every edge; or a tuple of (number of inputs, drop probability) for stretches of the inputs,
             in order, with None for the one stretch whose length is what remains.
+
+    >>> import jax
+    >>> params = MaskedDense(8, drop_probability=0.5).init(jax.random.key(0), (5,))
+    >>> params["mask"].shape, bool((params["in_degree"] >= 1).all())
+    ((5, 8), True)
     """
 
     num_features: int

@@ -90,6 +90,13 @@ class LayerViews(NamedTuple):
         inputs: for each trained layer the inputs a that reach it, (n, *input_shape).
         cotangents: for each trained layer δ[c, i] = ∂f_c(x_i)/∂z, (C, n, *output_shape), as its two factors where the
             network declares it (:meth:`Network.read_elementwise`).
+
+    >>> import jax.numpy as jnp
+    >>> from ntk_core import FullyConnected
+    >>> net = FullyConnected(width=8, num_outputs=3)
+    >>> views = layer_views(net, net.init(jax.random.key(0), (5,)), jnp.ones((4, 5)))
+    >>> views.outputs.shape, views.inputs["hidden1"].shape
+    ((4, 3), (4, 5))
     """
 
     outputs: Array

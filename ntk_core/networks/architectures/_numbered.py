@@ -47,6 +47,10 @@ class Stack(Listed):
 
     Raises:
         InvalidInput: names the field for any setting outside its range.
+
+    >>> from ntk_core import FullyConnected
+    >>> isinstance(FullyConnected(width=8, depth=2), Stack), FullyConnected(width=8, depth=2).widths
+    (True, (8, 8))
     """
 
     width: int | tuple[int, ...] = 512
@@ -91,6 +95,10 @@ class Chain(Stack):
             pre-outputs are then 0 at initialization (Hu, Xiao, Adlam & Pennington 2020, §3). Deeper networks are
             refused: opposite halves of the last layer would cancel the gradients of all layers below; use
             :class:`Mirrored`.
+
+    >>> from ntk_core import FullyConnected
+    >>> isinstance(FullyConnected(width=8), Chain), FullyConnected(width=8, symmetric=True).symmetric
+    (True, True)
     """
 
     symmetric: bool = False
@@ -241,6 +249,10 @@ class Convolutional(Chain):
         dimensions: 2 for images (height, width, channels), 1 for sequences (length, channels).
         readout: from the last convolution to flat features: ``"flatten"`` or ``"global-average"``.
         pool_size: side of the windows that are averaged after each convolution; 1 for no pooling.
+
+    >>> from ntk_core import ConvNet
+    >>> isinstance(ConvNet(width=4), Convolutional), ConvNet(width=4).readout
+    (True, 'flatten')
     """
 
     width: int | tuple[int, ...] = 64
