@@ -104,7 +104,7 @@ def changed_setting(page: Page, widths: str) -> float:
 
     def work() -> None:
         field.press("Enter")
-        page.get_by_text("shows earlier settings").wait_for(timeout=TIMEOUT_MS)
+        page.get_by_text("Settings changed").wait_for(timeout=TIMEOUT_MS)
 
     return seconds(work)
 
