@@ -346,7 +346,8 @@ def _titles(model: type[SpecPart]) -> dict[str, str]:
 
 def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
     left = f", about {duration(seconds)} here" if seconds else ""
-    return f"Stopped: {len(now.points)} of {count_points(now.spec)} are done. Resume continues from there{left}."
+    then = "Resume continues from there" if now.points else "Run begins again"
+    return f"Stopped: {len(now.points)} of {count_points(now.spec)} are done. {then}{left}."
 
 
 def _stop_button(page: str) -> None:

@@ -26,4 +26,4 @@ def test_curves_grow_within_a_point_and_stop_ends_the_run(open_page):
     wait_until(page, f"{STEPS_SHOWN} > {first} && {STEPS_SHOWN} < 20000", timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("job-progress")).to_contain_text("0 of 1 point")
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped: 0 of 1 point are done.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Stopped: 0 of 1 point are done. Run begins again")).to_be_visible(timeout=TIMEOUT_MS)

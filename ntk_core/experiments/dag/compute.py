@@ -73,7 +73,7 @@ class _Run:
         """Everything, in order; (share, message) before each stretch."""
         what = self.output if self.name == "drawn" else f"{self.name}, {self.output}"
         what = f"width {self.width:,}: {what} output"
-        yield 0.0, f"{what}, first kernel"
+        yield 0.0, f"{what}, initial kernel"
         self.params = self.net.init(initial_key(self.seed, self.width), self.input_shape)
         together = jax.tree.map(lambda leaf: leaf[None], self.params)
         settings = self.spec.training.model_dump()

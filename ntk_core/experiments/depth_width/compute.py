@@ -64,7 +64,7 @@ def _trained(
             norms = hessian_norm(layer_by_layer, stacked(params), inputs, batched=True)
         else:
             norms = hessian_norm(net, params, inputs, batched=True)
-    yield 0.3, f"{words}, first kernel"
+    yield 0.3, f"{words}, initial kernel"
     training = KernelTraining(
         net,
         jax.tree.map(lambda leaf: leaf[None], params),

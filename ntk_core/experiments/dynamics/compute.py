@@ -32,7 +32,7 @@ def _run(
 ) -> Generator[Progress, None, DynamicsRun]:
     width = spec.value_of(key)
     words = f"width {width:,}, seed {seed}: {OUTPUTS[output].title}, {method.replace('-', ' ')}"
-    yield 0.0, f"{words}, first kernel"
+    yield 0.0, f"{words}, initial kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)
     chosen = METHODS[method]
     training = Training(

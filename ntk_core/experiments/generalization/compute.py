@@ -69,7 +69,7 @@ def compute(
 def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Generator[Progress, None, GeneralizationRun]:
     width, richness, _ = spec.value_of(key)
     words = f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
-    yield 0.0, f"{words}, first kernel"
+    yield 0.0, f"{words}, initial kernel"
     net = build_network(spec.architecture, width, data.num_outputs, "linear")
     # F = α f toward y at the rate η is f toward y/α at α² η, step by step: one program serves every richness.
     factor, settings = width**-richness, spec.training.model_dump()

@@ -32,7 +32,7 @@ def compute(spec: HorizonSpec, data: Dataset, key: str) -> Generator[Progress, N
 def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> Generator[Progress, None, HorizonRun]:
     width, name = spec.value_of(key)
     words = f"width {width:,}: {name.replace('-', ' ')}, seed {seed}"
-    yield 0.0, f"{words}, first kernel"
+    yield 0.0, f"{words}, initial kernel"
     net = Subtracted(ScaledNetwork(build_network(spec.architecture, width, data.num_outputs, "linear"), spec.scale))
     params = net.init(initial_key(seed, width), data.input_shape)  # in float32, as in every other experiment
     with jax.enable_x64(True):

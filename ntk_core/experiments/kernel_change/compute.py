@@ -96,7 +96,7 @@ def _trained(
 ) -> Generator[Progress, None, _Trained]:
     """The outputs of one group, for one batch of seeds."""
     words = f"{name}width {spec.value_of(key):,}: {OUTPUTS[group.trained_output].title}"
-    yield 0.0, f"{words}, first kernel"
+    yield 0.0, f"{words}, initial kernel"
     width = spec.value_of(key)
     params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(seeds))
     loss = Loss(group.loss_output)

@@ -40,7 +40,7 @@ def _run(
     draw = partial(net.init, initial_key(seed, width), data.input_shape)
     params = draw()
     found = laziness(net, params, data)
-    yield 0.3, f"{words}, first kernel"
+    yield 0.3, f"{words}, initial kernel"
     settings = {"loss": Loss(output, "square"), "followed": (), "linearized": False, **spec.training.model_dump()}
     training = Training(net, params, data.x, data.y, **settings)
     before = pre_activations(hidden, params, training.points.x)

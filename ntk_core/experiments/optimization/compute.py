@@ -21,7 +21,7 @@ def _run(
 ) -> Generator[Progress, None, OptimizationRun]:
     width = spec.value_of(key)
     words = f"width {width:,}: {OUTPUTS[output].title}, {rate:g} η, seed {seed}"
-    yield 0.0, f"{words}, first kernel"
+    yield 0.0, f"{words}, initial kernel"
     net = build_network(spec.architecture, width, data.num_outputs, output)
     params, loss = net.init(initial_key(seed, width), data.input_shape), Loss(output, "square")
     settings = {"rate_factor": rate, "num_kernel_points": len(data.x), **spec.training.model_dump()}
