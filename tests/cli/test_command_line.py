@@ -169,18 +169,6 @@ def test_ctrl_c_leaves_a_run_that_resumes(tmp_path):
     assert finished.point == cancelled.points[0]
 
 
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_a_killed_run_can_be_shown_and_keeps_its_points(tmp_path, capsys):
-    slow = SLOW.model_copy(update={"seed": 5})
-    spec, out = tmp_path / "spec.json", tmp_path / "out"
-    spec.write_text(canonical_json(slow))
-    with subprocess.Popen(command("run", spec, "--out", out), cwd=ROOT, stderr=subprocess.DEVNULL) as process:
-        wait_until_kept(slow, process)
-        process.kill()
-    assert main(["show", spec_digest(slow)]) == 0
-    assert "Not finished: 1 of 2 points." in capsys.readouterr().out
-
-
 def test_a_reader_that_leaves_early_gets_no_traceback(finished):
     out, _ = finished
     shell = subprocess.run(
@@ -291,11 +279,6 @@ def test_a_pipe_without_a_writer_does_not_hang(capsys, tmp_path):
 def test_a_directory_that_cannot_be_written_is_refused(capsys, place):
     (line,) = fails(capsys, "run", "liu-fig1-left", *TINY, "--out", place)
     assert line.startswith("--out: ")
-
-
-def test_a_directory_with_another_run_is_refused(finished, capsys):
-    (line,) = fails(capsys, "run", "liu-fig1-right", "--out", finished[0])
-    assert "same settings" in line
 
 
 @pytest.mark.parametrize("damage", [b"", b"{}", b"\xff", b'{"status": "completed"}'])

@@ -145,7 +145,7 @@ def test_whatever_is_wrong_is_one_sentence(store, capsys, arguments, part):
     assert part in refused(capsys, *arguments)
 
 
-def test_unwritable_or_unknown_exports_are_refused(store, capsys, tmp_path):
+def test_unfinished_runs_are_shown_and_bad_exports_refused(store, capsys, tmp_path):
     known = spec_digest(SPEC)[:8]
     assert ".jsonl" in refused(capsys, "export", known, "--out", "x.zip")
     assert ".jsonl" in refused(capsys, "export", known, spec_digest(spec(7))[:8], "--out", "x.csv")
@@ -154,6 +154,8 @@ def test_unwritable_or_unknown_exports_are_refused(store, capsys, tmp_path):
     store.points(spec(9)).save("width=10", point(10))
     assert "has ended" in refused(capsys, "export", spec_digest(spec(9))[:8], "--out", str(tmp_path / "x.csv"))
     assert "has ended" in refused(capsys, "show", spec_digest(spec(9))[:8], "--cite")
+    assert main(["show", spec_digest(spec(9))[:8]]) == 0
+    assert "Not finished: 1 of 2 points." in capsys.readouterr().out
 
 
 def test_a_file_that_holds_no_runs_is_refused(store, capsys, tmp_path):

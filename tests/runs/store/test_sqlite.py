@@ -9,12 +9,12 @@ import os
 import random
 import sqlite3
 import stat
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from ntk_core.cli import main
 from ntk_core.environment import data_directory
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
@@ -68,18 +68,12 @@ def test_other_processes_find_a_new_file_empty_or_marked(file, monkeypatch):
     assert set(seen) == {b"", b"LLab"}  # the application_id in the header
 
 
-def test_foreign_file_ends_commands_with_code_two(tmp_path):
+def test_foreign_file_ends_commands_with_code_two(tmp_path, monkeypatch, capsys):
     notes = tmp_path / "notes.txt"
     notes.write_text("a letter to keep")
-    found = subprocess.run(
-        [sys.executable, "-m", "ntk_core", "list"],
-        env={**os.environ, "LINEARITY_LAB_STORE": str(notes)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert found.returncode == 2
-    assert found.stderr.count("\n") == 1
+    monkeypatch.setenv("LINEARITY_LAB_STORE", str(notes))
+    assert main(["list"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
     assert notes.read_text() == "a letter to keep"
     assert list(tmp_path.iterdir()) == [notes]
 

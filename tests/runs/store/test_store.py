@@ -189,8 +189,9 @@ def test_the_environment_names_the_store(location, monkeypatch):
     second.close()
 
 
-def test_the_store_does_not_start_jax():
+def test_data_store_and_commands_do_not_start_jax():
     script = (
-        "import sys, ntk_core.runs.store, ntk_core.runs.run_directory, ntk_core.cli\nsys.exit('jax' in sys.modules)"
+        "import sys, ntk_core.data, ntk_core.runs.store, ntk_core.runs.run_directory, ntk_core.cli\n"
+        "ntk_core.data.load_dataset('mnist'); sys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=False).returncode == 0
