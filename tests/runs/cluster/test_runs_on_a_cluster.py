@@ -194,7 +194,7 @@ def test_job_runs_on_the_cluster_and_its_points_are_stored(cluster, here, tmp_pa
     monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", cluster.address)
     jobs, before = Jobs(Store(tmp_path / "results.sqlite"), num_spare=0), cluster.num_messages()
     try:
-        job_id, deadline = jobs.submit(TINY), time.monotonic() + 120
+        job_id, deadline = jobs.submit(TINY), time.monotonic() + 300
         while (job := jobs.snapshot(job_id)) is None or job.status in ("queued", "running"):
             assert time.monotonic() < deadline, job
             time.sleep(0.05)
