@@ -93,7 +93,7 @@ def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for table in tables.values():
-        if "said" not in table and "caveat" in table:
+        if "document" not in table and "caveat" in table:
             found[table["preset"]] = (*found.get(table["preset"], ()), table["caveat"])
     return found
 

@@ -27,7 +27,7 @@ class Claim:
     """One claim that users read.
 
     Attributes:
-        sentence: as in ``said``, or in the claim of the preset where that is empty.
+        sentence: as in ``document``, or in the claim of the preset where that is empty.
         source: paper and section.
         preset: whose runs it is measured on.
         what: the measure, in words.
@@ -35,8 +35,8 @@ class Claim:
         expected: interval that must contain the measured interval.
         interval_set: whether ``expected`` was fixed before or after the first measurement.
         caveat_interval: interval that must contain the measured one for the claim to hold with its caveat.
-        caveat: a restriction printed beside the sentence; a part of ``said``, added to a preset by ``Preset``.
-        said: the Markdown file with the sentence, from the root of the repository.
+        caveat: a restriction printed beside the sentence; a part of ``document``, added to a preset by ``Preset``.
+        document: the Markdown file with the sentence, from the root of the repository.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Claim:
     interval_set: Literal["before", "after"]
     caveat_interval: tuple[float, float] | None
     caveat: str
-    said: str
+    document: str
 
     @property
     def fingerprint(self) -> str:
@@ -146,7 +146,7 @@ def _claim(name: str, table: Mapping[str, Any]) -> Claim:
     given = dict(table)
     expected, caveat_interval = given.pop("expected"), given.pop("caveat_interval", None)
     texts = {key: given.pop(key) for key in ("sentence", "preset", "what")}
-    caveat, said = given.pop("caveat", ""), given.pop("said", "")
+    caveat, document = given.pop("caveat", ""), given.pop("document", "")
     source = given.pop("source", PRESETS[texts["preset"]].source)
     if caveat_interval is not None and not caveat:
         raise ValueError(f"{name}: the interval of a caveat needs its words")
@@ -158,7 +158,7 @@ def _claim(name: str, table: Mapping[str, Any]) -> Claim:
         interval_set=given.pop("interval_set", "after"),
         caveat_interval=(caveat_interval[0], caveat_interval[1]) if caveat_interval else None,
         caveat=caveat,
-        said=said,
+        document=document,
         reading=Reading(**given),
     )
 

@@ -67,11 +67,11 @@ def _table(rows: Sequence[Judged], paper: str) -> str:
 
 def _row(each: Judged, paper: str) -> tuple[str, ...]:
     claim = each.claim
-    said = f"[{_title(claim.said)}](../{claim.said})" if claim.said else "preset"
+    place = f"[{_title(claim.document)}](../{claim.document})" if claim.document else "preset"
     caveat = f": {claim.caveat}" if claim.caveat and each.verdict != "confirmed" else ""
     after = "" if claim.interval_set == "before" else " (set after measuring)"
     return (
-        f"“{' '.join(claim.sentence.split())}” ({said})",
+        f"“{' '.join(claim.sentence.split())}” ({place})",
         claim.source.removeprefix("after ").removeprefix(paper).lstrip(", ") or "–",
         f"{claim.what}, `{claim.preset}`",
         _bounds(*claim.expected) + after,
@@ -101,9 +101,9 @@ def _resolution(measured: Measured, seeds: int, expected: tuple[float, float]) -
     )
 
 
-def _title(said: str) -> str:
+def _title(document: str) -> str:
     """``kernel_change`` or ``lecture, bottleneck``: the page, and its step; else the file."""
-    path = Path(said)
+    path = Path(document)
     if path.stem == "words":
         return path.parent.name
     return f"lecture, {path.stem}" if path.parent.name == "steps" else path.stem

@@ -45,16 +45,18 @@ def test_the_page_is_that_of_the_gallery():
 
 def test_every_claim_is_quoted_verbatim():
     gone = [
-        f"{claim.name}: {claim.said or claim.preset} does not say “{claim.sentence}”"
+        f"{claim.name}: {claim.document or claim.preset} does not say “{claim.sentence}”"
         for claim in claims()
         if plain(claim.sentence)
-        not in plain((ROOT / claim.said).read_text(encoding="utf-8") if claim.said else PRESETS[claim.preset].claim)
+        not in plain(
+            (ROOT / claim.document).read_text(encoding="utf-8") if claim.document else PRESETS[claim.preset].claim
+        )
     ]
     assert not gone
 
 
 def test_presets_steps_pages_and_readme_have_claims():
-    said = {claim.said for claim in claims()}
+    quoted = {claim.document for claim in claims()}
     steps = {path.relative_to(ROOT).as_posix() for path in (ROOT / LECTURE).glob("*.md")}
     pages = {
         path.relative_to(ROOT).as_posix()
@@ -63,9 +65,9 @@ def test_presets_steps_pages_and_readme_have_claims():
         not in ("overview", "own_data", "linearity_report", "results")  # which measure nothing of their own
     }
     assert not set(PRESETS) - {claim.preset for claim in claims()}
-    assert not steps - said
-    assert not pages - said
-    assert "README.md" in said
+    assert not steps - quoted
+    assert not pages - quoted
+    assert "README.md" in quoted
 
 
 def test_every_claim_has_its_row_and_its_verdict():
@@ -92,7 +94,7 @@ def test_what_is_not_confirmed_carries_its_caveat(name):
         assert claim.caveat
     if found == "confirmed":
         assert not claim.caveat
-    text = (ROOT / claim.said).read_text(encoding="utf-8") if claim.said else PRESETS[claim.preset].statement
+    text = (ROOT / claim.document).read_text(encoding="utf-8") if claim.document else PRESETS[claim.preset].statement
     assert claim.caveat.casefold() in plain(text).casefold()
 
 
@@ -108,7 +110,11 @@ def test_claims_on_one_run_say_so():
     for claim in claims():
         found = judged(claim)
         if found.fresh_seeds == found.measured.count == 1:
-            text = (ROOT / claim.said).read_text(encoding="utf-8") if claim.said else PRESETS[claim.preset].statement
+            text = (
+                (ROOT / claim.document).read_text(encoding="utf-8")
+                if claim.document
+                else PRESETS[claim.preset].statement
+            )
             assert re.search("one (run|seed)", plain(text).casefold()), claim.name
 
 
