@@ -18,7 +18,7 @@ from ntk_core.settings.grammar import settings_html
 FIGURES = "linearity_lab.figures"  # entry points: result → (Plotly figure, sentences below it)
 HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
 _ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}
-_BETWEEN_S = 0.2  # from one look of the bar to the next
+_BETWEEN_S = 0.2  # between two updates of the bar
 
 
 def spec_html(spec: Spec) -> str:

@@ -35,7 +35,7 @@ def read_checkpoint(path: Path) -> Weights:
         raise InvalidInput(
             "checkpoint", path.name, f"{how_to_install('torch')} for {error.name}, or an .npz file"
         ) from None
-    except Exception as error:  # whatever a damaged or foreign file makes its reader say
+    except Exception as error:  # any error of a reader on a damaged or foreign file
         first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         raise InvalidInput("checkpoint", f"{path.name} ({first[:80]})", f"arrays by name in {SUFFIXES}") from None
     if not found:

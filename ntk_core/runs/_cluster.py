@@ -1,4 +1,4 @@
-"""Points computed by the workers of a dask cluster; this process only asks, listens and keeps.
+"""Points computed by the workers of a dask cluster; this process submits, listens and stores.
 
 Dask connects nodes that trust each other (it unpickles what they send). What is sent here is the canonical JSON of a
 spec and the key of a point, and what is used of the answer is an event in JSON (docs/cluster.md). Client and workers
@@ -51,9 +51,9 @@ ANSWER_S = 30.0  # timeout for a silent scheduler
 CENSUS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.02  # for Stop
 CLOSE_S = 2.0
-TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic for ever
+TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic
 MESSAGES_EVERY_S = 0.2
-CURVES_EVERY_S = 1.0  # a point as far as it is may have many thousand numbers
+CURVES_EVERY_S = 1.0  # a partial point may hold thousands of numbers
 DASK = ("dask", "distributed")
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic")
 
@@ -78,11 +78,11 @@ class Cluster:
             client.subscribe_topic(TOPIC, lambda event: self._hear(event[1], heard))
             begun: set[str] = set()
             for report in self._points(client, deque(keys), heard):
-                if report is not None and report.key not in begun:  # once, also where another worker computes it again
+                if report is not None and report.key not in begun:  # once, even if another worker recomputes it
                     begun.add(report.key)
                     yield PointStarted(key=report.key)
                 yield report
-        finally:  # this gives up what is not done; the workers stop at their next look
+        finally:  # this cancels the remaining points; workers stop at their next check
             threading.Thread(target=_close, args=(client,), daemon=True).start()
 
     def provenance(self) -> Provenance | None:
@@ -127,7 +127,7 @@ class Cluster:
                 yield None
             else:
                 at_work = time.monotonic()
-                if report.key in computing:  # it may come after the answer
+                if report.key in computing:  # progress may arrive after the answer
                     yield report
             for key in [key for key, future in computing.items() if future.done()]:
                 at_work = time.monotonic()

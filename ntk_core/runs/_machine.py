@@ -9,11 +9,11 @@ import numpy as np
 
 from ntk_core.runs._costs import SHIPPED, Machine, Work
 
-MAX_KEPT = 400  # finished points, those of last
+MAX_KEPT = 400  # most recent points
 PRIOR = 1.0  # weight of the shipped constants, in points
-SMALLEST_S = 0.2  # shorter points say more about the clock than about the machine
+SMALLEST_S = 0.2  # shorter points measure the clock rather than the machine
 _ROUNDS = 12
-_FAR = 0.7  # a point that took twice as long as foreseen, or half as long, weighs less from here on
+_FAR = 0.7  # log of a factor of two, beyond which a point weighs less
 _lock = threading.Lock()
 _finished: collections.deque[tuple[Work, float]] = collections.deque(maxlen=MAX_KEPT)
 _here = SHIPPED
@@ -25,7 +25,7 @@ def machine() -> Machine:
 
 
 def learn(points: Iterable[tuple[Work, float]]) -> None:
-    """Take note of finished points: their work, and the seconds that they took."""
+    """Learn from finished points: their work and their seconds."""
     global _here
     with _lock:
         _finished.extend((work, seconds) for work, seconds in points if seconds >= SMALLEST_S)
@@ -33,7 +33,7 @@ def learn(points: Iterable[tuple[Work, float]]) -> None:
 
 
 def forget() -> None:
-    """Know nothing but what was shipped."""
+    """Return to the shipped constants."""
     global _here
     with _lock:
         _finished.clear()

@@ -72,7 +72,7 @@ def run(
 
     Raises:
         TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
-            look for themselves, and fail the points that do not fit.
+            check their own memory, and fail points that do not fit.
         InvalidInput: for what is no spec and no preset, when ``scheduler`` is not an address, or the spec is of a model
             of your own without its ``computation``.
 
@@ -217,7 +217,7 @@ TRUST_S = 1.0  # seconds of work after which measurement counts as much as expec
 
 
 class Clock:
-    """How far a run is; several points may be under way.
+    """Progress of a run; several points may be in progress.
 
     Args:
         expected: estimated seconds of each point, by key.
@@ -230,12 +230,12 @@ class Clock:
         self._began: float | None = None
 
     def skip(self, key: str) -> None:
-        """A point that need not be computed."""
+        """Count a point of an earlier run as done."""
         self._done[key] = 1.0
         self._skipped += self._expected[key]
 
     def advance(self, key: str, fraction: float) -> None:
-        """A point is as far as this: 0 when it begins, 1 when it is done, or given up."""
+        """Set the progress of a point: 0 at its start, 1 when it is done or has failed."""
         self._began = time.monotonic() if self._began is None else self._began
         self._done[key] = fraction
 
@@ -246,8 +246,8 @@ class Clock:
     def remaining(self) -> float | None:
         """Expected remaining seconds at the speed so far; None until there has been some.
 
-        The first fractions of a second say little of the speed (a compile before anything is done, or none at all
-        where a program is at hand), so expectation counts for as much as ``TRUST_S`` of work.
+        The first moments reveal little about the speed (a compilation, or none at all), so the estimate counts as much
+        as ``TRUST_S`` of work.
         """
         measured = self._expected_done() - self._skipped
         if self._began is None or measured <= 0:

@@ -109,7 +109,7 @@ def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str,
 
 _PACKAGE = "ntk_core.experiments"
 Progress = tuple[float, str]  # fraction, message
-Growth = tuple[float, str, PointValue]  # the same with the point as far as it is, to draw its curves while they grow
+Growth = tuple[float, str, PointValue]  # the same with the partial point, for curves that grow during the run
 
 
 @dataclass(frozen=True)

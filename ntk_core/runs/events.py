@@ -44,7 +44,7 @@ class PointProgress(Value):
         fraction: share of the whole run that is done, from 0 to 1.
         remaining_s: expected remaining wall time of the whole run, None while nothing is known.
         message: what is being done, for people.
-        point: the point as far as it is, where its curves are drawn while they grow; not yet a result.
+        point: the partial point, for curves that grow during the run; not yet a result.
     """
 
     kind: Literal["point_progress"] = "point_progress"

@@ -1,4 +1,4 @@
-"""What is finished of a long point, kept on disk, so that a run that was stopped or killed continues inside of it.
+"""Finished parts of long points, kept on disk so that a stopped or killed run resumes within a point.
 
 For programs, not for libraries: until :func:`keep_unfinished` is called, nothing is kept.
 """
@@ -16,13 +16,13 @@ _is_kept = False
 
 
 def keep_unfinished() -> None:
-    """From now on pairs of blocks are kept in the user's data directory until their point is finished."""
+    """Keep pairs of blocks in the user's data directory until their point is finished."""
     global _is_kept
     _is_kept = True
 
 
 def unfinished_directory() -> Path | None:
-    """Where they are kept, without those that are too old; None where they are not, or cannot be."""
+    """Return their directory after deleting old ones; None where nothing is kept."""
     if not _is_kept:
         return None
     try:

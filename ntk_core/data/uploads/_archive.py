@@ -19,7 +19,7 @@ class Limits:
 
     Attributes:
         max_bytes: of the file.
-        max_unpacked_bytes: of all entries of an archive together, as they say and as they come.
+        max_unpacked_bytes: of all entries of an archive together, stated and actual.
         max_entries: files in an archive.
         max_rows, max_columns: of a table, or samples and features of an array.
         max_values: entries of all inputs together, n · d.

@@ -27,7 +27,7 @@ def is_image_archive(archive: Archive) -> bool:
 
 
 def read_image_folders(archive: Archive, limits: Limits) -> ImageFolders:
-    """What the headers of all images say; a folder is a class."""
+    """Return the sizes and modes in the headers of all images; a folder is a class."""
     found: list[ImageEntry] = []
     pixels = 0
     for name in archive.names:
