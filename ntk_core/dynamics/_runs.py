@@ -1,4 +1,4 @@
-"""What is noted of a model at each record of its training, and the points at which it is looked at."""
+"""What is noted of a model at each record of its training, and the points at which it is measured."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _indices(field: str, given: Sequence[int] | None, count: int) -> NDArray[np.
     return chosen
 
 
-class _Look(NamedTuple):
+class _Measured(NamedTuple):
     outputs: Array
     test_outputs: Array
     distance: Array
@@ -103,9 +103,9 @@ class Run:
 
     def record(self) -> None:
         """Note outputs, losses, accuracies and distances now."""
-        look, points, loss_of = self._look(), self.points, self.descent.model.loss
-        outputs, test_outputs = np.asarray(look.outputs, np.float64), np.asarray(look.test_outputs, np.float64)
-        loss = _loss(loss_of, look.outputs, points.y)
+        now, points, loss_of = self._measure(), self.points, self.descent.model.loss
+        outputs, test_outputs = np.asarray(now.outputs, np.float64), np.asarray(now.test_outputs, np.float64)
+        loss = _loss(loss_of, now.outputs, points.y)
         step, seen = int(self.descent.steps[0]), float(self.descent.state.loss)
         if self._last_finite_step is None and not (math.isfinite(loss) and math.isfinite(seen)):
             # The last step saw the loss at the parameters before it.
@@ -119,12 +119,12 @@ class Run:
             "outputs": outputs[points.followed],
             "test_outputs": test_outputs[points.followed_test],
             "loss": float(loss),
-            "test_loss": float(_loss(loss_of, look.test_outputs, points.y_test)) if len(test_outputs) else math.nan,
+            "test_loss": float(_loss(loss_of, now.test_outputs, points.y_test)) if len(test_outputs) else math.nan,
             "accuracy": _accuracy(outputs, np.asarray(points.y)),
             "test_accuracy": _accuracy(test_outputs, np.asarray(points.y_test)),
-            "distance": float(look.distance),
-            "largest_distance": float(look.largest_distance),
-            "gradient_norm": float(look.gradient_norm),
+            "distance": float(now.distance),
+            "largest_distance": float(now.largest_distance),
+            "gradient_norm": float(now.gradient_norm),
         })  # fmt: skip
 
     def path(self, steps: Sequence[int]) -> Path:
@@ -137,7 +137,7 @@ class Run:
             crossing_step=None if (crossed := self.descent.crossing) is None else steps[crossed],
         )
 
-    def _look(self) -> _Look:
+    def _measure(self) -> _Measured:
         model, points = self.descent.model, self.points
         of, where = (self.descent.state.trained, self.descent.fixed, self.origin), (points.x, points.y)
         if isinstance(model, KernelModel):
@@ -153,12 +153,12 @@ def _loss(loss: Loss, outputs: Array, y: Array) -> Array:
 @partial(jax.jit, static_argnums=0)
 def _look_at_weights(
     model: Model, trained: Any, fixed: Any, origin: Origin, x: Array, y: Array, x_test: Array
-) -> _Look:
+) -> _Measured:
     moved = jax.tree.leaves(jax.tree.map(jnp.subtract, trained, origin.trained))
     test_outputs = model.outputs(trained, fixed, x_test) if len(x_test) else None
     outputs = model.outputs(trained, fixed, x)
     _, gradient = model.loss_and_gradient(fixed, x, y)(model.pack(trained), None)
-    return _Look(
+    return _Measured(
         outputs,
         outputs[:0] if test_outputs is None else test_outputs,
         _norm(moved),
@@ -170,7 +170,7 @@ def _look_at_weights(
 @partial(jax.jit, static_argnums=(0, 1))
 def _look_through_kernel(
     model: KernelModel, tangent: Model | None, trained: Array, fixed: Any, origin: Origin | None, x: Array, y: Array
-) -> _Look:
+) -> _Measured:
     """w − w₀ = ∇F(w₀)ᵀ c has the norm √(cᵀ K c); its largest entry takes one backward pass."""
     n = len(trained)
     outputs = model.outputs(trained, fixed, x)
@@ -185,7 +185,7 @@ def _look_through_kernel(
     if tangent is not None and origin is not None:
         _, pull = jax.vjp(lambda w: tangent.outputs(w, origin.fixed, x), origin.trained)
         largest = _largest(pull(trained)[0])
-    return _Look(outputs[:n], outputs[n:], norm(trained), largest, norm(gradient))
+    return _Measured(outputs[:n], outputs[n:], norm(trained), largest, norm(gradient))
 
 
 def _norm(tree: Any) -> Array:

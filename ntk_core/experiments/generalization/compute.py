@@ -78,11 +78,11 @@ def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Genera
         settings["learning_rate"] *= factor**2
     params, y = net.init(initial_key(seed, width), data.input_shape), np.asarray(data.y, np.float64) / factor
     training = Training(net, params, data.x, y, loss=SQUARE, followed=(), linearized=False, kernels=False, **settings)
-    looks = _Looks(net, data, factor, spec.ridge)
+    records = _Records(net, data, factor, spec.ridge)
     max_steps = spec.training.max_steps
-    for share, message in by_steps(_watched(training, looks), max_steps, words):
+    for share, message in by_steps(_watched(training, records), max_steps, words):
         yield TRAINING_SHARE * share, message
-    linear, last = looks.linear_model(training.learning_rate), training.steps[-1]
+    linear, last = records.linear_model(training.learning_rate), training.steps[-1]
     for share, message in by_steps(_alone(linear, last), max_steps, f"{words}, linear model"):
         yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, message
     path = training.history().network
@@ -95,21 +95,21 @@ def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Genera
         last_finite_step=path.last_finite_step,
         steps=tuple(training.steps),
         loss=tuple((factor**2 * path.loss).tolist()),
-        linear=looks.of_linear(linear),
-        infinite=looks.of_infinite_width() if has_limit else None,
+        linear=records.of_linear(linear),
+        infinite=records.of_infinite_width() if has_limit else None,
         num_test=len(data.x_test),
-        **looks.columns(),
-        **looks.eigenspaces(),
+        **records.columns(),
+        **records.eigenspaces(),
     )
 
 
-def _watched(training: Training, looks: "_Looks") -> Iterator[int]:
+def _watched(training: Training, records: "_Records") -> Iterator[int]:
     """Yield the steps of a training; measure at w₀ and at every record."""
     run = training.runs["network"].descent
-    looks.take(merge(run.state.trained, run.fixed))
+    records.take(merge(run.state.trained, run.fixed))
     for step in training.stretches():
-        if len(training.steps) > len(looks.taken):
-            looks.take(merge(run.state.trained, run.fixed))
+        if len(training.steps) > len(records.taken):
+            records.take(merge(run.state.trained, run.fixed))
         yield step
 
 
@@ -119,7 +119,7 @@ def _alone(model: Descent, last: int) -> Iterator[int]:
     return stretches([model], lambda _: model.note(model.state.loss), [last] if last else [])
 
 
-class _Look(NamedTuple):
+class _Record(NamedTuple):
     """What is seen at one record, named as in the result."""
 
     network: Predictor
@@ -133,7 +133,7 @@ class _Look(NamedTuple):
     jitter: float
 
 
-class _Looks:
+class _Records:
     """What is seen of a network and its kernels; F = ``factor`` · f, and all kernels are those of f."""
 
     def __init__(self, net: Network, data: Dataset, factor: float, ridge: float):
@@ -144,7 +144,7 @@ class _Looks:
         self._start: KernelAndStart | None = None
         self._first: Floats = np.zeros((0, 0))
         self._last: Floats = self._first
-        self.taken: list[_Look] = []
+        self.taken: list[_Record] = []
 
     def take(self, params: NetworkParams) -> None:
         """Test errors of the network and of regression with its kernel, at the recorded steps."""
@@ -157,7 +157,7 @@ class _Looks:
         fitted = kernel_regression(train, sought, matrix[rows:], self._ridge)
         from_zero, from_here = (column.reshape(-1, self._y.shape[1]) for column in fitted.outputs.T)
         self.taken.append(
-            _Look(
+            _Record(
                 network=self._predictor(f[n:]),
                 after=self._predictor(from_zero),
                 onward=self._predictor(f[n:] + from_here),
@@ -172,8 +172,8 @@ class _Looks:
         self._last = train.copy()  # without the rows of the test points
 
     def columns(self) -> dict[str, tuple[Any, ...]]:
-        """Name → what was seen, one entry per look."""
-        return {name: tuple(getattr(look, name) for look in self.taken) for name in _Look._fields}
+        """Name → what was seen, one entry per record."""
+        return {name: tuple(getattr(record, name) for record in self.taken) for name in _Record._fields}
 
     def eigenspaces(self) -> dict[str, tuple[float, ...]]:
         """Shares of y in the leading eigenvectors of the first and the last kernel, and the angles between them."""

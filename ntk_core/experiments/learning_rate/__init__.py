@@ -91,18 +91,18 @@ def counts(spec: LearningRateSpec, key: str, most: bool = False) -> tuple[Counts
 
 
 def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -> Counts:
-    looks = min(spec.max_steps, DENSE_RECORDS) + DENSE_RECORDS
+    records = min(spec.max_steps, DENSE_RECORDS) + DENSE_RECORDS
     group = together(network, model)
     held, trains = _held(network, model), model != "linear"
-    jacobians = (looks if spec.keep_paths else 1) * network.kernel_rows
+    jacobians = (records if spec.keep_paths else 1) * network.kernel_rows
     at_once, groups = min(runs, group), -(-runs // group)
     return replace(
         held,
         programs={_PROGRAMS[model]: 1},
         times=runs,
-        steps=trains * (_STEPS_OF[model] * spec.max_steps + looks / 3 + jacobians),
+        steps=trains * (_STEPS_OF[model] * spec.max_steps + records / 3 + jacobians),
         squares=(not trains) * 2 * spec.max_steps,
-        more=Work(calls=40 * looks * groups / runs),
+        more=Work(calls=40 * records * groups / runs),
         copies=held.copies * at_once + 3 * network.kernel_rows + spec.num_seeds,
         views=held.views * at_once,
         matrices=held.matrices * at_once,

@@ -124,7 +124,7 @@ class _Chunk:
         )  # fmt: skip
         self.steps: list[np.ndarray] = []
         self.losses: list[np.ndarray] = []
-        self.looks: list[dict[str, np.ndarray]] = []
+        self.kept: list[dict[str, np.ndarray]] = []
         self.record(0)
 
     def record(self, _: int) -> None:
@@ -136,11 +136,11 @@ class _Chunk:
         self.steps.append(descent.steps.copy())
         self.losses.append(np.asarray(losses, np.float64))
         if self.spec.keep_paths:
-            self.looks.append(self._look())
+            self.kept.append(self._measure())
 
     def runs(self) -> list[RateRun]:
         """Return the records of each model, partial for unfinished ones."""
-        ends = self.looks[-1] if self.looks else self._look()
+        ends = self.kept[-1] if self.kept else self._measure()
         return [self._run(number, *pair, ends) for number, pair in enumerate(self.pairs)]
 
     def _run(self, number: int, index: int, rate: float, ends: dict[str, np.ndarray]) -> RateRun:
@@ -149,7 +149,7 @@ class _Chunk:
         curvature = float(ends["curvature"][number])
         path = None
         if self.spec.keep_paths and index == 0:
-            columns = {name: tuple(float(self.looks[at][name][number]) for at in kept) for name in ends}
+            columns = {name: tuple(float(self.kept[at][name][number]) for at in kept) for name in ends}
             path = RatePath(steps=tuple(int(self.steps[at][number]) for at in kept), loss=tuple(losses), **columns)
         return RateRun(
             model=self.name,
@@ -166,7 +166,7 @@ class _Chunk:
             path=path,
         )
 
-    def _look(self) -> dict[str, np.ndarray]:
+    def _measure(self) -> dict[str, np.ndarray]:
         """Curvature in units of the rate, distance and ΔK of every run now."""
         state, fixed, start = self.descent.state, self.descent.fixed, self.start
         rates = np.asarray([rate for _, rate in self.pairs])
