@@ -286,7 +286,7 @@ def _use_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
 TABLES = sa.MetaData()
 # Large texts come last: SQLite then reads the columns of a list without them.
 RUNS = sa.Table(
-    "lab_runs",
+    "lab_results",
     TABLES,
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("schema_version", sa.Integer, nullable=False, default=SCHEMA_VERSION),
@@ -302,7 +302,7 @@ RUNS = sa.Table(
     sa.Column("note", sa.Text, nullable=False, default=""),
     sa.Column("favorite", sa.Boolean, nullable=False, default=False),
     sa.Column("spec", sa.Text, nullable=False),
-    sa.Index("lab_runs_by_use", "used", "bytes"),
+    sa.Index("lab_results_by_use", "used", "bytes"),
 )
 # The points of a run by key, and its ending.
 PARTS = sa.Table(

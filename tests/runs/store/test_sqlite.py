@@ -36,8 +36,8 @@ FOREIGN = {
 
 def made_by_another_program(file: Path) -> None:
     with contextlib.closing(sqlite3.connect(file)) as connection, connection:
-        connection.execute("CREATE TABLE lab_runs (kilometers)")
-        connection.execute("INSERT INTO lab_runs VALUES (42)")
+        connection.execute("CREATE TABLE lab_results (kilometers)")
+        connection.execute("INSERT INTO lab_results VALUES (42)")
 
 
 @pytest.mark.parametrize("kind", ["text", "noise", "one byte", "database"])
@@ -202,7 +202,7 @@ def damages(data: bytes) -> dict[str, bytes]:
         (100, 0),
     ):
         found[f"byte {at} is {value}"] = data[:at] + bytes([value]) + data[at + 1 :]
-    for word in (b"favorite", b"lab_runs", b"TABLE lab_parts", b"json TEXT", b"imported"):
+    for word in (b"favorite", b"lab_results", b"TABLE lab_parts", b"json TEXT", b"imported"):
         found[f"schema without {word.decode()}"] = data.replace(word, b"x" * len(word))
     for count, number in itertools.product((1, 30, 3000), range(13)):
         noisy = bytearray(data)

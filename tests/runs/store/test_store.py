@@ -104,7 +104,7 @@ def test_damaged_point_is_recomputed_alone(store, change):
 @pytest.mark.parametrize("text", ["{", '{"schema_version": 0}', '{"widths":[7]}'])
 def test_damaged_spec_is_repaired_with_its_points(store, change, text):
     store.points(SPEC).save("width=10", point(10))
-    change("UPDATE lab_runs SET spec = :text", text=text)
+    change("UPDATE lab_results SET spec = :text", text=text)
     assert store.spec(spec_digest(SPEC)) is None
     assert [run.spec for run in store.runs().runs] == [None]
     assert store.points(SPEC).finished() == {"width=10": point(10)}
@@ -114,7 +114,7 @@ def test_damaged_spec_is_repaired_with_its_points(store, change, text):
 def test_runs_of_an_older_version_are_only_listed(store, change):
     store.save_result(result("cancelled"))
     older = "0" * 64
-    change("UPDATE lab_runs SET schema_version = 1, digest = :older", older=older)
+    change("UPDATE lab_results SET schema_version = 1, digest = :older", older=older)
     assert store.result(older) is None
     assert store.find("0") == ()
     store.save_result(result())

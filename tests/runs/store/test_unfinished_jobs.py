@@ -76,7 +76,7 @@ def test_asked_end_is_seen_by_the_server(store):
 
 def test_job_with_a_damaged_spec_is_skipped(store, change):
     store.write_jobs([job(1), job(2)])
-    change("UPDATE lab_runs SET spec = '{}' WHERE digest = :run", run=spec_digest(spec(1)))
+    change("UPDATE lab_results SET spec = '{}' WHERE digest = :run", run=spec_digest(spec(1)))
     assert store.claim_jobs() == (job(2),)
 
 
