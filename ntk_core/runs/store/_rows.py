@@ -30,18 +30,9 @@ class Ending(Value):
 
 
 POINT: TypeAdapter[Point] = TypeAdapter(Point)
-NUM_POINTS = (
-    sa.select(sa.func.count())
-    .where(PARTS.c.digest == RUNS.c.digest, PARTS.c.key != ENDED)
-    .correlate(RUNS)
-    .scalar_subquery()
-)
-NUM_BYTES = RUNS.c.bytes + (
-    sa.select(sa.func.coalesce(sa.func.sum(PARTS.c.bytes), 0))
-    .where(PARTS.c.digest == RUNS.c.digest)
-    .correlate(RUNS)
-    .scalar_subquery()
-)
+_OF_RUN = PARTS.c.digest == RUNS.c.digest
+NUM_POINTS = sa.select(sa.func.count()).where(_OF_RUN, PARTS.c.key != ENDED).scalar_subquery()
+NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(sa.select(sa.func.sum(PARTS.c.bytes)).where(_OF_RUN).scalar_subquery(), 0)
 
 
 def current(run: str, *columns: Any) -> sa.Select[Any]:
