@@ -2,7 +2,7 @@
 
 import importlib.util
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from ntk_core.runs._parse import spec_from
 from ntk_core.runs._sites import Report, Site, SiteFailure, scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
-from ntk_core.runs._values import EndStatus, PointValue, Provenance
+from ntk_core.runs._values import EndStatus, PointValue, Provenance, latest_provenance
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 
 PointKey = str
@@ -121,7 +121,7 @@ def _events(
         progress.reason = str(failure)
     if progress.reason and status == "completed":
         status = "failed"
-    provenance = progress.origin or _latest(progress.done.values()) or _known(site, started_at)
+    provenance = progress.origin or latest_provenance(progress.done.values()) or _known(site, started_at)
     result = provenance and experiment_of(spec).result(
         spec=spec,
         points=tuple(progress.done[key] for key in keys if key in progress.done),
@@ -199,12 +199,6 @@ class _Progress:
 
     def _so_far(self) -> dict[str, Any]:
         return {"fraction": self._clock.fraction(), "remaining_s": self._clock.remaining()}
-
-
-def _latest(points: Iterable[PointValue]) -> Provenance | None:
-    """Of the run that computed the last of these points; None if unknown."""
-    known = (point.provenance for point in points if point.provenance is not None)
-    return max(known, key=lambda each: each.started_at, default=None)
 
 
 def _known(site: Site | None, started_at: str) -> Provenance | None:

@@ -174,6 +174,12 @@ class PointValue(Value):
         return found
 
 
+def latest_provenance(points: Iterable[PointValue]) -> Provenance | None:
+    """Of the run that computed the last of these points; None if unknown."""
+    known = (point.provenance for point in points if point.provenance is not None)
+    return max(known, key=lambda each: each.started_at, default=None)
+
+
 class WidthPoint(PointValue):
     """A point of one width m.
 

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from ntk_core.runs._parse import InvalidSpec, canonical_json, parse_spec, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result, experiment_of
-from ntk_core.runs._values import EndStatus, PointValue, Provenance, Value
+from ntk_core.runs._values import EndStatus, PointValue, Provenance, Value, latest_provenance
 from ntk_core.runs.store._database import JOBS, PARTS, RUNS, insert_once
 
 ENDED = "(ending)"  # key of the part that is no point
@@ -119,10 +119,9 @@ def result_of(spec: Spec, ending: Ending, points: dict[str, PointValue]) -> Resu
 
 def partial_result(spec: Spec, points: dict[str, PointValue], status: EndStatus = "cancelled") -> Result | None:
     """A result of the finished points of a run that has not ended; None without points."""
-    known = [point.provenance for point in points.values() if point.provenance is not None]
-    if not known:
+    latest = latest_provenance(points.values())
+    if latest is None:
         return None
-    latest = max(known, key=lambda each: each.started_at)
     runtime_s = sum(point.runtime_s for point in points.values())
     return result_of(spec, Ending(status=status, provenance=latest, runtime_s=runtime_s), points)
 
