@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ntk_core.runs import Spec
 
 
-POLL_HEADER = "x-lab-watch"  # other sites cannot set it
 _mount_news = st.components.v2.component(
     "linearity_lab_news", js=(Path(__file__).parent / "news.js").read_text(encoding="utf-8")
 )

@@ -170,33 +170,25 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     figure = go.Figure()
     for letter, snapshot in snapshots.items():
         style = styles[letter]
-        for name, values, symbol, thickness in (
-            ("before", snapshot.initial_eigenvalues, style.symbol + "-open", 1),
-            ("after", snapshot.final_eigenvalues, style.symbol, 2),
-        ):
-            ranks, shown = _above_rounding(np.asarray(values))
-            figure.add_scatter(
-                x=ranks,
-                y=shown,
-                text=[number(value, 3) for value in shown],
-                mode="lines+markers",
-                line={"color": style.color, "dash": style.dash, "width": thickness},
-                marker={"color": style.color, "symbol": symbol, "size": 6},
-                name=f"{style.title} {name}",
-                hovertemplate=f"{style.title} {name}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
-            )
         limit = infinite_eigenvalues(snapshot)
-        if limit is not None:
-            ranks, shown = _above_rounding(limit)
+        drawn = [
+            ("before", np.asarray(snapshot.initial_eigenvalues), style.symbol + "-open", style.dash, 1.0),
+            ("after", np.asarray(snapshot.final_eigenvalues), style.symbol, style.dash, 2.0),
+            *([("infinite width", limit, "", "dash", 2.5)] if limit is not None else []),
+        ]
+        for name, values, symbol, dash, thickness in drawn:
+            ranks, shown = _above_rounding(values)
+            title = f"{style.title} {name}"
             figure.add_scatter(
                 x=ranks,
                 y=shown,
                 text=[number(value, 3) for value in shown],
-                mode="lines",
-                line={"color": style.color, "dash": "dash", "width": 2.5},
-                name=f"{style.title} infinite width",
-                legendgroup=f"{style.title} infinite width",
-                hovertemplate=f"{style.title} infinite width<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
+                mode="lines+markers" if symbol else "lines",
+                line={"color": style.color, "dash": dash, "width": thickness},
+                marker={"color": style.color, "symbol": symbol, "size": 6} if symbol else None,
+                name=title,
+                legendgroup=None if symbol else title,
+                hovertemplate=f"{title}<br>eigenvalue %{{x}}: %{{text}}<extra></extra>",
             )
     figure.update_xaxes(title="eigenvalue index", **log_ticks([x for trace in figure.data for x in trace.x], 0))
     figure.update_yaxes(title="eigenvalue of K", **log_ticks(drawn_values(figure)))

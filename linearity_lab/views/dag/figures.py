@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -19,7 +19,6 @@ Axis = Literal["in-degree", "width"]
 AXIS_TITLES: dict[Axis, str] = {"in-degree": "smallest in-degree, realized", "width": "width m"}
 Of = Callable[[DAGRun], float]
 YOURS = "your graph"
-_OF_FIRST = ("along the path", "in the ball, worst found", "‖∇f‖² at w₀", "lower bound")  # of the first series
 
 
 def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
@@ -88,28 +87,31 @@ def layer_lines(points: Sequence[DAGPoint], axis: Axis, what: Literal["hessian_n
     return [each for each in found if each.dots]
 
 
-def eigenvalue_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
-    """λ_min(K) along the path, and in the ball, as a share of λ_min(K(w₀)), of the first series."""
-    if not any(math.isfinite(run.ball_eigenvalue) for point in points for run in point.runs):
+def _share(run: DAGRun, eigenvalue: float) -> float:
+    return eigenvalue / run.smallest_eigenvalue[0] if run.smallest_eigenvalue[0] > 0 else math.nan
+
+
+# Of the first series: λ_min(K) as a share of λ_min(K(w₀)); a bound that is NaN beyond its assumptions.
+EIGENVALUES: dict[str, Of] = {
+    "along the path": lambda run: _share(run, min(run.smallest_eigenvalue)),
+    "in the ball, worst found": lambda run: _share(run, run.ball_eigenvalue),
+}
+GRADIENTS: dict[str, Of] = {
+    "‖∇f‖² at w₀": lambda run: run.gradient_norm,
+    "lower bound": lambda run: run.gradient_bound,
+}
+_OF_FIRST = (*EIGENVALUES, *GRADIENTS)
+
+
+def lines_of_first(points: Sequence[DAGPoint], axis: Axis, measured: Mapping[str, Of]) -> list[Line]:
+    """Numbers of the first series; none where the last of them was not measured."""
+    *_, last = measured.values()
+    if not any(math.isfinite(last(run)) for point in points for run in point.runs):
         return []
-    measured: dict[str, Of] = {
-        "along the path": lambda run: min(run.smallest_eigenvalue),
-        "in the ball, worst found": lambda run: run.ball_eigenvalue,
-    }
-
-    def share(of: Of, run: DAGRun) -> float:
-        return of(run) / run.smallest_eigenvalue[0] if run.smallest_eigenvalue[0] > 0 else math.nan
-
-    return _of_first_series(points, axis, {name: functools.partial(share, of) for name, of in measured.items()})
-
-
-def gradient_lines(points: Sequence[DAGPoint], axis: Axis) -> list[Line]:
-    """‖∇f‖² at w₀ and its lower bound, of the first series; empty beyond the assumptions of the bound."""
-    if not any(math.isfinite(run.gradient_bound) for point in points for run in point.runs):
-        return []
-    return _of_first_series(
-        points, axis, {"‖∇f‖² at w₀": lambda run: run.gradient_norm, "lower bound": lambda run: run.gradient_bound}
-    )
+    return [
+        line(points, axis, *series_of(points)[0], of, nth_style(_OF_FIRST.index(title), title), fit=False)
+        for title, of in measured.items()
+    ]
 
 
 def against(
@@ -142,18 +144,11 @@ def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn:
         ("hessian", "Hessian norm ‖H‖ at w₀", list(hessian_lines(points, axis, drawn).values()), True),
         ("layer_hessian", "‖H‖ of one pre-activation", layer_lines(points, axis, "hessian_norm"), True),
         ("layer_change", "kernel change of pre-activations", layer_lines(points, axis, "change"), True),
-        ("eigenvalue", "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))", eigenvalue_lines(points, axis), False),
-        ("gradient", "‖∇f‖² at w₀", gradient_lines(points, axis), False),
+        ("eigenvalue", "λ<sub>min</sub>(K) / λ<sub>min</sub>(K(w₀))", lines_of_first(points, axis, EIGENVALUES), False),
+        ("gradient", "‖∇f‖² at w₀", lines_of_first(points, axis, GRADIENTS), False),
     ]
     return [
         against(lines, widths, axis, title, guide=guide, name=name) for name, title, lines, guide in wanted if lines
-    ]
-
-
-def _of_first_series(points: Sequence[DAGPoint], axis: Axis, measured: dict[str, Of]) -> list[Line]:
-    return [
-        line(points, axis, *series_of(points)[0], of, nth_style(_OF_FIRST.index(title), title), fit=False)
-        for title, of in measured.items()
     ]
 
 

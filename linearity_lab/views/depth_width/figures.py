@@ -42,17 +42,7 @@ def measured(points: Sequence[DepthWidthPoint]) -> list[Measure[DepthRun]]:
 
 def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
     """Draw CV² of K(x, x) against depth, a line for each width, with bootstrap intervals."""
-    chart = sweep(
-        lines(points, DEPTH, lambda point: point.cv_squared),
-        DEPTH,
-        "CV² of K(x, x)",
-        "CV²",
-        name="figure1",
-        first=_first(points),
-        heading="How random the kernel is",
-        caption=_captions(points),
-        rows=_pair_rows(points),
-    )
+    chart = _random(points, DEPTH, lambda point: point.cv_squared, "CV² of K(x, x)", "CV²", "figure1")
     _add_intervals(chart.figure, points, lambda point: point.depth, lambda cv_squared: cv_squared)
     chart.figure.update_yaxes(range=None)  # bars reach beyond the means
     return chart
@@ -60,17 +50,8 @@ def against_depth(points: Sequence[DepthWidthPoint]) -> Chart:
 
 def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
     """Draw ln(E[K²] / E[K]²) against β, a line for each width, with the derived limit of infinite depth and width."""
-    chart = sweep(
-        lines(points, BETA, lambda point: point.log_moment),
-        BETA,
-        "ln(E[K²] / E[K]²)",
-        "ln(E[K²] / E[K]²)",
-        name="figure2",
-        first=_first(points),
-        heading="Against depth over width",
-        caption=_captions(points),
-        rows=_pair_rows(points),
-    )
+    moment = "ln(E[K²] / E[K]²)"
+    chart = _random(points, BETA, lambda point: point.log_moment, moment, moment, "figure2")
     _add_intervals(chart.figure, points, lambda point: point.beta, lambda cv_squared: float(np.log1p(cv_squared)))
     betas = sorted(point.beta for point in points)
     if betas and betas[-1] > betas[0]:
@@ -91,6 +72,23 @@ def against_beta(points: Sequence[DepthWidthPoint]) -> Chart:
     chart.figure.update_xaxes(**log_ticks(betas))
     chart.figure.update_yaxes(**log_ticks(drawn_values(chart.figure), 100), range=None)
     return chart
+
+
+def _random(points: Sequence[DepthWidthPoint], axis: Axis, of: Of, title: str, symbol: str, name: str) -> Chart:
+    heading = "How random the kernel is" if axis is DEPTH else "Against depth over width"
+    rows = table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])
+    drawn = lines(points, axis, of)
+    return sweep(
+        drawn,
+        axis,
+        title,
+        symbol,
+        name=name,
+        first=_first(points),
+        heading=heading,
+        caption=_captions(points),
+        rows=rows,
+    )
 
 
 def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Chart:
@@ -212,11 +210,6 @@ def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
 
 def _note(point: DepthWidthPoint) -> str:
     return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {percent(point.largest_share)} of Σ K²"
-
-
-def _pair_rows(points: Sequence[DepthWidthPoint]) -> list[dict[str, object]]:
-    """Return one row per pair."""
-    return table_rows(PAIR, [point.model_copy(update={"runs": ()}) for point in points])
 
 
 CARD = "depth-width"

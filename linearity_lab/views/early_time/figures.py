@@ -25,7 +25,6 @@ from ntk_core.experiments.early_time import (
     EarlyRun,
     EarlyTimeResult,
     KernelComparison,
-    ModelCurve,
 )
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
 from ntk_core.networks.choices import ACTIVATIONS
@@ -37,6 +36,8 @@ View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
 NETWORK, LINEAR, NAIVE = (model_style(name) for name in ("network", "linear", "naive"))
 _MODELS: dict[str, Style] = {"network": NETWORK, "linear": LINEAR, "naive": NAIVE}
+# View → the losses of a model, a row for each.
+_LOSSES = {"test loss": ["test_loss"], "training loss": ["train_loss"], "residual": ["complement_loss", "span_loss"]}
 
 
 def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Chart:
@@ -160,15 +161,12 @@ def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]
         naive = [d / p if p > 0 else math.nan for d, p in zip(run.naive_distance, run.linear_power, strict=True)]
         found: list[tuple[int, Style, Sequence[float]]] = [(1, LINEAR, run.relative_error), (1, NAIVE, naive)]
         return found if run.naive_distance != run.distance else found[:1]
-    if view == "residual":
-        models = ((NETWORK, run.network), (LINEAR, run.linear))
-        outside = [(1, style, curve.complement_loss) for style, curve in models]
-        return [*outside, *((2, style, curve.span_loss) for style, curve in models)]
-    of: Callable[[ModelCurve], Sequence[float]] = (
-        (lambda curve: curve.test_loss) if view == "test loss" else (lambda curve: curve.train_loss)
-    )
-    shown = ["network", "linear"] + (["naive"] if run.naive != run.linear else [])
-    return [(1, _MODELS[model], of(getattr(run, model))) for model in shown]
+    models = ["network", "linear"] + (["naive"] if run.naive != run.linear and view != "residual" else [])
+    return [
+        (row, _MODELS[model], getattr(getattr(run, model), name))
+        for row, name in enumerate(_LOSSES[view], start=1)
+        for model in models
+    ]
 
 
 def _add_moments(figure: go.Figure, run: EarlyRun, at_top: bool) -> None:
@@ -305,13 +303,14 @@ def constant_rows(point: EarlyPoint) -> list[dict[str, object]]:
     return [
         {
             "activation": ACTIVATIONS[name].title,
-            "ζ": round(each.zeta, 4),
-            "ν": round(each.nu, 4),
-            "ϑ₀": round(each.theta[0], 4),
-            "ϑ₁": round(each.theta[1], 4),
-            "ϑ₂": round(each.theta[2], 4),
-            "× x/√d": round(each.inputs, 4),
-            "const.": round(each.constant, 4),
+            **{
+                symbol: round(value, 4)
+                for symbol, value in zip(
+                    ("ζ", "ν", "ϑ₀", "ϑ₁", "ϑ₂", "× x/√d", "const."),
+                    (each.zeta, each.nu, *each.theta[:3], each.inputs, each.constant),
+                    strict=True,
+                )
+            },
         }
         for name, each in point.constants.items()
     ]

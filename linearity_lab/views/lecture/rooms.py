@@ -114,8 +114,8 @@ class Polls:
     def ask(self, code: str, host: str, question: str, order: Sequence[int], *, is_revealed: bool) -> Poll | None:
         """Show a question; None if this is not the host's room. Earlier votes and answers are kept."""
         with self._lock:
-            room = self._found(code)
-            if room is None or room.host != host:
+            room = self._hosted(code, host)
+            if room is None:
                 return None
             if question not in room.votes and len(room.votes) >= MAX_QUESTIONS:
                 oldest = next(iter(room.votes))
@@ -186,8 +186,8 @@ class Polls:
     def vote_again(self, code: str, host: str) -> None:
         """Begin the second round of a question after a discussion; the first votes are kept beside it."""
         with self._lock:
-            room = self._found(code)
-            if room is not None and room.host == host and room.question not in room.revealed:
+            room = self._hosted(code, host)
+            if room is not None and room.question not in room.revealed:
                 room.before.setdefault(room.question, room.votes[room.question])
                 room.votes[room.question] = {}
                 room.ends = ("", 0.0)
@@ -195,15 +195,13 @@ class Polls:
     def start_timer(self, code: str, host: str) -> None:
         """Close the votes of the question after ``TIMER_S`` seconds."""
         with self._lock:
-            room = self._found(code)
-            if room is not None and room.host == host:
+            if (room := self._hosted(code, host)) is not None:
                 room.ends = (room.question, self._clock() + TIMER_S)
 
     def admit(self, code: str, host: str, is_open: bool) -> None:
         """Open or close the room to phones that have not joined yet."""
         with self._lock:
-            room = self._found(code)
-            if room is not None and room.host == host:
+            if (room := self._hosted(code, host)) is not None:
                 room.is_open = is_open
 
     def _left(self, room: _Room) -> int | None:
@@ -213,8 +211,7 @@ class Polls:
     def close(self, code: str, host: str) -> None:
         """End a host's room and forget its votes."""
         with self._lock:
-            room = self._found(code)
-            if room is not None and room.host == host:
+            if self._hosted(code, host) is not None:
                 del self._rooms[host]
 
     def _found(self, code: str) -> _Room | None:
@@ -225,6 +222,10 @@ class Polls:
             if hmac.compare_digest(room.code.encode(), given):
                 found = room
         return found
+
+    def _hosted(self, code: str, host: str) -> _Room | None:
+        room = self._found(code)
+        return room if room is not None and room.host == host else None
 
     def _forget_old(self) -> None:
         now = self._clock()

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from linearity_lab.charts.chart import Chart, veiled
 from linearity_lab.views.dag import figures as dag
@@ -22,7 +21,7 @@ GRAPHS = (DRAWN, "bottleneck-layer", "bottleneck-repaired")
 PLAIN = "gradient-descent"
 
 
-def _graphs(results: Results, view: Any) -> Chart:
+def _graphs(results: Results, view: str) -> Chart:
     if view == "dropped":
         result = results["zhu-fig2"]
         lines = list(dag.change_lines(result.points, "in-degree").values())
@@ -39,7 +38,7 @@ def _why_graphs(results: Results) -> dict[str, str]:
     return {"first": str(points[0].width), "last": str(points[-1].width), "changes": "; ".join(text)}
 
 
-def _early(results: Results, source: Any) -> Chart:
+def _early(results: Results, source: str) -> Chart:
     name, _, value = source.partition(":")
     point = next(point for point in results[name].points if point.value == int(value))
     drawn = early_time.along_steps(point, point.runs, "test loss")
@@ -99,7 +98,7 @@ def gap_before(run: EarlyRun) -> float:
 COSTS = {"parity": "price-of-linearity", "digits": "no-price-on-digits"}
 
 
-def _price(results: Results, target: Any) -> Chart:
+def _price(results: Results, target: str) -> Chart:
     result = results[COSTS[target]]
     return generalization.against(result.points, result.spec, "error")
 
@@ -126,7 +125,7 @@ def _errors(points: Sequence[GeneralizationPoint], model: str = "network") -> st
     return ", ".join(number(_error(point, model)) for point in points)
 
 
-def _methods(results: Results, width: Any) -> Chart:
+def _methods(results: Results, width: int) -> Chart:
     point = next(point for point in results["beyond-gradient-descent"].points if point.width == width)
     return lecture.methods_in_the_plane(point, "linear")
 

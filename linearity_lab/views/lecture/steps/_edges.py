@@ -1,7 +1,8 @@
 """The steps on the limits of linearity: outputs, bottlenecks, learning rates, depth, attention."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Dot, Line, width_axis
@@ -18,6 +19,7 @@ from linearity_lab.views.lecture import figures as lecture
 from linearity_lab.views.lecture.steps._linear import LINEAR_OUTPUT, bounded, exponent
 from linearity_lab.views.lecture.steps._step import Results, alone, step
 from linearity_lab.views.optimization.figures import slow_runs
+from ntk_core.experiments.hessian import HessianPoint
 from ntk_core.experiments.horizon import rate_law
 from ntk_core.experiments.learning_rate import peak_law
 from ntk_core.experiments.optimization import OptimizationPoint
@@ -32,7 +34,7 @@ SMALL, LARGE = (2, 32), (8, 128)  # the same, of networks that are trained
 USUAL, FADING = "attention", "attention-2"  # scores divided by √d, and by d
 
 
-def _peaks(results: Results, rate: Any) -> Chart:
+def _peaks(results: Results, rate: float) -> Chart:
     result = results["catapult-map"]
     return learning_rate.peaks(result.points, result.spec.widths, result.spec.models, rate)
 
@@ -53,7 +55,7 @@ def _why_peaks(results: Results) -> dict[str, str]:
     }
 
 
-def _dial(results: Results, view: Any) -> Chart:
+def _dial(results: Results, view: str) -> Chart:
     if view == "layers":
         return dial.coordinates(results["richness-deep"].points, *RUNS, 0.5)
     measure = lazy.CHANGE if view == "change" else lazy.HIDDEN
@@ -78,7 +80,7 @@ def _plain(law: PowerLaw | None) -> str:
     return exponent(law).partition(";")[0]
 
 
-def _depth(results: Results, view: Any) -> Chart:
+def _depth(results: Results, view: str) -> Chart:
     points = results["depth-width"].points
     if view == "change":
         return depth_width.trained(points, depth_width.CHANGE)
@@ -98,7 +100,7 @@ def _why_depth(results: Results) -> dict[str, str]:
     }
 
 
-def _attention(results: Results, view: Any) -> Chart:
+def _attention(results: Results, view: str) -> Chart:
     points = results["attention-heads" if view == "heads" else "attention-head-dim"].points
     found = shares(points, FADING) if view == "shares" else hessian.against_width(points)
     assert found is not None
@@ -110,7 +112,7 @@ def _why_attention(results: Results) -> dict[str, str]:
     ends = hessian.of_line(dims, FADING)[:: len(hessian.of_line(dims, FADING)) - 1]
     first, last = (layer_share(point, "queries").value + layer_share(point, "keys").value for point in ends)
 
-    def law(points: Any, line: str) -> str:
+    def law(points: Sequence[HessianPoint], line: str) -> str:
         found = hessian.law_of(hessian.of_line(points, line), hessian.VIEWS["‖H‖"].of)
         return _plain(found).replace("$m", f"${hessian.axis_of(points).letter}")
 
@@ -137,7 +139,7 @@ def _attention_line(results: Results) -> tuple[Line, Axis, str]:
     return hessian.norm_lines(points)[USUAL], hessian.axis_of(points), hessian.VIEWS["‖H‖"].title
 
 
-def _horizons(results: Results, regime: Any) -> Chart:
+def _horizons(results: Results, regime: str) -> Chart:
     result = results[f"horizon-{regime}"]
     if regime == "rate":
         return horizon.departure_steps(result.points, result.spec.widths)
@@ -181,7 +183,7 @@ PLAIN_START = "random"
 SHOWN_OUTPUT = "leaky_softplus"
 
 
-def _nonlinear(results: Results, view: Any) -> Chart:
+def _nonlinear(results: Results, view: str) -> Chart:
     if view == "change":
         return kernel_change.change_against_width(results["liu-fig1-left"].points, with_rates=False)
     points = results["liu-nonlinear-output"].points
@@ -200,7 +202,7 @@ def _why_nonlinear(results: Results) -> dict[str, str]:
     return {"changes": "; ".join(text)}
 
 
-def _bottleneck(results: Results, view: Any) -> Chart:
+def _bottleneck(results: Results, view: str) -> Chart:
     if view == "neighbors":
         return hessian.against_width([p for p in results["liu-table1"].points if p.line in (LINEAR_OUTPUT, BOTTLENECK)])
     if view == "itself":
@@ -218,7 +220,7 @@ def _why_bottleneck(results: Results) -> dict[str, str]:
     return {**found, "widened": exponent(law).replace("m^", "m_b^")}
 
 
-def _optimization(results: Results, output: Any) -> Chart:
+def _optimization(results: Results, output: str) -> Chart:
     return lecture.loss_and_change(_widest(results), output)
 
 
@@ -242,7 +244,7 @@ def _why_optimization(results: Results) -> dict[str, str]:
     return {"changes": ", ".join(text), "loss": number(loss, 1), "steps": str(steps)}
 
 
-def _lazy(results: Results, view: Any) -> Chart:
+def _lazy(results: Results, view: Literal["outputs", "moves", "scale", "width"]) -> Chart:
     points = results["liu-lazy"].points
     if view == "outputs":
         return lazy.same_parameters(points, lazy.nonlinear(points), PLAIN_START)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Line
@@ -37,7 +36,7 @@ def bounded(points: Sequence[HessianPoint], line: str) -> Chart:
     return found
 
 
-def _curves(results: Results, width: Any) -> Chart:
+def _curves(results: Results, width: int) -> Chart:
     return lecture.curve_and_change(results["curves-in-one-dimension"].points, width)
 
 
@@ -62,7 +61,7 @@ def largest_in_ball(points: list[HessianPoint], radius: float) -> dict[int, floa
     }
 
 
-def _ball(results: Results, radius: Any) -> Chart:
+def _ball(results: Results, radius: float) -> Chart:
     result = results["liu-ball"]
     return hessian_parts.ball(result.points, radius, "kernel_change", result.spec.num_starts)
 
@@ -73,7 +72,7 @@ def _why_ball(results: Results) -> dict[str, str]:
     return {"before": number(before), "first": str(first), "after": number(after), "last": width_label(last)}
 
 
-def _diagonal(_: Results, width: Any) -> Chart:
+def _diagonal(_: Results, width: int) -> Chart:
     return lecture_exact.diagonal(width)
 
 
@@ -84,7 +83,7 @@ def _why_diagonal(results: Results) -> dict[str, str]:
     return {"norm": exponent(law), "kernel": exponent(kernel)}
 
 
-def _norms(results: Results, kind: Any) -> Chart:
+def _norms(results: Results, kind: str) -> Chart:
     if kind in lecture_exact.LAW_TITLES:
         return lecture_exact.two_norms(kind)
     points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
@@ -100,7 +99,7 @@ def _why_norms(results: Results) -> dict[str, str]:
     }
 
 
-def _deep(results: Results, view: Any) -> Chart:
+def _deep(results: Results, view: str) -> Chart:
     if view == "architectures":
         return hessian.against_width([point for point in results["liu-table1"].points if point.line in DEEP])
     points = results["liu-theorem31"].points
