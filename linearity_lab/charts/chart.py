@@ -5,17 +5,20 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.view_modules import has_view, view_module
-from ntk_core.runs import ResultValue, Spec, experiment_of
+from ntk_core.runs import PointValue, Spec, experiment_of
 from ntk_core.runs.columns import Columns, measures
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
+
+
+AnyPoint = TypeVar("AnyPoint", bound=PointValue)
 
 
 @dataclass(frozen=True)
@@ -60,9 +63,15 @@ class Chart:
         return first
 
 
-def occurring(points: Iterable[Any], *names: str) -> list[Any]:
+def _runs(point: PointValue) -> Sequence[Any]:
+    """Return the runs of a point; their type is that of its experiment."""
+    runs: Sequence[Any] = getattr(point, "runs", ())
+    return runs
+
+
+def occurring(points: Iterable[PointValue], *names: str) -> list[Any]:
     """Return attributes of this name (tuples for several names) of the runs of some points, in order."""
-    return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in point.runs))
+    return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in _runs(point)))
 
 
 def is_curve(trace: go.Scatter) -> bool:
@@ -70,12 +79,12 @@ def is_curve(trace: go.Scatter) -> bool:
     return "text" not in (trace.mode or "") and trace.fill != "toself" and not (trace.name or "").startswith("slope ")
 
 
-def led_by(points: Iterable[Any], seed: int | None) -> list[Any]:
+def led_by(points: Iterable[AnyPoint], seed: int | None) -> list[AnyPoint]:
     """Move the runs of this seed first, which figures draw strong; keep points without it unchanged."""
     if seed is None:
         return list(points)
     return [
-        point.model_copy(update={"runs": tuple(sorted(point.runs, key=lambda run: run.seed != seed))})
+        point.model_copy(update={"runs": tuple(sorted(_runs(point), key=lambda run: run.seed != seed))})
         for point in points
     ]
 
@@ -219,24 +228,20 @@ def _ticks(axis: Any) -> dict[float, str]:
 Values = dict[str, Any]
 
 
-def _every(_row: Values, _result: ResultValue) -> bool:
-    return True
-
-
 @dataclass(frozen=True)
 class ComparedAxis:
     """The axis of a comparison.
 
     Attributes:
         letter: of it, in fitted exponents and sentences.
-        keep: the rows that lie on it.
+        keep: the rows that lie on it, with their result.
         along_time: whether every seed is a curve of its own.
     """
 
     column: str
     title: str
     letter: str = "m"
-    keep: Callable[[Values, ResultValue], bool] = _every
+    keep: Callable[[Values, Any], bool] = lambda _row, _result: True
     along_time: bool = False
 
 

@@ -309,17 +309,13 @@ def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End
     reach = shown[-1] * (shown[0] / shown[-1]) ** ENDS_TOGETHER
     ends = []
     for line in lines:
-        if line.means and line.means[-1][0] >= reach:
+        last, average = line.means[-1] if line.means else (-math.inf, None)
+        if average and last >= reach:
             law = line.law if line.fit else None
             exponent = power(axis.letter, exponent_words(law)) if law else ""
             rows = rows_of(line.style.title, exponent)
-            ends.append(End(*_end(line), rows, line.style, line.in_legend, line.style.symbol))
+            ends.append(End(last, average.value, rows, line.style, line.in_legend, line.style.symbol))
     return ends
-
-
-def _end(line: Line) -> tuple[float, float]:
-    place, average = line.means[-1]
-    return place, average.value
 
 
 def _set_height(figure: go.Figure, *, is_log: bool) -> None:

@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -193,11 +193,11 @@ def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[En
     return ends
 
 
-def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, Any]:
+def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, object]:
     style = curve.style
     share = 1 if curve.is_first else 0.5
     kept = [index for index, x in enumerate(curve.x) if x > 0 or not log_x]
-    marker: dict[str, Any] = {"color": style.color, "symbol": style.symbol or "circle", "size": curve.marks * share}
+    marker: dict[str, object] = {"color": style.color, "symbol": style.symbol or "circle", "size": curve.marks * share}
     if curve.marked is not None:
         sizes = [MARK if index == curve.marked % max(len(curve.x), 1) else curve.marks * share for index in kept]
         marker |= {"symbol": curve.symbol or style.symbol, "size": sizes, "opacity": 1}

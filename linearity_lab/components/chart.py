@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -17,7 +17,7 @@ from linearity_lab.components.explain import about, formula, things_to_try, what
 from linearity_lab.components.linked import linked
 from linearity_lab.words.markdown import plain, raised, typeset
 from ntk_core.numbers import width_label
-from ntk_core.runs import SeededSpec, Spec
+from ntk_core.runs import PointValue, SeededSpec, Spec, WidthPoint
 
 ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
 MOST_CHIPS, CHIP_LETTERS = 4, 48  # options beside each other; longer choices are lists
@@ -230,8 +230,11 @@ def interval_words(chart: Chart) -> list[str]:
     )
 
 
+Option = TypeVar("Option")
+
+
 @dataclass(frozen=True)
-class Choice:
+class Choice(Generic[Option]):
     """A choice between options, shown above the charts.
 
     Attributes:
@@ -245,12 +248,12 @@ class Choice:
 
     name: str
     label: str
-    options: Sequence[Any]
-    words: Callable[[Any], str] = str
+    options: Sequence[Option]
+    words: Callable[[Option], str] = str
     pixels: int = 130
     begins: int = 0
     axis: str = ""
-    at: Callable[[Any], Any] = lambda option: option
+    at: Callable[[Option], object] = lambda option: option
 
     @property
     def is_settled(self) -> bool:
@@ -258,13 +261,13 @@ class Choice:
         return len(self.options) == 1 and not self.axis
 
 
-def width_choice(points: Sequence[Any]) -> Choice:
+def width_choice(points: Sequence[WidthPoint]) -> Choice[int]:
     """Return a choice of finished widths, initially the largest; clicks on a width in a figure choose it too."""
     widths = [point.width for point in points]
     return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH)
 
 
-def seed_choice(points: Iterable[Any]) -> tuple[Choice, ...]:
+def seed_choice(points: Iterable[PointValue]) -> tuple[Choice[int], ...]:
     """Return a choice of one or all seeds; clicks on marks and curves choose too. None for a single seed."""
     seeds = sorted(occurring(points, "seed"))
     words = {ALL_SEEDS: "all seeds", **{seed: f"seed {seed}" for seed in seeds}}
@@ -280,7 +283,7 @@ def seed_choice(points: Iterable[Any]) -> tuple[Choice, ...]:
     return (choice,) if len(seeds) > 1 else ()
 
 
-def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice:
+def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice[str]:
     """Return a choice of the outputs that occur."""
     return Choice("output", "Output φ", outputs, output_title, pixels)
 
@@ -349,8 +352,8 @@ class _Cursor:
     """
 
     key: str
-    at: Any
-    options: Sequence[tuple[Any, Any]] | None = None
+    at: object
+    options: Sequence[tuple[object, object]] | None = None
 
 
 @dataclass
@@ -358,7 +361,7 @@ class _Linked:
     """What the linked figures of a page share: axis → cursor, and the run that was clicked, for the browser."""
 
     cursors: dict[str, _Cursor] = field(default_factory=dict)
-    answer: dict[str, Any] | None = None
+    answer: dict[str, object] | None = None
 
 
 _LINKED: ContextVar[_Linked | None] = ContextVar("linked", default=None)
@@ -374,7 +377,7 @@ def linked_charts(page: str) -> Iterator[None]:
     finally:
         _LINKED.reset(token)
 
-    def follow(values: Mapping[str, Any]) -> None:
+    def follow(values: Mapping[str, object]) -> None:
         st.session_state[f"{page}.clicked"] = True
         for axis, value in values.items():
             options = cursors[axis].options

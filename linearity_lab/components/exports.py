@@ -5,7 +5,6 @@ import json
 import pprint
 import shlex
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -98,7 +97,7 @@ def notebook(title: str, spec: Spec) -> str:
     """Return a Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with figure, table."""
     about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
     code = [f"{_settings(spec)}\nspec", _RUN, _TABLE]
-    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "source": about}]
+    cells: list[dict[str, object]] = [{"cell_type": "markdown", "source": about}]
     cells += [{"cell_type": "code", "source": each, "outputs": [], "execution_count": None} for each in code]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     return json.dumps(
@@ -128,7 +127,7 @@ def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
 def _settings(spec: Spec) -> str:
     """Return Python code for ``spec``: the nearest preset and the changed settings."""
     name = nearest_preset(spec)
-    changed: dict[str, Any] = changed_values(spec, PRESETS[name].spec)
+    changed: dict[str, object] = changed_values(spec, PRESETS[name].spec)
     written = pprint.pformat(changed, width=110, sort_dicts=False)
     return _SETTINGS.format(settings=written, preset=name, digest=spec_digest(spec))
 

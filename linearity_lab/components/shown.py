@@ -7,13 +7,12 @@ from typing import Any, Generic, Literal, TypeVar, cast
 
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.chart import AnyPoint, Chart
 from linearity_lab.components.chart import Choice, Panel, choose, panels
 from linearity_lab.components.forms import AnySpec
-from ntk_core.runs import PointValue, ResultValue, spec_digest
+from ntk_core.runs import ResultValue, spec_digest
 
 T = TypeVar("T")
-AnyPoint = TypeVar("AnyPoint", bound=PointValue)
 KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
 
 

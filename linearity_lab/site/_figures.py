@@ -58,7 +58,7 @@ class Figure:
         """Those of the option that is shown at first."""
         return self.options[self.start]
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """All that is drawn, as the page's script reads it."""
         with shown_charts(result.spec for result in self.results):
             return {

@@ -5,7 +5,6 @@ Streamlit's own selections would redraw a figure after each click and lose its z
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -15,10 +14,10 @@ _mount = st.components.v2.component(NAME, js=(Path(__file__).parent / "linked.js
 
 def linked(
     key: str,
-    at: dict[str, Any],
-    clicked: Callable[[dict[str, Any]], None],
+    at: dict[str, object],
+    clicked: Callable[[dict[str, object]], None],
     land: str = "",
-    answer: dict[str, Any] | None = None,
+    answer: dict[str, object] | None = None,
 ) -> None:
     """Let all figures with an axis in ``at`` show a line there, and report the clicked mark.
 

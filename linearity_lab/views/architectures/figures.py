@@ -172,8 +172,8 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
         style = styles[letter]
         limit = infinite_eigenvalues(snapshot)
         drawn = [
-            ("before", np.asarray(snapshot.initial_eigenvalues), style.symbol + "-open", style.dash, 1.0),
-            ("after", np.asarray(snapshot.final_eigenvalues), style.symbol, style.dash, 2.0),
+            ("before", np.asarray(snapshot.initial_eigenvalues), style.symbol + "-open", style.dash, 1),
+            ("after", np.asarray(snapshot.final_eigenvalues), style.symbol, style.dash, 2),
             *([("infinite width", limit, "", "dash", 2.5)] if limit is not None else []),
         ]
         for name, values, symbol, dash, thickness in drawn:

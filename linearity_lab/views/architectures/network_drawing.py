@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -31,7 +30,7 @@ def drawing(
     style, figure = network_style(architecture.kind), go.Figure()
     features = [math.prod(input_shape), *(size.features for size in sizes)]
     heights = [_height(count, max(*features, width)) for count in features]
-    shapes: list[dict[str, Any]] = []
+    shapes: list[dict[str, object]] = []
     for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
         shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
     skips = architecture.written_out.ways().skips
@@ -169,7 +168,7 @@ def _copies(sizes: Sequence[LayerSize], index: int) -> int:
     return 3 if index and sizes[index - 1].positions > 1 else 1
 
 
-def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[dict[str, Any]]:
+def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[dict[str, object]]:
     return [
         {
             "type": "rect",
@@ -185,7 +184,7 @@ def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[
     ]
 
 
-def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> dict[str, Any]:
+def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> dict[str, object]:
     places = {"x": end[0], "y": end[1], "ax": start[0], "ay": start[1]}
     axes = {"xref": "x", "yref": "y", "axref": "x", "ayref": "y"}
     return {**places, **axes, "text": "", "showarrow": True, "arrowhead": 2, "arrowwidth": 1.6, "arrowcolor": color}
@@ -196,7 +195,7 @@ def _end(high: int, kind: str) -> float:
     return high if kind == "residual" else high - _HALF / 2
 
 
-def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, Any]:
+def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, object]:
     """From the middle of a box to a later one."""
     low, high, end = skip.start, skip.end, _end(skip.end, skip.kind)
     top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)

@@ -67,12 +67,19 @@ def line(
 
 def change_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
     """(graph, output) → ΔK of the converged runs."""
-    return {each: line(points, axis, *each, _change, converged_only=True, drawn=drawn) for each in series_of(points)}
+    return {
+        each: line(points, axis, *each, lambda run: run.sup_change, converged_only=True, drawn=drawn)
+        for each in series_of(points)
+    }
 
 
 def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
     """(graph, output) → ‖H‖ at w₀; only where it was asked for."""
-    lines = {each: line(points, axis, *each, _hessian_norm, drawn=drawn) for each in series_of(points)}
+
+    def norm(run: DAGRun) -> float:
+        return run.hessian_norm if run.hessian_converged else math.nan
+
+    lines = {each: line(points, axis, *each, norm, drawn=drawn) for each in series_of(points)}
     return {each: found for each, found in lines.items() if found.dots}
 
 
@@ -150,14 +157,6 @@ def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn:
     return [
         against(lines, widths, axis, title, guide=guide, name=name) for name, title, lines, guide in wanted if lines
     ]
-
-
-def _change(run: DAGRun) -> float:
-    return run.sup_change
-
-
-def _hessian_norm(run: DAGRun) -> float:
-    return run.hessian_norm if run.hessian_converged else math.nan
 
 
 def _of_layer(group: str, what: str, run: DAGRun) -> float:

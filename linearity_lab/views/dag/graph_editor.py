@@ -31,13 +31,13 @@ from ntk_core.networks.graphs import (
 )
 
 
-def sizes(spec: DAGSpec) -> dict[str, Any]:
+def sizes(spec: DAGSpec) -> dict[str, object]:
     """What boxes need beside the graph: the width that is shown, the largest, and the numbers of inputs and outputs."""
     shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
     return {"width": spec.widths[-1], "ends": {INPUT: math.prod(shapes.input_shape), OUTPUT: shapes.num_outputs}}
 
 
-def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
+def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, object]:
     """Return the verdict on the graph in ``text``; with a ``sentence`` of the form against it, that and no verdict."""
     try:
         graph = parse_graph(text)
@@ -163,7 +163,7 @@ def from_browser(given: Any) -> Edit:
     return Edit(int(counts[0] or 0), int(counts[1] or 0), graph_text(given), _places(given.get("places")))
 
 
-def graph_text(given: Mapping[str, Any]) -> str:
+def graph_text(given: Mapping[str, object]) -> str:
     """The JSON text of groups and edges: that of their graph, or as they are for the form to refuse.
 
     Raises:
@@ -179,16 +179,16 @@ def graph_text(given: Mapping[str, Any]) -> str:
         return text
 
 
-def drawable(text: str) -> dict[str, Any]:
+def drawable(text: str) -> dict[str, list[dict[str, Any]]]:
     """Return the groups and edges of such a text for the canvas; none if it is not a graph."""
     try:
-        data: dict[str, Any] = json.loads(graph_text(json.loads(text)))
+        data: dict[str, list[dict[str, Any]]] = json.loads(graph_text(json.loads(text)))
     except (ValueError, RecursionError, AttributeError):
         return {"groups": [], "edges": []}
     return data
 
 
-def _rows(part: str, given: Any, fields: tuple[str, ...]) -> list[dict[str, Any]]:
+def _rows(part: str, given: Any, fields: tuple[str, ...]) -> list[dict[str, object]]:
     if not isinstance(given, list) or len(given) > MAX_BYTES // 10:
         raise InvalidInput(part, given, f"a list of {part}")
     for row in given:

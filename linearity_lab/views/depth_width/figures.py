@@ -1,7 +1,6 @@
 """Depth against width: the scatter of K(x, x), ΔK and ‖H‖ / ‖∇f‖², against the depth and against β = Σ 1/m."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -20,7 +19,7 @@ from ntk_core.runs.columns import table_rows
 Of = Callable[[DepthWidthPoint], float]
 DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
 GUIDE_POINTS = 60
-RING: dict[str, Any] = {
+RING: dict[str, object] = {
     "size": 16,
     "symbol": "circle-open",
     "color": GUIDE_LINE["color"],

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -82,7 +81,7 @@ def _curves(point: DynamicsPoint, run: DynamicsRun, index: int) -> go.Figure:
     figure.update_xaxes(title="input x")
     figure.update_yaxes(title="output f(x)", range=_range([*values, *(row[0] for row in point.y)]))
 
-    def frame(index: int) -> list[dict[str, Any]]:
+    def frame(index: int) -> list[dict[str, object]]:
         return [{"y": [row[0] for row in path.test_outputs[index]]} for path in models.values()]
 
     return _animated(figure, run, frame, list(range(1, 1 + len(models))), index)
@@ -108,14 +107,14 @@ def _against_linear(run: DynamicsRun, index: int) -> go.Figure:
     figure.update_xaxes(title="output of the linear model", range=ends)
     figure.update_yaxes(title="output of the network", range=ends)
 
-    def frame(index: int) -> list[dict[str, Any]]:
+    def frame(index: int) -> list[dict[str, object]]:
         return [{"x": _flat(linear[index]), "y": _flat(network[index])} for _, linear, network in sets]
 
     return _animated(figure, run, frame, [1, 2], index)
 
 
 def _animated(
-    figure: go.Figure, run: DynamicsRun, frame: Callable[[int], list[dict[str, Any]]], traces: list[int], index: int
+    figure: go.Figure, run: DynamicsRun, frame: Callable[[int], list[dict[str, object]]], traces: list[int], index: int
 ) -> go.Figure:
     """Add a slider over all records to ``figure``, which shows record ``index``; play starts from the first."""
     for trace, data in zip(traces, frame(index), strict=True):

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from linearity_lab.charts.axes import add_level
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, Values, compared_by
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
@@ -22,7 +22,6 @@ from ntk_core.experiments.generalization import (
     predictors,
 )
 from ntk_core.numbers import number
-from ntk_core.runs import ResultValue
 
 Points = Sequence[GeneralizationPoint]
 Where = Callable[[GeneralizationPoint], float]
@@ -256,18 +255,12 @@ def first_chart(result: GeneralizationResult) -> Chart:
     return against(most, result.spec, measured(result.points))
 
 
-def _most_samples(row: Values, result: ResultValue) -> bool:
-    return row["num_samples"] == result.spec.counts[-1]  # type: ignore[attr-defined]
-
-
-def _widest(row: Values, result: ResultValue) -> bool:
-    return row["width"] == result.spec.widths[-1]  # type: ignore[attr-defined]
+AXES = (
+    ComparedAxis("width", "width m", keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]),
+    ComparedAxis("num_samples", "training points n", "n", lambda row, result: row["width"] == result.spec.widths[-1]),
+)
 
 
 def compared(_: GeneralizationSpec) -> Comparison:
     """Return how runs are compared."""
-    widths, points = (
-        ComparedAxis("width", "width m", keep=_most_samples),
-        ComparedAxis("num_samples", "training points n", "n", _widest),
-    )
-    return compared_by(COLUMNS, widths, points)
+    return compared_by(COLUMNS, *AXES)

@@ -32,7 +32,8 @@ def charts(shown: Runs, what: str, richness: float | None, width: int, samples: 
 
 def draw(shown: Runs) -> list[Panel]:
     """Return the charts at the chosen ρ, width and n."""
-    widths, counts = (sorted(set(found)) for found in _sizes(shown.points))
+    widths = sorted({point.width for point in shown.points})
+    counts = sorted({point.num_samples for point in shown.points})
     by_error = measured(shown.points) == "error"
     chosen: tuple[Any, ...] = shown.choose(
         Choice("dialed", "ρ", [ALL, *figures.richnesses(shown.points)], _richness_words),
@@ -48,10 +49,6 @@ def draw(shown: Runs) -> list[Panel]:
     richness = None if dialed == ALL else dialed
     samples = between[0] if between else counts[-1]
     return shown.panels(charts, what, richness, width, samples)
-
-
-def _sizes(points: figures.Points) -> tuple[list[int], list[int]]:
-    return [point.width for point in points], [point.num_samples for point in points]
 
 
 def _richness_words(richness: float) -> str:

@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from linearity_lab.charts.axes import beginning
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, Values, compared_by, occurring
+from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by, occurring
 from linearity_lab.charts.lines import Axis, Line, Measure
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sketch, sweep
 from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint, LazyResult, LazyRun, LazySpec
 from ntk_core.numbers import width_label
-from ntk_core.runs import ResultValue
 from ntk_core.runs.columns import table_rows
 
 Swept = Literal["scale", "width"]
@@ -153,16 +152,14 @@ def first_chart(result: LazyResult) -> Chart:
     return against(points, "scale" if set(result.spec.scales) != {1.0} else "width", output, CHANGE)
 
 
-def _unscaled(row: Values, _: ResultValue) -> bool:
-    return row["scale"] == 1
-
-
-def _narrowest(row: Values, result: ResultValue) -> bool:
-    return not row["richness"] and row["width"] == result.spec.widths[0]  # type: ignore[attr-defined]
+COMPARED = (
+    ComparedAxis(
+        "scale", "scale α", "α", lambda row, result: not row["richness"] and row["width"] == result.spec.widths[0]
+    ),
+    ComparedAxis("width", "width m", keep=lambda row, _: row["scale"] == 1),
+)
 
 
 def compared(_: LazySpec) -> Comparison:
     """Return how runs are compared."""
-    return compared_by(
-        COLUMNS, ComparedAxis("scale", "scale α", "α", _narrowest), ComparedAxis("width", "width m", keep=_unscaled)
-    )
+    return compared_by(COLUMNS, *COMPARED)

@@ -25,7 +25,7 @@ STEEPEST = 1.2  # steepest exponent that fits into the figure, up and down; as t
 Drawn = tuple[float, list[tuple[float, float]]]
 
 
-def before_answer(step: Step, results: Mapping[str, Any], option: Any) -> Chart:
+def before_answer(step: Step, results: Mapping[str, object], option: Any) -> Chart:
     """Veil the figure of an unanswered step, with space for a line if one can be drawn."""
     shown = step.draw(results, option, False)
     number_of_step = 1 + [each.name for each in STEPS].index(step.name)
@@ -45,7 +45,7 @@ def room_to_draw(chart: Chart, line: Line) -> Chart:
     return replace(chart, figure=figure)
 
 
-def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, Any]:
+def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, object]:
     """Return the data of the sketch component for a step."""
     (first, start), *_, (last, _) = line.means
     words = drawing_words()
@@ -122,6 +122,6 @@ def _power(axis: Axis, exponent: str) -> str:
     return f"${axis.letter}^{{{exponent.replace('−', '-').replace('±', chr(92) + 'pm')}}}$"
 
 
-def drawing_words() -> Mapping[str, Any]:
+def drawing_words() -> Mapping[str, str]:
     """Return the words for drawing and for its result."""
     return read(VIEWS / PAGE / "words.md").sections["Drawing"].fields

@@ -20,7 +20,7 @@ _mount = st.components.v2.component(
 )
 
 
-def graph_canvas(key: str, data: dict[str, Any], take: Callable[[Any], None]) -> None:
+def graph_canvas(key: str, data: dict[str, object], take: Callable[[Any], None]) -> None:
     """The canvas and its tables.
 
     Args:
@@ -32,7 +32,7 @@ def graph_canvas(key: str, data: dict[str, Any], take: Callable[[Any], None]) ->
 
 
 @cache
-def words() -> dict[str, Any]:
+def words() -> dict[str, object]:
     """All texts of the component.
 
     Raises:

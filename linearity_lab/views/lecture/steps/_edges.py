@@ -220,14 +220,6 @@ def _why_bottleneck(results: Results) -> dict[str, str]:
     return {**found, "widened": exponent(law).replace("m^", "m_b^")}
 
 
-def _optimization(results: Results, output: str) -> Chart:
-    return lecture.loss_and_change(_widest(results), output)
-
-
-def _kernel_alone(results: Results, _: Chart) -> Chart:
-    return lecture.loss_and_change(_widest(results), SHOWN_OUTPUT, with_loss=False)
-
-
 def _widest(results: Results) -> OptimizationPoint:
     widest: OptimizationPoint = max(results["liu-section5"].points, key=lambda point: point.width)
     return widest
@@ -271,6 +263,11 @@ def _why_lazy(results: Results) -> dict[str, str]:
 LIMITS = (
     step("nonlinear-output", _nonlinear, _why_nonlinear),
     step("bottleneck", _bottleneck, _why_bottleneck),
-    step("optimization-without-linearity", _optimization, _why_optimization, _kernel_alone),
+    step(
+        "optimization-without-linearity",
+        lambda results, output: lecture.loss_and_change(_widest(results), output),
+        _why_optimization,
+        lambda results, _: lecture.loss_and_change(_widest(results), SHOWN_OUTPUT, with_loss=False),
+    ),
     step("not-lazy-training", _lazy, _why_lazy, alone("kernel of α f")),
 )

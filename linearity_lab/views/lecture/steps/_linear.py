@@ -8,7 +8,6 @@ from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.views.hessian import figures as hessian
 from linearity_lab.views.hessian import part_figures as hessian_parts
 from linearity_lab.views.lecture import figures as lecture
-from linearity_lab.views.lecture import figures as lecture_exact
 from linearity_lab.views.lecture.steps._step import Results, alone, step
 from ntk_core.experiments.hessian import HessianPoint
 from ntk_core.fits import PowerLaw, remarks
@@ -36,17 +35,16 @@ def bounded(points: Sequence[HessianPoint], line: str) -> Chart:
     return found
 
 
-def _curves(results: Results, width: int) -> Chart:
-    return lecture.curve_and_change(results["curves-in-one-dimension"].points, width)
+CURVES = "curves-in-one-dimension"
 
 
 def _curves_alone(results: Results, _: Chart) -> Chart:
-    points = results["curves-in-one-dimension"].points
+    points = results[CURVES].points
     return lecture.curve_and_change(points, max(point.width for point in points), with_change=False)
 
 
 def _why_constant(results: Results) -> dict[str, str]:
-    runs = {point.width: point.runs[0] for point in results["curves-in-one-dimension"].points}
+    runs = {point.width: point.runs[0] for point in results[CURVES].points}
     changes = (f"{number(run.sup_change)} at $m$ = {width_label(width)}" for width, run in runs.items())
     return {"changes": ", ".join(changes)}
 
@@ -72,10 +70,6 @@ def _why_ball(results: Results) -> dict[str, str]:
     return {"before": number(before), "first": str(first), "after": number(after), "last": width_label(last)}
 
 
-def _diagonal(_: Results, width: int) -> Chart:
-    return lecture_exact.diagonal(width)
-
-
 def _why_diagonal(results: Results) -> dict[str, str]:
     points = hessian.of_line(results["liu-shallow"].points, "shallow")
     law = hessian.law_of(points, hessian.VIEWS["‖H‖"].of)
@@ -84,11 +78,11 @@ def _why_diagonal(results: Results) -> dict[str, str]:
 
 
 def _norms(results: Results, kind: str) -> Chart:
-    if kind in lecture_exact.LAW_TITLES:
-        return lecture_exact.two_norms(kind)
+    if kind in lecture.LAW_TITLES:
+        return lecture.two_norms(kind)
     points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     found = {name: hessian.dots(points, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
-    return lecture_exact.drawn_norms(found, "Measured: the largest over the layers of a network with two hidden layers")
+    return lecture.drawn_norms(found, "Measured: the largest over the layers of a network with two hidden layers")
 
 
 def _why_norms(results: Results) -> dict[str, str]:
@@ -124,9 +118,14 @@ def _deep_line(results: Results) -> tuple[Line, Axis, str]:
 
 
 LINEAR = (
-    step("constancy-and-linearity", _curves, _why_constant, _curves_alone),
+    step(
+        "constancy-and-linearity",
+        lambda results, width: lecture.curve_and_change(results[CURVES].points, width),
+        _why_constant,
+        _curves_alone,
+    ),
     step("hessian-and-ball", _ball, _why_ball),
-    step("diagonal-hessian", _diagonal, _why_diagonal, lambda _, chart: chart),
+    step("diagonal-hessian", lambda _, width: lecture.diagonal(width), _why_diagonal, lambda _, chart: chart),
     step("two-norms", _norms, _why_norms, alone(hessian_parts.QUANTITIES["b_max"].style.title)),
     step("deep-networks", _deep, _why_deep, measured=_deep_line),
 )
