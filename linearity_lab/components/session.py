@@ -9,6 +9,7 @@ import streamlit as st
 from streamlit import runtime
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 
 _SEEN = "seen_jobs"
@@ -74,6 +75,22 @@ def read_address(
         except InvalidInput as error:
             notes[name] = f"In the URL, {error}."
     return found, notes
+
+
+def noted_address(page: str, readers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any] | None:
+    """Return the parsed values of a URL that a user changed, else None; keep sentences about the others."""
+    address = new_address(page)
+    if address is None:
+        return None
+    found, notes = read_address(address, readers)
+    st.session_state[f"{page}.notes"] = list(notes.values())
+    return found
+
+
+def show_notes(page: str) -> None:
+    """Show the sentences about the URL of this page."""
+    for note in st.session_state.get(f"{page}.notes", ()):
+        st.warning(plain(note))
 
 
 def show_address(page: str, query: Mapping[str, str]) -> None:

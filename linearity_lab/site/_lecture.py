@@ -126,7 +126,7 @@ def _line(step: Step, results: Mapping[str, Any]) -> dict[str, Any]:
     """What is needed to compare a drawn line with what was measured, as ``drawing.line_words`` does."""
     assert step.measured is not None
     measured = step.measured(results)
-    line, axis, _ = measured
+    line, axis = measured
     (first, start), *_, (last, end) = line.means
     shown = with_line(step.draw(results, step.control.start, True), (0.0, [(first, start.value)] * 2), measured)
     law = line.law

@@ -174,7 +174,7 @@ def test_a_drawn_line_is_compared_in_the_words_of_the_app(phone, site):
         page.keyboard.press("ArrowLeft")
     step.get_by_role("button", name="Compare").click()
     expect(step.get_by_role("status").last).to_contain_text("You drew")
-    line, axis, _ = measured = received.measured(_results(received))
+    line, axis = measured = received.measured(_results(received))
     (first, start), *_, (last, _) = line.means
     x = np.geomspace(first, last, COLUMNS)
     drawn = -0.35, [(each, start.value * (each / first) ** -0.35) for each in x]

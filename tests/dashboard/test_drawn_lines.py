@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 def straight(step, power: float):
     """A line of this power from the first point, as a browser reports it, and as the page takes it."""
-    line, _, _ = step.measured(_results(step))
+    line, _ = step.measured(_results(step))
     (first, start), *_, (last, _) = line.means
     ends = math.log10(first), math.log10(last)
     heights = [math.log10(start.value) + power * (x - ends[0]) for x in np.linspace(*ends, COLUMNS)]
@@ -33,7 +33,7 @@ def straight(step, power: float):
 def test_nearest_answer_of_a_drawn_step_is_right():
     assert [step.name for step in DRAWN] == ["deep-networks", "attention", "learning-rate", "horizon"]
     for step in DRAWN:
-        line, _, _ = step.measured(_results(step))
+        line, _ = step.measured(_results(step))
         assert step.nearest(line.law.exponent) == step.question.answer, step.name
         assert math.isfinite(line.law.interval)
         why = step.question.why(_results(step))
@@ -60,7 +60,7 @@ def test_the_power_of_a_line_is_that_of_least_squares():
 @pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
 def test_drawn_line_is_compared_with_the_measured_interval(step):
     measured = step.measured(_results(step))
-    line, axis, _ = measured
+    line, axis = measured
     law, (_, end) = line.law, line.means[-1]
     for power, verdict in ((law.exponent, "inside the 95%"), (law.exponent + law.interval + 0.3, "outside the 95%")):
         drawn = straight(step, power)
@@ -78,7 +78,7 @@ def test_drawn_line_is_compared_with_the_measured_interval(step):
 @pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
 def test_axis_for_drawing_is_symmetric(step):
     results = _results(step)
-    line, _, _ = step.measured(results)
+    line, _ = step.measured(results)
     veiled = room_to_draw(step.draw(results, step.control.start, False), line)
     low, high = veiled.figure.layout.yaxis.range
     assert (low + high) / 2 == pytest.approx(math.log10(line.means[0][1].value))

@@ -13,18 +13,17 @@ from linearity_lab.words.pages import Entry, entry_of, search
 PAGE = "glossary"
 _TITLES = {entry.name: entry.title for entry in PAGES}
 LONGEST_SEARCH = 100
+READERS = {"term": lambda text: entry_of(text).name, "search": lambda text: text[:LONGEST_SEARCH]}
 FEW = 3  # matches of a search; no more than these are opened
 
 
 def show() -> None:
     """A field to search in, and the entries that are found."""
-    address = session.new_address(PAGE)
-    if address is not None:
-        _read(address)
+    if (named := session.noted_address(PAGE, READERS)) is not None:
+        _open(named)
     state = st.session_state
     st.title("Glossary", anchor=False)
-    for note in state.get(f"{PAGE}.notes", ()):
-        st.warning(plain(note))
+    session.show_notes(PAGE)
     first, term = state.get(f"{PAGE}.first", ""), state.get(f"{PAGE}.term", "")
     # The field is away while another page is open; what was searched for is kept.
     before: str = state.get(f"{PAGE}.searched", "")
@@ -56,15 +55,12 @@ def _toggled(entry: Entry) -> None:
     st.session_state[f"{PAGE}.term"] = entry.name if st.session_state[_opened(entry)] else ""
 
 
-def _read(address: dict[str, str]) -> None:
-    readers = {"term": lambda text: entry_of(text).name, "search": lambda text: text[:LONGEST_SEARCH]}
-    found, notes = session.read_address(address, readers)
-    for name in readers:
-        st.session_state[f"{PAGE}.{name}"] = found.get(name, "")
-    first = st.session_state[f"{PAGE}.first"] = found.get("term", "")
+def _open(named: dict[str, str]) -> None:
+    for name in READERS:
+        st.session_state[f"{PAGE}.{name}"] = named.get(name, "")
+    first = st.session_state[f"{PAGE}.first"] = named.get("term", "")
     if first:
         st.session_state[_opened(entry_of(first))] = True
-    st.session_state[f"{PAGE}.notes"] = list(notes.values())
 
 
 def _entry(entry: Entry) -> None:

@@ -65,10 +65,10 @@ def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
     sketch(f"{PAGE}.{step.name}.sketch", to_draw(step, line, axis), take)
 
 
-def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> Chart:
+def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis]) -> Chart:
     """Add the drawn line to the figure, in the color of guides, with space for it."""
     exponent, points = drawn
-    _, axis, _ = measured
+    _, axis = measured
     name = f"{drawing_words()['yours']} ∝ {power(axis.letter, signed(exponent))}"
     figure = go.Figure(chart.figure)
     figure.add_scatter(
@@ -87,10 +87,10 @@ def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis, str]) -> C
     return replace(chart, figure=figure, takeaway=chart.takeaway + text)
 
 
-def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> str:
+def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis]) -> str:
     """Compare drawn and measured exponents: whether the interval contains the drawn one, and the last values."""
     exponent, points = drawn
-    line, axis, _ = measured
+    line, axis = measured
     law, (last, end) = line.law, line.means[-1]
     words = drawing_words()
     text = words["drawn"].format(
@@ -112,9 +112,9 @@ def line_words(step: Step, drawn: Drawn, measured: tuple[Line, Axis, str]) -> st
     )
 
 
-def measured_words(measured: tuple[Line, Axis, str]) -> str:
+def measured_words(measured: tuple[Line, Axis]) -> str:
     """Return the measured exponent with its interval, as a formula; empty without a fit."""
-    line, axis, _ = measured
+    line, axis = measured
     return "" if line.law is None else _power(axis, exponent_words(line.law))
 
 

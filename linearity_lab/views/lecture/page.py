@@ -281,7 +281,7 @@ def _figure(visit: Visit) -> None:
         help=None if known else "Predict first.",
     )
     if measured and not (known or visit.room):
-        draw_line(visit, *measured[:2])
+        draw_line(visit, *measured)
     option = control.start if chosen is None else chosen
     drawn = step.draw(results, option, known) if known else before_answer(step, results, option)
     if known:

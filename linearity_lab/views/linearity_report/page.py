@@ -29,7 +29,7 @@ def show() -> None:
     """Draw the page."""
     st.title(TITLE, anchor=False)
     try:
-        notes = _open_address()
+        _open_address()
         stored = _stored()
     except InvalidInput as error:  # the database has gone away
         st.error(plain(f"The reports cannot be read: {error_text(error)}."))
@@ -38,8 +38,7 @@ def show() -> None:
     with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
         side, figures = st.columns([3, 7], gap="medium")
     with side, st.container(key="side"):
-        for note in notes:
-            st.warning(plain(note))
+        session.show_notes(PAGE)
         run = st.selectbox("Report", list(reports), format_func=lambda run: name_of(reports[run]), key=f"{PAGE}.run")
         result = reports[run]
         (point,) = result.points
@@ -63,16 +62,12 @@ def show() -> None:
     session.show_address(PAGE, {"job": run[:MIN_PREFIX]} if stored else {})
 
 
-def _open_address() -> list[str]:
-    """Choose the report that a link names; return what is wrong with the link."""
-    address = session.new_address(PAGE)
-    if address is not None:
-        found, notes = session.read_address(address, {"job": _run_named})
-        if "job" in found:
-            session.see_jobs([found["job"][:MIN_PREFIX]])
-            st.session_state[f"{PAGE}.run"] = found["job"]
-        st.session_state[f"{PAGE}.notes"] = list(notes.values())
-    return list(st.session_state.get(f"{PAGE}.notes", ()))
+def _open_address() -> None:
+    """Choose the report that a link names."""
+    found = session.noted_address(PAGE, {"job": _run_named})
+    if found and "job" in found:
+        session.see_jobs([found["job"][:MIN_PREFIX]])
+        st.session_state[f"{PAGE}.run"] = found["job"]
 
 
 def _run_named(text: str) -> str:

@@ -17,13 +17,12 @@ STATE, VERSION, NOTES, REPORTED = (f"{PAGE}.{name}" for name in ("settings", "ve
 
 def show() -> None:
     """Draw the page."""
-    address = session.new_address(PAGE)
-    if address is not None:
-        _read(address)
+    if (found := session.noted_address(PAGE, READERS)) is not None:
+        st.session_state[STATE] = made(found)
+        st.session_state[VERSION] = st.session_state.get(VERSION, 0) + 1
     settings: LiveSettings = st.session_state.setdefault(STATE, LiveSettings())
     st.title(QUESTION, anchor=False)
-    for note in st.session_state.get(NOTES, ()):
-        st.warning(plain(note))
+    session.show_notes(PAGE)
     settings = _followed(live_page(f"{PAGE}.component", settings, st.session_state.get(VERSION, 0)), settings)
     session.show_address(PAGE, settings.query())
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -31,13 +30,6 @@ def show() -> None:
             open_and_run("kernel_change", settings.kernel_query())
         st.caption(prose(PAGE, "With error bars"), width="content")
     page_answers(PAGE)
-
-
-def _read(address: dict[str, str]) -> None:
-    found, notes = session.read_address(address, READERS)
-    st.session_state[STATE] = made(found)
-    st.session_state[NOTES] = list(notes.values())
-    st.session_state[VERSION] = st.session_state.get(VERSION, 0) + 1
 
 
 def _followed(reported: dict[str, object] | None, settings: LiveSettings) -> LiveSettings:

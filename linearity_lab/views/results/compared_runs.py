@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
@@ -44,12 +43,13 @@ def own_run(page: str, run: str) -> None:
 
 
 Runs = Sequence[tuple[str, ResultValue]]
+LineKey = tuple[object, ...]  # a run's values of the columns that name a line
 MOST_LINES = 8
 
 
-def lines_of(runs: Runs, how: Comparison) -> list[tuple[Any, ...]]:
+def lines_of(runs: Runs, how: Comparison) -> list[LineKey]:
     """The lines that the most runs have come first."""
-    found: dict[tuple[Any, ...], int] = {}
+    found: dict[LineKey, int] = {}
     for _, result in runs:
         for line in dict.fromkeys(tuple(row[name] for name in how.lines) for row in result.rows()):
             found[line] = found.get(line, 0) + 1
@@ -62,7 +62,7 @@ def measures_of(runs: Runs, how: Comparison) -> list[str]:
     return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
 
 
-def every_line(runs: Runs, how: Comparison, axis: ComparedAxis) -> list[tuple[str, ResultValue, tuple[Any, ...]]]:
+def every_line(runs: Runs, how: Comparison, axis: ComparedAxis) -> list[tuple[str, ResultValue, LineKey]]:
     """(title, result, line) of each line of each run, at most ``MOST_LINES``; runs of one line keep their labels."""
     found = []
     for label, result in runs:
@@ -71,7 +71,7 @@ def every_line(runs: Runs, how: Comparison, axis: ComparedAxis) -> list[tuple[st
     return found[:MOST_LINES]
 
 
-def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] | None) -> Chart:
+def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) -> Chart:
     """One measure of each run: means over the converged seeds, or one curve per seed along training.
 
     Without a ``line`` those of every run, each with its name.
@@ -80,22 +80,14 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] 
     drawn = every_line(runs, how, axis) if line is None else [(label, result, line) for label, result in runs]
     styles = _styles(drawn, how)
     found = [
-        (
-            style,
-            [row for row in _rows_on(result, how, axis, own) if _is_number(row.get(measure))],
-        )
+        (style, [row for row in _rows_on(result, how, axis, own) if _is_number(row.get(measure))])
         for style, (_, result, own) in zip(styles, drawn, strict=True)
     ]
     title = how.measures[measure]
     values = [row[measure] for _, rows in found for row in rows]
     is_log = bool(values) and min(values) > 0
     lines = [
-        Line(
-            style,
-            [_dot(row, axis.column, measure) for row in rows],
-            fit=not axis.along_time,
-        )
-        for style, rows in found
+        Line(style, [_dot(row, axis.column, measure) for row in rows], fit=not axis.along_time) for style, rows in found
     ]
     swept = SweepAxis(axis.title, axis.letter, column=axis.column)
     if not axis.along_time:
@@ -112,12 +104,12 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: tuple[Any, ...] 
     return Chart(figure, words, rows, [words, *left_out(lines, swept)], "compared")
 
 
-def _styles(drawn: Sequence[tuple[str, ResultValue, tuple[Any, ...]]], how: Comparison) -> list[Style]:
+def _styles(drawn: Sequence[tuple[str, ResultValue, LineKey]], how: Comparison) -> list[Style]:
     """Style different networks as everywhere; runs of one network get the styles of runs."""
     networks = [
         (
             getattr(getattr(result.spec, "architecture", None), "kind", ""),
-            dict(zip(how.lines, own, strict=False)).get("output", "linear"),
+            str(dict(zip(how.lines, own, strict=False)).get("output", "linear")),
         )
         for _, result, own in drawn
     ]
@@ -129,7 +121,7 @@ def _styles(drawn: Sequence[tuple[str, ResultValue, tuple[Any, ...]]], how: Comp
     ]
 
 
-def _rows_on(result: ResultValue, how: Comparison, axis: ComparedAxis, line: tuple[Any, ...]) -> list[Values]:
+def _rows_on(result: ResultValue, how: Comparison, axis: ComparedAxis, line: LineKey) -> list[Values]:
     return [
         row
         for row in result.rows()
@@ -190,7 +182,7 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
     how = comparison_of(results[0].spec)
     axes = list(how.axes)
     common = [line for line in lines_of(runs, how) if all(line in lines_of([run], how) for run in runs)]
-    several: list[Any] = [None] if len(lines_of(runs, how)) > 1 else []
+    several: list[LineKey | None] = [None] if len(lines_of(runs, how)) > 1 else []
     lines = [*common, *several] if common else several  # one line that only some runs have would hide the others
     with st.container(horizontal=True, vertical_alignment="center"):
         measure, line, *others = choose(

@@ -127,16 +127,16 @@ def _why_attention(results: Results) -> dict[str, str]:
     }
 
 
-def _peak_line(results: Results) -> tuple[Line, Axis, str]:
+def _peak_line(results: Results) -> tuple[Line, Axis]:
     """Of the network at the rate of the question; the linear model has no peak, it diverges."""
     points = results["catapult-map"].points
     dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", CATAPULTED)]
-    return Line(learning_rate.style("network"), dots), width_axis(), "largest loss / loss at w₀"
+    return Line(learning_rate.style("network"), dots), width_axis()
 
 
-def _attention_line(results: Results) -> tuple[Line, Axis, str]:
+def _attention_line(results: Results) -> tuple[Line, Axis]:
     points = results["attention-head-dim"].points
-    return hessian.norm_lines(points)[USUAL], hessian.axis_of(points), hessian.VIEWS["‖H‖"].title
+    return hessian.norm_lines(points)[USUAL], hessian.axis_of(points)
 
 
 def _horizons(results: Results, regime: str) -> Chart:
@@ -146,9 +146,9 @@ def _horizons(results: Results, regime: str) -> Chart:
     return horizon.against_width(result.points, result.spec, "kernel")
 
 
-def _horizon_line(results: Results) -> tuple[Line, Axis, str]:
+def _horizon_line(results: Results) -> tuple[Line, Axis]:
     points = results["horizon-cross-entropy"].points
-    return horizon.line(points, "cross-entropy", 0.0, "kernel"), width_axis(), "horizon / at the least width"
+    return horizon.line(points, "cross-entropy", 0.0, "kernel"), width_axis()
 
 
 def _why_horizons(results: Results) -> dict[str, str]:

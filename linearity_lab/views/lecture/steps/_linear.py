@@ -112,9 +112,9 @@ def _why_deep(results: Results) -> dict[str, str]:
     return {"norm": exponent(norm), "bound": exponent(bound), "least": f"{min(gaps):.0f}", "most": f"{max(gaps):.0f}"}
 
 
-def _deep_line(results: Results) -> tuple[Line, Axis, str]:
+def _deep_line(results: Results) -> tuple[Line, Axis]:
     points = results["liu-theorem31"].points
-    return hessian.norm_lines(points)[LINEAR_OUTPUT], hessian.axis_of(points), hessian.VIEWS["‖H‖"].title
+    return hessian.norm_lines(points)[LINEAR_OUTPUT], hessian.axis_of(points)
 
 
 LINEAR = (

@@ -17,7 +17,7 @@ Results = Mapping[str, Any]
 Numbers = Callable[[Results], Mapping[str, str]]
 Draw = Callable[[Results, Any], Chart]
 Veil = Callable[[Results, Chart], Chart]
-Measured = Callable[[Results], tuple[Line, Axis, str]]
+Measured = Callable[[Results], tuple[Line, Axis]]
 _FIELDS = (
     "title", "asks", "source", "gallery", "terms", "page", "preset", "tab", "invitation", "control", "before",
     "exponents", "drawn",
@@ -96,7 +96,7 @@ class Step:
         drawn: what is drawn there, in words.
         whole: (results, chosen option) → the figure.
         veil: (results, figure) → what of it gives no answer away.
-        measured: results → the line that is drawn before it appears, what it is against, and what it is.
+        measured: results → the line that is drawn before it appears, and what it is against.
     """
 
     name: str
