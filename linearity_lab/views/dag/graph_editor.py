@@ -31,13 +31,13 @@ from ntk_core.networks.graphs import (
 )
 
 
-def sizes(spec: DAGSpec) -> dict[str, object]:
+def sizes(spec: DAGSpec) -> dict[str, Any]:
     """What boxes need beside the graph: the width that is shown, the largest, and the numbers of inputs and outputs."""
     shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
     return {"width": spec.widths[-1], "ends": {INPUT: math.prod(shapes.input_shape), OUTPUT: shapes.num_outputs}}
 
 
-def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, object]:
+def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
     """Return the verdict on the graph in ``text``; with a ``sentence`` of the form against it, that and no verdict."""
     try:
         graph = parse_graph(text)
