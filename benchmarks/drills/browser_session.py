@@ -75,6 +75,7 @@ class BrowserSession:
             compression=None,
             additional_headers=self._headers,
             ping_timeout=None,
+            open_timeout=60,  # pages wait until the server has loaded their modules
         )
         self._reader = asyncio.create_task(self._read())
         self._asking = asyncio.create_task(self._ask_for_news())

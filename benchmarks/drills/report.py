@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import RESULTS, environment
+from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +42,7 @@ def finished_points(file: Path, job_id: str) -> dict[str, Any] | None:
         spec = store.spec(job_id)
         if spec is None:
             return None
-        points = {key: point.model_dump(mode="json") for key, point in store.points(spec).finished().items()}
+        points = {key: point.model_dump(mode="json") for key, point in store.points_of(spec_digest(spec)).items()}
     for point in points.values():
         del point["runtime_s"]
         point["provenance"].pop("started_at", None)
@@ -52,7 +53,7 @@ def is_finished(file: Path, job_id: str) -> bool:
     """Whether every point of a job is in the store."""
     with closing(Store(file)) as store:
         spec = store.spec(job_id)
-        return spec is not None and set(store.points(spec).finished()) == set(spec.point_keys())
+        return spec is not None and set(store.points_of(spec_digest(spec))) == set(spec.point_keys())
 
 
 def unfinished(file: Path, jobs: Iterable[str], patience_s: float) -> list[str]:

@@ -135,3 +135,13 @@ def test_the_table_of_limits_holds_the_numbers_of_the_profiles(limit):
     (variable,) = [name for name, (of, _) in OVERRIDES.items() if of == limit]
     (row,) = [line for line in HOSTING.splitlines() if variable in line and line.startswith("|")]
     assert re.findall(r"\| ([\d,]+) (?=\|)", row) == [f"{getattr(each, limit):,}" for each in PROFILES.values()]
+
+
+def test_tests_named_beside_attacks_exist():
+    rows = [line for line in HOSTING.splitlines() if re.match(r"\| A \d: ", line)]
+    assert [row[:5] for row in rows] == [f"| A {number}" for number in range(1, 10)]
+    for row in rows:
+        file = ""
+        for path, name in re.findall(r"`(?:(tests/[\w/]+\.py)::)?(test_\w+)`", row):
+            file = path or file
+            assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8")
