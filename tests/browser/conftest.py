@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -177,6 +177,35 @@ def wait_until(page, expression: str, timeout: float = 60_000) -> None:
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never true: {expression}"
         page.wait_for_timeout(200)
+
+
+def phone(browser, url: str, color_scheme: str = "light"):
+    """A page on a phone, once it is ready."""
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme=color_scheme
+    )
+    page = context.new_page()
+    page.goto(url)
+    page.wait_for_selector(READY, timeout=60_000)
+    return page
+
+
+class Fingers:
+    """Fingers on the page of a phone."""
+
+    def __init__(self, page) -> None:
+        self._session = page.context.new_cdp_session(page)
+
+    def trace(self, *moves: Sequence[tuple[float, float]]) -> None:
+        """Touch with one finger for each place of the first move, follow the others, and let go."""
+        kinds = ("touchStart", *("touchMove" for _ in moves[1:]), "touchEnd")
+        for kind, places in zip(kinds, (*moves, ()), strict=True):
+            points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
+            self._session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
+        (a, b), (c, d) = start, end
+        self.trace(*([(a + part * (c - a) / 4, b + part * (d - b) / 4)] for part in range(5)))
 
 
 def run_button(page):

@@ -5,32 +5,15 @@ from __future__ import annotations
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, FloatRect, Page, expect
+from playwright.sync_api import FloatRect, Page, expect
 
 from linearity_lab.views.lecture.steps import STEPS
-from tests.browser.conftest import READY, wait_until
+from tests.browser.conftest import READY, Fingers, phone, wait_until
+from tests.browser.test_accessibility import violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 30_000
 POLLED = STEPS[1]
-
-
-def phone(browser: Browser, url: str, color_scheme: str = "light") -> Page:
-    page = browser.new_context(
-        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme=color_scheme
-    ).new_page()
-    page.goto(url)
-    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-    return page
-
-
-def serious(page: Page) -> list[str]:
-    """Rules of axe that are broken in what is ours; on a phone the menu's groups are boxes in a list of Streamlit's."""
-    found = Axe().run(page, context={"include": [['[data-testid="stMain"]']]}).response["violations"]
-    return [
-        f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found if each["impact"] in ("serious", "critical")
-    ]
 
 
 def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
@@ -44,7 +27,7 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     for each in phones:
         expect(each.get_by_role("button", name=re.compile(re.escape(right)))).to_be_visible(timeout=TIMEOUT_MS)
         assert POLLED.title not in each.inner_text("body")
-    assert serious(phones[1]) == []
+    assert violations(phones[1]) == []
     phones[0].get_by_role("button", name=re.compile(re.escape(wrong))).click()
     phones[1].get_by_role("button", name=re.compile(re.escape(wrong))).click()
     expect(teacher.get_by_text("2 of 2 phones have answered")).to_be_visible(timeout=TIMEOUT_MS)
@@ -62,7 +45,7 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     teacher.keyboard.press("b")
     expect(teacher.get_by_role("progressbar")).to_have_count(4, timeout=TIMEOUT_MS)
     expect(teacher.get_by_text(re.compile(f"{re.escape(right)} — 1"))).to_be_visible(timeout=TIMEOUT_MS)
-    assert serious(teacher) == []
+    assert violations(teacher) == []
     teacher.keyboard.press("a")
     for each in phones:
         expect(each.get_by_text(f"The answer: {right}.")).to_be_visible(timeout=TIMEOUT_MS)
@@ -161,15 +144,10 @@ def test_a_line_is_drawn_by_finger_and_by_keys(browser, dashboard_url):
     assert box_of(page, ".js-plotly-plot")["y"] < 844, "the figure begins on the first screen"
     sheet.scroll_into_view_if_needed()
     box = box_of(page, ".sketch-sheet")
-    touch = page.context.new_cdp_session(page)
-    at = [(box["x"] + 20 + index * (box["width"] - 22) / 10, box["y"] + 80 + 12 * index) for index in range(11)]
-    for index, (x, y) in enumerate(at):
-        kind = "touchMove" if index else "touchStart"
-        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
-    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    Fingers(page).drag((box["x"] + 20, box["y"] + 80), (box["x"] + box["width"] - 2, box["y"] + 200))
     wait_until(page, "!document.querySelector('.sketch-sheet polyline').getAttribute('points').includes('NaN')")
     assert drawn_slope(page) < -0.1
-    assert serious(page) == []
+    assert violations(page) == []
     page.get_by_role("button", name="Start over").click()
     expect(page.locator(".sketch output")).to_have_text("not set")
     slope = page.get_by_role("slider", name="Slope")

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from ntk_core.networks.graphs import bottleneck_layer_graph, graph_data
-from tests.browser.conftest import READY, press_run, run_button, wait_until
+from tests.browser.conftest import READY, Fingers, phone, press_run, run_button, wait_until
 from tests.browser.faults import faults
 from tests.browser.test_accessibility import press_tab_until, violations
 
@@ -201,46 +201,30 @@ FOCUS = "(at.shadowRoot?.activeElement ?? at)"
 
 
 def test_a_finger_draws_moves_and_zooms_on_a_phone(browser, dashboard_url):
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme="dark"
-    )
-    page = context.new_page()
-    page.goto(f"{dashboard_url}/dag?{SMALL}")
-    graph, hand = canvas(page), context.new_cdp_session(page)
+    page = phone(browser, f"{dashboard_url}/dag?{SMALL}", "dark")
+    graph, fingers = canvas(page), Fingers(page)
     expect_verdict(page, "Wide: becomes linear")
-
-    def touch(*moves: list[tuple[float, float]]) -> None:
-        for kind, points in (("Start", moves[0]), *(("Move", each) for each in moves[1:])):
-            hand.send("Input.dispatchTouchEvent", {
-                "type": f"touch{kind}", "touchPoints": [{"x": x, "y": y, "id": at} for at, (x, y) in enumerate(points)]
-            })  # fmt: skip
-        hand.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
-
-    def along(start: tuple[float, float], end: tuple[float, float]) -> list[list[tuple[float, float]]]:
-        (a, b), (c, d) = start, end
-        return [[(a + s * (c - a) / 4, b + s * (d - b) / 4)] for s in range(5)]
-
     press(page, "Clear")
     expect_verdict(page, "Not a graph yet")
     press(page, "Add group")
     for one, other in (("input", "a"), ("a", "output")):
         settled(page)
-        touch(*along(graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other]))
+        fingers.drag(graph.evaluate(PORTS)[one], graph.evaluate(PLACES)[other])
     expect_verdict(page, "Wide: becomes linear")
     assert edges(page) == [("input", "a"), ("a", "output")]
     settled(page)
     scroll = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
     x, y = graph.evaluate(PLACES)["a"]
-    touch(*along((x, y), (x + 60, y + 40)))
+    fingers.drag((x, y), (x + 60, y + 40))
     assert graph.evaluate(PLACES)["a"] == pytest.approx([x + 60, y + 40], abs=3)
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == scroll
     before = graph.evaluate("root => root.canvas.view.scale")
-    touch(*[[(x - 20 - 8 * s, y - 60), (x + 20 + 8 * s, y - 60)] for s in range(8)])
+    fingers.trace(*[[(x - 20 - 8 * s, y - 60), (x + 20 + 8 * s, y - 60)] for s in range(8)])
     assert graph.evaluate("root => root.canvas.view.scale") > 1.5 * before
     press(page, "Fit")
     assert faults(page) == []
     assert violations(page) == []
-    context.close()
+    page.context.close()
 
 
 def test_keyboard_alone_draws_a_graph_and_runs_it(open_page):

@@ -1,4 +1,4 @@
-"""The lecture with nothing but the keyboard, and on a projector."""
+"""The lecture by keys and clicker, and on a projector."""
 
 from __future__ import annotations
 
@@ -38,23 +38,6 @@ def test_arrows_clicker_and_predictions_lead_through_the_lecture(open_page):
     page.wait_for_selector(READY)
     page.keyboard.press("PageDown")  # the control has the focus, and the clicker continues
     shows(page, 2)
-
-
-def test_the_keyboard_alone_leads_through_the_whole_lecture(open_page):
-    page = open_page("/lecture")
-    for index in range(len(STEPS)):
-        expect(page.get_by_role("heading", name=STEPS[index].asks)).to_be_visible(timeout=TIMEOUT_MS)
-        if index == 0:
-            shows(page, 0)
-        if index % 5 == 0 or index == len(STEPS) - 1:  # some are left for later
-            page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-            page.keyboard.press("2" if index else "a")
-            expect(page.get_by_text("Predicted.")).to_be_visible(timeout=TIMEOUT_MS)
-        page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-        if index < len(STEPS) - 1:
-            page.keyboard.press("ArrowRight")
-    expect(page.get_by_text("The story in short")).to_be_visible(timeout=TIMEOUT_MS)
-    expect(page.get_by_text(re.compile(rf"You predicted \d+ of {len(STEPS)} figures"))).to_be_visible()
 
 
 def test_presented_step_fits_on_one_screen(open_page):

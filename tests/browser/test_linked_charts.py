@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import SCREEN, press_run, wait_until
+from tests.browser.conftest import READY, SCREEN, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 300_000  # one worker compiles before the first point, on a machine that may be busy
@@ -25,6 +25,8 @@ PLACE = """width => {
 SWEPT, BESIDE = (f"document.querySelectorAll('.js-plotly-plot')[{index}]" for index in (0, 1))
 LINE = f"{SWEPT}?.querySelector('.linked-line')?.dataset.at"
 LABEL = "document.querySelectorAll('[role=figure]')[1]?.ariaLabel ?? ''"
+MOVING = "Array.from(document.querySelectorAll('.js-plotly-plot')).find(chart => chart.layout?.sliders?.length)"
+SHOWN_STEP, CURVE = f"{MOVING}.layout.sliders[0].active", f"Array.from({MOVING}.data[1].y).join()"
 GHOSTS = f"{SWEPT}?.data?.filter(trace => trace.meta?.ghost).length"
 
 
@@ -82,12 +84,25 @@ def test_click_on_a_width_and_chooser_show_its_run(open_page):
     wait_until(page, f"{LINE} === '3000'")
 
 
-def test_playing_the_outputs_moves_the_cursor_along_training(open_page):
-    page = open_page("/dynamics")
-    wait_until(page, "document.querySelectorAll('.js-plotly-plot').length === 4")
+def test_play_shows_recorded_steps_and_moves_the_cursor(open_page):
+    page = open_page("/dynamics?preset=curves-in-one-dimension")
+    wait_until(page, f"{MOVING} !== undefined")
+    last, at_end = page.evaluate(SHOWN_STEP), page.evaluate(CURVE)
     page.get_by_role("tab", name="In motion").click()
     page.get_by_text("▶", exact=True).click()
+    wait_until(page, f"{SHOWN_STEP} < {last}")
+    assert page.evaluate(CURVE) != at_end
     wait_until(page, f"{LINE} > 1 && {BESIDE}.querySelector('.linked-line')?.dataset.at === {LINE}")
+    wait_until(page, f"{SHOWN_STEP} === {last} && {CURVE} === '{at_end}'")
+
+
+def test_width_axis_starts_at_the_first_visible_value(open_page):
+    page = open_page("/hessian")
+    first = "10 ** (document.querySelector('.js-plotly-plot')?._fullLayout?.xaxis?.range?.[0] ?? 0)"
+    wait_until(page, f"{first} > 80")
+    page.wait_for_selector(READY)  # a chart that is drawn again forgets the click
+    page.locator(".js-plotly-plot").first.locator(".traces", has_text="CNN").first.locator(".legendtoggle").click()
+    wait_until(page, f"{first} > 4 && {first} < 8")
 
 
 def test_old_figure_is_below_new_points_and_stopped_run_resumes(open_page):

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from linearity_lab.components.live import HOME_TOUR, given, source
 from linearity_lab.components.live.settings import CHOICES, LiveSettings
-from tests.browser.conftest import READY, run_button
+from tests.browser.conftest import READY, Fingers, phone, run_button
 from tests.browser.test_accessibility import press_tab_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -98,36 +98,22 @@ def test_parts_explain_themselves_and_points_are_edited_by_mouse(open_page):
 
 
 def test_points_are_dragged_added_and_removed_by_a_finger(browser, dashboard_url):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
-    page = context.new_page()
-    page.goto(f"{dashboard_url}/live?width=8")
-    component = live(page)
+    page = phone(browser, f"{dashboard_url}/live?width=8")
+    component, finger = live(page), Fingers(page)
     page.locator(".functions canvas").scroll_into_view_if_needed()
-    finger = context.new_cdp_session(page)
-
-    def touch(kind: str, *at: float) -> None:
-        spot = [{"x": at[0], "y": at[1]}] if at else []
-        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": spot})
-
-    def drag(x: float, y: float, to_x: float, to_y: float) -> None:
-        touch("touchStart", x, y)
-        for part in (0.25, 0.5, 0.75, 1):
-            touch("touchMove", x + part * (to_x - x), y + part * (to_y - y))
-        touch("touchEnd")
-
     before = points(component)
     x, y = component.evaluate(PLACES)[4]
-    drag(x, y, x, y - 50)
+    finger.drag((x, y), (x, y - 50))
     until(component, f"each => each.live.hand.points()[4][1] > {before[4][1] + 0.2}")
     scrolled = page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop")
     box = page.locator(".functions canvas").bounding_box()
     page.touchscreen.tap(box["x"] + 0.53 * box["width"], box["y"] + 0.85 * box["height"])
     until(component, f"each => each.live.hand.points().length === {len(before) + 1}")
     x, y = component.evaluate(PLACES)[5]
-    drag(x, y, x, box["y"] + box["height"] + 60)
+    finger.drag((x, y), (x, box["y"] + box["height"] + 60))
     until(component, f"each => each.live.hand.points().length === {len(before)}")
     assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == scrolled
-    context.close()
+    page.context.close()
 
 
 def test_the_slider_redraws_while_dragged(open_page):

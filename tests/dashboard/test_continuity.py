@@ -163,7 +163,7 @@ def test_trained_runs_are_drawn_while_others_train(jobs, page, finished):
 
 
 def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
-    app = checked(open_page("kernel_change", num_seeds="3"))
+    app = open_page("kernel_change", num_seeds="3")
     earlier = dict(app.query_params)
     app.number_input(key="kernel_change.num_seeds").set_value(4).run()
     app.query_params = earlier  # of a browser that has not yet heard of the new address

@@ -38,7 +38,7 @@ def test_followed_run_crosses_the_edge_before_recovering():
 
 @pytest.fixture
 def app(jobs, through_the_menu):
-    return checked(open_page("learning_rate"))
+    return open_page("learning_rate")
 
 
 def test_a_cell_can_be_clicked_on_wherever_it_is(app):
@@ -89,6 +89,6 @@ def test_second_click_on_a_cell_keeps_the_choice(app, jobs, monkeypatch):
 
 @pytest.mark.usefixtures("jobs", "through_the_menu")
 def test_runs_that_are_kept_are_drawn_at_once():
-    app = checked(open_page("learning_rate", preset="catapult-run"))
+    app = open_page("learning_rate", preset="catapult-run")
     assert len(app.get("plotly_chart")) == 4
     assert not [each for each in app.button if each.key == "learning_rate.follow"]

@@ -33,24 +33,27 @@ def names(app):
     return {button.key for button in app.button}
 
 
-def test_a_short_run_starts_at_once(jobs):
+def test_a_short_run_starts_at_once(jobs, gallery):
     assert estimate(SHORT).seconds < ASK_S
-    app = press(checked(open_page(PAGE, **differences(SHORT, PRESET))), "run")
+    app = press(open_page(PAGE, **differences(SHORT, PRESET)), "run")
     assert jobs.submitted == [SHORT]
     assert f"{PAGE}.run_long" not in names(app)
 
 
-def test_long_run_starts_after_confirmation(jobs):
+def test_long_run_starts_after_confirmation(jobs, gallery):
     assert estimate(LONG).seconds > ASK_S
-    app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")  # Ctrl+Enter is this button
+    app = press(open_page(PAGE, **differences(LONG, PRESET)), "run")  # Ctrl+Enter is this button
     assert jobs.submitted == []
     assert "should take about" in words(app)
-    press(press(app, "run"), "run_long")
+    app.number_input(key=f"{PAGE}.num_seeds").set_value(99)
+    assert f"{PAGE}.run_long" not in names(checked(app.run())), "the question goes with its settings"
+    app.number_input(key=f"{PAGE}.num_seeds").set_value(LONG.num_seeds)
+    press(press(checked(app.run()), "run"), "run_long")
     assert jobs.submitted == [LONG]
 
 
-def test_quick_run_keeps_both_ends_and_starts(jobs):
-    app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")
+def test_quick_run_keeps_both_ends_and_starts(jobs, gallery):
+    app = press(open_page(PAGE, **differences(LONG, PRESET)), "run")
     app = press(app, "shorter")
     (spec,) = jobs.submitted
     assert f"{PAGE}.run_long" not in names(app)
@@ -74,17 +77,9 @@ def test_quick_run_thins_seeds_first_and_values_last():
         assert (spec.widths[0], spec.widths[-1]) == (base.widths[0], base.widths[-1])
 
 
-def test_the_question_goes_with_the_settings_that_it_was_about(jobs):
-    app = press(checked(open_page(PAGE, **differences(LONG, PRESET))), "run")
-    app.number_input(key=f"{PAGE}.num_seeds").set_value(99)
-    app = checked(app.run())
-    assert f"{PAGE}.run_long" not in names(app)
-    assert jobs.submitted == []
-
-
 def test_what_the_gallery_holds_is_not_computed_again(jobs, monkeypatch, tmp_path):
     preset = PRESETS["liu-section5"].spec
-    app = checked(open_page("optimization"))
+    app = open_page("optimization")
     checked(app.button(key="optimization.run").click().run())
     assert jobs.submitted == [preset]
     assert [(each.spec, each.status) for each in jobs.adopted] == [(preset, "completed")]
@@ -109,7 +104,7 @@ def test_job_for_an_adopted_result_is_complete_immediately(monkeypatch, tmp_path
 
 def test_run_stopped_by_the_server_keeps_its_points(jobs):
     reason = "stopped by the server after 8 min, the longest that it may run"
-    app = checked(open_page(PAGE, job=jobs.add(SHORT, status="stopped", reason=reason)))
+    app = open_page(PAGE, job=jobs.add(SHORT, status="stopped", reason=reason))
     assert "Stopped by the server after 8 min" in words(app)
     assert "0 of 2 widths are done and saved" in words(app)
 
@@ -122,7 +117,7 @@ def test_unsuitable_preset_choice_keeps_the_rest_of_the_url(jobs):
     kept = [output for output in base.outputs if output != "softmax"]
     assert differences(spec, base) == {**given, "outputs": ",".join(kept)}
     assert (problem.field, problem.given) == ("outputs", "softmax")
-    app = checked(open_page("optimization", **given))
+    app = open_page("optimization", **given)
     assert f"{','.join(kept)} is used instead" in words(app).replace("\\", "")
     checked(app.button(key="optimization.run").click().run())
     assert jobs.submitted == [spec]  # what the form shows
@@ -136,7 +131,7 @@ def test_first_fitting_choice_replaces_unsuitable_ones():
 
 
 def test_the_digest_of_what_runs_is_that_of_what_is_shown(jobs):
-    app = press(checked(open_page(PAGE, **{"widths": "3,10", "num_seeds": "2", "training.max_steps": "bogus"})), "run")
+    app = press(open_page(PAGE, **{"widths": "3,10", "num_seeds": "2", "training.max_steps": "bogus"}), "run")
     (spec,) = jobs.submitted
     assert app.query_params["job"] in (spec_digest(spec)[:16], [spec_digest(spec)[:16]])
     assert (spec.widths, spec.num_seeds) == ((3, 10), 2)

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
 from linearity_lab.components.settings_row import OPENED
-from linearity_lab.views.navigation import PAGES
 from ntk_core.numbers import width_label
-from ntk_core.runs import EXPERIMENTS
-from ntk_core.settings.grammar import settings
 from tests.dashboard.open_pages import address, checked, form_sentences, open_page, press
 
 PREFIX = "kernel_change."
@@ -29,23 +24,6 @@ def in_panel(app) -> set[str]:
     (panel,) = (each for each in app.get("popover") if each.proto.popover.label == "All settings")
     kinds = (panel.selectbox, panel.multiselect, panel.number_input, panel.text_input, panel.toggle)
     return {widget.key for widgets in kinds for widget in widgets} - {PREFIX + "search"}
-
-
-def test_every_page_has_three_to_five_controls_and_no_chip():
-    for entry in PAGES:
-        if entry.name not in EXPERIMENTS:
-            continue
-        controls = importlib.import_module(f"linearity_lab.views.{entry.name}.page").PAGE.controls
-        assert 3 <= len(controls) <= 5, entry.name
-        lists = {each.name: each.entry == "list" for each in settings(EXPERIMENTS[entry.name].spec)}
-        app = open_page(entry.name)
-        assert chips(app) == {}, entry.name
-        kinds = (app.selectbox, app.multiselect, app.number_input, app.toggle, app.select_slider, app.text_input)
-        keys = {widget.key for widgets in kinds for widget in widgets}
-        for name in (each for each in controls if isinstance(each, str)):
-            assert f"{entry.name}.{name}" in keys, (entry.name, name)
-            if lists[name]:
-                assert f"{entry.name}.{name}.range" in keys, f"{entry.name}: {name} has no slider"
 
 
 def test_each_change_has_a_chip_that_puts_it_back():

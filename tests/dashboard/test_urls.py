@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 from collections.abc import Iterator
 
@@ -9,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.views.navigation import EMBEDDED, PAGES
-from ntk_core.runs import PRESETS
+from ntk_core.runs import EXPERIMENTS, PRESETS
 from ntk_core.settings.grammar import differences, settings, text_of
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
 
@@ -78,6 +79,20 @@ def test_every_page_is_in_the_menu_and_opens_without_a_gallery(apps):
     scripts = {f"pages/{path.name}" for path in (ROOT / "pages").glob("*.py")}
     assert scripts - {f"pages/{EMBEDDED}.py"} == {entry.path for entry in PAGES}
     assert [name for name, app in apps.items() if not app.title] == []
+
+
+@pytest.mark.parametrize("page", EXPERIMENTS)
+def test_every_page_has_three_to_five_controls_and_no_chip(page, apps):
+    controls = importlib.import_module(f"linearity_lab.views.{page}.page").PAGE.controls
+    assert 3 <= len(controls) <= 5
+    app = at(apps[page])
+    assert [button.key for button in app.button if (button.key or "").endswith(".back")] == []
+    kinds = (app.selectbox, app.multiselect, app.number_input, app.toggle, app.select_slider, app.text_input)
+    keys = {widget.key for widgets in kinds for widget in widgets}
+    lists = {setting.name for setting in settings(EXPERIMENTS[page].spec) if setting.entry == "list"}
+    for name in (each for each in controls if isinstance(each, str)):
+        assert f"{page}.{name}" in keys
+        assert name not in lists or any(key.startswith(f"{page}.{name}.range") for key in keys), f"{name} has no slider"
 
 
 def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
