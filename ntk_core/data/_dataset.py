@@ -32,6 +32,12 @@ def stream(seed: int, *purpose: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=purpose)))
 
 
+def uniform_integers(draw: np.random.Generator, shape: tuple[int, ...], count: int) -> IntArray:
+    """Integers from 0 to ``count`` − 1."""
+    # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
+    return np.floor(count * draw.random(shape)).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """Training and test data, validated, read-only and free of JAX.

@@ -9,7 +9,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data._dataset import MEANS, TRAIN, Dataset, stream
+from ntk_core.data._dataset import MEANS, TRAIN, Dataset, stream, uniform_integers
 from ntk_core.data._info import DatasetInfo, DatasetShapes, Drawn, shapes_of, without_classes
 from ntk_core.data._options import OPTIONS, Options
 from ntk_core.errors import InvalidInput
@@ -37,8 +37,7 @@ class Mixture(Drawn):
         means = stream(seed, MEANS).standard_normal(size, dtype=np.float32)
         norms = np.linalg.norm(means.astype(np.float64), axis=1, keepdims=True)
         means = (means * (CENTER_NORM / norms)).astype(np.float32)
-        # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
-        labels = np.floor(len(means) * stream(seed, split, 0).random(num)).astype(np.int64)
+        labels = uniform_integers(stream(seed, split, 0), (num,), len(means))
         x = stream(seed, split, 1).standard_normal((num, size[1]), dtype=np.float32)
         x *= np.float32(options["noise"])
         x += means[labels]

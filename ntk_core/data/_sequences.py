@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data._dataset import MEANS, IntArray, stream
+from ntk_core.data._dataset import MEANS, IntArray, stream, uniform_integers
 from ntk_core.data._info import DatasetShapes, Drawn, shapes_of
 from ntk_core.data._options import Options
 from ntk_core.errors import InvalidInput
@@ -71,24 +71,24 @@ class RandomSequences(Drawn):
     def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
         shape, seed = self.shapes(options).input_shape, options["seed"]
         x = stream(seed, split, 0).standard_normal((num, *shape), dtype=np.float32)
-        return x, 2 * _uniform(stream(seed, split, 1), (num, 1), 2) - 1
+        return x, 2 * uniform_integers(stream(seed, split, 1), (num, 1), 2) - 1
 
 
 def copy(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
     """s_1 … s_T uniform on V symbols; the label is s_1, and all other tokens are in the way."""
-    symbols = _uniform(draw(0), (n, length), count)
+    symbols = uniform_integers(draw(0), (n, length), count)
     return symbols, symbols[:, 0]
 
 
 def majority(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
     """s_1 … s_T uniform on two symbols, T odd; the label is the symbol that occurs more often."""
-    symbols = _uniform(draw(0), (n, length), count)
+    symbols = uniform_integers(draw(0), (n, length), count)
     return symbols, (2 * symbols.sum(axis=1) > length).astype(np.int64)
 
 
 def modular_addition(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
     """s_1 … s_T uniform on 0 … V − 1; the label is s_1 + … + s_T modulo V."""
-    symbols = _uniform(draw(0), (n, length), count)
+    symbols = uniform_integers(draw(0), (n, length), count)
     return symbols, symbols.sum(axis=1) % count
 
 
@@ -98,18 +98,13 @@ def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, c
     a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is uniform on those
     that are not a, and the label is s_{j+1}.
     """
-    last = _uniform(draw(0), (n,), count)
-    place = _uniform(draw(1), (n,), length - 2)
-    symbols = _uniform(draw(2), (n, length), count - 1)
+    last = uniform_integers(draw(0), (n,), count)
+    place = uniform_integers(draw(1), (n,), length - 2)
+    symbols = uniform_integers(draw(2), (n, length), count - 1)
     symbols += symbols >= last[:, None]  # uniform on all but a
     rows = np.arange(n)
     symbols[rows, place] = symbols[:, -1] = last
     return symbols, symbols[rows, place + 1]
-
-
-def _uniform(draw: np.random.Generator, shape: tuple[int, ...], count: int) -> IntArray:
-    # floor(C·u) instead of Generator.integers, whose algorithm may change between NumPy versions.
-    return np.floor(count * draw.random(shape)).astype(np.int64)
 
 
 RULES: dict[str, Rule] = {each.__name__: each for each in (copy, majority, modular_addition, induction)}
