@@ -12,7 +12,7 @@ from ntk_core.cli._following import compute, conclude, follow, interruptible, wa
 from ntk_core.cli._targets import RUN, SPEC, assignment, kept_run, spec_named
 from ntk_core.environment import IS_CHECKOUT
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
+from ntk_core.experiments.linearity_report import LinearityReportSpec
 from ntk_core.experiments.own_model import OwnModelSpec
 from ntk_core.runs import PRESETS, load_data, preset
 from ntk_core.runs.gallery import GALLERY, rebuild

@@ -11,8 +11,7 @@ from linearity_lab.views.linearity_report import page
 from linearity_lab.views.linearity_report.figures import errors, examples, layers
 from linearity_lab.views.results import stored_runs
 from ntk_core import linearity_report
-from ntk_core.experiments.linearity_report.result import LinearityReportResult
-from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
+from ntk_core.experiments.linearity_report import LinearityReportResult, LinearityReportSpec
 from ntk_core.runs import load_data, spec_digest
 from tests.dashboard.open_pages import checked, open_page, words
 from tests.dashboard.test_own_runs import ORIGIN, REPORT

@@ -12,12 +12,12 @@ from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.results import stored_runs
 from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.linearity_report.result import (
+from ntk_core.experiments.linearity_report import (
     LinearityReportPoint,
     LinearityReportResult,
+    LinearityReportSpec,
     ReportedLayer,
 )
-from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
 from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun, OwnModelSpec
 from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, parse_spec, run, spec_digest
 from ntk_core.runs.store import Store

@@ -11,8 +11,12 @@ from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, log_ticks
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.style import GUIDE_COLOR, nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.linearity_report.result import COLUMNS, LinearityReportPoint, LinearityReportResult
-from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
+from ntk_core.experiments.linearity_report import (
+    COLUMNS,
+    LinearityReportPoint,
+    LinearityReportResult,
+    LinearityReportSpec,
+)
 from ntk_core.linearity import LINEAR, PARTLY, verdict_of
 from ntk_core.numbers import percent
 from ntk_core.runs.store import read_line

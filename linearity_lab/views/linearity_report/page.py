@@ -14,7 +14,7 @@ from linearity_lab.views.results.stored_runs import shared_store
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import prose
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.linearity_report.result import LinearityReportResult
+from ntk_core.experiments.linearity_report import LinearityReportResult
 from ntk_core.linearity import LAYER_HEAD, layer_rows, rows_of
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import MIN_PREFIX

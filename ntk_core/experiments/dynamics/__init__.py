@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from ntk_core.dynamics.choices import LOSSES, METHODS, TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
@@ -323,7 +323,7 @@ def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
 def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:
     """The power law of ‖F − F_lin‖ / ‖F_lin‖, its sup over time, against width; not of diverged or dead runs."""
     return fit_runs(
-        [(point.width, run) for point in points for run in point.of(output, method)],
+        along(points, output, method),
         lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,
         lambda run: run.outcome not in ("diverged", "dead"),
     )

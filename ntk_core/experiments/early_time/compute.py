@@ -168,9 +168,9 @@ class _Pair:
         self._x = x[:LOOKED_AT]
         self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:LOOKED_AT], data.y_test))
         self._initial = tuple(outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test))
-        self._curves = {name: _Curve(self) for name in ("network", "linear", "naive")}
+        self._curves: dict[str, list[tuple[Any, ...]]] = {"network": [], "linear": [], "naive": []}
         self._steps: list[int] = []
-        self._distances: dict[str, list[float]] = {"linear": [], "naive": [], "power": []}
+        self._distances: dict[str, list[float]] = {"distance": [], "naive_distance": [], "linear_power": []}
         self._outcome: Literal["completed", "diverged"] = "completed"
 
     def stretches(self) -> Iterator[tuple[int, bool]]:
@@ -192,17 +192,18 @@ class _Pair:
             learning_rate=self.rate,
             outcome=self._outcome,
             steps=tuple(self._steps),
-            network=self._curves["network"].value(),
-            linear=self._curves["linear"].value(),
-            naive=self._curves["naive"].value(),
-            distance=tuple(self._distances["linear"]),
-            naive_distance=tuple(self._distances["naive"]),
-            linear_power=tuple(self._distances["power"]),
+            **{name: self._curve(rows) for name, rows in self._curves.items()},
+            **self._distances,
             target_power=float(np.mean(self._y_test**2)),
             optimal_train_loss=train_loss,
             optimal_test_loss=test_loss,
             targets=tuple(targets.tolist()),
         )
+
+    def _curve(self, rows: list[tuple[Any, ...]]) -> ModelCurve:
+        *losses, outputs = zip(*rows, strict=True)
+        named = zip(("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True)
+        return ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
 
     def _record(self, step: int) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
@@ -213,17 +214,18 @@ class _Pair:
             "naive": self._naive.outputs_at(step),
         }
         self._steps.append(step)
-        for name, pair in outputs.items():
-            self._curves[name].add(*pair)
-        network, linear, naive = (pair[1] for pair in outputs.values())
-        self._distances["linear"].append(float(np.mean((network - linear) ** 2)))
-        self._distances["naive"].append(float(np.mean((network - naive) ** 2)))
-        self._distances["power"].append(float(np.mean(linear**2)))
-        losses = self._curves["network"].train_loss
-        if not losses[-1] <= _DIVERGED * max(losses[0], 1e-12):
+        for name, (train, test) in outputs.items():
+            residual, single = test - self._y_test, tuple(test[:NUM_SINGLE_POINTS].tolist())
+            losses = (_half_mean_square(train - self._y), _half_mean_square(residual), *self._span.split(residual))
+            self._curves[name].append((*losses, single))
+        network, linear, naive = (test for _, test in outputs.values())
+        for name, apart in zip(self._distances, (network - linear, network - naive, linear), strict=True):
+            self._distances[name].append(float(np.mean(apart**2)))
+        (first, *_), (loss, *_) = self._curves["network"][0], self._curves["network"][-1]
+        if not loss <= _DIVERGED * max(first, 1e-12):
             self._outcome = "diverged"
         # A loss that is no number ends the descent.
-        loss = losses[-1] if self._outcome == "completed" else math.nan
+        loss = loss if self._outcome == "completed" else math.nan
         self._descent.note(jnp.asarray(loss, jnp.result_type(float)))
 
 
@@ -251,34 +253,6 @@ class _Linear:
 
     def _outputs(self, weights: NDArray) -> tuple[NDArray, NDArray]:
         return self._model.outputs(weights)[:LOOKED_AT], self._psi_test @ weights
-
-
-class _Curve:
-    """The losses of one model as they are recorded."""
-
-    def __init__(self, pair: _Pair):
-        self._pair = pair
-        self.train_loss: list[float] = []
-        self._rows: list[tuple[float, float, float]] = []
-        self._outputs: list[tuple[float, ...]] = []
-
-    def add(self, train: NDArray, test: NDArray) -> None:
-        """Note the outputs on the training and test inputs of one step."""
-        residual = test - self._pair._y_test
-        self.train_loss.append(_half_mean_square(train - self._pair._y))
-        self._rows.append((_half_mean_square(residual), *self._pair._span.split(residual)))
-        if self._pair._keeps_outputs:
-            self._outputs.append(tuple(test[:NUM_SINGLE_POINTS].tolist()))
-
-    def value(self) -> ModelCurve:
-        test, inside, outside = zip(*self._rows, strict=True)
-        return ModelCurve(
-            train_loss=tuple(self.train_loss),
-            test_loss=test,
-            span_loss=inside,
-            complement_loss=outside,
-            outputs=tuple(self._outputs),
-        )
 
 
 def _features(spec: EarlyTimeSpec, activation: str, d: int, ratio: float) -> LinearFeatures:

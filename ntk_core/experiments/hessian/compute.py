@@ -1,16 +1,19 @@
 """Hessian norms against width, one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1)."""
 
 import hashlib
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import ArrayLike
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
+from ntk_core.experiments._trained_sweep import TrainedRun
 from ntk_core.experiments.hessian import (
     BallBound,
     HessianBlocks,
@@ -39,7 +42,7 @@ from ntk_core.kernels import empirical_ntk, pre_output_ntk, through_output
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.sizes import min_width
-from ntk_core.runs import Progress, finite_sup
+from ntk_core.runs import Progress
 
 Lengths = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
@@ -182,14 +185,7 @@ def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Arr
 def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: int) -> LayerBound:
     assert isinstance(net, FullyConnected | Bottleneck)
     each = [layer_quantities(net, params, one, output_index) for one in x]
-    return LayerBound(
-        bound=_mean([found.bound for found in each]),
-        q_inf=_mean([found.q_inf for found in each]),
-        q_l=_mean([found.q_l for found in each]),
-        q_221=_mean([found.q_221 for found in each]),
-        b_max=tuple(map(_mean, zip(*[found.b_max for found in each], strict=True))),
-        b_norm=tuple(map(_mean, zip(*[found.b_norm for found in each], strict=True))),
-    )
+    return LayerBound(**{name: _mean([getattr(found, name) for found in each]) for name in LayerBound.model_fields})
 
 
 def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index: int) -> tuple[NonlinearParts, bool]:
@@ -210,12 +206,8 @@ def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[VectorNorm, 
 
 def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, seed: int) -> HessianBlocks:
     found = hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
-    return HessianBlocks(
-        seed=seed,
-        layers=found.layers,
-        norms=tuple(tuple(map(float, row)) for row in found.values),
-        converged=bool(np.all(found.converged)),
-    )
+    converged = bool(np.all(found.converged))
+    return HessianBlocks(seed=seed, layers=found.layers, norms=found.values.tolist(), converged=converged)
 
 
 def _balls(
@@ -246,15 +238,10 @@ def _training(spec: HessianSpec, data: Dataset, output: str, net: Network, param
 
 def _trained(training: KernelTraining) -> TrainedChange:
     (output,) = training.observed
-    found = training.recorded(0, output)
-    return TrainedChange(
-        sup_change=finite_sup(found["change"]),
-        outcome=found["outcome"],
-        learning_rate=found["learning_rate"],
-        num_steps=found["steps"][-1],
-        final_loss=found["loss"][-1],
-    )
+    run = TrainedRun(seed=0, **training.recorded(0, output))
+    return TrainedChange.read_off(run, final_loss=run.loss[-1])
 
 
-def _mean(values: object) -> float:
-    return float(np.mean(np.asarray(values, float)))
+def _mean(values: Sequence[ArrayLike]) -> Any:
+    """The mean of numbers, or of rows of equal length, as a row."""
+    return np.mean(np.asarray(values, float), axis=0).tolist()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun, along
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS
@@ -182,8 +182,7 @@ def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> 
 
 def exponent(output: str, points: Sequence[KernelChanges]) -> str:
     """The exponent of ΔK against width over the converged runs, with its interval and the runs left out."""
-    runs = [(point.width, run) for point in points for run in point.of(output)]
-    law = fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome == "converged")
+    law = fit_runs(along(points, output), lambda run: run.sup_change, columns.converged)
     return exponent_line(f"{OUTPUTS[output].title}: ΔK", law)
 
 

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
@@ -250,14 +250,14 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
 def along_scales(points: Sequence[LazyPoint], output: str, start: str, of: Of) -> PowerLaw | None:
     """The power law in α at the smallest width, over converged runs."""
     narrow = min((point.width for point in points), default=0)
-    along = [(point.scale, point) for point in points if point.width == narrow and not point.richness]
-    return fit_runs([(at, run) for at, point in along for run in point.of(output, start)], of, columns.converged)
+    own = [point for point in points if point.width == narrow and not point.richness]
+    return fit_runs(along(own, output, start, by="scale"), of, columns.converged)
 
 
 def along_widths(points: Sequence[LazyPoint], output: str, start: str, of: Of, rho: float = 0.0) -> PowerLaw | None:
     """The power law in m at scale 1 and this richness, over converged runs."""
-    along = [(point.width, point) for point in points if (point.scale, point.richness) == (1, rho)]
-    return fit_runs([(at, run) for at, point in along for run in point.of(output, start)], of, columns.converged)
+    own = [point for point in points if (point.scale, point.richness) == (1, rho)]
+    return fit_runs(along(own, output, start), of, columns.converged)
 
 
 EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, counts, lazy_summary)

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep
+from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counted, Counts, Experiment, ResultValue, Value, Work, between, columns, finite_sup, law_words
@@ -272,7 +272,7 @@ def _counted(runs: Sequence[RateRun]) -> str:
 
 def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw | None:
     """The power law in m of the largest loss over its start, over the runs that catapulted and recovered."""
-    runs = [(float(point.width), run) for point in points for run in point.of(model, rate)]
+    runs = along(points, model, rate)
     if not any(run.outcome == "catapult" for _, run in runs):
         return None
     return fit_runs(runs, lambda run: run.peak, lambda run: run.outcome == "catapult")

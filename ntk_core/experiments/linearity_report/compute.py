@@ -7,8 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from ntk_core.data import Dataset, data_fingerprint
-from ntk_core.experiments.linearity_report.result import LinearityReportPoint, ReportedLayer
-from ntk_core.experiments.linearity_report.spec import LinearityReportSpec
+from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportSpec, ReportedLayer
 from ntk_core.own_models import Apply, linearity_report, their_errors
 from ntk_core.runs import Computation, Progress, load_data
 

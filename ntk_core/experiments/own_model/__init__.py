@@ -9,11 +9,12 @@ from pydantic import Field
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
+from ntk_core.experiments._trained_sweep import along
 from ntk_core.experiments.kernel_change import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.numbers import number, percent, size
-from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, aligned, exponent_line
+from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, aligned, columns, exponent_line
 from ntk_core.runs.columns import Column
 from ntk_core.settings.grammar import text_of
 from ntk_core.settings.part import Width
@@ -134,8 +135,7 @@ class OwnModelResult(ResultValue):
 
 def change_law(points: Sequence[OwnModelPoint]) -> PowerLaw | None:
     """ΔK against width, over the runs that converged."""
-    runs = [(point.width, run) for point in points for run in point.runs]
-    return fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome == "converged")
+    return fit_runs(along(points), lambda run: run.sup_change, columns.converged)
 
 
 MOST_LAYERS = 40
@@ -144,10 +144,10 @@ NEARLY_LINEAR = 0.1  # of the kernel
 
 def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> str:
     """Layers and routes of the first width, runs of all, laws in width, the verdict."""
-    runs = [(point.width, run) for point in points for run in point.runs]
+    runs = along(points)
     rows = [
         (
-            f"{width:,}", str(run.seed), f"{run.num_steps:,}", f"{run.loss[-1]:.3g}", f"{run.sup_change:.4g}",
+            f"{width:,.0f}", str(run.seed), f"{run.num_steps:,}", f"{run.loss[-1]:.3g}", f"{run.sup_change:.4g}",
             "–" if run.hessian_norm is None else f"{run.hessian_norm:.4g}{'' if run.hessian_converged else '?'}",
             f"{run.velocity or 0:.4g}", run.outcome,
         )

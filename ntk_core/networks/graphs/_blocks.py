@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -301,20 +301,20 @@ class ConcatBlock(_Block):
 Block = Annotated[
     DenseBlock
     | ConvolutionBlock
-    | TokenDenseBlock
-    | GainBlock
-    | PositionsBlock
-    | FixedPositionsBlock
-    | NormalizeBlock
-    | AttentionBlock
-    | FirstTokenBlock
     | ActivationBlock
     | AveragePoolBlock
     | GlobalAverageBlock
     | FlattenBlock
     | ScaleBlock
     | ResidualBlock
-    | ConcatBlock,
+    | ConcatBlock
+    | TokenDenseBlock
+    | AttentionBlock
+    | NormalizeBlock
+    | GainBlock
+    | PositionsBlock
+    | FixedPositionsBlock
+    | FirstTokenBlock,
     Field(discriminator="kind"),
 ]
 ResidualBlock.model_rebuild()
@@ -322,21 +322,4 @@ AdapterBlock.model_rebuild()
 ConcatBlock.model_rebuild()
 Trained = DenseBlock | ConvolutionBlock | TokenDenseBlock | GainBlock | PositionsBlock
 Nested = ResidualBlock | ConcatBlock | AttentionBlock
-BLOCKS: dict[str, type[_Block]] = {
-    "dense": DenseBlock,
-    "convolution": ConvolutionBlock,
-    "activation": ActivationBlock,
-    "average-pool": AveragePoolBlock,
-    "global-average": GlobalAverageBlock,
-    "flatten": FlattenBlock,
-    "scale": ScaleBlock,
-    "residual": ResidualBlock,
-    "concat": ConcatBlock,
-    "token-dense": TokenDenseBlock,
-    "attention": AttentionBlock,
-    "normalize": NormalizeBlock,
-    "gain": GainBlock,
-    "positions": PositionsBlock,
-    "fixed-positions": FixedPositionsBlock,
-    "first-token": FirstTokenBlock,
-}
+BLOCKS: dict[str, type[_Block]] = {each.model_fields["kind"].default: each for each in get_args(get_args(Block)[0])}
