@@ -17,6 +17,7 @@ from jax import Array
 from numpy.typing import NDArray
 
 from ntk_core.dynamics._history import Outcome, ended
+from ntk_core.dynamics._linearize import Tree
 from ntk_core.dynamics._models import Model
 from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.errors import InvalidInput
@@ -79,11 +80,11 @@ class Optimizer:
         """Whether the steps of a transformation have a rate already, which is then multiplied."""
         return not isinstance(self.name, str)
 
-    def memory(self, trained: Any) -> Any:
+    def memory(self, trained: Tree) -> Tree:
         """What the optimizer remembers before the first step."""
         return self._direction.init(trained)
 
-    def move(self, trained: Any, gradient: Any, memory: Any, rate: Rate) -> tuple[Any, Any]:
+    def move(self, trained: Tree, gradient: Tree, memory: Tree, rate: Rate) -> tuple[Tree, Tree]:
         """(parameters after one step, what is remembered then)."""
         direction, memory = self._direction.update(gradient, memory, trained)
         if not isinstance(rate, dict):
@@ -141,14 +142,14 @@ class DescentState(NamedTuple):
         order: of the samples in this epoch, (n,); empty for full batches.
     """
 
-    trained: Any
+    trained: Tree
     step: Array
     loss: Array
-    memory: Any = ()
-    order: Any = ()
+    memory: Tree = ()
+    order: Tree = ()
 
 
-def start(model: Model, optimizer: Optimizer, trained: Any, num_samples: int) -> DescentState:
+def start(model: Model, optimizer: Optimizer, trained: Tree, num_samples: int) -> DescentState:
     """The state before the first step; ``trained`` is handed over (its buffers are reused)."""
     # Full types from the start, the same as those that a step gives back, so that one compilation serves all stretches.
     order = () if optimizer.batch_size is None else jnp.arange(num_samples, dtype=jnp.int32)
@@ -165,7 +166,7 @@ def advance(
     model: Model,
     optimizer: Optimizer,
     state: DescentState,
-    fixed: Any,
+    fixed: Tree,
     x: Array,
     y: Array,
     rate: Rate,
@@ -183,7 +184,7 @@ def advance(
     side see the same ones. ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
     """
 
-    def one(state: DescentState, fixed: Any, rate: Rate, threshold: Array | float) -> DescentState:
+    def one(state: DescentState, fixed: Tree, rate: Rate, threshold: Array | float) -> DescentState:
         return _steps(model, optimizer, state, fixed, x, y, rate, until_step, threshold, key, batches)
 
     return over_seeds(one, state, fixed, rate, threshold) if together else one(state, fixed, rate, threshold)
@@ -193,7 +194,7 @@ def _steps(
     model: Model,
     optimizer: Optimizer,
     state: DescentState,
-    fixed: Any,
+    fixed: Tree,
     x: Array,
     y: Array,
     rate: Rate,
@@ -259,8 +260,8 @@ class Descent:
         self,
         model: Model,
         optimizer: Optimizer,
-        trained: Any,
-        fixed: Any,
+        trained: Tree,
+        fixed: Tree,
         x: Array,
         y: Array,
         rate: Rate,

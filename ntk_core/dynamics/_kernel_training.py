@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ntk_core.dynamics._descent import Descent, Optimizer, over_seeds, record_steps, stretches
 from ntk_core.dynamics._history import FloatArray, KernelPath
+from ntk_core.dynamics._linearize import Apply, Tree
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
 from ntk_core.dynamics._rates import auto_learning_rate, eigenvalues, streamed_rate
@@ -242,13 +243,13 @@ TrainedModel = NetworkModel | CallableModel
 class FollowedKernel:
     """Kernels of the net's output φ on ``x`` at each record, compared with the first one."""
 
-    def __init__(self, model: TrainedModel, fixed: Any, x: Array):
+    def __init__(self, model: TrainedModel, fixed: Tree, x: Array):
         self.model, self.fixed, self.x = model, fixed, x
         self._first: dict[str, FloatArray] = {}
         self._first_pre: FloatArray | None = None
         self._rows: list[dict[str, Any]] = []
 
-    def record(self, trained: Any) -> None:
+    def record(self, trained: Tree) -> None:
         """Note the kernel at these parameters."""
         pre_parts = _pre_output_kernels(self.model, trained, self.fixed, self.x)
         output = self.model.net.output if isinstance(self.model, NetworkModel) else "linear"
@@ -291,7 +292,7 @@ def _share(part: FloatArray, whole: FloatArray) -> float:
 
 
 def pre_output_kernel(
-    model: TrainedModel, trained: Any, fixed: Any, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
+    model: TrainedModel, trained: Tree, fixed: Tree, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
 ) -> Float[Array, "n1 n2 C C"]:
     """K of the pre-outputs f, (n1, n2, C, C)."""
     if isinstance(model, NetworkModel):
@@ -300,24 +301,21 @@ def pre_output_kernel(
 
 
 @partial(jax.jit, static_argnums=0)
-def pre_outputs(model: Model, trained: Any, fixed: Any, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+def pre_outputs(model: Model, trained: Tree, fixed: Tree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
     """f, (n, C)."""
     return model.pre_outputs(trained, fixed, x)
 
 
-def _pre_output_kernels(model: TrainedModel, trained: Any, fixed: Any, x: Array) -> dict[str, Array]:
+def _pre_output_kernels(model: TrainedModel, trained: Tree, fixed: Tree, x: Array) -> dict[str, Array]:
     """The layers' parts of K; in one part for a callable."""
     if isinstance(model, NetworkModel):
         return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x, per_layer=True)
     return {"": empirical_ntk(model.function, trained, x)}
 
 
-Apply = Callable[[Any, Array], Array]
-
-
 def kernel_velocity(
     net: Network | Apply,
-    params: Any,
+    params: Tree,
     x: Shaped[ArrayLike, "n ..."],
     y: Shaped[ArrayLike, "n C"],
     loss: Callable[[Array, Array], Array] | None = None,
@@ -357,7 +355,7 @@ def kernel_velocity(
     mean_loss = loss or Loss(net.output if isinstance(net, Network) else "linear")
     moving: Any
     outputs: Apply
-    restore: Callable[[Any], Any]
+    restore: Callable[[Tree], Tree]
     if isinstance(net, Network):
         moving, fixed = net.partition(params)
         outputs, restore = net.pre_outputs, partial(merge, fixed=fixed)

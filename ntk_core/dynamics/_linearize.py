@@ -13,11 +13,12 @@ from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import accepted, axes_of, check_model, like_params
 
-Apply = Callable[[Any, Array], Array]
-Linearized = Callable[[Any, Array], Array]
+Tree = Any  # of arrays, such as parameters
+Apply = Callable[[Tree, Array], Array]
+Linearized = Apply
 
 
-def linearize(net: Network | Apply, params: Any) -> Linearized:
+def linearize(net: Network | Apply, params: Tree) -> Linearized:
     """Return the linear model of a function at its parameters.
 
     f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
@@ -42,7 +43,7 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_lin(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
+    def f_lin(moved: Tree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
         apply, rows, direction = _at(net, params, moved, x)
         value, change = jax.jvp(lambda w: apply(rebuild(w), rows), (origin,), (direction,))
         return _shaped(value + change, apply)
@@ -50,7 +51,7 @@ def linearize(net: Network | Apply, params: Any) -> Linearized:
     return f_lin
 
 
-def quadratic_model(net: Network | Apply, params: Any) -> Linearized:
+def quadratic_model(net: Network | Apply, params: Tree) -> Linearized:
     """Return the quadratic model of a function at its parameters.
 
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
@@ -77,14 +78,14 @@ def quadratic_model(net: Network | Apply, params: Any) -> Linearized:
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_quad(moved: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
+    def f_quad(moved: Tree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
         apply, rows, direction = _at(net, params, moved, x)
         return _shaped(second_order(lambda w: apply(rebuild(w), rows), origin, direction), apply)
 
     return f_quad
 
 
-def _at(net: Network | Apply, params: Any, moved: Any, x: Shaped[ArrayLike, "n ..."]) -> tuple[Apply, Array, list[Any]]:
+def _at(net: Network | Apply, params: Tree, moved: Tree, x: Shaped[ArrayLike, "n ..."]) -> tuple[Apply, Array, Tree]:
     """(the function, x as an array, w − w₀) where a model is evaluated at the parameters w."""
     found, rows, _ = accepted(net, params, x)
     like_params(moved, params, "params")
@@ -98,10 +99,10 @@ def _shaped(outputs: Array, apply: Apply) -> Float[Array, "n ..."]:
     return outputs.reshape(len(outputs), *axes) if axes else outputs
 
 
-def second_order(function: Callable[[Any], Array], origin: Any, direction: Any) -> Array:
+def second_order(function: Callable[[Tree], Array], origin: Tree, direction: Tree) -> Array:
     """function(w₀) + its first and half its second derivative along ``direction``."""
 
-    def along(w: Any) -> tuple[Array, Array]:
+    def along(w: Tree) -> tuple[Array, Array]:
         return jax.jvp(function, (w,), (direction,))
 
     (value, slope), (_, curvature) = jax.jvp(along, (origin,), (direction,))

@@ -1,7 +1,6 @@
 """Training losses: means over the n samples, so that rates do not depend on n."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,13 +10,12 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
+from ntk_core.dynamics._linearize import Apply, Tree
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.traced import accepted, accepted_targets, axes_of, like_params
-
-Apply = Callable[[Any, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -102,8 +100,8 @@ class Loss:
 
 
 def loss_hessian_product(
-    net: Network | Apply, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = ""
-) -> Any:
+    net: Network | Apply, params: Tree, x: ArrayLike, y: ArrayLike, vector: Tree, loss: str = ""
+) -> Tree:
     """Return the product of the loss Hessian with a vector.
 
     v ↦ ∂²L/∂w² v for the mean training loss L(w) = (1/n) Σ_i ℓ(f(x_i; w), y_i), a tree like ``params``.
@@ -136,8 +134,8 @@ def loss_hessian_product(
 
 
 def gauss_newton_product(
-    net: Network | Apply, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str = ""
-) -> Any:
+    net: Network | Apply, params: Tree, x: ArrayLike, y: ArrayLike, vector: Tree, loss: str = ""
+) -> Tree:
     """Return the product of the Gauss-Newton matrix with a vector.
 
     v ↦ Jᵀ ∂²L/∂F² J v: the part of the loss Hessian without second derivatives of the network.
@@ -165,7 +163,7 @@ def gauss_newton_product(
 
 
 def _asked(
-    net: Network | Apply, params: Any, x: ArrayLike, y: ArrayLike, vector: Any, loss: str
+    net: Network | Apply, params: Tree, x: ArrayLike, y: ArrayLike, vector: Tree, loss: str
 ) -> tuple[Apply, Any, Any, Loss]:
     model, inputs, num_outputs = accepted(net, params, x)
     targets = accepted_targets(y, len(inputs), num_outputs, axes=axes_of(model))
@@ -179,12 +177,12 @@ def _asked(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _hessian_product(apply: Apply, loss: Loss, params: Any, x: Array, y: Array, vector: Any) -> Any:
+def _hessian_product(apply: Apply, loss: Loss, params: Tree, x: Array, y: Array, vector: Tree) -> Tree:
     return jax.jvp(jax.grad(lambda w: loss(apply(w, x), y)), (params,), (vector,))[1]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _gauss_newton(apply: Apply, loss: Loss, params: Any, x: Array, y: Array, vector: Any) -> Any:
+def _gauss_newton(apply: Apply, loss: Loss, params: Tree, x: Array, y: Array, vector: Tree) -> Tree:
     # In the model F, as which a square loss of a nonlinear output is convex.
     outputs, along = jax.jvp(lambda w: loss.model(apply(w, x)), (params,), (vector,))
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]

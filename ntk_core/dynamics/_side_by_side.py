@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +14,7 @@ from jax.typing import ArrayLike
 from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, record_steps, stretches
 from ntk_core.dynamics._history import Difference, TrainingHistory
 from ntk_core.dynamics._kernel_training import FollowedKernel, pre_output_kernel, pre_outputs
-from ntk_core.dynamics._linearize import Apply
+from ntk_core.dynamics._linearize import Apply, Tree
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import (
     CallableModel,
@@ -50,7 +49,7 @@ class Training:
     def __init__(
         self,
         net: Network | Apply,
-        params: Any,
+        params: Tree,
         x: ArrayLike,
         y: ArrayLike,
         *,
@@ -141,7 +140,7 @@ class Training:
         )
 
     @property
-    def params(self) -> Any:
+    def params(self) -> Tree:
         """The parameters w_t now, a tree like w₀; the next stretch overwrites them."""
         return self._restored(self.runs["network"].descent.state.trained)
 
@@ -154,7 +153,9 @@ class Training:
             return auto_learning_rate(pre_kernel, self.loss)
         return adam_rate(self.model, self.origin, self.points.x)
 
-    def _run(self, model: Model, trained: Any, fixed: Any, origin: Origin | None, tangent: Model | None = None) -> Run:
+    def _run(
+        self, model: Model, trained: Tree, fixed: Tree, origin: Origin | None, tangent: Model | None = None
+    ) -> Run:
         points = self.points
         descent = Descent(
             model, self.optimizer, trained, fixed, points.x, points.y, self.learning_rate,
@@ -162,7 +163,7 @@ class Training:
         )  # fmt: skip
         return Run(descent, points, origin, tangent)
 
-    def _copy(self) -> Any:
+    def _copy(self) -> Tree:
         """w₀, to be handed over."""
         return jax.tree.map(jnp.copy, self.origin.trained)
 
@@ -203,7 +204,7 @@ class Training:
 
 def train(
     net: Network | Apply,
-    params: Any,
+    params: Tree,
     x: ArrayLike,
     y: ArrayLike,
     *,
@@ -285,8 +286,8 @@ def train(
 
 
 def _model(
-    net: Network | Apply, params: Any, loss: Loss
-) -> tuple[NetworkModel | CallableModel, Origin, Callable[[Any], Any]]:
+    net: Network | Apply, params: Tree, loss: Loss
+) -> tuple[NetworkModel | CallableModel, Origin, Callable[[Tree], Tree]]:
     """The model, its w₀, and a function from trained parameters to a tree like ``params``."""
     if isinstance(net, Network):
         origin = Origin(*net.partition(params))

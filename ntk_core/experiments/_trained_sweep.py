@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import model_validator
 
@@ -18,6 +18,7 @@ from ntk_core.runs import (
     Outcome,
     RecordedTraining,
     SweepSpec,
+    Value,
     WidthPoint,
     one_after_another,
     typical_steps,
@@ -105,7 +106,10 @@ class TrainedRun(RecordedTraining):
     loss: tuple[float, ...]
 
 
-class TrainedPoint(WidthPoint):
+Run = TypeVar("Run", bound=Value)
+
+
+class TrainedPoint(WidthPoint, Generic[Run]):
     """All trainings of one width.
 
     Attributes:
@@ -117,14 +121,14 @@ class TrainedPoint(WidthPoint):
     line: ClassVar[tuple[str, ...]] = ("output",)
 
     num_params: int
-    runs: tuple[Any, ...]
+    runs: tuple[Run, ...]
 
-    def of(self, *line: Any) -> tuple[Any, ...]:
+    def of(self, *line: Any) -> tuple[Run, ...]:
         """The runs with these values of the fields of :attr:`line`, in this order; None, or no value, takes all."""
         wanted = [(name, value) for name, value in zip(self.line, line, strict=False) if value is not None]
         return tuple(run for run in self.runs if all(getattr(run, name) == value for name, value in wanted))
 
 
-def along(points: Iterable[TrainedPoint], *line: Any, by: str = "width") -> list[tuple[float, Any]]:
+def along(points: Iterable[TrainedPoint[Run]], *line: Any, by: str = "width") -> list[tuple[float, Run]]:
     """(width, run) of all runs of one line, see :meth:`TrainedPoint.of`."""
     return [(float(getattr(point, by)), run) for point in points for run in point.of(*line)]

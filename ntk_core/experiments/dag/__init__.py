@@ -239,13 +239,12 @@ class DAGRun(TrainedRun):
     gradient_bound: float = math.nan
 
 
-class DAGPoint(TrainedPoint):
+class DAGPoint(TrainedPoint[DAGRun]):
     """All runs of one width, graphs × outputs × seeds; ``num_params`` is that of the drawn graph."""
 
     line = ("graph", "output")
 
     kind: Literal["dag"] = "dag"
-    runs: tuple[DAGRun, ...]
 
 
 COLUMNS = (

@@ -240,7 +240,7 @@ def _lives(run: DynamicsRun) -> bool:
     return run.outcome != "dead"
 
 
-class DynamicsPoint(TrainedPoint):
+class DynamicsPoint(TrainedPoint[DynamicsRun]):
     """All runs of one width.
 
     Attributes:
@@ -255,7 +255,6 @@ class DynamicsPoint(TrainedPoint):
     y: Rows
     x_test: Rows
     y_test: Rows
-    runs: tuple[DynamicsRun, ...]
 
 
 COLUMNS = (

@@ -216,7 +216,7 @@ class GeneralizationRun(TrainedRun):
         return (math.nan, *(moved / max(1, after - before) for before, after, moved in pairs))
 
 
-class GeneralizationPoint(TrainedPoint):
+class GeneralizationPoint(TrainedPoint[GeneralizationRun]):
     """All seeds of one width, richness and number of training points."""
 
     line = ()
@@ -224,7 +224,6 @@ class GeneralizationPoint(TrainedPoint):
     kind: Literal["generalization"] = "generalization"
     richness: float
     num_samples: int
-    runs: tuple[GeneralizationRun, ...]
 
     @property
     def key(self) -> str:

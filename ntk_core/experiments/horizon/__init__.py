@@ -222,7 +222,7 @@ class HorizonRun(Value):
         return self.difference[-1] if self.difference else math.nan
 
 
-class HorizonPoint(TrainedPoint):
+class HorizonPoint(TrainedPoint[HorizonRun]):
     """All rates and seeds of one width and regime."""
 
     line = ("regime", "rate")
@@ -230,7 +230,6 @@ class HorizonPoint(TrainedPoint):
 
     kind: Literal["horizon"] = "horizon"
     regime: str
-    runs: tuple[HorizonRun, ...]
 
 
 def _departure(of: str) -> tuple[Column, Column]:

@@ -71,7 +71,7 @@ class KernelSnapshot(Value):
     infinite: tuple[tuple[float, ...], ...] | None = None
 
 
-class KernelChanges(TrainedPoint):
+class KernelChanges(TrainedPoint[KernelChangeRun]):
     """All runs of one network of one width.
 
     Attributes:
@@ -79,7 +79,6 @@ class KernelChanges(TrainedPoint):
         at_start: one entry per output and seed, where the spec asks for velocities or a ball.
     """
 
-    runs: tuple[KernelChangeRun, ...]
     snapshots: tuple[KernelSnapshot, ...] = ()
     at_start: tuple[KernelAtStart, ...] = ()
 

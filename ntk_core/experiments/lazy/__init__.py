@@ -164,7 +164,7 @@ class LazyRun(Value):
         return sum(self.hidden_change) / len(self.hidden_change) if self.hidden_change else math.nan
 
 
-class LazyPoint(TrainedPoint):
+class LazyPoint(TrainedPoint[LazyRun]):
     """All runs of one width m, scale α and richness ρ."""
 
     line = ("output", "start")
@@ -172,7 +172,6 @@ class LazyPoint(TrainedPoint):
     kind: Literal["lazy"] = "lazy"
     scale: float
     richness: float = 0.0
-    runs: tuple[LazyRun, ...]
 
     @property
     def key(self) -> str:

@@ -204,13 +204,12 @@ def _stays(run: RateRun) -> bool:
     return run.outcome != "diverged"
 
 
-class RatePoint(TrainedPoint):
+class RatePoint(TrainedPoint[RateRun]):
     """All runs of one width: models, seeds and rates."""
 
     line = ("model", "rate")
 
     kind: Literal["learning_rate"] = "learning_rate"
-    runs: tuple[RateRun, ...]
 
     def of_rate(self, rate: float) -> tuple[RateRun, ...]:
         """The runs of all models at this rate."""

@@ -118,14 +118,13 @@ class OptimizationRun(TrainedRun):
         return tuple(self.loss[0] * (1 - share) ** step for step in self.steps) if share < 1 else None
 
 
-class OptimizationPoint(TrainedPoint):
+class OptimizationPoint(TrainedPoint[OptimizationRun]):
     """All outputs, rates and seeds of one width; ``num_samples`` is n."""
 
     line = ("output", "rate")
 
     kind: Literal["optimization"] = "optimization"
     num_samples: int
-    runs: tuple[OptimizationRun, ...]
 
 
 COLUMNS = (

@@ -144,10 +144,10 @@ NEARLY_LINEAR = 0.1  # of the kernel
 
 def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> str:
     """Layers and routes of the first width, runs of all, laws in width, the verdict."""
-    runs = along(points)
+    runs = [(point.width, run) for point in points for run in point.runs]
     rows = [
         (
-            f"{width:,.0f}", str(run.seed), f"{run.num_steps:,}", f"{run.loss[-1]:.3g}", f"{run.sup_change:.4g}",
+            f"{width:,}", str(run.seed), f"{run.num_steps:,}", f"{run.loss[-1]:.3g}", f"{run.sup_change:.4g}",
             "–" if run.hessian_norm is None else f"{run.hessian_norm:.4g}{'' if run.hessian_converged else '?'}",
             f"{run.velocity or 0:.4g}", run.outcome,
         )
