@@ -18,7 +18,7 @@ from ntk_core.dynamics import (
 )
 from ntk_core.networks.architectures import ConvNet, FullyConnected, ResNet
 
-pytestmark = pytest.mark.usefixtures("x64", "quick_compilation")
+pytestmark = pytest.mark.usefixtures("x64")
 
 NETWORKS = [
     (FullyConnected(width=5, depth=2, num_outputs=2, activation="tanh", use_bias=False), (3,)),

@@ -34,11 +34,6 @@ SMALL = with_settings(
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(quick_compilation: None) -> None:
-    """No test here is about speed."""
-
-
 @pytest.fixture(scope="module")
 def result() -> LearningRateResult:
     *_, last = run(SMALL)

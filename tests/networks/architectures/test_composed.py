@@ -20,11 +20,6 @@ from tests.hessians.dense_oracle import full_hessian
 M, C = 6, 2
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(quick_compilation: None) -> None:
-    """No test here is about speed."""
-
-
 X = np.random.default_rng(0).standard_normal((4, 5))
 IMAGES = np.random.default_rng(1).standard_normal((3, 4, 4, 2))
 
