@@ -20,7 +20,7 @@ from ntk_core.settings.grammar import with_settings
 SMALL = with_settings(
     OptimizationSpec(),
     {
-        "widths": [100, 1000],
+        "widths": [100],
         "num_seeds": 1,
         "rates": [2, 1e4],
         "outputs": ["leaky_softplus"],
@@ -44,9 +44,8 @@ def test_the_stated_slope_is_the_least_one_of_the_output(output):
     assert float(np.abs(slopes).min()) == pytest.approx(OUTPUTS[output].min_slope, rel=1e-12)
 
 
-@pytest.mark.parametrize("width", SMALL.widths)
-def test_the_loss_stays_below_the_bound_while_the_kernel_moves(result, width):
-    point = next(point for point in result.points if point.width == width)
+def test_the_loss_stays_below_the_bound_while_the_kernel_moves(result):
+    (point,) = result.points
     (found,) = point.of("leaky_softplus", 2.0)
     bound = found.bound(point.num_samples)
     assert bound is not None
@@ -57,9 +56,8 @@ def test_the_loss_stays_below_the_bound_while_the_kernel_moves(result, width):
     assert found.sup_change > 0.1
 
 
-@pytest.mark.parametrize("width", SMALL.widths)
-def test_the_pl_ratio_is_above_the_eigenvalues_that_bound_it(result, width):
-    point = next(point for point in result.points if point.width == width)
+def test_the_pl_ratio_is_above_the_eigenvalues_that_bound_it(result):
+    (point,) = result.points
     (found,) = point.of("leaky_softplus", 2.0)
     for ratio, smallest, pre in zip(found.pl_ratio, found.smallest, found.pre_output_smallest, strict=True):
         # Four digits are kept of each.
@@ -67,9 +65,8 @@ def test_the_pl_ratio_is_above_the_eigenvalues_that_bound_it(result, width):
         assert smallest >= OUTPUTS["leaky_softplus"].min_slope ** 2 * pre * (1 - 2e-3)
 
 
-@pytest.mark.parametrize("width", SMALL.widths)
-def test_divergent_rate_ends_finite_with_a_stable_rate(result, width):
-    point = next(point for point in result.points if point.width == width)
+def test_divergent_rate_ends_finite_with_a_stable_rate(result):
+    (point,) = result.points
     (lost,) = point.of("leaky_softplus", 1e4)
     assert lost.outcome == "diverged"
     finite = [math.isfinite(loss) for loss in lost.loss]
