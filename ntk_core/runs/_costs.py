@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs._spec import SweepSpec
 
 BYTES = 4
 MATVECS = 40  # products with a Hessian until the residual of its norm is small
@@ -100,7 +101,7 @@ class Counted:
     num_test: int = 0
 
     @classmethod
-    def of(cls, spec: Any, architecture: ArchitectureSpec, width: int, copies: int = 1) -> Counted:
+    def of(cls, spec: SweepSpec, architecture: ArchitectureSpec, width: int, copies: int = 1) -> Counted:
         """Copies of one network of this width on the data set of ``spec``."""
         return _counted(_shapes(spec), architecture, width, copies)
 
@@ -240,7 +241,7 @@ def typical_steps(max_steps: int, most: bool, typical: int = 1000) -> int:
 
 
 @functools.lru_cache(maxsize=256)
-def _shapes(spec: Any) -> DatasetShapes:
+def _shapes(spec: SweepSpec) -> DatasetShapes:
     return dataset_shapes(spec.dataset.name, **spec.data_options())
 
 
