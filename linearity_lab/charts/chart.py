@@ -184,7 +184,8 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
         ends = _both(figure.layout[name].range, before.layout[name].range)
         both.layout[name].update(range=ends, autorangeoptions=None)
         if own := _ticks(figure.layout[name]):
-            ticks = _ticks(before.layout[name]) | own
+            earlier = _ticks(before.layout[name])
+            ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)  # swept values stay
             both.layout[name].update(tickvals=list(ticks), ticktext=list(ticks.values()))
     return both
 
@@ -219,6 +220,10 @@ def _both(range_: tuple[float, float] | None, before: tuple[float, float] | None
     if range_ is None or before is None:
         return None
     return [min(range_[0], before[0]), max(range_[1], before[1])]
+
+
+def _span(ticks: Mapping[float, str]) -> float:
+    return max(ticks, default=1.0) / (min(ticks, default=1.0) or 1.0)
 
 
 def _ticks(axis: Any) -> dict[float, str]:

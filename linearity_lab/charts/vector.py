@@ -117,7 +117,7 @@ def letters(text: str) -> str:
 
 
 def _drawn(stroke: Stroke, x: Scale, y: Scale) -> str:
-    if stroke.dots:
+    if stroke.dots or len(stroke.points) == 1:
         radius = 2.2 if len(stroke.points) > 9 else 5  # a few are to be seen, too
         return "".join(
             f'<circle cx="{x(a):.1f}" cy="{y(b):.1f}" r="{radius}" fill="{stroke.color}"/>' for a, b in stroke.points

@@ -249,9 +249,10 @@ def _panel(
                 st.caption(f"Settings changed ({changed}).{remedy}")
     elif before is not None and (changed := _changed(shown.spec, before.shown.spec)):
         figures = Figures(ghosts=before.figures, laid_over=before.laid_over, growing=live)
-        above.caption(f"Pale curves show the previous settings ({changed} changed).")
     with shown_charts([shown.spec], figures), linked_charts(page):
         draw(shown)
+    if figures.ghosts and any(both is not own for own, both in figures.laid_over.values()):
+        above.caption(f"Pale curves show the previous settings ({changed} changed).")
     if not above_earlier or (halted and before is None):
         st.session_state[_BEFORE] = _Before(page, shown, {key: each.figure for key, each in figures.charts.items()})
     if st.context.is_embedded:
@@ -345,7 +346,7 @@ def _titles(model: type[SpecPart]) -> dict[str, str]:
 
 
 def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
-    left = f", about {duration(seconds)} here" if seconds else ""
+    left = f", about {duration(seconds)}" if seconds else ""
     then = "Resume continues from there" if now.points else "Run begins again"
     return f"Stopped: {len(now.points)} of {count_points(now.spec)} are done. {then}{left}."
 

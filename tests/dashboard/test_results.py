@@ -53,7 +53,7 @@ def test_runs_are_listed_in_words_with_their_status(store):
     saved(store, num_seeds=4)
     store.save_spec(PRESETS["zhu-fig2"].spec)
     app = open_page("results")
-    assert "Kernel · 3 widths, 30 to 1000" in texts(app)
+    assert "Kernel · 3 widths, 30 to 1,000" in texts(app)
     assert "**Seeds 4, Outputs φ linear output, softmax output**" in texts(app), (
         "what differs from the default settings"
     )

@@ -96,7 +96,7 @@ def _findings(points: Points, of: str) -> list[str]:
         elif regime == "cross-entropy" and law:
             found = f"log(1/L*) ∝ m^({exponent_words(law)})"
         elif ends:
-            found = f"{REGIMES[regime].clock} = {ends[0]} to {ends[-1]}"
+            found = f"{REGIMES[regime].clock} = {' to '.join(dict.fromkeys((ends[0], ends[-1])))}"
         parts.append(f"{drawn.style.title}: {found}")
     return parts
 

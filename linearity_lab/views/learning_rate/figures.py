@@ -135,6 +135,8 @@ def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:
     found = []
     for model in models:
         runs = sorted((run for point in points for run in point.of(model)), key=lambda run: run.rate)
+        if not runs:  # not yet
+            continue
         least = min((run.rate for run in runs if run.outcome == "diverged"), default=math.inf)
         stable = [run.rate for run in runs if run.rate < least]
         found.append(f"{MODEL_TITLES[model]} {f'{stable[-1]:g}' if stable else 'none'}")

@@ -60,7 +60,6 @@ STARTING_POINTS: dict[str, tuple[str, dict[str, str]]] = {
     "kernel_change": ("Measure it", {"preset": "liu-fig1-left"}),
     "learning_rate": ("Try to break it", {}),
 }
-CARD_PIXELS = 148  # two in a row on a phone, eight on a screen
 
 
 def question(page: str) -> None:
@@ -81,13 +80,7 @@ def starting_points(page: str) -> None:
 
 def cards(page: str) -> None:
     """Every other page that has a figure, with its picture and the question that it answers."""
-    # As many in a row as there is room for, all of one size.
-    st.html(
-        f"<style>.st-key-{page}-cards {{ display: grid !important; grid-auto-rows: 1fr; "
-        f"grid-template-columns: repeat(auto-fill, minmax({CARD_PIXELS}px, 1fr)) }} "
-        f".st-key-{page}-cards > * {{ width: 100% !important; min-width: 0 }}</style>"
-    )
-    with st.container(horizontal=True, key=f"{page}-cards", gap="small"):
+    with st.container(horizontal=True, key=f"{page}-cards", gap="small"):  # look.css: a grid
         for entry in PAGES:
             if not has_view(entry.name, "figures") or entry.name in STARTING_POINTS:
                 continue

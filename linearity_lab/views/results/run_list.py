@@ -31,7 +31,6 @@ from ntk_core.runs import KINDS
 from ntk_core.runs.store import MAX_NAME, MAX_NOTE, MIN_PREFIX, Mark, RunList, StoredRun
 
 MAX_PICTURE_BYTES = 5_000_000  # of a run whose points are read for its picture
-CARD_PIXELS = 290
 _ENTRIES = {entry.name: entry for entry in PAGES}
 
 
@@ -160,7 +159,7 @@ def filters() -> RunList:
     """The filters, and the runs that they leave."""
     for name in ("text", "experiment", "status"):
         st.session_state.setdefault(_key(name), "")
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key=_key("filters")):
         st.text_input("Search", key=_key("text"), placeholder="a setting, a name, a note", on_change=_first_page)
         st.selectbox("Experiment", ["", *KINDS], key=_key("experiment"), on_change=_first_page,
                      format_func=lambda name: title_of(name) if name else "All", width=180)  # fmt: skip
@@ -207,14 +206,8 @@ def cards(found: RunList) -> None:
         if not searched:
             st.page_link("pages/kernel_change.py", label="Start with the kernel", icon=":material/play_arrow:")
         return
-    # As many in a row as there is room for.
-    st.html(
-        f"<style>.st-key-{PAGE}-cards {{ display: grid !important; "
-        f"grid-template-columns: repeat(auto-fill, minmax({CARD_PIXELS}px, 1fr)) }} "
-        f".st-key-{PAGE}-cards > * {{ width: 100% !important; min-width: 0 }}</style>"
-    )
     written = marks()
-    with st.container(horizontal=True, key=f"{PAGE}-cards", gap="small"):
+    with st.container(horizontal=True, key=f"{PAGE}-cards", gap="small"):  # look.css: a grid
         for run in found.runs:
             key = _key(f"box.{run.digest}")
             st.session_state[key] = run.digest in chosen_runs()

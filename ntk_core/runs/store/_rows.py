@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from pydantic import TypeAdapter, ValidationError
 
+from ntk_core.numbers import width_label
 from ntk_core.runs._parse import InvalidSpec, canonical_json, parse_spec, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result, experiment_of
@@ -154,14 +155,14 @@ def warn(name: str) -> None:
 
 
 def swept_words(spec: Spec) -> str:
-    """The points of a spec in a few words: ``6 widths, 30 to 10000``."""
+    """The points of a spec in a few words: ``6 widths, 30 to 10,000``."""
     count = len(spec.point_keys())
     words = f"{count} {spec.point_words[count != 1]}"
     values = [value for value in getattr(spec, spec.swept_field) if isinstance(value, int | float)]
     if not values:
         return words
     low, high = min(values), max(values)
-    return f"{words}, {low:g}" if low == high else f"{words}, {low:g} to {high:g}"
+    return f"{words}, {' to '.join(dict.fromkeys(map(width_label, (low, high))))}"
 
 
 def sha(text: str) -> str:
