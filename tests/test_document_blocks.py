@@ -23,6 +23,8 @@ import ntk_core
 from hosting.start_nginx import DEFAULTS
 from ntk_core.cli import _main
 from ntk_core.cli._targets import assignment
+from ntk_core.environment import PREFIX
+from ntk_core.variables import Settings
 from tests.documents import ROOT, Block, Command, blocks_of, commands, documents
 
 BLOCKS = [block for path in documents() for block in blocks_of(path)]
@@ -123,9 +125,7 @@ CHECKS = {
 
 @cache
 def known_variables() -> set[str]:
-    files = [path for folder in ("linearity_lab", "ntk_core") for path in (ROOT / folder).rglob("*.py")]
-    text = "".join(path.read_text(encoding="utf-8") for path in files)
-    return {*re.findall(r"\bLINEARITY_LAB_[A-Z_]+\b", text), *DEFAULTS, *FOREIGN_VARIABLES}
+    return {*(PREFIX + name.upper() for name in Settings.model_fields), *DEFAULTS, *FOREIGN_VARIABLES}
 
 
 def check_command(command: Command) -> None:
