@@ -2,16 +2,16 @@
 
 import itertools
 from collections.abc import Callable, Generator, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from ntk_core.data import Dataset, DatasetShapes
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.sizes import num_copies
-from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import (
     Counted,
     Counts,
@@ -23,6 +23,15 @@ from ntk_core.runs import (
     one_after_another,
     typical_steps,
 )
+from ntk_core.settings.part import Once
+
+Outputs = Annotated[tuple[OutputName, ...], Once]
+
+
+def outputs_field(default: tuple[str, ...], words: str = "") -> Any:
+    """The field of the outputs that an experiment compares; ``words`` say how each is trained."""
+    words = f"Output nonlinearities φ to compare{words}."
+    return Field(default=default, min_length=1, max_length=4, title="Outputs φ", description=words)
 
 
 class TrainedSweep(SweepSpec):

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from ntk_core.dynamics.choices import LOSSES, METHODS, TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
+from ntk_core.experiments._trained_sweep import Outputs, TrainedPoint, TrainedSweep, along, outputs_field
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
@@ -63,10 +63,7 @@ class DynamicsSpec(TrainedSweep):
     architecture: ArchitectureSpec = ArchitectureSpec()
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (30, 300, 3000))
     num_seeds: int = TrainedSweep.field("num_seeds", 3)
-    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        default=("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
-    )
-    """Output nonlinearities φ to compare, each with a network and a linear model of its own."""
+    outputs: Outputs = outputs_field(("linear", "swish"), ", each with a network and a linear model of its own")
     loss: LossName = Field(default="square", title="Loss")
     """What is minimized, for every output."""
     methods: Annotated[tuple[MethodName, ...], Once] = Field(

@@ -2,17 +2,17 @@
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedSweep
+from ntk_core.experiments._trained_sweep import Outputs, TrainedSweep, outputs_field
 from ntk_core.networks.sizes import num_copies
-from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import BYTES, Counted, Counts, Work, peak_bytes, typical_steps
-from ntk_core.settings.part import Once, Width
+from ntk_core.settings.part import Width
 
 LEAST_PROBES = 16  # with fewer the error itself is uncertain (docs/math/kernel_without_jacobians.md)
 
@@ -40,10 +40,7 @@ class KernelChangeSpec(TrainedSweep):
     """What the widths are: of all hidden layers, or of the bottleneck alone."""
     hidden_width: Width = Field(default=1000, title="Width m of the other layers")
     """Width m of the layers around a swept bottleneck."""
-    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        default=("linear", "softmax", "swish"), min_length=1, max_length=4, title="Outputs φ"
-    )
-    """Output nonlinearities φ to compare."""
+    outputs: Outputs = outputs_field(("linear", "softmax", "swish"))
     measured: Literal["training", "velocity", "both"] = Field(default="training", title="Measured")
     """ΔK in training; or the kernel velocity at w₀, which needs no training; or both."""
     ball_radius: float = Field(default=0.0, ge=0, le=1000, title="Radius R of the ball")

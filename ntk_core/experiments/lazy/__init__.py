@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
+from ntk_core.experiments._trained_sweep import Outputs, TrainedPoint, TrainedSweep, along, outputs_field
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
@@ -70,10 +70,7 @@ class LazySpec(TrainedSweep):
         default=("random", "subtracted"), min_length=1, max_length=3, title="Outputs at w₀"
     )
     """random f(w₀); 0 by subtraction, f − f(w₀); or 0 by two mirrored copies."""
-    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        default=("linear", "swish"), min_length=1, max_length=4, title="Outputs φ"
-    )
-    """Output nonlinearities φ to compare, each trained with the square loss of φ(α f)."""
+    outputs: Outputs = outputs_field(("linear", "swish"), ", each trained with the square loss of φ(α f)")
     training: TrainingSpec = TrainingSpec(max_steps=5000, loss_threshold=1e-3, num_records=12)
 
     @model_validator(mode="after")
@@ -240,8 +237,7 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
         title = f"{OUTPUTS[output].title}, {start} start, {column.title}"
         exponents.append(exponent_line(title, along_scales(*line, of), "α"))
         for rho in (0.0, *spec.richness):
-            place = f" at ρ = {rho:g}" if rho else ""
-            exponents.append(exponent_line(title + place, along_widths(*line, of, rho)))
+            exponents.append(exponent_line(title + f" at ρ = {rho:g}" * (rho > 0), along_widths(*line, of, rho)))
     notes = [*filter(None, [spec.almost_everywhere]), *outcome_notes(points)]
     return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
 

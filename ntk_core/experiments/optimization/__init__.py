@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
+from ntk_core.experiments._trained_sweep import Outputs, TrainedPoint, TrainedRun, TrainedSweep, outputs_field
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counts, Experiment, ResultValue, columns, finite_or_none, outcome_notes, with_error
@@ -39,10 +39,9 @@ class OptimizationSpec(TrainedSweep):
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh")
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 1000, 10_000))
     num_seeds: int = TrainedSweep.field("num_seeds", 2)
-    outputs: Annotated[tuple[OutputName, ...], Once] = Field(
-        default=("leaky_softplus", "swish", "softmax"), min_length=1, max_length=4, title="Outputs φ"
+    outputs: Outputs = outputs_field(
+        ("leaky_softplus", "swish", "softmax"), ", each trained with the square loss of φ(f)"
     )
-    """Output nonlinearities φ to compare, each trained with the square loss of φ(f)."""
     rates: Annotated[tuple[Annotated[float, Field(gt=0, le=1e6)], ...], Ascending] = Field(
         default=(2.0, 20.0, 60.0), min_length=1, max_length=6, title="Learning rates (×η)"
     )
