@@ -153,7 +153,7 @@ def _losses(result) -> list[float]:
     for point in result.points:
         for each in point.runs:
             parts = (getattr(each, "trained", None), getattr(each, "network", None), each)
-            names = ("final_loss", "last_loss", "loss")
+            names = ("final_loss", "last_loss", "loss", "log_loss")
             value = next(loss for part in parts for name in names if (loss := getattr(part, name, None)))
             found.append(value[-1] if isinstance(value, tuple) else value)
     assert found
