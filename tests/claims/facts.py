@@ -233,7 +233,7 @@ NORMS = [
     *(
         fact("ratio of means", "liu-ball", "kernel_change", low, high, **BALLS, line=line, radius=radius)
         for radius in (0.5, 1.0, 2.0, 4.0)
-        for line, low, high in ((LINEAR, 0.15, 0.35), (NONLINEAR, 0.7 if radius <= 1 else 0.5, INF))
+        for line, low, high in ((LINEAR, 0.15, 0.28), (NONLINEAR, 0.7, INF))
     ),
     fact("exponent", "liu-ball", "kernel_change", 0.9, 1.25, "radius", "runs.balls", line=LINEAR, width=1000),
     *(fact("exponent", "relu-and-tanh", "norm", -0.65, -0.3, line=line) for line in (LINEAR, f"{LINEAR}-2")),
@@ -327,8 +327,9 @@ RATES = [
     fact("exponent", "horizon-weight-decay", "kernel.horizon", -0.05, 0.05, width=[1024, 4096]),
 ]
 
-SMALL_BETA = [1 / 64, 1 / 32, 1 / 16, 1 / 8]
+SMALL_BETA = [2.0**power for power in range(-10, -2)]  # up to 1/8
 DEPTHS = [
+    fact("every", "depth-width", lambda p: p.expected_cv_squared * p.width, 3 - 3e-6, 3 + 3e-6, "beta", "", depth=1),
     fact("every", "depth-width", "largest_share", 0, MOST_OF_ONE, "beta", "", beta=SMALL_BETA),
     # The formula within one and a half bootstrap intervals.
     fact(
@@ -349,7 +350,7 @@ DEPTHS = [
         5,
         "beta",
         "",
-        beta=SMALL_BETA[1:],
+        beta=SMALL_BETA[-3:],
     ),
     # Four standard errors of the mean of 2,000 kernels.
     fact(

@@ -135,14 +135,15 @@ def test_only_the_unstable_rate_leaves_the_ball():
 
 
 def test_losses_are_below_their_bound_or_catapult():
-    slow, large, too_large = ([run for _, run in runs("liu-section5", output="leaky_softplus", rate=rate)]
-                              for rate in gallery_result("liu-section5").spec.rates)  # fmt: skip
-    for run in slow:
-        bound = run.bound(gallery_result("liu-section5").points[0].num_samples)
+    slow, large, too_large = (
+        runs("liu-section5", output="leaky_softplus", rate=rate) for rate in gallery_result("liu-section5").spec.rates
+    )
+    for point, run in slow:
+        bound = run.bound(point.num_samples)
         assert all(loss <= limit * (1 + 1e-6) for loss, limit in zip(run.loss, bound, strict=True))
-    assert any(run.overshoot > 1.2 and run.loss[-1] < 0.01 * run.loss[0] for run in large)
-    assert all(run.learning_rate > 5 * run.stable_rate for run in too_large)
-    assert sum(run.outcome == "diverged" for run in too_large) > 0.6 * len(too_large)  # usually
+    assert any(run.overshoot > 1.2 and run.loss[-1] < 0.01 * run.loss[0] for _, run in large)
+    assert all(run.learning_rate > 5 * run.stable_rate for _, run in too_large)
+    assert sum(run.outcome == "diverged" for _, run in too_large) > 0.6 * len(too_large)  # usually
 
 
 def test_departures_end_in_high_dimension():
