@@ -13,14 +13,13 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from typing import Any
 
 import cyclopts
 
 from benchmarks.drills.report import ROOT, STORE, conclude, own_data, spread
 from benchmarks.drills.served_app import proxied, served_app
 from benchmarks.drills.sessions import Seen, Visit, crowd, work
-from benchmarks.measure import Watch
+from benchmarks.measure import Row, Watch
 
 LIMIT_S, UPLOAD_S, LIMIT_MIB = 1.0, 30.0, 150
 WORKER_MIB = 1.25 * 1024 * 1.25  # the profile's cap of a job, and a quarter between two measurements of it
@@ -37,10 +36,10 @@ class Memory:
     worker_mib: list[float] = field(default_factory=list)
 
 
-async def drill(address: str, seen: Seen, memory: Memory, num_visitors: int, minutes: float) -> dict[str, Any]:
+async def drill(address: str, seen: Seen, memory: Memory, num_visitors: int, minutes: float) -> Row:
     """Visitors alone, then with the attacker; counts of the attack, and how many reactions came before it."""
 
-    async def attack() -> tuple[dict[str, Any], int]:
+    async def attack() -> tuple[Row, int]:
         await asyncio.sleep(60 * minutes / 3)
         command = [sys.executable, "-m", "benchmarks.drills.attack", address, str(40 * minutes)]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as attacking:

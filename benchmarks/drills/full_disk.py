@@ -15,13 +15,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import cyclopts
 
-from benchmarks.drills.browser_session import BrowserSession
+from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import STORE, conclude, finished_points, is_intact, own_data, unfinished
 from benchmarks.drills.served_app import ServedApp, answer_of, served_app
+from benchmarks.measure import Row
 
 PAGE, SWEEP = "kernel_change", "widths=10,20&num_seeds=1&outputs=linear&training.max_steps=200"
 PATIENCE_S = 150.0
@@ -60,15 +60,16 @@ def becomes(app: ServedApp, wanted: int) -> bool:
 
 async def run(app: ServedApp, file: Path, seed: int, patience_s: float) -> tuple[str, bool, list[str], list[str]]:
     """Press Run; job id, whether it finished in time, alerts and exceptions of the page."""
-    async with BrowserSession(f"ws://{app.address}", PAGE) as session:
-        job = await session.run(PAGE, f"{SWEEP}&seed={seed}")
-        alerts = list(session.alerts)
+    async with BrowserSession(f"ws://{app.address}", PAGE, f"{SWEEP}&seed={seed}") as session:
+        await session.act()
+        await session.act({f"{PAGE}.run": CLICK})
+        alerts, job = list(session.alerts), session.job_id
         done = bool(job) and not await asyncio.to_thread(unfinished, file, [job], patience_s)
         await session.act()
         return job, done, [*alerts, *session.alerts], session.errors
 
 
-def drill() -> dict[str, Any]:
+def drill() -> Row:
     """A run with space, one without, and one with space again, on one server."""
     with small_disk() as disk, own_data():
         file = disk / STORE

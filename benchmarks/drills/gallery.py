@@ -13,6 +13,7 @@ from typing import Any
 import cyclopts
 
 from benchmarks.drills.report import conclude
+from benchmarks.measure import Row
 from linearity_lab.components.gallery import gallery_result
 from ntk_core.runs import PRESETS, run
 from ntk_core.runs.events import PointFinished
@@ -43,7 +44,7 @@ def differs(new: Any, old: Any) -> bool:
     return bool(new != old)
 
 
-def again(name: str) -> dict[str, Any]:
+def again(name: str) -> Row:
     """Compute the cheapest point of this entry; how many of its numbers are as shown."""
     shown = gallery_result(name).points[0]
     began = time.monotonic()

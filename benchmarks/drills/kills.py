@@ -12,13 +12,13 @@ import asyncio
 import random
 import time
 from pathlib import Path
-from typing import Any
 
 import cyclopts
 
 from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.report import STORE, conclude, finished_points, is_finished, is_intact, own_data, unfinished
 from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.measure import Row
 
 SERVER_SHARE, LONGEST_S, PATIENCE_S = 0.4, 6.0, 240.0
 NUM_ACTIVE = 3
@@ -41,13 +41,13 @@ def top_up(app: ServedApp, file: Path, jobs: dict[int, str]) -> None:
         jobs[seed] = asyncio.run(submit(app, seed))
 
 
-def is_lost(file: Path, job: str, before: dict[str, Any]) -> bool:
+def is_lost(file: Path, job: str, before: Row) -> bool:
     """Whether a point that was finished is gone or has changed."""
     now = finished_points(file, job) or {}
     return any(now.get(key) != point for key, point in before.items())
 
 
-def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGEST_S) -> dict[str, Any]:
+def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGEST_S) -> Row:
     """That many kills, then completion; the points of all jobs."""
     draw, file = random.Random(seed), folder / STORE
     kills, jobs, lost, num_seen, is_whole = {"server": 0, "worker": 0}, dict[int, str](), list[str](), 0, True
@@ -82,7 +82,7 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
     }
 
 
-def uninterrupted(folder: Path, num_sweeps: int) -> list[dict[str, Any] | None]:
+def uninterrupted(folder: Path, num_sweeps: int) -> list[Row | None]:
     """The points of the same sweeps, computed without a kill."""
     file, jobs = folder / STORE, dict[int, str]()
     with served_app() as app:
@@ -92,7 +92,7 @@ def uninterrupted(folder: Path, num_sweeps: int) -> list[dict[str, Any] | None]:
     return [finished_points(file, jobs[seed]) for seed in range(num_sweeps)]
 
 
-def claims(found: dict[str, Any], reference: list[dict[str, Any] | None]) -> dict[str, bool]:
+def claims(found: Row, reference: list[Row | None]) -> dict[str, bool]:
     """The claims of this drill."""
     return {
         "every finished point is kept": not found["lost"],

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import cyclopts
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -23,6 +22,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import conclude, own_data, spread
 from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.measure import Row
 from linearity_lab.views.lecture.steps import STEPS
 
 ANSWERED_S, REACHED_S, THINKS_S, PATIENCE_S = 1.0, 3.0, 5.0, 30.0
@@ -80,9 +80,7 @@ async def everywhere(screens: list[Screen], pattern: str, since: float) -> list[
     return [came - since for came in await asyncio.gather(*(screen.shows(pattern) for screen in screens))]
 
 
-async def drill(
-    app: ServedApp, num_phones: int, num_questions: int, holds: Callable[[bytes], list[str]]
-) -> dict[str, Any]:
+async def drill(app: ServedApp, num_phones: int, num_questions: int, holds: Callable[[bytes], list[str]]) -> Row:
     """Open a poll, let the phones join together, and ask one question after the other."""
     draw, seen = random.Random(0), Seen()
     url, projector = f"ws://{app.address}", Screen()
@@ -134,7 +132,7 @@ async def drill(
     return found
 
 
-def claims(found: dict[str, Any]) -> dict[str, bool]:
+def claims(found: Row) -> dict[str, bool]:
     """What the drill is about."""
     phones = found["num_phones"]
     return {

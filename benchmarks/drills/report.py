@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import RESULTS, environment
+from benchmarks.measure import RESULTS, Row, environment
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
 
@@ -36,7 +36,7 @@ def own_data() -> Iterator[Path]:
             os.environ.update(before)
 
 
-def finished_points(file: Path, job_id: str) -> dict[str, Any] | None:
+def finished_points(file: Path, job_id: str) -> Row | None:
     """Key → values of a job's finished points, without times; None while its spec is unknown."""
     with closing(Store(file)) as store:
         spec = store.spec(job_id)

@@ -18,13 +18,13 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import cyclopts
 
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import STORE, conclude, is_finished, own_data, spread
 from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.measure import Row
 
 LIMIT_S, LIMIT_MIB = 0.5, 250
 IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "early_time")
@@ -196,7 +196,7 @@ async def drill(
     minutes: float = 0.0,
     kill_every_s: float = 0.0,
     idle_s: float = 10.0,
-) -> dict[str, Any]:
+) -> Row:
     """Open the sessions, let them work, and read the store afterwards."""
     seen = Seen(store)
     async with crowd(app.address, seen, num_sessions, num_running) as sessions:
@@ -242,7 +242,7 @@ async def drill(
     }
 
 
-def claims(found: dict[str, Any]) -> dict[str, bool]:
+def claims(found: Row) -> dict[str, bool]:
     """The claims of this drill. A kill may cost a point that is not saved yet, never a saved one."""
     return {
         f"idle sessions react within {LIMIT_S:g} s (p95)": found["reaction"]["p95_s"] <= LIMIT_S,

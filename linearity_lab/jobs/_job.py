@@ -130,7 +130,7 @@ class Job:
 
     def end(self, status: EndStatus, reason: str = "") -> None:
         """End it; the partial points of a stopped job stay."""
-        points: dict[str, Any] = {point.key: point for point in self.now.points}
+        points: dict[str, Point] = {point.key: point for point in self.now.points}
         done = {"fraction": 1.0} if status == "completed" else {}
         grows = {} if status in ("cancelled", "stopped") else {"growing": (), "grown": 0}
         result = self.now.result or partial_result(self.spec, points, status)

@@ -1,7 +1,6 @@
 """The limits of the server's profile, held against a spec before it becomes a job; free of Streamlit."""
 
 import math
-from typing import Any
 
 from linearity_lab.jobs.profile import Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
@@ -53,8 +52,12 @@ def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = m
             check_limits(spec, limits)
             check_time(spec, expected_s)
         except (OverLimit, TooLarge) as refusal:
-            nearest: Any = refusal.nearest
-            if nearest < 1 or not isinstance(setting_of(spec, refusal.field), int | tuple):
+            nearest = refusal.nearest
+            if (
+                not isinstance(nearest, int)
+                or nearest < 1
+                or not isinstance(setting_of(spec, refusal.field), int | tuple)
+            ):
                 return None
             spec, before = capped(spec, refusal.field, nearest), spec
             if spec == before:
@@ -80,7 +83,7 @@ def quick(spec: Spec, expected_s: float) -> Spec | None:
         least = INTERVAL_VALUES if num_seeds > 1 else 2
         for count in range(len(values), min(least, len(values)) - 1, -1):
             at = {round(index * (len(values) - 1) / max(1, count - 1)) for index in range(count)}
-            changes: dict[str, Any] = {field: [values[index] for index in sorted(at)]}
+            changes: dict[str, object] = {field: [values[index] for index in sorted(at)]}
             try:
                 thinnest = with_settings(spec, {**changes, **({"num_seeds": num_seeds} if seeds > 1 else {})})
                 check_limits(thinnest)

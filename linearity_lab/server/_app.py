@@ -10,7 +10,6 @@ import threading
 import webbrowser
 from collections.abc import AsyncIterator, Callable
 from importlib.metadata import version
-from typing import Any
 
 import streamlit as st
 from starlette.concurrency import run_in_threadpool
@@ -43,8 +42,8 @@ def routes() -> list[Route]:
 
 def middleware() -> list[Middleware]:
     """Middleware, outermost first; built after Streamlit has copied its secrets into the environment."""
-    layers: tuple[Any, ...] = (SecurityHeaders, AllowedHosts, FirstPaint)
-    return [*map(Middleware, layers), Middleware(WebSockets, loaded=_LOADED)]
+    outer = [Middleware(SecurityHeaders), Middleware(AllowedHosts), Middleware(FirstPaint)]
+    return [*outer, Middleware(WebSockets, loaded=_LOADED)]
 
 
 async def ready(_: Request) -> JSONResponse:
@@ -62,7 +61,7 @@ async def ready(_: Request) -> JSONResponse:
 
 
 @contextlib.asynccontextmanager
-async def lifespan(_: Any) -> AsyncIterator[None]:
+async def lifespan(_: object) -> AsyncIterator[None]:
     """Serve immediately and warm up meanwhile; at the end running jobs keep their finished points."""
     chosen = strict_profile()
     keep_memory_returnable()
