@@ -33,7 +33,7 @@ def charts(shown: Runs, measure: str, output: str, start: str, richness: float =
 def draw(shown: Runs) -> list[Panel]:
     """Draw the charts against all swept settings."""
     richness = []
-    with st.container(horizontal=True, vertical_alignment="bottom", key=f"{PAGE.name}.dial"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key=f"{PAGE.name}.dial_row"):
         if shown.spec.richness:
             dialed, key = [0.0, *shown.spec.richness], f"{PAGE.name}.dialed"  # not "richness": that key is the form's
             if st.session_state.get(key) not in dialed:
