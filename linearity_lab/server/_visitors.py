@@ -51,9 +51,8 @@ def allowed_hosts() -> tuple[str, ...]:
     for name in given:
         if name != "*" and not _NAME.match(name):
             raise InvalidInput(HOSTS_VARIABLE, name, "names such as lab.example.org, separated by commas, or *")
-    if given:
-        return tuple(given)
-    return LOOPBACK if st.get_option("server.address") in ("localhost", "127.0.0.1", "::1") else ("*",)
+    is_alone = st.get_option("server.address") in ("localhost", "127.0.0.1", "::1")
+    return tuple(given) or (LOOPBACK if is_alone else ("*",))
 
 
 class AllowedHosts(TrustedHostMiddleware):
@@ -105,8 +104,7 @@ def is_own_page(headers: Headers) -> bool:
 
     Streamlit alone accepts pages of any port of this machine. Programs state no origin.
     """
-    origin = headers.get("origin")
-    if origin is None:
+    if (origin := headers.get("origin")) is None:
         return True
     allowed = {each.rstrip("/").lower() for each in st.get_option("server.corsAllowedOrigins") or ()}
     return urlsplit(origin).netloc.lower() == headers.get("host", "").lower() or origin.lower() in allowed
@@ -126,9 +124,10 @@ def shrink(uploads: Any, max_bytes: int) -> None:
     Only bytes that have arrived count; the size that a request claims does not.
     """
     held = {session: list(files.values()) for session, files in list(uploads.file_storage.items())}
-    sizes = {session: sum(len(file.data) for file in files) for session, files in held.items()}
-    while sum(sizes.values()) > max_bytes:
-        heaviest = max(sizes, key=lambda session: sizes[session])
-        oldest = held[heaviest].pop(0)
-        uploads.remove_file(heaviest, oldest.file_id)
-        sizes[heaviest] -= len(oldest.data)
+
+    def num_bytes(session: str) -> int:
+        return sum(len(file.data) for file in held[session])
+
+    while sum(map(num_bytes, held)) > max_bytes:
+        heaviest = max(held, key=num_bytes)
+        uploads.remove_file(heaviest, held[heaviest].pop(0).file_id)
