@@ -6,9 +6,9 @@
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import plain_symbols
-from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.chart import Chart, interval_words
 from linearity_lab.view_modules import has_view, view_module
-from ntk_core.runs import ResultValue, SeededSpec
+from ntk_core.runs import ResultValue
 
 
 def first_chart(result: ResultValue) -> Chart:
@@ -22,7 +22,5 @@ def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
     if not has_view(result.spec.experiment, "figures"):
         return None
     chart = first_chart(result)
-    words = [chart.takeaway, *chart.caption]
-    if chart.given and isinstance(result.spec, SeededSpec):
-        words.append(f"95% confidence intervals {result.spec.scope}, {chart.given}.")
+    words = [chart.takeaway, *chart.caption, *interval_words(chart, [result.spec])]
     return go.Figure(chart.figure).update_layout(template="plotly_white"), " ".join(map(plain_symbols, words))

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.view_modules import has_view, view_module
-from ntk_core.runs import PointValue, Spec, experiment_of
+from ntk_core.runs import PointValue, SeededSpec, Spec, experiment_of
 from ntk_core.runs.columns import Columns, measures
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
@@ -72,6 +72,12 @@ def _runs(point: PointValue) -> Sequence[Any]:
 def occurring(points: Iterable[PointValue], *names: str) -> list[Any]:
     """Return attributes of this name (tuples for several names) of the runs of some points, in order."""
     return list(dict.fromkeys(operator.attrgetter(*names)(run) for point in points for run in _runs(point)))
+
+
+def interval_words(chart: Chart, specs: Iterable[Spec]) -> list[str]:
+    """Return what the intervals of a chart cover and assume; empty without intervals."""
+    scopes = "; or ".join(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))
+    return [f"95% confidence intervals {scopes}, {chart.given}."] if chart.given and scopes else []
 
 
 def is_curve(trace: go.Scatter) -> bool:

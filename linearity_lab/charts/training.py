@@ -99,7 +99,8 @@ def record_rows(
 
 def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:
     """Add a legend entry that explains a dash, regardless of color."""
-    return Curve(Style(GUIDE_COLOR, dash, "", title), width=width)
+    words = {"solid": "solid", "dash": "dashed", "dot": "dotted"}[dash]
+    return Curve(Style(GUIDE_COLOR, dash, "", f"{title}: {words}"), width=width)
 
 
 def along_training(

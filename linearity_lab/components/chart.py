@@ -10,14 +10,14 @@ from typing import Any, Generic, Literal, TypeVar
 import plotly.graph_objects as go
 import streamlit as st
 
-from linearity_lab.charts.chart import Chart, above, occurring
+from linearity_lab.charts.chart import Chart, above, interval_words, occurring
 from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.charts.vector import rows_as_pictures
 from linearity_lab.components.explain import about, formula, things_to_try, what_to_see
 from linearity_lab.components.linked import linked
 from linearity_lab.words.markdown import plain, raised, typeset
 from ntk_core.numbers import width_label
-from ntk_core.runs import PointValue, SeededSpec, Spec, WidthPoint
+from ntk_core.runs import PointValue, Spec, WidthPoint
 
 ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
 MOST_CHIPS, CHIP_LETTERS = 4, 48  # options beside each other; longer choices are lists
@@ -53,7 +53,7 @@ class Figures:
         return self.laid_over[key][1]
 
 
-_SCOPES: ContextVar[tuple[str, ...]] = ContextVar("scopes", default=())
+_SPECS: ContextVar[tuple[Spec, ...]] = ContextVar("specs", default=())
 _SHOWN: ContextVar[Figures | None] = ContextVar("shown", default=None)
 _IN_SIGHT: ContextVar[bool] = ContextVar("in_sight", default=True)
 
@@ -65,13 +65,12 @@ def shown_charts(specs: Iterable[Spec] = (), figures: Figures | None = None) -> 
     ``specs`` belong to the drawn results; the meaning of their intervals is shown below each chart that has one.
     """
     figures = figures or _SHOWN.get() or Figures()
-    scopes = tuple(dict.fromkeys(spec.scope for spec in specs if isinstance(spec, SeededSpec)))
-    tokens = _SHOWN.set(figures), _SCOPES.set(scopes)
+    tokens = _SHOWN.set(figures), _SPECS.set(tuple(specs))
     try:
         yield figures
     finally:
         _SHOWN.reset(tokens[0])
-        _SCOPES.reset(tokens[1])
+        _SPECS.reset(tokens[1])
 
 
 OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure opened by a link
@@ -212,7 +211,7 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
     st.plotly_chart(
         figure, key=key, alt=chart.takeaway, config=config, on_select=on_select or "ignore", selection_mode="points"
     )
-    if lines := (*chart.caption, *interval_words(chart)):
+    if lines := (*chart.caption, *shown_intervals(chart)):
         with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):
             st.caption("  \n".join(map(typeset, lines)))  # one per line
 
@@ -221,13 +220,9 @@ def _itself(chart: Chart) -> Chart:
     return chart
 
 
-def interval_words(chart: Chart) -> list[str]:
-    """Return what the intervals of a chart cover and assume; empty without intervals."""
-    return (
-        [f"95% confidence intervals {'; or '.join(_SCOPES.get())}, {chart.given}."]
-        if chart.given and _SCOPES.get()
-        else []
-    )
+def shown_intervals(chart: Chart) -> list[str]:
+    """Return what the intervals of a chart cover here; empty without intervals."""
+    return interval_words(chart, _SPECS.get())
 
 
 Option = TypeVar("Option")

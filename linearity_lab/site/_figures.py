@@ -17,7 +17,7 @@ from streamlit.config import set_option
 from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart, is_curve
 from linearity_lab.charts.vector import INK, Stroke, cells, letters, thumbnail
-from linearity_lab.components.chart import drawn_charts, interval_words, shown_charts
+from linearity_lab.components.chart import drawn_charts, shown_charts, shown_intervals
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.site._page import html_of
 from linearity_lab.views.embed.page import gallery_panels, page_of
@@ -86,7 +86,7 @@ def chart_data(chart: Chart) -> dict[str, Any]:
         "heading": html_of(chart.heading, inline=True),
         "alt": chart.takeaway,
         "caption": [
-            html_of(typeset(without_clicks(each)), inline=True) for each in (*chart.caption, *interval_words(chart))
+            html_of(typeset(without_clicks(each)), inline=True) for each in (*chart.caption, *shown_intervals(chart))
         ],
         "table": {
             "columns": list(rows[0]) if rows else [],

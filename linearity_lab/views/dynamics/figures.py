@@ -29,7 +29,6 @@ Points = Literal["training points", "test points"]
 POINT_SETS: tuple[Points, ...] = ("training points", "test points")
 # Name, dash and line width of each model, in any color.
 MODELS = (("network", "solid", 2.5), ("linearized", "dash", 2.0), ("infinite", "dot", 2.0))
-DASH_WORDS = {"solid": "solid", "dash": "dashed", "dot": "dotted"}
 MOST_TRAJECTORIES = 4  # limited by the number of colors
 
 
@@ -43,7 +42,7 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
     paths = [(*model, path) for model in MODELS if (path := getattr(run, model[0])) is not None]
     curves = []
     for name, dash, width, path in paths:
-        curves.append(dash_key(f"{MODEL_TITLES[name]}: {DASH_WORDS[dash]}", dash, width))
+        curves.append(dash_key(MODEL_TITLES[name], dash, width))
         for index, row in enumerate(range(0, len(targets), math.ceil(len(targets) / MOST_TRAJECTORIES))):
             style = Style(nth_style(index, "", "sample").color, dash, "", f"{MODEL_TITLES[name]}, point {row + 1}")
             group = f"point {row + 1}"

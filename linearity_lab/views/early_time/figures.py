@@ -14,7 +14,6 @@ from linearity_lab.charts.style import GUIDE_COLOR, Style, activation_style, mod
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, dash_key, record_rows, times
 from linearity_lab.charts.vector import Stroke, thumbnail
-from linearity_lab.views.dynamics.figures import DASH_WORDS
 from ntk_core.experiments.early_time import (
     EARLY_OUTCOME_WORDS,
     KERNELS,
@@ -34,8 +33,7 @@ from ntk_core.runs.columns import table_rows
 
 View = Literal["test loss", "training loss", "residual", "relative error"]
 VIEWS: tuple[View, ...] = ("test loss", "training loss", "residual", "relative error")
-NETWORK, LINEAR, NAIVE = (model_style(name) for name in ("network", "linear", "naive"))
-_MODELS: dict[str, Style] = {"network": NETWORK, "linear": LINEAR, "naive": NAIVE}
+_MODELS = {name: model_style(name) for name in ("network", "linear", "naive")}
 # View → the losses of a model, a row for each.
 _LOSSES = {"test loss": ["test_loss"], "training loss": ["train_loss"], "residual": ["complement_loss", "span_loss"]}
 
@@ -69,7 +67,7 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
 def single_outputs(run: EarlyRun) -> Chart:
     """Outputs on a few test inputs against the step: network solid, linear model dashed, one color per input."""
     models = (("network", "solid", run.network), ("linear model ψ", "dash", run.linear))
-    curves = [dash_key(f"{title}: {DASH_WORDS[dash]}", dash) for title, dash, _ in models]
+    curves = [dash_key(title, dash) for title, dash, _ in models]
     count = min(len(run.targets), MOST_CURVES)  # limited by the number of colors; the table has all
     for index in range(count):
         for title, dash, model in models:
@@ -159,7 +157,10 @@ def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]
     """Return (row, style, values) of a view; the residual has one row outside and one inside the span."""
     if view == "relative error":
         naive = [d / p if p > 0 else math.nan for d, p in zip(run.naive_distance, run.linear_power, strict=True)]
-        found: list[tuple[int, Style, Sequence[float]]] = [(1, LINEAR, run.relative_error), (1, NAIVE, naive)]
+        found: list[tuple[int, Style, Sequence[float]]] = [
+            (1, _MODELS["linear"], run.relative_error),
+            (1, _MODELS["naive"], naive),
+        ]
         return found if run.naive_distance != run.distance else found[:1]
     models = ["network", "linear"] + (["naive"] if run.naive != run.linear and view != "residual" else [])
     return [

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from linearity_lab.charts.axes import add_level
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
@@ -192,12 +193,11 @@ def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Ch
     )
     drawn = [
         Line(
-            Style(look.color, look.dash, look.symbol, title),
+            replace(_style(name), title=title),
             [Dot(rank, share, run.seed) for run in runs for rank, share in zip(run.ranks, of(run), strict=True)],
             fit=False,
         )
         for name, of, title in parts
-        for look in [_style(name)]
     ]
     return sweep(
         drawn,

@@ -26,11 +26,6 @@ from ntk_core.numbers import number, width_label
 from ntk_core.runs import finite_sup
 from ntk_core.runs.columns import table_rows
 
-PANEL_TITLES = {
-    "linear": "linear",
-    "quadratic": "quadratic",
-    "network": "network",
-}  # three beside each other on a phone
 UNSEEN = "rgba(0, 0, 0, 0)"
 # From stable to catapulted to diverged; the letter in a cell repeats the color.
 OUTCOME_LOOKS = {
@@ -58,8 +53,7 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
         cell: (m, c) of the one that is framed.
     """
     order = list(RATE_OUTCOMES)
-    titles = [PANEL_TITLES[model] for model in models]
-    figure = make_subplots(1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=titles)
+    figure = make_subplots(1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models))
     rates = sorted({run.rate for point in points for run in point.runs})
     widths = [width_label(point.width) for point in points]
     scale = [[(i + end) / len(order), OUTCOME_LOOKS[name][0]] for i, name in enumerate(order) for end in (0, 1)]
@@ -94,7 +88,7 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
             unselected={"marker": {"opacity": 1}},
             hovertemplate="m = %{customdata[0]:,}, c = %{customdata[1]:g}<br>%{customdata[2]}<extra></extra>",
             showlegend=False,
-            name=PANEL_TITLES[model],
+            name=model,
             row=1,
             col=column,
         )
