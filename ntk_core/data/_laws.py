@@ -168,7 +168,7 @@ class MultiIndex(FewDirections):
 
 
 class Teacher(FewDirections):
-    """Σ_j ± max(⟨u_j, x⟩, 0) of k neurons with signs in turn and u_j uniform on the sphere, less its mean, over its
+    """Σ_j ± max(⟨u_j, x⟩, 0) of k neurons with alternating signs and u_j uniform on the sphere, less its mean, over its
     deviation: E max(u·x, 0) max(v·x, 0) = (sin θ + (π − θ) cos θ) / 2π at the angle θ (Cho & Saul 2009)."""
 
     is_within_inputs = False

@@ -291,7 +291,7 @@ def _place(point: HessianPoint, _: HessianRun) -> int:
 
 
 def _lost(runs: Sequence[HessianRun]) -> str:
-    """How many runs are in no mean, and why."""
+    """Number of runs excluded from means, with reasons."""
     unconverged = sum(not run.converged for run in runs)
     trained = marks(run.trained for run in runs if run.trained is not None)
     return ", ".join(filter(None, [f"! {unconverged} unconverged" if unconverged else "", trained]))

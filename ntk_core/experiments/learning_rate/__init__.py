@@ -115,7 +115,7 @@ def counted_at(spec: LearningRateSpec, key: str) -> Counted:
 
 
 def together(network: Counted, model: str) -> int:
-    """How many runs are trained at once."""
+    """Number of runs that train simultaneously."""
     return max(1, min(256, int(TOGETHER_BYTES // _held(network, model).peak_bytes)))
 
 
