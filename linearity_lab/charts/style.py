@@ -223,7 +223,7 @@ def nth_style(index: int, title: str, of: str = "measure") -> Style:
 def registry() -> dict[str, Style]:
     """Map meanings to looks, except widths: no two share color, dash and symbol.
 
-    Families of networks and models have the looks stated above; other outputs and series get the remaining ones in order, so
+    Families of networks and models have the looks stated above; other outputs and series get the remaining ones, so
     that neighbors differ in color, dash and symbol.
     """
     found = {f"network {kind} linear": look for kind, look in _KINDS.items()}

@@ -45,7 +45,7 @@ def test_product_of_two_weights_has_the_geometric_infimum(x64):
 
 
 def dense_search(net, params, x, radius, num_starts):
-    """The smallest λ_min(J Jᵀ) in the ball, from Jacobians of ``apply``: L-BFGS on a soft minimum that hardens step by step.
+    """The smallest λ_min(J Jᵀ) in the ball, from Jacobians of ``apply``: L-BFGS on a hardening soft minimum.
 
     The ball is the image of u ↦ w₀ + R u / √(1 + ‖u‖²), so that nothing has to be projected.
     """
