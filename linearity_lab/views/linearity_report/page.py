@@ -49,6 +49,8 @@ def show() -> None:
         st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)
     with figures, shown_charts([result.spec]) as shown:
         above = st.container(horizontal=True, horizontal_alignment="right", key=f"{PAGE}.above")
+        # First, as an empty container takes no room.
+        above.caption(name_of(result) if stored else "An example. No report is stored yet.")
         drawn = [
             Panel("", partial(errors, reports, run)),
             Panel("Parameters", partial(layers, result), below=partial(_ranked, result)),
@@ -56,8 +58,6 @@ def show() -> None:
         show_panels(PAGE, drawn, lambda: provenance_footer(result))
         page_answers(PAGE)
         with above:
-            if not stored:
-                st.caption("An example. No report is stored yet.")
             export.export_menu(PAGE, TITLE, [export.Taken(f"report-{run[:8]}", result.spec, result)], shown.charts)
     session.show_address(PAGE, {"job": run[:MIN_PREFIX]} if stored else {})
 
