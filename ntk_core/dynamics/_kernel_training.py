@@ -30,10 +30,9 @@ from ntk_core.kernels import (
     kernel_derivative,
     pre_output_ntk,
     split_inexact,
-    through_output,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
-from ntk_core.traced import accepted, accepted_targets
+from ntk_core.traced import accepted, accepted_targets, through_output
 
 Kernels = dict[str, Array]
 MOST_FOLLOWED = 4

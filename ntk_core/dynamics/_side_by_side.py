@@ -28,9 +28,9 @@ from ntk_core.dynamics._models import (
 from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import infinite_width_ntk, split_inexact, through_output
+from ntk_core.kernels import infinite_width_ntk, split_inexact
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import accepted, axes_of
+from ntk_core.traced import accepted, axes_of, through_output
 
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel

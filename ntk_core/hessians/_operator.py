@@ -16,7 +16,7 @@ from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._space import Coordinates, Scalar, SmallSpace, dimension, lifted, projected, restricted
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network, output_function
-from ntk_core.traced import Program, own_params, program_of_network, wide
+from ntk_core.traced import Program, program_of_network, wide
 
 Apply = Callable[[Any, Array], Array]
 
@@ -72,10 +72,8 @@ def restricted_operator(net: Network | Program, params: Any, x: Shaped[Array, ".
 
     A product reads each weight matrix twice (tangents forward and backward); the passes at w0 are not repeated.
     """
-    program, own = (
-        (net, params) if isinstance(net, Program) else (program_of_network(net, params, x), own_params(net, params))
-    )
-    leaves = program.leaves(own)
+    program = net if isinstance(net, Program) else program_of_network(net, params, x)
+    leaves = program.leaves(params)
     with jax.default_matmul_precision("highest"):
         small, product = restricted(program, leaves, x, scalar)
     zero, unravel = ravel_pytree(small.zero)
@@ -84,7 +82,7 @@ def restricted_operator(net: Network | Program, params: Any, x: Shaped[Array, ".
         return ravel_pytree(projected(small, coordinates))[0]
 
     def direction(v: Array) -> Any:
-        tree = jax.tree.unflatten(jax.tree.structure(own), lifted(program, small, unravel(v), leaves))
+        tree = program.tree(lifted(program, small, unravel(v), leaves))
         return net.partition(tree)[0] if isinstance(net, Network) else tree
 
     return Operator(

@@ -122,13 +122,14 @@ def restricted(
         result: Coordinates = jax.linear_transpose(taps_along, zero)(tangent(taps_along(coordinates)))[0]
         return result
 
-    return SmallSpace(bases, zero, {name: leaves[at] for name, at in program.masks.items() if name in zero}), product
+    masks = {program.names[at]: leaves[mask] for at, mask in program.stated.masks.items() if at in program.names}
+    return SmallSpace(bases, zero, masks), product
 
 
 def _pays(program: Program, layer: TracedLayer) -> bool:
     """Whether all parts of its parameter gain from a small space; else the parameter moves as a whole."""
     parts = (each for each in program.layers if each.leaf == layer.leaf)
-    return all(small_space_pays(each.positions(), *each.sizes[1:]) for each in parts)
+    return layer.mask is None and all(small_space_pays(each.positions, *each.sizes[1:]) for each in parts)
 
 
 def _as_a_whole(program: Program, restricted_layers: Any) -> list[int]:

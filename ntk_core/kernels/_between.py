@@ -22,12 +22,12 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import block_of, even_size
-from ntk_core.kernels._empirical import empirical_ntk, through_output, view_bytes
+from ntk_core.kernels._empirical import VIEW_COPIES, empirical_ntk, rows_of
 from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
-from ntk_core.kernels._generic import Apply
+from ntk_core.kernels._generic import Apply, as_function
 from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, checked_limit, num_moving
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, accepted_targets, checked, like_params
+from ntk_core.traced import accepted, accepted_targets, checked, like_params, through_output
 
 PAIR_COPIES = 6  # of a block of the kernel that are held while two are made and compared; measured
 Pair = tuple[int, int]
@@ -237,19 +237,15 @@ def _summed(
 def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
     """The most rows on each side with which b rows + a rows² bytes stay below the limit."""
     net, x = problem.net, problem.x
-    dtype = jnp.result_type(x, float) if isinstance(net, Network) else jax.dtypes.canonicalize_dtype(x.dtype)
-    row = jax.ShapeDtypeStruct((1, *np.shape(x)[1:]), dtype)
-    outputs = jax.eval_shape(net.apply if isinstance(net, Network) else net, problem.params[0], row)
+    rows = rows_of(net, x[:2])
+    program = checked(net, problem.params[0], rows)
+    outputs = jax.eval_shape(program or as_function(net), problem.params[0], rows[:1])
     num_outputs, itemsize = outputs.shape[-1], outputs.dtype.itemsize
     a = (PAIR_COPIES + 2 * len(problem.outputs)) * itemsize * num_outputs**2
-    if isinstance(net, Network):
-        b = 2 * view_bytes(net, row.shape[1:], itemsize)
+    if program is not None and program.is_structured:
+        b = VIEW_COPIES * program.row_bytes()
     else:
-        program = checked(net, problem.params[0], jnp.asarray(x[:2]))
-        if program is not None and program.layers:
-            b = 4 * program.row_bytes()
-        else:
-            b = 2 * itemsize * num_outputs * num_moving(net, problem.params[0])
+        b = 2 * itemsize * num_outputs * num_moving(net, problem.params[0])
     return max(1, int((math.sqrt(b**2 + 4 * a * memory_limit) - b) / (2 * a)))
 
 

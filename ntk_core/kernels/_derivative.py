@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
@@ -15,10 +14,10 @@ from jaxtyping import Float, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import contract_jacobians, row_jacobian
-from ntk_core.kernels._empirical import DEFAULT_MEMORY, kernels_of_views, view_bytes
-from ntk_core.kernels._generic import Apply, as_it_is, split_inexact
-from ntk_core.networks.architectures import Network, layer_views, merge
-from ntk_core.traced import Program, accepted, agree, checked
+from ntk_core.kernels._empirical import DEFAULT_MEMORY, VIEW_COPIES, rows_of
+from ntk_core.kernels._generic import Apply, as_function, as_it_is, split_inexact
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Program, Views, accepted, agree, checked, kernels_of
 
 Moving = tuple[Any, Any]  # a tree of arrays and its derivative
 KernelPair = tuple[Float[Array, "n n C C"], Float[Array, "n n C C"]]
@@ -48,25 +47,18 @@ def kernel_derivative(
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
     net, inputs, num_outputs = accepted(net, params, x)
-    rows = jnp.asarray(inputs)
-    moves: Any
+    rows = rows_of(net, inputs)
+    program = checked(net, params, rows)
     view: Callable[[Array], Moving]
     contract: Callable[[Moving, Moving | None], Moving]
-    program = None if isinstance(net, Network) else checked(net, params, rows)
-    if isinstance(net, Network):
-        rows = rows.astype(jnp.result_type(rows, float))
-        (trained, fixed), moves = net.partition(params), net.partition(direction)[0]
-        row_bytes = 2 * 2 * view_bytes(net, rows.shape[1:], rows.dtype.itemsize)
-        view, contract = partial(_views, net, trained, moves, fixed), partial(_contract, net, trained, moves, fixed)
-    elif program is not None and program.layers:
-        row_bytes = 2 * 4 * program.row_bytes()
-        view = partial(_traced_views, program, program.leaves(params), program.leaves(direction))
-        contract = partial(_contract_traced, program)
+    if program is not None and program.is_structured:
+        leaves, moves = program.leaves(params), program.leaves(direction)
+        row_bytes = 2 * VIEW_COPIES * program.row_bytes()
+        view, contract = partial(_views, program, leaves, moves), partial(_contract, program, leaves)
     else:
-        leaves, moves = (split_inexact(tree)[0] for tree in (params, direction))
-        apply = program or as_it_is(net)
-        row_bytes = 2 * 2 * num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
-        view, contract = partial(_jacobians, apply, params, moves), _contract_jacobians
+        moving, moves = (split_inexact(tree)[0] for tree in (params, direction))
+        row_bytes = 2 * 2 * num_outputs * sum(leaf.size * leaf.dtype.itemsize for leaf in moving)
+        view, contract = partial(_jacobians, program or as_it_is(as_function(net)), params, moves), _contract_jacobians
     size = min(len(rows), rows_within(memory_limit or DEFAULT_MEMORY, row_bytes))
     pair: KernelPair = in_blocks(view, contract, rows, None, size)
     if program is not None:
@@ -75,22 +67,7 @@ def kernel_derivative(
 
 
 @partial(jax.jit, static_argnums=0)
-def _views(net: Network, trained: Any, moves: Any, fixed: Any, x: Array) -> Moving:
-    return jax.jvp(lambda w: layer_views(net, merge(w, fixed), x), (trained,), (moves,))
-
-
-@partial(jax.jit, static_argnums=0)
-def _contract(net: Network, trained: Any, moves: Any, fixed: Any, left: Moving, right: Moving | None) -> Moving:
-    def kernel(w: Any, views1: Any, views2: Any = None) -> Any:
-        # One object twice: the contraction then computes the upper triangle alone.
-        return kernels_of_views(net, False, merge(w, fixed), views1, views1 if views2 is None else views2)
-
-    sides = (left,) if right is None else (left, right)
-    return jax.jvp(kernel, (trained, *(side[0] for side in sides)), (moves, *(side[1] for side in sides)))
-
-
-@partial(jax.jit, static_argnums=0)
-def _traced_views(program: Program, leaves: list[Any], moves: list[Any], x: Array) -> Moving:
+def _views(program: Program, leaves: list[Any], moves: list[Any], x: Array) -> Moving:
     places = list(program.names)
 
     def views(moving: list[Array]) -> Any:
@@ -101,12 +78,13 @@ def _traced_views(program: Program, leaves: list[Any], moves: list[Any], x: Arra
 
 
 @partial(jax.jit, static_argnums=0)
-def _contract_traced(program: Program, left: Moving, right: Moving | None) -> Moving:
-    def kernel(views1: Any, views2: Any = None) -> Any:
-        return sum(program.kernels(views1, views1 if views2 is None else views2).values())
+def _contract(program: Program, leaves: list[Any], left: Moving, right: Moving | None) -> Moving:
+    def kernel(views1: Views, views2: Views | None = None) -> Array:
+        # One object twice: the contraction then computes the upper triangle alone.
+        found: Array = kernels_of(program, False, leaves, views1, views2)
+        return found
 
-    sides = (left,) if right is None else (left, right)
-    return jax.jvp(kernel, tuple(side[0] for side in sides), tuple(side[1] for side in sides))
+    return _moved(kernel, left, right)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -117,6 +95,10 @@ def _jacobians(apply: Apply, params: Any, moves: list[Array], x: Array) -> Movin
 
 @jax.jit
 def _contract_jacobians(left: Moving, right: Moving | None) -> Moving:
-    if right is None:
-        return jax.jvp(lambda u: contract_jacobians(u, None), (left[0],), (left[1],))
-    return jax.jvp(contract_jacobians, (left[0], right[0]), (left[1], right[1]))
+    return _moved(lambda u, v=None: contract_jacobians(u, v), left, right)
+
+
+def _moved(contract: Callable[..., Array], left: Moving, right: Moving | None) -> Moving:
+    """A contraction of one or two views, and its derivative."""
+    sides = (left,) if right is None else (left, right)
+    return jax.jvp(contract, tuple(side[0] for side in sides), tuple(side[1] for side in sides))

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Shaped
 
 from ntk_core.kernels._empirical import empirical_ntk
-from ntk_core.kernels._generic import Apply
+from ntk_core.kernels._generic import Apply, as_function
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import accepted, like_params
 
@@ -58,7 +58,7 @@ def least_distance(net: Network | Apply, start: Any, end: Any, x: Shaped[ArrayLi
     """
     net, x, _ = accepted(net, start, x)
     like_params(end, start, "end")
-    apply = net.apply if isinstance(net, Network) else net
+    apply = as_function(net)
     moved = np.subtract(*(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start)))
     on_the_way = (jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES)
     kernels = [_kernel(net, params, x) for params in on_the_way]

@@ -5,7 +5,7 @@ K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one
 (docs/math/kernel_without_jacobians.md).
 """
 
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, overload
 
 import jax
@@ -17,11 +17,9 @@ from jaxtyping import Float, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
-from ntk_core.kernels._generic import Apply
-from ntk_core.networks.architectures import LayerViews, Network, NetworkParams, layer_views, output_jacobian
-from ntk_core.networks.architectures._contractions import in_stretches
+from ntk_core.kernels._generic import Apply, as_function
+from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
-    Program,
     accepted,
     agree,
     checked,
@@ -29,11 +27,13 @@ from ntk_core.traced import (
     kernels_of,
     like_rows,
     name_of,
+    program_of_network,
     views_of,
     whole_kernels,
 )
 
 DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
+VIEW_COPIES = 4  # views of both sides, and what makes them
 Inputs1 = Shaped[ArrayLike, "n1 ..."]
 Inputs2 = Shaped[ArrayLike, "n2 ..."]
 Kernel = Float[Array, "n1 n2 C C"]
@@ -141,143 +141,41 @@ def _kernel(
     net: Network | Apply, params: Any, x1: Any, x2: Any, per_layer: bool, memory_limit: float | None
 ) -> Kernel | LayerKernels:
     net, x1, _ = accepted(net, params, x1, "x1")
-    left = jnp.asarray(x1)
-    if isinstance(net, Network):
-        left = left.astype(jnp.result_type(left, float))  # a network multiplies: images of bytes become numbers
+    left = rows_of(net, x1)
     right = None if x2 is None else jnp.asarray(like_rows(x2, left, "x2")).astype(left.dtype)
-    if not isinstance(net, Network):
-        program = checked(net, params, left)
-        if right is not None and len(right) != len(left):
-            checked(net, params, right)
-        if program is not None and program.layers:
-            kernel = _traced(program, per_layer, params, left, right, memory_limit or DEFAULT_MEMORY)
-            agree(program, params, left, right, kernel)
-            return kernel
+    program = checked(net, params, left)
+    if right is not None and len(right) != len(left):
+        checked(net, params, right)
+    if program is None or not program.is_structured:
         if per_layer:
             raise InvalidInput("per_layer", True, "False for a callable without layers")
-        return callable_ntk(program or net, params, left, right, memory_limit)
-    size = rows_within(memory_limit or DEFAULT_MEMORY, 2 * view_bytes(net, left.shape[1:], left.dtype.itemsize))
-    if memory_limit is None and size >= max(len(left), 0 if right is None else len(right)):
-        return _structured(net, per_layer, params, left, right)
-    return in_blocks(partial(_views, net, params), partial(_from_views, net, per_layer, params), left, right, size)
-
-
-def _traced(
-    program: Program, per_layer: bool, params: Any, x1: Array, x2: Array | None, memory_limit: float
-) -> Kernel | LayerKernels:
-    """The kernel of a traced program, in blocks of rows where the limit asks for them."""
+        return callable_ntk(program or as_function(net), params, left, right, memory_limit)
     leaves = program.leaves(params)
-    size = rows_within(memory_limit, 4 * program.row_bytes())  # two views, and what makes them
-    if size >= max(len(x1), 0 if x2 is None else len(x2)):
-        return whole_kernels(program, per_layer, leaves, x1, x2)
-    return in_blocks(partial(views_of, program, leaves), partial(kernels_of, program, per_layer), x1, x2, size)
+    size = rows_within(memory_limit or DEFAULT_MEMORY, VIEW_COPIES * program.row_bytes())
+    if size >= max(len(left), 0 if right is None else len(right)):
+        kernel = whole_kernels(program, per_layer, leaves, left, right)
+    else:
+        views, contract = partial(views_of, program, leaves), partial(kernels_of, program, per_layer, leaves)
+        kernel = in_blocks(views, contract, left, right, size)
+    agree(program, params, left, right, kernel)
+    return kernel
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def _structured(
-    net: Network,
-    per_layer: bool,
-    params: NetworkParams,
-    x1: Shaped[Array, "n1 ..."],
-    x2: Shaped[Array, "n2 ..."] | None,
-) -> Kernel | LayerKernels:
-    views1 = layer_views(net, params, x1)
-    views2 = views1 if x2 is None else layer_views(net, params, x2)
-    return kernels_of_views(net, per_layer, params, views1, views2)
-
-
-@partial(jax.jit, static_argnums=0)
-def _views(net: Network, params: NetworkParams, x: Array) -> LayerViews:
-    return layer_views(net, params, x)
-
-
-@partial(jax.jit, static_argnums=(0, 1))
-def _from_views(
-    net: Network, per_layer: bool, params: NetworkParams, views1: LayerViews, views2: LayerViews | None
-) -> Kernel | LayerKernels:
-    return kernels_of_views(net, per_layer, params, views1, views1 if views2 is None else views2)
-
-
-def kernels_of_views(
-    net: Network, per_layer: bool, params: NetworkParams, views1: LayerViews, views2: LayerViews
-) -> Kernel | LayerKernels:
-    """The kernel of φ(f), whole or layer by layer, as (n1, n2, C, C)."""
-    parts = layer_kernels(net, params, views1, views2)
-    if per_layer:
-        return {
-            name: through_output(net.output, jnp.transpose(part, (1, 3, 0, 2)), views1.outputs, views2.outputs)
-            for name, part in parts.items()
-        }
-    return through_output(net.output, _total(parts), views1.outputs, views2.outputs)
+def rows_of(net: Network | Apply, x: Any) -> Array:
+    """Inputs as a model takes them: a network multiplies, so that images of bytes become numbers."""
+    rows = jnp.asarray(x)
+    return rows.astype(jnp.result_type(rows, float)) if isinstance(net, Network) else rows
 
 
 def pre_output_ntk(
     net: Network, params: NetworkParams, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."] | None = None
 ) -> tuple[Kernel, Float[Array, "n1 C"], Float[Array, "n2 C"]]:
     """(kernel of the pre-outputs f, f(x1), f(x2)): shapes (n1, n2, C, C), (n1, C), (n2, C)."""
-    views1 = layer_views(net, params, x1)
-    views2 = views1 if x2 is None else layer_views(net, params, x2)
-    return _total(layer_kernels(net, params, views1, views2)), views1.outputs, views2.outputs
-
-
-def layer_kernels(
-    net: Network, params: NetworkParams, views1: LayerViews, views2: LayerViews
-) -> dict[str, Float[Array, "C n1 C n2"]]:
-    """Each trained layer's part of the pre-output kernel, as (C, n1, C, n2)."""
-    with jax.default_matmul_precision("highest"):
-        return {
-            name: layer.kernel(
-                params[name], views1.inputs[name], views1.cotangents[name], views2.inputs[name], views2.cotangents[name]
-            )
-            for name, layer in net.layers.items()
-            if layer.trainable
-        }
-
-
-def _total(parts: dict[str, Float[Array, "C n1 C n2"]]) -> Kernel:
-    return jnp.transpose(jnp.asarray(sum(parts.values())), (1, 3, 0, 2))
-
-
-def through_output(output: str, kernel: Kernel, f1: Float[Array, "n1 C"], f2: Float[Array, "n2 C"]) -> Kernel:
-    """Kernel of φ(f) from the kernel of f: J(x_i) K(x_i, x_j) J(x_j)ᵀ with J = ∂φ/∂f, all of shape (n1, n2, C, C).
-
-    Networks that share parameters and differ only in φ (the linear and the softmax output of Liu et al., Fig. 1) thus
-    share one kernel of their pre-outputs.
-    """
-    if output == "linear":
-        return kernel
-    with jax.default_matmul_precision("highest"):
-        return jnp.einsum("iac,ijcd,jbd->ijab", output_jacobian(output, f1), kernel, output_jacobian(output, f2))
-
-
-@lru_cache(maxsize=256)  # tracing it again would cost more than a small kernel
-def view_bytes(net: Network, input_shape: tuple[int, ...], itemsize: int) -> int:
-    """Estimated bytes that a row of inputs takes while its layer views are made and contracted, from shapes alone.
-
-    At each layer: input, pre-activation and activation of the forward pass, and C cotangents of pre-activation and
-    activation; convolutions also extract patches, and between layers there are scores and what a softmax makes of them.
-    Where cotangents are taken in stretches, a layer that is read elementwise and is above no trained one has slopes
-    instead.
-    """
-    drawn = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
-    passed = {name: reader for name, reader in net.read_elementwise().items() if in_stretches()}
-    passed = {name: reader for name, reader in passed.items() if not _trained_below(net, name)}
-    forward, once, num_outputs = 2 * net.entries_between(input_shape), 0, 0
-    for name, shape in net.layer_input_shapes(input_shape).items():
-        layer = net.layers[name]
-        inputs = jax.ShapeDtypeStruct((1, *shape), jnp.result_type(float))
-        features = jax.eval_shape(layer.features, drawn[name], inputs) if layer.is_matrix else inputs
-        outputs = jax.eval_shape(layer.apply, drawn[name], inputs)
-        num_outputs = outputs.size
-        entries = inputs.size + features.size + 2 * outputs.size
-        forward += entries
-        once += entries if name in {*passed, *passed.values()} else 0
-    # The last layer called is the output layer: its size is C.
-    return itemsize * (forward + once + num_outputs * (forward - once))
-
-
-def _trained_below(net: Network, name: str) -> bool:
-    return any(net.layers[below].trainable for below in net.layers_below(name) if below != name)
+    program = program_of_network(net, params, jax.ShapeDtypeStruct(x1.shape[1:], x1.dtype))
+    leaves = program.leaves(params)
+    views1 = program.views(leaves, x1)
+    views2 = views1 if x2 is None else program.views(leaves, x2)
+    return program.kernel(leaves, views1, views2), views1.outputs, views2.outputs
 
 
 def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> Float[Array, ""]:

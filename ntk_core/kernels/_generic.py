@@ -9,6 +9,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, Shaped
 
+from ntk_core.networks.architectures import Network
+
 Apply = Callable[[Any, Array], Array]
 
 
@@ -22,6 +24,11 @@ def split_inexact(params: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
         return jax.tree.unflatten(structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
 
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
+
+
+def as_function(net: Network | Apply) -> Apply:
+    """(params, x) ↦ outputs."""
+    return net.apply if isinstance(net, Network) else net
 
 
 def as_it_is(apply: Apply) -> Apply:

@@ -17,8 +17,8 @@ from scipy.sparse.linalg import LinearOperator, cg
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import even_size, rows_within
 from ntk_core.kernels._callable import derivative_along
-from ntk_core.kernels._empirical import empirical_ntk, view_bytes
-from ntk_core.kernels._generic import Apply, as_it_is, split_inexact
+from ntk_core.kernels._empirical import empirical_ntk, rows_of
+from ntk_core.kernels._generic import Apply, as_function, as_it_is, split_inexact
 from ntk_core.kernels._regression import JITTER
 from ntk_core.networks.architectures import Network, merge
 from ntk_core.traced import accepted, accepted_targets, checked, like_rows
@@ -95,16 +95,16 @@ class KernelOperator:
     ):
         checked_limit(memory_limit)
         net, inputs, self.num_outputs = accepted(net, params, x)
-        x = jnp.asarray(inputs)
-        self._net = net if isinstance(net, Network) else checked(net, params, x) or as_it_is(net)
+        x = rows_of(net, inputs)
+        program = checked(net, params, x)
+        self._net = net if isinstance(net, Network) else program or as_it_is(net)
         self._params, self._num_samples = params, len(x)
         size = CALLABLE_ROWS
-        if isinstance(net, Network):
-            x = x.astype(jnp.result_type(x, float))
-            size = rows_within(memory_limit or LARGE_MEMORY, view_bytes(net, x.shape[1:], x.dtype.itemsize))
+        if isinstance(net, Network) and program is not None:
+            size = rows_within(memory_limit or LARGE_MEMORY, 2 * program.row_bytes())
         self._size = size
         self._rows = _in_equal_blocks(x, size)
-        outputs = jax.eval_shape(partial(_outputs, self._net), params, x[:1])
+        outputs = jax.eval_shape(as_function(self._net), params, x[:1])
         self._dtype = outputs.dtype
         self.shape = (len(x) * self.num_outputs,) * 2
 
@@ -214,10 +214,6 @@ def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blo
     missing = num_blocks * size - len(x)
     filled = jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge") if missing else x
     return filled.reshape(num_blocks, size, *x.shape[1:])
-
-
-def _outputs(net: Network | Apply, params: Any, rows: Array) -> Array:
-    return net.apply(params, rows) if isinstance(net, Network) else net(params, rows)
 
 
 def _moving(net: Network | Apply, params: Any) -> tuple[Any, Callable[[Any, Array], Array]]:

@@ -14,6 +14,8 @@ import numpy as np
 from jax import Array
 
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.architectures import Network
+from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._program import Apply, Program, whole_kernels
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
@@ -58,8 +60,8 @@ class Check:
     tolerance: float
 
 
-def checked(apply: Apply, params: Any, x: Array) -> Program | None:
-    """The program of ``apply``, in which rows are known to be apart.
+def checked(apply: Network | Apply, params: Any, x: Array) -> Program | None:
+    """The program of a model, in which rows are known to be apart: that of the pre-outputs of a network.
 
     None where Jacobians of the function are the way: it cannot be traced, or there are no numbers to check it with.
 
@@ -69,6 +71,8 @@ def checked(apply: Apply, params: Any, x: Array) -> Program | None:
     """
     if isinstance(apply, Program):
         return apply
+    if isinstance(apply, Network):
+        return program_of_network(apply, params, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
     batch = traced_batch(apply, params, x)
     if batch is None or not len(x):
         return None
@@ -187,7 +191,7 @@ def agree(program: Program, params: Any, x1: Array, x2: Array | None, kernel: An
         TracingDisagrees: where they differ.
     """
     known = not any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((params, x1, x2, kernel)))
-    if known and program.layers and "kernel" not in program.kept:
+    if known and program.layers and not program.stated.layers and "kernel" not in program.kept:
         program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
 
 

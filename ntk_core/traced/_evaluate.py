@@ -17,6 +17,7 @@ class Changes(NamedTuple):
 
     Attributes:
         uses: of the whole program, by their places.
+        taps: the same, by the places where z is complete.
         touch: (use, a, z, what belongs to the use) ↦ what replaces z.
         belongings: by name of the use, of those that are touched; with an axis in front for each scan around along
             which they are ``threaded``.
@@ -24,6 +25,7 @@ class Changes(NamedTuple):
     """
 
     uses: Mapping[Site, Use]
+    taps: Mapping[Site, Use]
     touch: Callable[[Use, Array, Array, Any], Array]
     belongings: Mapping[str, Any]
     threaded: Callable[[Use, int], bool]
@@ -57,8 +59,10 @@ def evaluate(
             a = jnp.asarray(read(eqn.invars[1 - use.operand]))
             a = row_numbers(use, a) if use.kind == "look-up" else a.astype(jnp.result_type(a, results[0]))
             seen[use.name] = a
-            if use.name in changes.belongings:
-                results = [changes.touch(use, a, results[0], changes.belongings[use.name])]
+        tapped = changes.taps.get(here)
+        if tapped is not None and tapped.name in changes.belongings:
+            z = changes.touch(tapped, seen[tapped.name], results[0], changes.belongings[tapped.name])
+            results = [z]
         env.update(zip(made, results, strict=True))
     return [read(atom) for atom in jaxpr.outvars], seen
 

@@ -15,7 +15,15 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float
 
-from ntk_core.networks.architectures._contractions import convolution_kernel, gram
+from ntk_core.traced._contractions import (
+    Cotangents,
+    FactoredCotangents,
+    convolution_kernel,
+    cotangent_products,
+    gram,
+    masked_kernel,
+    whole,
+)
 from ntk_core.traced._positions import features_at, indices, positions_of
 from ntk_core.traced._uses import Axes, Found, Use
 from ntk_core.traced._views import num_entries
@@ -30,12 +38,16 @@ class TracedLayer:
         uses: of this part.
         flipped: of each use, whether it multiplies by Wᵀ.
         dtype: in which its gradients are contracted: that of the parameter, and no shorter one than float32.
+        mask: the number of the parameter that says which entries of W move; None where all do.
+        bias: the number of the parameter b of z + r b, and r; None where there is none.
     """
 
     name: str
     uses: tuple[Use, ...]
     flipped: tuple[bool, ...]
     dtype: Any
+    mask: int | None = None
+    bias: tuple[int, float] | None = None
 
     @property
     def leaf(self) -> int:
@@ -54,9 +66,15 @@ class TracedLayer:
         blocks, rows, columns = (num_entries(axes) for axes in self.axes)
         return blocks * first.groups, rows, columns // first.groups
 
+    @property
     def positions(self) -> int:
         """Positions of all uses in one block."""
-        return sum(num_positions(use) for use in self.uses)
+        return sum(map(num_positions, self.uses))
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is one matrix that multiplies one vector, by a product."""
+        return self.positions == self.sizes[0] == 1 and self.uses[0].kind == "product"
 
 
 def num_positions(use: Use) -> int:
@@ -72,9 +90,14 @@ def wide(dtype: Any) -> Any:
 
 
 def sorted_into_layers(
-    found: Found, names: Mapping[int, str], dtypes: Sequence[Any]
+    found: Found, names: Mapping[int, str], avals: Sequence[Any], masks: Mapping[int, int]
 ) -> tuple[list[TracedLayer], dict[int, set[str]]]:
     """(layers, why other parameters are none): those whose uses all fit together, and that go nowhere else."""
+    biases = {
+        added.site: (leaf, added.scale)
+        for leaf, (added, *others) in found.added.items()
+        if added is not None and not others and leaf in names
+    }
     escapes = {leaf: set(reasons) for leaf, reasons in found.escapes.items()}
     layers: list[TracedLayer] = []
     for leaf, name in names.items():
@@ -82,14 +105,19 @@ def sorted_into_layers(
         if leaf in escapes or not uses:
             continue
         boxes = list(dict.fromkeys(use.view.box for use in uses))
-        made = [_layer(name, [use for use in uses if use.view.box == box], wide(dtypes[leaf])) for box in boxes]
+        made = [_layer(name, [use for use in uses if use.view.box == box], wide(avals[leaf].dtype)) for box in boxes]
         apart = all(not _overlap(one, two) for at, one in enumerate(boxes) for two in boxes[:at])
-        if not apart or any(layer is None for layer in made):
+        fitting = [layer for layer in made if layer is not None and (leaf not in masks or layer.is_dense)]
+        if not apart or len(fitting) < len(boxes):
             escapes[leaf] = {"uses of forms that do not fit together"}
             continue
-        for box, layer in zip(boxes, made, strict=True):
-            assert layer is not None
-            layers.append(layer if len(boxes) == 1 else replace(layer, name=name + _part(box)))
+        for box, layer in zip(boxes, fitting, strict=True):
+            bias = biases.get(layer.uses[0].site)
+            shared = layer.is_dense and leaf not in masks
+            if bias is not None and not (shared and avals[bias[0]].size == layer.sizes[2]):
+                bias = None
+            named = name if len(boxes) == 1 else name + _part(box)
+            layers.append(replace(layer, name=named, mask=masks.get(leaf), bias=bias))
     return layers, escapes
 
 
@@ -138,7 +166,7 @@ class Side(NamedTuple):
 
 
 def sides_of(
-    layer: TracedLayer, inputs: Mapping[str, Array], cotangents: Mapping[str, Array]
+    layer: TracedLayer, inputs: Mapping[str, Array], cotangents: Mapping[str, Cotangents]
 ) -> tuple[tuple[Side | None, Side | None], bool]:
     """((those that multiply by W, those that multiply by Wᵀ), whether inputs of the former are indices of rows).
 
@@ -152,7 +180,7 @@ def sides_of(
         return each.astype(jnp.promote_types(layer.dtype, each.dtype))
 
     def deltas_of(use: Use) -> Array:
-        deltas = jax.vmap(jax.vmap(partial(arranged, use, local=positions_of)))(cast(cotangents[use.name]))
+        deltas = jax.vmap(jax.vmap(partial(arranged, use, local=positions_of)))(cast(whole(cotangents[use.name])))
         if use.kind != "look-up":
             return deltas
         reads = jax.vmap(partial(arranged, use, local=indices))(inputs[use.name]) < use.shapes[1][0]
@@ -169,6 +197,39 @@ def sides_of(
         ) if uses else None  # fmt: skip
         found.append(side)
     return (found[0], found[1]), looked_up
+
+
+class DenseSide(NamedTuple):
+    """Inputs (n, k) and cotangents (C, n, F) of a dense layer."""
+
+    inputs: Array
+    cotangents: Cotangents
+
+
+def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> DenseSide:
+    """What a dense layer contracts, but for its constant: inputs (n, *a) and cotangents (C, n, *z) of its use."""
+
+    def cast(each: Array, kept: int) -> Array:
+        wide_enough = each.astype(jnp.promote_types(layer.dtype, each.dtype))
+        return wide_enough.reshape(*each.shape[:kept], -1)
+
+    if isinstance(cotangents, FactoredCotangents):
+        return DenseSide(cast(inputs, 1), FactoredCotangents(*(cast(each, 1) for each in cotangents)))
+    return DenseSide(cast(inputs, 1), cast(cotangents, 2))
+
+
+def dense_kernel(
+    layer: TracedLayer, left: DenseSide, right: DenseSide, mask: Array | None
+) -> tuple[Float[Array, "C n1 C n2"], Float[Array, "C n1 C n2"] | None]:
+    """(the part of the weights, that of the biases); one object twice for a batch with itself."""
+    scale = layer.uses[0].view.scale ** 2
+    if mask is not None:
+        one = (left.inputs, whole(left.cotangents))
+        other = one if right is left else (right.inputs, whole(right.cotangents))
+        return scale * masked_kernel(mask, one, other), None
+    factor = scale * gram(left.inputs, right.inputs)
+    products = cotangent_products(left.cotangents, right.cotangents)
+    return products * factor[:, None, :], None if layer.bias is None else layer.bias[1] ** 2 * products
 
 
 def layer_kernel(
@@ -219,7 +280,7 @@ def _own(left: Side, right: Side, table: int | None) -> Array:
         return gram(deltas, deltas if same else d2[:, :, 0]) * factor[:, None, :]
     pair = (a1, d1)
     fan_in = table or a1.shape[-1]
-    return convolution_kernel(1.0, None, pair, pair if same else (a2, d2), features, products, fan_in)
+    return convolution_kernel(pair, pair if same else (a2, d2), features, products, fan_in)
 
 
 def _crossed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "C n1 C n2"]:

@@ -10,18 +10,13 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.networks.architectures import Network, NetworkParams
-from ntk_core.traced._program import Program
+from ntk_core.traced._program import Program, Stated
 from ntk_core.traced._trace import trace
 
 
-def own_params(net: Network, params: NetworkParams) -> NetworkParams:
-    """Return the parameters of the network's own layers."""
-    return {name: params[name] for name in net.layers}
-
-
-def program_of_network(net: Network, params: NetworkParams, row: Array) -> Program:
-    """Return the program of the pre-outputs for :func:`own_params` and one input without batch axis."""
-    leaves, structure = jax.tree.flatten(own_params(net, params))
+def program_of_network(net: Network, params: NetworkParams, row: Array | jax.ShapeDtypeStruct) -> Program:
+    """Return the program of the pre-outputs for parameters and one input without batch axis of these shapes."""
+    leaves, structure = jax.tree.flatten({name: params[name] for name in net.layers})
     avals = tuple(jax.ShapeDtypeStruct(jnp.shape(leaf), jnp.result_type(leaf)) for leaf in leaves)
     backend = jax.default_backend()  # convolutions differ
     return _traced(net, structure, avals, row.shape, jnp.result_type(row), (backend, jnp.result_type(float).name))
@@ -32,13 +27,10 @@ def _traced(
     net: Network, structure: Any, avals: tuple[Any, ...], shape: tuple[int, ...], dtype: Any, _: tuple[str, ...]
 ) -> Program:
     single, _outputs = trace(net.pre_outputs, structure, avals, (1, *shape), dtype)
-    paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(jax.tree.unflatten(structure, avals))]
-    moving = [
-        net.layers[layer.key].trainable and leaf.key in net.layers[layer.key].trainable_names() for layer, leaf in paths
-    ]
-    masks = {
-        jax.tree_util.keystr((layer, jax.tree_util.DictKey("weight"))): at
-        for at, (layer, leaf) in enumerate(paths)
-        if leaf.key == "mask"
-    }
-    return Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape, dtype), masks)
+    paths, _structure = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, avals))
+    places = {(layer.key, leaf.key): at for at, ((layer, leaf), _aval) in enumerate(paths)}
+    moving = [net.layers[layer].trainable and leaf in net.layers[layer].trainable_names() for layer, leaf in places]
+    masks = {places[layer, "weight"]: at for (layer, leaf), at in places.items() if leaf == "mask"}
+    readers = {places[layer, "weight"]: places[by, "weight"] for layer, by in net.read_elementwise().items()}
+    stated = Stated(tuple(net.layers), masks, readers, net.output)
+    return Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape, dtype), stated)

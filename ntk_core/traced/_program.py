@@ -15,29 +15,58 @@ from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._contractions import gram
+from ntk_core.networks.architectures import output_jacobian
+from ntk_core.traced._contractions import Cotangents, FactoredCotangents, gram
 from ntk_core.traced._evaluate import Changes, evaluate
-from ntk_core.traced._layers import layer_kernel, sides_of, sorted_into_layers, wide
+from ntk_core.traced._layers import (
+    TracedLayer,
+    dense_kernel,
+    dense_side,
+    layer_kernel,
+    sides_of,
+    sorted_into_layers,
+    wide,
+)
 from ntk_core.traced._positions import indices, positions_of, z_of
-from ntk_core.traced._uses import Use, find_uses
+from ntk_core.traced._uses import Found, Use, find_uses
 
 Apply = Callable[[Any, Array], Array]
 
 
-class TracedViews(NamedTuple):
+class Views(NamedTuple):
     """What is seen of a batch of n rows.
 
     Attributes:
         outputs: f, (n, C).
         inputs: a of each use of a layer, (n, *scans, *a).
-        cotangents: ∂f_c(x_i)/∂z of each use, (C, n, *scans, *z).
-        jacobians: ∂f_c(x_i)/∂w of each parameter that is no layer, (n, C, size).
+        cotangents: ∂f_c(x_i)/∂z of each use, (C, n, *scans, *z); factors of them where z is read elementwise.
+        jacobians: ∂f_c(x_i)/∂w of each parameter that is no layer, (C, n, size).
     """
 
     outputs: Array
     inputs: dict[str, Array]
-    cotangents: dict[str, Array]
+    cotangents: Mapping[str, Cotangents]
     jacobians: dict[str, Array]
+
+
+class Stated(NamedTuple):
+    """What a network of this package knows of its own program.
+
+    Attributes:
+        layers: its layers' names, under which its parameters are.
+        masks: of parameters, by number, the parameter that says which of their entries move.
+        readers: of parameters whose z one other layer sees through a function of each z_k alone, the parameter of that
+            layer, which is linear and above which all inputs weigh alike.
+        output: the output function φ, which the program leaves out.
+    """
+
+    layers: tuple[str, ...] = ()
+    masks: Mapping[int, int] = MappingProxyType({})
+    readers: Mapping[int, int] = MappingProxyType({})
+    output: str = "linear"
+
+
+FUNCTION = Stated()
 
 
 class Program:
@@ -46,14 +75,15 @@ class Program:
     Attributes:
         single: the program for a batch of one row.
         closed: the program of that row.
+        stated: of a network of this package, what it states; nothing of a function.
         layers: parts of parameters that only multiply.
+        biases: parameters that are added to z of a dense layer, and nothing else, by number.
         others: moving parameters that are used otherwise, by number.
         names: of all moving parameters, by number.
         escapes: of each that is no layer, the operations that say so.
         num_outputs: C.
         roughest: of all types that the program computes in the one that rounds most.
         kept: what checks found, by what they are about.
-        masks: of parameters with removed entries, by name, the number of the leaf of those that move.
 
     >>> import jax.numpy as jnp
     >>> from ntk_core.traced import traced
@@ -69,9 +99,9 @@ class Program:
         avals: Sequence[Any],
         moving: Sequence[bool],
         row: Any,
-        masks: Mapping[str, int] = MappingProxyType({}),
+        stated: Stated = FUNCTION,
     ):
-        self.single, self._structure, self._moving, self.masks = single, structure, moving, masks
+        self.single, self._structure, self._moving, self.stated = single, structure, moving, stated
 
         def one_row(leaves: list[Any], row: Array) -> Array:
             return jax.core.eval_jaxpr(single.jaxpr, single.consts, *leaves, row[None])[0][0]
@@ -84,16 +114,24 @@ class Program:
         self.names = {
             at: jax.tree_util.keystr(path) or "params" for (path, at), moves in zip(paths, moving, strict=True) if moves
         }
-        found = find_uses(self.closed, list(self.names))
-        layers, self.escapes = sorted_into_layers(found, self.names, [aval.dtype for aval in avals])
+        self._groups = {name: paths[at][0][0].key for at, name in self.names.items()} if stated.layers else {}
+        found = find_uses(self.closed, {*self.names, *stated.readers.values()}, stated.masks)
+        layers, self.escapes = sorted_into_layers(found, self.names, avals, stated.masks)
         self.layers = tuple(layers)
-        self.others = tuple(leaf for leaf in self.names if leaf in self.escapes)
+        self.biases = tuple(layer.bias[0] for layer in layers if layer.bias is not None)
+        self.others = tuple(leaf for leaf in self.names if leaf in self.escapes and leaf not in self.biases)
         self.uses: dict[str, Use] = {use.name: use for layer in layers for use in layer.uses}
+        self.readers = _readers(self.layers, found, stated.readers)
         (output,) = self.closed.out_avals
         self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
         self.roughest = max(_types(self.closed.jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps))
-        self.avals = tuple(avals)
+        self.avals, self._largest = tuple(avals), found.largest
         self.kept: dict[str, Any] = {}
+
+    @property
+    def is_structured(self) -> bool:
+        """Whether its kernel comes from uses: that of a network always, that of a function if it has layers."""
+        return bool(self.layers or self.stated.layers)
 
     @property
     def epsilon(self) -> float:
@@ -111,13 +149,21 @@ class Program:
         return jnp.asarray(outputs)
 
     def leaves(self, params: Any) -> list[Any]:
-        """All parameters in their order."""
+        """All parameters in their order; of a network, those of its own layers."""
+        if self.stated.layers:
+            params = {name: params[name] for name in self.stated.layers}
         leaves = self._structure.flatten_up_to(params)
         return [jnp.asarray(leaf) if moves else leaf for leaf, moves in zip(leaves, self._moving, strict=True)]
 
+    def tree(self, leaves: Sequence[Any]) -> Any:
+        """The inverse of :meth:`leaves`."""
+        return jax.tree.unflatten(self._structure, leaves)
+
     def run(self, leaves: Sequence[Any], row: Array, touch: Any, belongings: Any, threaded: Any) -> tuple[Array, Any]:
         """(outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
-        changes = Changes({use.site: use for use in self.uses.values()}, touch, belongings, threaded)
+        uses = [*self.uses.values(), *(use for uses in self.readers.values() for use in uses)]
+        by_site, by_tap = ({place(use): use for use in uses} for place in (lambda use: use.site, lambda use: use.tap))
+        changes = Changes(by_site, by_tap, touch, belongings, threaded)
         (outputs,), seen = evaluate(self.closed.jaxpr, self.closed.consts, [*leaves, row], changes)
         return outputs, seen
 
@@ -137,49 +183,108 @@ class Program:
 
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
-    def row_views(self, leaves: Sequence[Any], row: Array, seed: Array) -> tuple[Array, Any, Any, Any]:
-        """Outputs, inputs, cotangents and Jacobians of one row, for the seed (C,) of a backward pass."""
-        taps = {name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype) for name, use in self.uses.items()}
+    def row_views(self, leaves: Sequence[Any], row: Array, seed: Array) -> tuple[Array, Any, Any, Any, Any]:
+        """Outputs, inputs, slopes, cotangents and Jacobians of one row, for the seed (C,) of a backward pass.
+
+        Moving all z that are read elementwise by one together gives their slopes, without a backward pass.
+        """
+        readers = {use.name: use for uses in self.readers.values() for use in uses}
+        taps = {
+            name: jnp.zeros((*use.lengths, *use.shapes[2]), use.dtype) for name, use in (self.uses | readers).items()
+        }
+        moved = {name: taps.pop(name) for name in self.readers}
         others = {at: leaves[at] for at in self.others}
 
         def tapped(taps: Any, others: Any) -> tuple[Array, Any]:
             values = [others.get(at, leaf) for at, leaf in enumerate(leaves)]
-            return self.run(values, row, lambda use, a, z, tap: z + tap, taps, lambda use, level: True)
 
-        outputs, pull, seen = jax.vjp(tapped, taps, others, has_aux=True)
+            def forward(moved: Any) -> tuple[Any, Any]:
+                all_taps = {**taps, **moved}
+                found = self.run(values, row, lambda use, a, z, tap: z + tap, all_taps, lambda use, level: True)
+                read = {name: [found[1][use.name].ravel() for use in uses] for name, uses in self.readers.items()}
+                return {name: jnp.concatenate(parts) for name, parts in read.items()}, found
+
+            _, slopes, (outputs, seen) = jax.jvp(forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True)
+            return outputs, (seen, slopes)
+
+        outputs, pull, (seen, slopes) = jax.vjp(tapped, taps, others, has_aux=True)
         cotangents, jacobians = pull(seed.astype(outputs.dtype))
-        return outputs, seen, cotangents, {self.names[at]: each.ravel() for at, each in jacobians.items()}
+        return outputs, seen, slopes, cotangents, {self.names[at]: each.ravel() for at, each in jacobians.items()}
 
-    def views(self, leaves: Sequence[Any], x: Shaped[Array, "n ..."]) -> TracedViews:
+    def views(self, leaves: Sequence[Any], x: Shaped[Array, "n ..."]) -> Views:
         """One forward pass, and one backward pass for each output."""
         with jax.default_matmul_precision("highest"):
             rows = jax.vmap(self.row_views, (None, 0, None))
-            each_output = jax.vmap(rows, (None, None, 0), (None, None, 0, 1))  # outside: (C, n, ...) without transposes
-            return TracedViews(*each_output(list(leaves), x, jnp.eye(self.num_outputs)))
+            # outside: (C, n, ...) without transposes
+            each_output = jax.vmap(rows, (None, None, 0), (None, None, None, 0, 0))
+            outputs, inputs, slopes, deltas, jacobians = each_output(list(leaves), x, jnp.eye(self.num_outputs))
+            cotangents: dict[str, Cotangents] = {name: deltas[name] for name in self.uses if name in deltas}
+            for name, uses in self.readers.items():  # what they see weighs the same for all inputs: ask the first
+                weights = [_pulled(use, leaves, deltas[use.name][:, 0]) for use in uses]
+                cotangents[name] = FactoredCotangents(slopes[name], jnp.concatenate(weights, 1))
+        return Views(outputs, {name: inputs[name] for name in self.uses}, cotangents, jacobians)
 
-    def kernels(self, views1: TracedViews, views2: TracedViews) -> dict[str, Float[Array, "n1 n2 C C"]]:
+    def kernels(self, leaves: Sequence[Any], views1: Views, views2: Views) -> dict[str, Float[Array, "C n1 C n2"]]:
         """The part of each layer and of each other parameter; one object twice for a batch with itself."""
         same = views2 is views1
         parts: dict[str, Array] = {}
         with jax.default_matmul_precision("highest"):
             for layer in self.layers:
+                if layer.is_dense:
+                    name, mask = layer.uses[0].name, None if layer.mask is None else leaves[layer.mask]
+                    sides = [dense_side(layer, each.inputs[name], each.cotangents[name]) for each in (views1, views2)]
+                    parts[layer.name], bias = dense_kernel(layer, sides[0], sides[0 if same else 1], mask)
+                    if layer.bias is not None and bias is not None:
+                        parts[self.names[layer.bias[0]]] = bias
+                    continue
                 left, looked_up = sides_of(layer, views1.inputs, views1.cotangents)
                 right = left if same else sides_of(layer, views2.inputs, views2.cotangents)[0]
-                parts[layer.name] = jnp.transpose(layer_kernel(layer, left, right, looked_up), (1, 3, 0, 2))
+                parts[layer.name] = layer_kernel(layer, left, right, looked_up)
             for name, jacobian in views1.jacobians.items():
                 jacobian = jacobian.astype(wide(jacobian.dtype))
                 other = jacobian if same else views2.jacobians[name].astype(jacobian.dtype)
-                products = gram(jacobian, other)  # (n1, C, n2, C)
-                parts[name] = jnp.transpose(products, (0, 2, 1, 3))
+                parts[name] = gram(jacobian, other)
         return parts
 
+    def kernel(self, leaves: Sequence[Any], views1: Views, views2: Views) -> Float[Array, "n1 n2 C C"]:
+        """The whole kernel of f, without φ."""
+        return jnp.transpose(jnp.asarray(sum(self.kernels(leaves, views1, views2).values())), (1, 3, 0, 2))
+
+    def layer_kernels(self, leaves: Sequence[Any], views1: Views, views2: Views) -> dict[str, Array]:
+        """The kernel of f, (n1, n2, C, C), of each layer of a network, or each parameter of a function."""
+        found: dict[str, Array] = {}
+        for name, part in self.kernels(leaves, views1, views2).items():
+            group, kernel = self._groups.get(name, name), jnp.transpose(part, (1, 3, 0, 2))
+            found[group] = found[group] + kernel if group in found else kernel
+        return found
+
     def row_bytes(self) -> int:
-        """Bytes of the views of one row, from shapes."""
+        """Bytes of the views of one row and of what makes them, from shapes."""
         total: int = sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)
         for use in self.uses.values():
             a, _, z = map(math.prod, use.shapes)
-            total += math.prod(use.lengths) * (a + self.num_outputs * z) * wide(use.dtype).itemsize
-        return total
+            copies = 1 if use.name in self.readers else self.num_outputs
+            total += math.prod(use.lengths) * (a + copies * z) * wide(use.dtype).itemsize
+        return total + self.num_outputs * self._largest * wide(self.roughest).itemsize
+
+
+def _readers(layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, int]) -> dict[str, tuple[Use, ...]]:
+    """By the use of each dense layer whose z is read elementwise, the uses of the matrix that reads it, in order."""
+    readers: dict[str, tuple[Use, ...]] = {}
+    for layer in layers:
+        if layer.leaf not in stated or not layer.is_dense or layer.mask is not None:
+            continue
+        uses = [use for use in found.uses.values() if use.view.leaf == stated[layer.leaf]]
+        plain = all((use.kind, use.blocks) == ("product", ()) and not use.lengths for use in uses)
+        if plain and sum(math.prod(use.shapes[0]) for use in uses) == layer.sizes[2]:
+            readers[layer.uses[0].name] = tuple(sorted(uses, key=lambda use: use.view.box))
+    return readers
+
+
+def _pulled(use: Use, leaves: Sequence[Any], deltas: Float[Array, "C ..."]) -> Float[Array, "C rows"]:
+    """Cotangents of a from those of z, for a matrix (rows, columns) that is used as it is."""
+    part = tuple(slice(low, high) for low, high in use.view.box)
+    return use.view.scale * (deltas.reshape(len(deltas), -1) @ leaves[use.view.leaf][part].T)
 
 
 def _check_reversible(one_row: Apply, avals: Sequence[Any], moving: Sequence[bool], row: Any) -> None:
@@ -219,19 +324,35 @@ def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
         yield from _equations(inner)
 
 
+def through_output(
+    output: str, kernel: Float[Array, "n1 n2 C C"], f1: Float[Array, "n1 C"], f2: Float[Array, "n2 C"]
+) -> Float[Array, "n1 n2 C C"]:
+    """Kernel of φ(f) from the kernel of f: J(x_i) K(x_i, x_j) J(x_j)ᵀ with J = ∂φ/∂f, all of shape (n1, n2, C, C).
+
+    Networks that share parameters and differ only in φ (the linear and the softmax output of Liu et al., Fig. 1) thus
+    share one kernel of their pre-outputs.
+    """
+    if output == "linear":
+        return kernel
+    with jax.default_matmul_precision("highest"):
+        return jnp.einsum("iac,ijcd,jbd->ijab", output_jacobian(output, f1), kernel, output_jacobian(output, f2))
+
+
 @partial(jax.jit, static_argnums=0)
-def views_of(program: Program, leaves: list[Any], x: Array) -> TracedViews:
+def views_of(program: Program, leaves: list[Any], x: Array) -> Views:
     return program.views(leaves, x)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def kernels_of(program: Program, per_layer: bool, left: TracedViews, right: TracedViews | None) -> Any:
+def kernels_of(program: Program, per_layer: bool, leaves: list[Any], left: Views, right: Views | None) -> Any:
     """The kernel, or its parts."""
-    parts = program.kernels(left, left if right is None else right)
-    return parts if per_layer else jnp.asarray(sum(parts.values()))
+    both = (leaves, left, left if right is None else right)
+    kernels = program.layer_kernels(*both) if per_layer else program.kernel(*both)
+    outputs = (left.outputs, both[2].outputs)
+    return jax.tree.map(lambda kernel: through_output(program.stated.output, kernel, *outputs), kernels)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
 def whole_kernels(program: Program, per_layer: bool, leaves: list[Any], x1: Array, x2: Array | None) -> Any:
     left = program.views(leaves, x1)
-    return kernels_of(program, per_layer, left, None if x2 is None else program.views(leaves, x2))
+    return kernels_of(program, per_layer, leaves, left, None if x2 is None else program.views(leaves, x2))

@@ -134,7 +134,7 @@ def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound
         agree(program, params, rows, None, whole_kernels(program, False, program.leaves(params), rows, None))
     n = len(inputs)
     layers = [_structured(program, layer, n) for layer in program.layers]
-    layers += [_by_jacobian(program, leaf, n) for leaf in program.others]
+    layers += [_by_jacobian(program, leaf, n) for leaf in (*program.others, *program.biases)]
     order = list(program.names.values())
     layers.sort(key=lambda each: next(at for at, name in enumerate(order) if each.name.startswith(name)))
     check = program.kept.get("kernel")
@@ -143,7 +143,7 @@ def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound
 
 def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
     blocks, fan_in, features = layer.sizes
-    outputs, positions = program.num_outputs, layer.positions()
+    outputs, positions = program.num_outputs, layer.positions
     size = blocks * fan_in * features
     itemsize = program.avals[layer.leaf].dtype.itemsize
     dense = positions == 1

@@ -5,9 +5,10 @@ made of one parameter alone.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +16,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
 from jax.lax import GatherScatterMode
 
-from ntk_core.traced._views import Axes, View, moved_on, num_entries, whole
+from ntk_core.traced._views import Axes, View, moved_on, num_entries, times_number, whole
 
 Site = tuple[int, ...]  # the place of an equation: its number, behind those of the calls and scans around it
 # Calls whose program is read in place; one with a derivative of its own is left whole, since that is what counts.
@@ -31,6 +32,7 @@ class Use:
     Attributes:
         name: unique within the program.
         site: the place of the equation.
+        tap: where z is complete: the place of the equation, or of the product with a constant behind it.
         view: the parameter as the equation sees it.
         operand: which operand of the equation that is.
         lengths: of the scans around, from the outside.
@@ -45,6 +47,7 @@ class Use:
 
     name: str
     site: Site
+    tap: Site
     view: View
     operand: int
     lengths: tuple[int, ...]
@@ -63,18 +66,48 @@ class Use:
         return tuple(axis for axis in self.view.levels if axis is not None)
 
 
+@dataclass(frozen=True)
+class Image:
+    """z of one use, times a constant."""
+
+    site: Site
+    scale: float = 1.0
+
+
+class Mask(NamedTuple):
+    """Which entries of a parameter move."""
+
+    leaf: int
+
+
+class Addition(NamedTuple):
+    """A parameter times ``scale`` is added to z of one use."""
+
+    site: Site
+    scale: float
+
+
 @dataclass
 class Found:
-    """All uses, and for each parameter why it cannot be taken by its uses alone."""
+    """All uses, and for each parameter why it cannot be taken by its uses alone.
+
+    Attributes:
+        added: of each such parameter, in the order of its other uses, those that are additions to z.
+        largest: entries of the largest array that depends on the inputs.
+    """
 
     uses: dict[Site, Use] = field(default_factory=dict)
     escapes: dict[int, set[str]] = field(default_factory=dict)
+    added: dict[int, list[Addition | None]] = field(default_factory=dict)
+    largest: int = 0
 
 
-def find_uses(closed: ClosedJaxpr, leaves: Sequence[int]) -> Found:
-    """Uses of the inputs number ``leaves`` of a program."""
+def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, int]) -> Found:
+    """Uses of the inputs number ``leaves`` of a program; ``masks`` are the inputs that mask some of them."""
     found = Found()
     known: list[Any] = [whole(at, _shape(var)) if at in leaves else None for at, var in enumerate(closed.invars)]
+    for leaf, mask in masks.items():
+        known[mask] = Mask(leaf)
     outputs = _walk(closed.jaxpr, closed.consts, known, (), (), found)
     for each in outputs:
         _escape(found, each, "output")
@@ -98,11 +131,22 @@ def _walk(
     def read(atom: Any) -> Any:
         return _number(atom.val) if isinstance(atom, Literal) else known.get(atom)
 
+    read_times: Counter[Any] = Counter(
+        atom for eqn in jaxpr.eqns for atom in eqn.invars if not isinstance(atom, Literal)
+    )
+    read_times.update(atom for atom in jaxpr.outvars if not isinstance(atom, Literal))
     for index, eqn in enumerate(jaxpr.eqns):
-        operands = [read(atom) for atom in eqn.invars]
-        results = _equation(eqn, operands, (*place, index), lengths, found)
+        operands, site = [read(atom) for atom in eqn.invars], (*place, index)
+        image = times_number(eqn.primitive.name, operands, Image)
+        if image is not None:
+            once = all(read_times[atom] == 1 for atom in eqn.invars if isinstance(read(atom), Image))
+            results: Sequence[Any] = [_behind(found, image, site) if once else image]
+        else:
+            results = _equation(eqn, operands, site, lengths, found)
         for var, result in zip(eqn.outvars, results, strict=True):
             known[var] = _fitting(result, _shape(var))
+            if result is None or isinstance(result, Image):
+                found.largest = max(found.largest, math.prod(_shape(var)))
     return [read(atom) for atom in jaxpr.outvars]
 
 
@@ -111,9 +155,11 @@ def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int
     views = [each for each in operands if isinstance(each, View)]
     if all(isinstance(var, DropVar) for var in eqn.outvars):
         return nothing
-    if not views:
-        return _constant(eqn, operands) or nothing
     name, inner = eqn.primitive.name, inner_program(eqn)
+    if not views and inner is None:
+        return _constant(eqn, operands) or nothing
+    if name == "custom_jvp_call" and len(views) == 1 and operands[1:] == [Mask(views[0].leaf)] and _is_first(eqn):
+        return views
     if name == "scan" and inner is not None:
         num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
         for each in operands[num_consts : num_consts + num_carry]:
@@ -126,18 +172,34 @@ def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int
         for each in _walk(*inner, seen, site, (*lengths, eqn.params["length"]), found):
             _escape(found, each, "output of scan")
         return nothing
-    if inner is not None:
-        return _walk(*inner, operands, site, lengths, found)
+    if inner is not None:  # images stay inside, where it is known how often they are read
+        inside = _walk(*inner, _without_images(operands), site, lengths, found)
+        return _without_images(inside)
     moved = moved_on(name, eqn.params, operands, _shape(eqn.invars[0]))
     if moved is not None:
         return moved
     use = _use(eqn, operands, site, lengths) if len(views) == 1 else None
     if use is not None:
         found.uses[site] = use
-    else:
-        for view in views:
-            _escape(found, view, name if len(views) == 1 else f"{name} of parameters")
+        return [Image(site)]
+    image = next((each for each in operands if isinstance(each, Image)), None)
+    added = None
+    if name in ADDED and len(views) == 1 and image is not None and views[0].axes is not None:
+        added = Addition(image.site, views[0].scale / image.scale)
+    for view in views:
+        _escape(found, view, name if len(views) == 1 else f"{name} of parameters", added)
     return nothing
+
+
+def _without_images(known: Sequence[Any]) -> list[Any]:
+    return [None if isinstance(each, Image) else each for each in known]
+
+
+def _behind(found: Found, image: Image, site: Site) -> Image:
+    """Count a constant as one of the parameter, where z is read for this product alone."""
+    use = found.uses[image.site]
+    found.uses[image.site] = replace(use, tap=site, view=replace(use.view, scale=use.view.scale * image.scale))
+    return Image(image.site)
 
 
 def _aval(atom: Any) -> Any:
@@ -148,9 +210,16 @@ def _shape(atom: Any) -> tuple[int, ...]:
     return tuple(atom.aval.shape)
 
 
-def _escape(found: Found, view: Any, reason: str) -> None:
+def _escape(found: Found, view: Any, reason: str, added: Addition | None = None) -> None:
     if isinstance(view, View):
         found.escapes.setdefault(view.leaf, set()).add(reason)
+        found.added.setdefault(view.leaf, []).append(added)
+
+
+def _is_first(eqn: JaxprEqn) -> bool:
+    """Whether a call returns its first operand as it is."""
+    inner = eqn.params["call_jaxpr"].jaxpr
+    return not inner.eqns and inner.outvars == inner.invars[:1]
 
 
 def _number(value: Any) -> Any:
@@ -166,7 +235,8 @@ def _is_numeric(dtype: Any) -> bool:
 
 def _constant(eqn: JaxprEqn, operands: list[Any]) -> list[Any] | None:
     """Numbers that follow from numbers, such as the square root of a width."""
-    if not operands or any(each is None for each in operands) or inner_program(eqn) or eqn.effects:
+    unknown = any(each is None or isinstance(each, Image | Mask) for each in operands)
+    if not operands or unknown or inner_program(eqn) or eqn.effects:
         return None
     if eqn.primitive.name in ("broadcast_in_dim", "copy"):
         return operands[:1]
@@ -202,7 +272,7 @@ def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...
         return None
     shapes = tuple(_shape(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
     name = "use" + ".".join(map(str, site))
-    return Use(name, site, view, operand, lengths, *parts, dict(eqn.params), shapes, _aval(eqn.outvars[0]).dtype)
+    return Use(name, site, site, view, operand, lengths, *parts, dict(eqn.params), shapes, _aval(eqn.outvars[0]).dtype)
 
 
 Parts = tuple[str, Axes, Axes, Axes, int]

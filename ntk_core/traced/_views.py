@@ -187,16 +187,33 @@ def moved_on(name: str, params: Params, inputs: Sequence[Any], shape: Shape) -> 
         inputs: what is known of each operand: a View, the number itself of a constant, or None.
         shape: of the first operand.
     """
-    first, *others = inputs[::-1] if name == "mul" and isinstance(inputs[-1], View) else inputs
-    numbers = [each for each in others if each is not None and not isinstance(each, View)]
-    known = [float(each) for each in numbers if not np.iscomplexobj(each)]
+    first, *others = inputs
+    if (scaled := times_number(name, inputs, View)) is not None:
+        return [scaled]
     if not isinstance(first, View):
         return None
     if not others and name in _RULES:
         return _RULES[name](first, params, shape)
     if name == "dynamic_slice":
+        known = [each for each in map(_real, others) if each is not None]
         is_known = len(known) == len(others)
         return _dynamic_slice(first, known, params["slice_sizes"], shape) if is_known else [first.loose()]
-    if name in ("mul", "div") and len(known) == 1 and known[0] and math.isfinite(known[0]):
-        return [replace(first, scale=first.scale * (known[0] if name == "mul" else 1 / known[0]))]
     return None
+
+
+def times_number(name: str, inputs: Sequence[Any], kind: type) -> Any:
+    """A product or quotient of one operand of this kind and a number, which goes to its scale; None for all else."""
+    if name not in ("mul", "div") or len(inputs) != 2:
+        return None
+    first, other = inputs[::-1] if name == "mul" and isinstance(inputs[1], kind) else inputs
+    number = _real(other)
+    scaled: Any = first
+    if not isinstance(first, kind) or not number or not math.isfinite(number):
+        return None
+    return replace(scaled, scale=scaled.scale * (number if name == "mul" else 1 / number))
+
+
+def _real(value: Any) -> float | None:
+    """A number that is known and real."""
+    is_number = isinstance(value, int | float | np.ndarray | np.number) and not np.iscomplexobj(value)
+    return float(value) if is_number else None

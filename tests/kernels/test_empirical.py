@@ -2,6 +2,7 @@
 
 import functools
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +11,8 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, generic_ntk
-from ntk_core.kernels._empirical import _from_views, _views, view_bytes
 from ntk_core.networks.architectures import Attention, ConvNet, FullyConnected, ResNet, Transformer, merge
+from ntk_core.traced import kernels_of, program_of_network, views_of
 from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, inputs, random_params
 from tests.compiler_flags import AS_FOR_PEOPLE
 
@@ -90,7 +91,7 @@ LIMITED = [case for case in ARCHITECTURES if case.name in ("deep", "dropped", "c
 def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
     params, x1 = random_params(case), inputs(case, 5)
     x2 = inputs(case, 3, seed=2) if with_x2 else None
-    limit = 2 * 2 * view_bytes(case.net, case.input_shape, 8)  # two rows of each side at a time
+    limit = 2 * 4 * program_of_network(case.net, params, x1[0]).row_bytes()  # two rows of each side at a time
     whole = empirical_ntk(case.net, params, x1, x2, per_layer=True)
     parts = empirical_ntk(case.net, params, x1, x2, per_layer=True, memory_limit=limit)
     for name, part in parts.items():
@@ -112,12 +113,14 @@ def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
 def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
     params = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
     rows = 16
-    compiled = _views.lower(net, params, jax.ShapeDtypeStruct((rows, *input_shape), jnp.float32)).compile()
+    x = jax.ShapeDtypeStruct((rows, *input_shape), jnp.float32)
+    program = program_of_network(net, params, jax.ShapeDtypeStruct(input_shape, jnp.float32))
+    compiled = views_of.lower(program, jax.tree.leaves(params), x).compile()
     memory = compiled.memory_analysis()
     # What the caller keeps comes out; a copy of the largest weights may lie beside it, whatever the number of rows.
     used = memory.temp_size_in_bytes + memory.output_size_in_bytes
-    assert used <= 2 * rows * view_bytes(net, input_shape, 4)
-    assert used >= 0.1 * rows * view_bytes(net, input_shape, 4)  # and is no wild exaggeration
+    assert used <= 4 * rows * program.row_bytes()
+    assert used >= 0.2 * rows * program.row_bytes()  # and is no wild exaggeration
 
 
 def test_one_row_of_each_side_is_the_least(x64):
@@ -143,6 +146,8 @@ def test_inputs_of_another_size_than_the_parameters_are_refused():
 def test_contraction_needs_no_array_as_large_as_the_weights():
     net = FullyConnected(width=4000, depth=2, num_outputs=2, activation="tanh", use_bias=False)  # p = 1.6e7, 64 MB
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
-    views = jax.eval_shape(lambda p, x: _views(net, p, x), params, jax.ShapeDtypeStruct((8, 10), jnp.float32))
-    memory = _from_views.lower(net, False, params, views, None).compile().memory_analysis()
+    program = program_of_network(net, params, jax.ShapeDtypeStruct((10,), jnp.float32))
+    leaves = jax.tree.leaves(params)
+    views = jax.eval_shape(partial(views_of, program), leaves, jax.ShapeDtypeStruct((8, 10), jnp.float32))
+    memory = kernels_of.lower(program, False, leaves, views, None).compile().memory_analysis()
     assert memory.temp_size_in_bytes < 4e6

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import norm
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import gradient_norm_bound, layer_kernels
+from ntk_core.kernels import empirical_ntk, gradient_norm_bound
 from ntk_core.kernels._gradient_bound import HOMOGENEOUS
 from ntk_core.networks.architectures import DAGNetwork, activation_function
 from ntk_core.networks.graphs import arbitrary_graph, dense_graph, few_bottleneck_neurons_graph, fully_connected_graph
@@ -31,12 +31,9 @@ def test_degrees_and_second_moments_are_those_of_the_activations(name, x64):
 @functools.partial(jax.jit, static_argnums=0)
 def _squares(net, keys, x):
     """(‖∇f‖², its part of the output layer) of each seed."""
-    from ntk_core.networks.architectures import layer_views
 
     def one(key):
-        params = net.init(key, x.shape)
-        views = layer_views(net, params, x[None])
-        parts = layer_kernels(net, params, views, views)
+        parts = empirical_ntk(net, net.init(key, x.shape), x[None], per_layer=True)
         return sum(part[0, 0, 0, 0] for part in parts.values()), parts["output"][0, 0, 0, 0]
 
     return jax.lax.map(one, keys, batch_size=100)

@@ -23,9 +23,9 @@ from ntk_core.kernels import (
     kernel_distance,
     kernel_regression,
 )
-from ntk_core.kernels._empirical import view_bytes
 from ntk_core.kernels._estimated import Estimated, estimated_sums
 from ntk_core.networks.architectures import FullyConnected
+from ntk_core.traced import program_of_network
 from tests.cases import Case, inputs, random_params
 
 CASE = Case(
@@ -33,7 +33,9 @@ CASE = Case(
 )
 NET, N, C = CASE.net, 7, 2
 # Two views of three rows and what is held of their block: three blocks, of which the last has a row twice.
-LIMIT = 3 * 2 * view_bytes(NET, (3,), 8) + 9 * 6 * 8 * C**2
+with jax.enable_x64(True):
+    ROW_BYTES = program_of_network(NET, random_params(CASE), inputs(CASE, 1)[0]).row_bytes()
+LIMIT = 3 * 4 * ROW_BYTES + 9 * 6 * 8 * C**2
 
 
 def own_function(params, x):

@@ -24,9 +24,9 @@ from ntk_core.hessians._ball import _kernel_ascent
 from ntk_core.hessians._compiled import _compiled
 from ntk_core.hessians._norm import _leading
 from ntk_core.kernels._between import _row_sums
-from ntk_core.kernels._empirical import _from_views, _structured, _views
 from ntk_core.kernels._products import _product, _row_traces
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, Transformer
+from ntk_core.traced import kernels_of, program_of_network, views_of, whole_kernels
 
 PLATFORMS = ("cuda", "tpu")
 # Sizes that no other test has: what was traced for a CPU is not met again here, nor the other way round.
@@ -58,9 +58,13 @@ def programs():
         return partial(advance.trace, model, Optimizer(), state_of(model, trained), fixed, x, y, floats(), 9)
 
     def structured(net, input_shape):
-        return _structured.trace(net, False, shapes_of(net, input_shape), floats(N, *input_shape), None)
+        params = shapes_of(net, input_shape)
+        program = program_of_network(net, params, floats(*input_shape))
+        return whole_kernels.trace(program, False, program.leaves(params), floats(N, *input_shape), None)
 
-    views = jax.eval_shape(partial(_views, net), params, x)
+    program = program_of_network(net, params, floats(D))
+    leaves = program.leaves(params)
+    views = jax.eval_shape(partial(views_of, program), leaves, x)
     origin, one = Origin(trained, fixed), shapes_of(net, seeds=(1,))
     with jax.default_matmul_precision("highest"):  # as all that calls them does
         ball = _kernel_ascent.trace(net, trained, fixed, x, kernel, True)
@@ -77,10 +81,10 @@ def programs():
         "kernel of a transformer": (Transformer(2, 5, C, num_blocks=1), (4, D)),
     }
     return {
-        "kernel": _structured.trace(net, False, params, x, None),
+        "kernel": whole_kernels.trace(program, False, leaves, x, None),
         **{name: structured(*each) for name, each in others.items()},
-        "views of a block": _views.trace(net, params, x),
-        "kernel of two blocks": _from_views.trace(net, False, params, views, views),
+        "views of a block": views_of.trace(program, leaves, x),
+        "kernel of two blocks": kernels_of.trace(program, False, leaves, views, views),
         "sums of a pair of blocks": _row_sums.trace(kernel, kernel, floats(N), (y, y)),
         "kernel at a record": _pre_outputs_and_kernel.trace(net, True, one, x),
         "kernel seen through outputs": _seen.trace(

@@ -38,11 +38,12 @@ from ntk_core.hessians import (
     shallow_hessian_blocks,
     vector_hessian_norm,
 )
-from ntk_core.kernels import empirical_ntk, pre_output_ntk, through_output
+from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.sizes import min_width
 from ntk_core.runs import Progress
+from ntk_core.traced import through_output
 
 Lengths = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square

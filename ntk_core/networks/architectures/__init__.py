@@ -11,7 +11,6 @@ from ntk_core.networks.architectures._activations import (
     slope_jumps,
 )
 from ntk_core.networks.architectures._assembly import Assembly
-from ntk_core.networks.architectures._contractions import FactoredCotangents, whole
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._derived import (
     Mirrored,
@@ -26,11 +25,9 @@ from ntk_core.networks.architectures._layered import Composed, Layered
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling
 from ntk_core.networks.architectures._masked import MaskedDense
 from ntk_core.networks.architectures._network import (
-    LayerViews,
     Network,
     NetworkParams,
     accepted_network,
-    layer_views,
     merge,
     num_parts,
     width_mesh,

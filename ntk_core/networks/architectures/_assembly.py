@@ -13,7 +13,6 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures._activations import MAX_WIDTH, check_choice, check_count
-from ntk_core.networks.architectures._contractions import Cotangents, whole
 from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape
 from ntk_core.networks.choices import SUB_MODELS
@@ -62,10 +61,8 @@ MODELS = {name: Model(_drawn(name), g) for name, g in {"neurons": _neurons, "tre
 class Copies(Layer):
     """z_i = g(w_i; x): m copies of a model, whose parameters are the columns of one matrix.
 
-    Kernel: Σ_i δ_i δ'_i ⟨∂g(w_i; x)/∂w, ∂g(w_i; x')/∂w⟩. Parameters have no multiplier; in ``lecun`` it is √m.
+    Parameters have no multiplier; in ``lecun`` it is √m.
     """
-
-    is_matrix: ClassVar[bool] = False
 
     num_features: int
     model: Model
@@ -87,19 +84,6 @@ class Copies(Layer):
 
     def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         return jax.vmap(self._values, in_axes=(-1, None), out_axes=-1)(params["weight"], a)
-
-    def kernel(
-        self,
-        params: Params,
-        a1: Shaped[Array, "n1 ..."],
-        d1: Cotangents,
-        a2: Shaped[Array, "n2 ..."],
-        d2: Cotangents,
-    ) -> Float[Array, "C n1 C n2"]:
-        jacobian = jax.vmap(jax.jacrev(self._values), in_axes=(-1, None))  # (m, n, parameters of a copy)
-        left = jacobian(params["weight"], a1)
-        right = left if a2 is a1 else jacobian(params["weight"], a2)
-        return jnp.einsum("cim,djm,mip,mjp->cidj", whole(d1), whole(d2), left, right, optimize=True)
 
 
 @dataclass(frozen=True)

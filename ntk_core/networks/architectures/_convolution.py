@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,6 @@ from jax import Array
 from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._contractions import Cotangents, convolution_kernel, gram, whole
 from ntk_core.networks.architectures._layers import (
     NTK_SCALING,
     Layer,
@@ -91,30 +89,6 @@ class Convolution(Layer):
         padded = self._padded(a)
         patches = jnp.stack([padded[:, *window] for window in self.windows(a.shape[1:-1])], axis=-2)
         return patches.reshape(a.shape[0], -1, patches.shape[-2] * patches.shape[-1])
-
-    def positions_of(self, z: Array) -> Array:
-        return z.reshape(*z.shape[: z.ndim - self.dimensions - 1], -1, z.shape[-1])
-
-    def kernel(
-        self,
-        params: Params,
-        a1: Shaped[Array, "n1 ..."],
-        d1: Cotangents,
-        a2: Shaped[Array, "n2 ..."],
-        d2: Cotangents,
-    ) -> Float[Array, "C n1 C n2"]:
-        fan_in = math.prod(params["weight"].shape[:-1])
-        bias = self.bias_multiplier() if "bias" in params else None
-        left = (a1, self.positions_of(whole(d1)))
-        return convolution_kernel(
-            self.scaling.weight(fan_in)[0],
-            bias,
-            left,
-            left if d2 is d1 and a2 is a1 else (a2, self.positions_of(whole(d2))),
-            lambda a: self.features(params, a),
-            self._patch_products,
-            fan_in,
-        )
 
     def _padded(self, a: Array) -> Array:
         return self.pad(a, range(1, a.ndim - 1))
@@ -198,10 +172,8 @@ class Gain(Layer):
     """z = g ∘ a along the last axis: one factor g_k for each feature k, the same at all positions, 1 at initialization.
 
     In the NTK and the standard parameterization the factor is the parameter itself, without a multiplier; in
-    ``lecun`` it is √m times the parameter, as for all others. Kernel: J^c_i = Σ_p a_ip ∘ δ^c_ip, then J·J.
+    ``lecun`` it is √m times the parameter, as for all others.
     """
-
-    is_matrix: ClassVar[bool] = False
 
     scaling: Scaling = NTK_SCALING
 
@@ -214,30 +186,10 @@ class Gain(Layer):
     def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         return self.scaling.bias()[0] * params["weight"] * a
 
-    def kernel(
-        self,
-        params: Params,
-        a1: Shaped[Array, "n1 ..."],
-        d1: Cotangents,
-        a2: Shaped[Array, "n2 ..."],
-        d2: Cotangents,
-    ) -> Float[Array, "C n1 C n2"]:
-        def jacobian(a: Array, d: Cotangents) -> Array:
-            products = a * whole(d)
-            return products.sum(axis=tuple(range(2, products.ndim - 1)))
-
-        left = jacobian(a1, d1)
-        return self.scaling.bias()[0] ** 2 * gram(left, left if d2 is d1 and a2 is a1 else jacobian(a2, d2))
-
 
 @dataclass(frozen=True)
 class Positions(Layer):
-    """z_p = w_p whatever the input: one vector for each position, drawn and multiplied as biases are, N(0, I).
-
-    Kernel: Σ_p δ^c_ip · δ^d_jp.
-    """
-
-    is_matrix: ClassVar[bool] = False
+    """z_p = w_p whatever the input: one vector for each position, drawn and multiplied as biases are, N(0, I)."""
 
     scaling: Scaling = NTK_SCALING
 
@@ -249,14 +201,3 @@ class Positions(Layer):
 
     def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         return jnp.broadcast_to(self.scaling.bias()[0] * params["weight"], a.shape)
-
-    def kernel(
-        self,
-        params: Params,
-        a1: Shaped[Array, "n1 ..."],
-        d1: Cotangents,
-        a2: Shaped[Array, "n2 ..."],
-        d2: Cotangents,
-    ) -> Float[Array, "C n1 C n2"]:
-        left, right = (whole(each).reshape(*whole(each).shape[:2], -1) for each in (d1, d2))
-        return self.scaling.bias()[0] ** 2 * gram(left, left if d2 is d1 else right)

@@ -50,9 +50,6 @@ class Derived(Network):
     def first_layers(self) -> tuple[str, ...]:
         return self.net.first_layers()
 
-    def entries_between(self, input_shape: Shape) -> int:
-        return self.net.entries_between(input_shape)
-
     def min_width(self, input_shape: Shape) -> int:
         return self.net.min_width(input_shape)
 
@@ -129,9 +126,6 @@ class Paired(Derived):
     def first_layers(self) -> tuple[str, ...]:
         first = self.net.first_layers()
         return (*first, *(COPY + name for name in first))
-
-    def entries_between(self, input_shape: Shape) -> int:
-        return 2 * self.net.entries_between(input_shape)
 
 
 @dataclass(frozen=True)

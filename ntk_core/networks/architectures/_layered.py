@@ -149,11 +149,6 @@ class Layered(Network):
             case graphs.ConcatBlock():
                 return _beside(seen)
 
-    def entries_between(self, input_shape: Shape) -> int:
-        width = self.hidden_scaling.width
-        placed = graphs.lay_out(self.steps, width, tuple(input_shape), self.dimensions).layers
-        return sum(layer.num_heads * layer.positions**2 for layer in placed)
-
 
 class Listed(Layered):
     """Abstract: networks that a composition writes out."""

@@ -1,15 +1,14 @@
 """Layers: the trainable maps, each linear in its weights, z = ⟨W, a⟩ + b.
 
-A layer knows a few things, and nothing about the network around it: how to draw its parameters, how to apply them,
-how to contract its part of the tangent kernel from inputs ``a`` and cotangents δ = ∂f/∂z, and how it looks as a plain
-matrix product at each of its positions. Every architecture is a program over such layers.
+A layer knows how to draw its parameters and how to apply them, and nothing about the network around it. Every
+architecture is a program over such layers.
 """
 
 import abc
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +16,6 @@ from jax import Array
 from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._contractions import Cotangents, cotangent_products, gram
 from ntk_core.networks.choices import PARAMETERIZATIONS
 
 Params = dict[str, Array]
@@ -85,15 +83,11 @@ NTK_SCALING = Scaling()
 class Layer(abc.ABC):
     """A map z = layer(a) that is linear in its parameters.
 
-    Shapes: inputs ``a`` are ``(n, *input_shape)``, pre-activations z are ``(n, *output_shape)``, cotangents of the C
-    outputs are ``(C, n, *output_shape)``, or factors of them.
+    Shapes: inputs ``a`` are ``(n, *input_shape)``, pre-activations z are ``(n, *output_shape)``.
 
-    Nearly every layer is the same matrix product at each of its positions p (one for a dense layer, the output pixels
-    of a convolution): ``positions_of(z)[i, p] = multiplier · features(a)[i, p] @ weight_matrix + bias_multiplier ·
-    bias``.
+    Kernels and Hessians follow from ``apply``, whose program is traced.
 
     Attributes:
-        is_matrix: False where it is no such product, and its features, matrix and positions have no meaning.
         trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md; docs/math/kernel_without_jacobians.md.
@@ -102,8 +96,6 @@ class Layer(abc.ABC):
     >>> isinstance(layer, Layer), layer.output_shape((5,))
     (True, (8,))
     """
-
-    is_matrix: ClassVar[bool] = True
 
     trainable: bool = field(default=True, kw_only=True)
 
@@ -119,17 +111,6 @@ class Layer(abc.ABC):
     def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         """z for inputs (n, *input_shape)."""
 
-    @abc.abstractmethod
-    def kernel(
-        self,
-        params: Params,
-        a1: Shaped[Array, "n1 ..."],
-        d1: Cotangents,
-        a2: Shaped[Array, "n2 ..."],
-        d2: Cotangents,
-    ) -> Float[Array, "C n1 C n2"]:
-        """This layer's part of the tangent kernel, Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w), as (C, n1, C, n2)."""
-
     @property
     @abc.abstractmethod
     def scaling(self) -> Scaling:
@@ -143,18 +124,6 @@ class Layer(abc.ABC):
     def bias_multiplier(self) -> float:
         """The factor in front of the biases."""
         return self.scaling.bias()[0]
-
-    def weight_matrix(self, params: Params) -> Float[Array, "fan_in features"]:
-        """The weights as (fan_in, num_features), with zeros for edges that a mask removes."""
-        return params["weight"].reshape(-1, params["weight"].shape[-1])
-
-    def features(self, params: Params, a: Array) -> Array:
-        """What the weights multiply at each position: (n, positions, fan_in) for inputs (n, *input_shape)."""
-        return a[:, None, :]
-
-    def positions_of(self, z: Array) -> Array:
-        """Pre-activations or cotangents (..., *output_shape) as (..., positions, num_features)."""
-        return z[..., None, :]
 
     def in_degree_range(self, params: Params) -> tuple[int, int]:
         """(smallest, largest) number of edges into one of the layer's neurons."""
@@ -184,8 +153,6 @@ class Layer(abc.ABC):
 @dataclass(frozen=True)
 class Dense(Layer):
     """z = multiplier · a W + b with W of shape (fan_in, num_features); acts on the last axis of (n, fan_in) inputs.
-
-    Kernel: K[c,i,d,j] = (multiplier² a_i·a_j + bias) δ^c_i·δ^d_j, which needs no gradient of the size of W.
 
     Attributes:
         signs: draw the weights as ±1 instead of normal (output layers frozen at ±1, Liu et al. §3.1).
@@ -232,16 +199,6 @@ class Dense(Layer):
             product = a @ weight
         return add_bias(self.scaling, params, self.multiplier(params, a.shape[-1]) * product)
 
-    def kernel(
-        self,
-        params: Params,
-        a1: Shaped[Array, "n1 ..."],
-        d1: Cotangents,
-        a2: Shaped[Array, "n2 ..."],
-        d2: Cotangents,
-    ) -> Float[Array, "C n1 C n2"]:
-        return dense_kernel(self.scaling, params, a1, d1, a2, d2)
-
     def pack(self, params: Params) -> Params:
         # One product for weights and biases, contiguous for few features (docs/math/linearized-training.md).
         fan_in = params["weight"].shape[0]
@@ -276,22 +233,6 @@ def check_inputs(given: int, drawn_for: int) -> None:
         raise InvalidInput(
             "input_shape", f"{given} input features", f"{drawn_for}, for which the parameters were drawn"
         )
-
-
-def dense_kernel(
-    scaling: Scaling,
-    params: Params,
-    a1: Shaped[Array, "n1 fan_in"],
-    d1: Cotangents,
-    a2: Shaped[Array, "n2 fan_in"],
-    d2: Cotangents,
-) -> Float[Array, "C n1 C n2"]:
-    """(multiplier² a·a' + bias) ∘ (δ·δ') for inputs (n, fan_in) and cotangents (C, n, num_features)."""
-    multiplier, _ = scaling.weight(a1.shape[-1])
-    factor = multiplier**2 * gram(a1, a2)
-    if "bias" in params:
-        factor = factor + scaling.bias()[0] ** 2
-    return cotangent_products(d1, d2) * factor[:, None, :]
 
 
 def draw(

@@ -8,7 +8,6 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._activations import check_drop_probability
-from ntk_core.networks.architectures._contractions import Cotangents, masked_kernel, whole
 from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, add_bias, check_inputs
 
 Parts = tuple[tuple[int | None, float], ...]
@@ -72,23 +71,14 @@ class MaskedDense(Layer):
     def multiplier(self, params: Params, fan_in: int) -> Array | float:
         return self.scaling.weight(params["in_degree"].astype(jnp.result_type(float)))[0]
 
-    def weight_matrix(self, params: Params) -> Array:
-        return _on_kept_edges(params["weight"], params["mask"])
-
     def apply(self, params: Params, a: Array) -> Array:
         check_inputs(a.shape[-1], params["mask"].shape[0])
-        z = self.multiplier(params, a.shape[-1]) * (a @ self.weight_matrix(params))
+        z = self.multiplier(params, a.shape[-1]) * (a @ _on_kept_edges(params["weight"], params["mask"]))
         return add_bias(self.scaling, params, z)
 
     def in_degree_range(self, params: Params) -> tuple[int, int]:
         degrees = params["in_degree"]
         return int(degrees.min()), int(degrees.max())
-
-    def kernel(self, params: Params, a1: Array, d1: Cotangents, a2: Array, d2: Cotangents) -> Array:
-        bias = self.bias_multiplier() if "bias" in params else None
-        left = (a1, whole(d1))
-        right = left if a2 is a1 and d2 is d1 else (a2, whole(d2))
-        return masked_kernel(self.multiplier(params, a1.shape[-1]), bias, params["mask"], left, right)
 
 
 def in_degrees(mask: Array) -> Array:

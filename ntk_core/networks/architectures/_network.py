@@ -1,18 +1,18 @@
-"""Networks: programs over layers, and the taps through which kernels and Hessians look into them.
+"""Networks: programs over layers.
 
 A network writes its forward pass once, as ``body(call, x)``, where ``call(name, a)`` means "the layer of that name
-applied to a". What ``call`` does is up to the reader: apply the layer, note the shape that reaches it (``init``),
-note its input and add a tap to its pre-activation (kernels), or move its weights (Hessians).
+applied to a". What ``call`` does is up to the reader: apply the layer, or record the shape that reaches it (``init``).
+Kernels and Hessians trace the forward pass (``ntk_core/traced``).
 """
 
 from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,6 @@ from jaxtyping import Float, Shaped
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.markup import Markup
 from ntk_core.networks.architectures._activations import output_function
-from ntk_core.networks.architectures._contractions import Cotangents, FactoredCotangents
 from ntk_core.networks.architectures._layers import Layer, Params, Shape
 
 AXIS = "width"
@@ -80,28 +79,6 @@ def _placement(shape: tuple[int, ...]) -> PartitionSpec:
 
 Call = Callable[[str, Array], Array]
 NetworkParams = dict[str, Params]
-
-
-class LayerViews(NamedTuple):
-    """What the taps see for a batch of n inputs.
-
-    Attributes:
-        outputs: pre-outputs f, (n, C), before the output function.
-        inputs: for each trained layer the inputs a that reach it, (n, *input_shape).
-        cotangents: for each trained layer δ[c, i] = ∂f_c(x_i)/∂z, (C, n, *output_shape), as its two factors where the
-            network declares it (:meth:`Network.read_elementwise`).
-
-    >>> import jax.numpy as jnp
-    >>> from ntk_core import FullyConnected
-    >>> net = FullyConnected(width=8, num_outputs=3)
-    >>> views = layer_views(net, net.init(jax.random.key(0), (5,)), jnp.ones((4, 5)))
-    >>> views.outputs.shape, views.inputs["hidden1"].shape
-    ((4, 3), (4, 5))
-    """
-
-    outputs: Array
-    inputs: dict[str, Array]
-    cotangents: dict[str, Cotangents]
 
 
 @dataclass(frozen=True)
@@ -194,10 +171,6 @@ class Network(abc.ABC):
         """
         return {}
 
-    def entries_between(self, input_shape: Shape) -> int:
-        """Numbers that one input takes between layers: none by default, the scores of attention."""
-        return 0
-
     def min_width(self, input_shape: Shape) -> int:
         """Width of the network for inputs of this shape: the smallest fan-in outside the first layers."""
         first = self.first_layers()
@@ -287,53 +260,3 @@ def accepted_network(net: Any, kinds: type | tuple[type, ...] = Network) -> Any:
 def merge(trained: NetworkParams, fixed: NetworkParams) -> NetworkParams:
     """The inverse of :meth:`Network.partition`."""
     return {name: {**fixed.get(name, {}), **trained.get(name, {})} for name in {**trained, **fixed}}
-
-
-def layer_views(net: Network, params: NetworkParams, x: Shaped[Array, "n ..."]) -> LayerViews:
-    """Inputs and cotangents of every layer, by one forward pass and one backward pass per class.
-
-    Adding a zero tap to each pre-activation and differentiating with respect to the taps gives every δ = ∂f/∂z in one
-    pass; no gradient with respect to a weight is formed. Layers that are read elementwise take part in no backward pass
-    of their own: moving all their pre-activations by one together gives the slopes.
-    """
-    layers = net.layers
-    shapes = net.layer_input_shapes(x.shape[1:])
-    readers = {name: reader for name, reader in net.read_elementwise().items() if layers[name].trainable}
-
-    def taps_of(names: Iterable[str]) -> dict[str, Array]:
-        return {name: jnp.zeros((len(x), *layers[name].output_shape(shapes[name])), x.dtype) for name in names}
-
-    trained = [name for name in shapes if layers[name].trainable]
-    moved = taps_of(readers)
-
-    def tapped(taps: dict[str, Array]) -> tuple[Array, tuple[dict[str, Array], dict[str, Array]]]:
-        def forward(moved: dict[str, Array]) -> tuple[dict[str, Array], tuple[Array, dict[str, Array]]]:
-            inputs: dict[str, Array] = {}
-
-            def call(name: str, a: Array) -> Array:
-                inputs[name] = a
-                z = layers[name].apply(params[name], a)
-                tap = taps.get(name, moved.get(name))
-                return z if tap is None else z + tap
-
-            outputs = net.body(call, x)
-            return {name: inputs[reader] for name, reader in readers.items()}, (outputs, inputs)
-
-        _, slopes, (outputs, inputs) = jax.jvp(forward, (moved,), (jax.tree.map(jnp.ones_like, moved),), has_aux=True)
-        return outputs, (inputs, slopes)
-
-    with jax.default_matmul_precision("highest"):  # kernel changes of 1e-3 drown in TF32
-        taps = taps_of(name for name in shapes if name in {*trained, *readers.values()} - {*readers})
-        outputs, pullback, (inputs, slopes) = jax.vjp(tapped, taps, has_aux=True)
-        num_outputs = outputs.shape[-1]
-        seeds = jnp.broadcast_to(jnp.eye(num_outputs, dtype=outputs.dtype)[:, None, :], (num_outputs, *outputs.shape))
-        (cotangents,) = jax.vmap(pullback)(seeds)
-        for name, reader in readers.items():  # what the reader sees weighs the same for all inputs: ask the first
-            above = cotangents[reader][:, 0]
-
-            def read(a: Array, reader: str = reader, dtype: Any = above.dtype) -> Array:
-                return layers[reader].apply(params[reader], a).astype(dtype)
-
-            (weights,) = jax.vmap(jax.linear_transpose(read, inputs[reader][0]))(above)
-            cotangents[name] = FactoredCotangents(slopes[name], weights)
-    return LayerViews(outputs, *({name: each[name] for name in trained} for each in (inputs, cotangents)))

@@ -1,16 +1,17 @@
-"""Every layer is a matrix product at each of its positions, and its kernel is the Gram matrix of its own Jacobian."""
+"""The kernel of every layer is the Gram matrix of its own Jacobian."""
 
 import functools
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.kernels import generic_ntk
-from ntk_core.networks.architectures import Convolution, Dense, MaskedDense, Scaling
-from ntk_core.networks.architectures import _contractions as contractions
+from ntk_core.kernels import empirical_ntk, generic_ntk
+from ntk_core.networks.architectures import Convolution, Dense, Layer, MaskedDense, Network, Scaling
 from ntk_core.networks.architectures._convolution import Gain, Positions
+from ntk_core.traced import _contractions as contractions
 from tests.cases import FAST_COMPILE, random_layer
 
 LAYERS = {
@@ -53,51 +54,32 @@ def _case(request, x64):
     return layer, random_layer(layer, shape, np.random.default_rng(0)), a
 
 
-def test_a_layer_is_a_matrix_product_at_each_of_its_positions(case):
-    layer, params, a = case
-    if not layer.is_matrix:
-        pytest.skip("one factor for each feature, or one vector for each position")
-    features = fast(layer.features)(params, a)
-    z = layer.multiplier(params, features.shape[-1]) * (features @ layer.weight_matrix(params))
-    if "bias" in params:
-        z = z + layer.bias_multiplier() * params["bias"]
-    expected = fast(layer.apply)(params, a)
-    assert expected.shape == (5, *layer.output_shape(a.shape[1:]))
-    np.testing.assert_allclose(z, layer.positions_of(expected), rtol=1e-12, atol=1e-12)
+@dataclass(frozen=True)
+class Alone(Network):
+    """Two sums of slopes of one layer, so that its cotangents differ from input to input."""
 
+    layer: Layer
+    output: str = "linear"
 
-def _jacobian_kernel(layer, params, a1, d1, a2, d2):
-    """Oracle: Σ_c δ^c · z as a function of the layer's parameters, by explicit Jacobians."""
-    moving = {k: v for k, v in params.items() if k in layer.trainable_names()}
-    fixed = {k: v for k, v in params.items() if k not in moving}
+    @property
+    def layers(self):
+        return {"layer": self.layer}
 
-    def jacobian(a, d):
-        grads = jax.jacrev(lambda w: jnp.einsum("ni...,cni...->cn", layer.apply({**w, **fixed}, a), d))(moving)
-        return jnp.concatenate([g.reshape(*g.shape[:2], -1) for g in jax.tree.leaves(grads)], axis=-1)
-
-    return jnp.einsum("cip,djp->cidj", jacobian(a1, d1), jacobian(a2, d2))
+    def body(self, call, x):
+        z = call("layer", x).reshape(len(x), -1)
+        return jnp.tanh(z) @ np.random.default_rng(2).standard_normal((z.shape[-1], 2))
 
 
 @pytest.mark.parametrize(("same", "block_entries"), [(True, 2**23), (False, 40)])
 def test_kernel_is_the_gram_matrix_of_the_jacobian(case, same, block_entries, monkeypatch):
     monkeypatch.setattr(contractions, "BLOCK_ENTRIES", block_entries)
-    layer, params, a1 = case
-    d1 = normal(2, 2, 5, *layer.output_shape(a1.shape[1:]))
-    a2, d2 = (a1, d1) if same else (0.5 + a1[:3], d1[:, 2:])
-    expected = fast(functools.partial(_jacobian_kernel, layer))(params, a1, d1, a2, d2)
-    # The very same arrays on both sides, as for a batch with itself, take the symmetric path.
-    kernel = fast(lambda p, a, d: layer.kernel(p, a, d, a, d)) if same else fast(layer.kernel)
-    sides = (a1, d1) if same else (a1, d1, a2, d2)
-    np.testing.assert_allclose(kernel(params, *sides), expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
-
-
-def test_both_contractions_of_a_convolution_agree(x64):
-    layer = Convolution(3, 3, "zero")
-    params = layer.init(jax.random.key(0), (4, 4, 2))
-    a = normal(1, 4, 4, 4, 2)
-    features = layer.features(params, a)
-    products = layer._patch_products(a, a)
-    np.testing.assert_allclose(products, jnp.einsum("ipk,jqk->ipjq", features, features), rtol=1e-12, atol=1e-12)
+    layer, drawn, a1 = case
+    net, params = Alone(layer), {"layer": drawn}
+    assert fast(layer.apply)(drawn, a1).shape == (5, *layer.output_shape(a1.shape[1:]))
+    sides = (a1,) if same else (a1, 0.5 + a1[:3])
+    expected = fast(lambda p: generic_ntk(net.apply, p, *sides))(params)
+    kernel = fast(lambda p: empirical_ntk(net, p, *sides))(params)
+    np.testing.assert_allclose(kernel, expected, rtol=1e-11, atol=1e-11 * np.abs(expected).max())
 
 
 def test_a_masked_layer_scales_by_its_actual_in_degree(x64):

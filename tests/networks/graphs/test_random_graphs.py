@@ -11,9 +11,8 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import output_scalar, restricted_operator
-from ntk_core.kernels import empirical_ntk
-from ntk_core.kernels._empirical import kernels_of_views
-from ntk_core.networks.architectures import DAGNetwork, layer_views
+from ntk_core.kernels import empirical_ntk, pre_output_ntk
+from ntk_core.networks.architectures import DAGNetwork
 from ntk_core.networks.graphs import Edge, Group
 from ntk_core.runs.compiled_code import release_compiled
 from tests import neuron_oracle
@@ -116,9 +115,8 @@ def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
             case = Case("", net, (NUM_INPUTS,))
             params, x = random_params(case, index), inputs(case, 2, index)
             neurons = neuron_oracle.written_out(net, params, NUM_INPUTS)
-            views = layer_views(net, params, x)
-            kernel = kernels_of_views(net, False, params, views, views)
-            np.testing.assert_allclose(views.outputs, neuron_oracle.outputs(neurons, x), rtol=1e-10, atol=1e-10)
+            kernel, values, _ = pre_output_ntk(net, params, x)
+            np.testing.assert_allclose(values, neuron_oracle.outputs(neurons, x), rtol=1e-10, atol=1e-10)
             expected = neuron_oracle.kernel(neurons, x)
             np.testing.assert_allclose(kernel, expected, rtol=1e-10, atol=1e-10 * np.abs(expected).max())
             degrees = [len(each.incoming) for each in neurons.neurons]

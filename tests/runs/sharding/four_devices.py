@@ -18,9 +18,10 @@ import numpy as np
 import ntk_core
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.networks.architectures import layer_views, merge
+from ntk_core.networks.architectures import merge
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import with_settings
+from ntk_core.traced import program_of_network, views_of
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_disable_most_optimizations", True)
@@ -31,7 +32,6 @@ NET = ntk_core.FullyConnected(width=WIDTH, depth=2, num_outputs=2, activation="t
 LOSS = Loss("linear")
 MODEL = NetworkModel(NET, LOSS)
 trained = jax.jit(partial(advance, MODEL, Optimizer()))
-views = jax.jit(partial(layer_views, NET))
 
 
 def problem(shape=(5,)):
@@ -52,7 +52,8 @@ def everything():
     params = NET.init(jax.random.key(0), (5,))
     kernel = ntk_core.empirical_ntk(NET, params, x)
     norm = ntk_core.hessian_norm(NET, params, x[0]).value
-    seen = views(params, x)
+    program = program_of_network(NET, params, x[0])
+    seen = views_of(program, program.leaves(params), x)
     moving, fixed = NET.partition(params)
     arguments = (start(MODEL, Optimizer(), jax.tree.map(jnp.copy, moving), SAMPLES), fixed, x, y, 0.1, STEPS, -1.0)
     program = trained.lower(*arguments).compile()

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.networks.architectures import _contractions
-from ntk_core.networks.architectures._contractions import gram
+from ntk_core.traced import _contractions
+from ntk_core.traced._contractions import gram
 
 EPS = np.finfo(np.float64).eps
 

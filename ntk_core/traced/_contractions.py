@@ -123,13 +123,6 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
     return jnp.transpose(pairs[at], (0, 2, 1, 3))
 
 
-def bias_kernel(
-    multiplier: float, d1: Float[Array, "C n1 ..."], d2: Float[Array, "C n2 ..."]
-) -> Float[Array, "C n1 C n2"]:
-    """multiplier² Σ_v δ^c_iv δ^d_jv, (C, n1, C, n2), from cotangents (C, n, num_features) summed over positions."""
-    return multiplier**2 * gram(d1, d2)
-
-
 def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int) -> Array:
     """``kernel(left, right)`` in square blocks of rows; only half of them where ``left is right``.
 
@@ -214,15 +207,13 @@ def _stretches(d: Array, stretch: int) -> Array:
 
 
 def convolution_kernel(
-    multiplier: float,
-    bias_multiplier: float | None,
     left: Side,
     right: Side,
     features: Callable[[Array], Array],
     patch_products: Callable[[Array, Array], Array],
     fan_in: int,
 ) -> Array:
-    """Σ_pq (multiplier² patch_ip·patch_jq + bias²) (δ^c_ip·δ^d_jq), or the Gram matrix of Σ_p patch_ip ⊗ δ_ip.
+    """Σ_pq (patch_ip·patch_jq) (δ^c_ip·δ^d_jq), or the Gram matrix of Σ_p patch_ip ⊗ δ_ip.
 
     Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts patches;
     ``patch_products`` gives all products of patches, (n1, P, n2, P).
@@ -239,36 +230,25 @@ def convolution_kernel(
     by_jacobian = fan_in * num_features * num_outputs * ((n1 if same else n1 + n2) * positions + num_outputs * n1 * n2)
     if by_jacobian <= by_positions:
         features1 = features(a1)
-        kernel = jacobian_contraction(features1, d1, features1 if same else features(a2), d2)
-    else:
+        return jacobian_contraction(features1, d1, features1 if same else features(a2), d2)
 
-        def block(one: Side, two: Side) -> Array:
-            cotangents = jnp.einsum("cipf,djqf->cidjpq", one[1], two[1])
-            return jnp.einsum("cidjpq,ipjq->cidj", cotangents, patch_products(one[0], two[0]))
+    def block(one: Side, two: Side) -> Array:
+        cotangents = jnp.einsum("cipf,djqf->cidjpq", one[1], two[1])
+        return jnp.einsum("cidjpq,ipjq->cidj", cotangents, patch_products(one[0], two[0]))
 
-        kernel = blocked(block, left, right, positions**2 * num_outputs**2 + 2 * pixels**2)
-    kernel = multiplier**2 * kernel
-    if bias_multiplier is not None:
-        sum1 = d1.sum(axis=2)
-        kernel = kernel + bias_kernel(bias_multiplier, sum1, sum1 if same else d2.sum(axis=2))
-    return kernel
+    return blocked(block, left, right, positions**2 * num_outputs**2 + 2 * pixels**2)
 
 
-def masked_kernel(
-    multiplier: Array | float, bias_multiplier: float | None, mask: Array, left: Side, right: Side
-) -> Array:
-    """Σ_uv M_uv s_v² a_iu a_ju δ^c_iv δ^d_jv for inputs (n, fan_in) and cotangents (C, n, num_features), s the
-    multiplier.
+def masked_kernel(mask: Array, left: Side, right: Side) -> Array:
+    """Σ_uv M_uv a_iu a_ju δ^c_iv δ^d_jv for inputs (n, fan_in) and cotangents (C, n, num_features).
 
-    By products of pairs, ((a_i ∘ a_j) M) · (s² δ_i ∘ δ_j), or by the Gram matrix of (a_i ⊗ s δ_i) ∘ M.
+    By products of pairs, ((a_i ∘ a_j) M) · (δ_i ∘ δ_j), or by the Gram matrix of (a_i ⊗ δ_i) ∘ M.
     """
-    (a1, d1), (a2, d2) = left, right
+    (a1, d1), (a2, _) = left, right
     same = left is right
     num_outputs, n1, num_features = d1.shape
     n2, fan_in = a2.shape
     edges = mask.astype(a1.dtype)
-    scaled = (a1, multiplier * d1)
-    other = scaled if same else (a2, multiplier * d2)
     pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
     by_pairs = pairs * (fan_in * num_features + fan_in + num_outputs**2 * num_features)
     by_jacobian = fan_in * num_features * num_outputs * ((n1 if same else n1 + n2) + num_outputs * n1 * n2)
@@ -282,7 +262,5 @@ def masked_kernel(
         return jnp.tensordot(j1, j2, ((2, 3), (2, 3)))
 
     if by_pairs <= by_jacobian:
-        kernel = blocked(pair_block, scaled, other, fan_in + (1 + num_outputs**2) * num_features)
-    else:
-        kernel = blocked(jacobian_block, scaled, other, 2 * num_outputs * fan_in * num_features)
-    return kernel if bias_multiplier is None else kernel + bias_kernel(bias_multiplier, d1, d2)
+        return blocked(pair_block, left, right, fan_in + (1 + num_outputs**2) * num_features)
+    return blocked(jacobian_block, left, right, 2 * num_outputs * fan_in * num_features)
