@@ -25,22 +25,23 @@ from ntk_core.kernels import (
 )
 from ntk_core.kernels._estimated import Estimated, estimated_sums
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.traced import program_of_network
+from ntk_core.traced import checked
 from tests.cases import Case, inputs, random_params
 
 CASE = Case(
     "softmax", FullyConnected(width=5, depth=2, num_outputs=2, activation="tanh", output="softmax", use_bias=True), (3,)
 )
 NET, N, C = CASE.net, 7, 2
-# Two views of three rows and what is held of their block: three blocks, of which the last has a row twice.
-with jax.enable_x64(True):
-    ROW_BYTES = program_of_network(NET, random_params(CASE), inputs(CASE, 1)[0]).row_bytes()
-LIMIT = 3 * 4 * ROW_BYTES + 9 * 6 * 8 * C**2
 
 
 def own_function(params, x):
     """A callable that is no network, with an integer parameter."""
     return jnp.tanh(x @ params["a"]) @ params["b"] * params["step"]
+
+
+def limit_of(net, params, x):
+    """Two views of three rows, what makes them, and what is held of their block: three blocks, the last filled up."""
+    return 3 * 4 * checked(net, params, x).row_bytes() + 9 * 6 * 8 * C**2
 
 
 def problem(net):
@@ -70,9 +71,9 @@ def dense(net, params, x, x2=None):
 
 
 def test_streamed_sums_are_those_of_the_dense_kernels(x64):
-    for net, limit in ((NET, LIMIT), (own_function, 3 * 2 * 8 * C * 20 + 9 * 6 * 8 * C**2)):
+    for net in (NET, own_function):
         w0, w1, x, y = problem(net)
-        found = kernel_change_between(net, w0, w1, x, targets=y, memory_limit=limit)
+        found = kernel_change_between(net, w0, w1, x, targets=y, memory_limit=limit_of(net, w0, x))
         assert found.num_pairs == 6
         k0, k1 = dense(net, w0, x), dense(net, w1, x)
         expected = {
@@ -100,7 +101,7 @@ def test_nearly_equal_kernels_do_not_cancel(x64):
 
 def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
     w0, w1, x, y = problem(NET)
-    whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT)
+    whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x))
     kept, reported, asked = tmp_path / "pairs.jsonl", [], []
 
     def stop(share):
@@ -109,7 +110,7 @@ def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, kept=kept, progress=stop)
+        kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x), kept=kept, progress=stop)
     assert reported == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6])
     kept.write_text(kept.read_text()[:-9])  # the machine went down while the last line was written
 
@@ -131,15 +132,21 @@ def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
             futures.extend(pool.submit(function, pair) for pair in pairs)
             return futures
 
-        assert kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, mapped=pool.map) == whole
-        assert kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, mapped=submitted) == whole
+        assert (
+            kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x), mapped=pool.map)
+            == whole
+        )
+        assert (
+            kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x), mapped=submitted)
+            == whole
+        )
 
 
 def test_products_traces_and_solutions_equal_the_dense_kernel(x64):
     for net in (NET, own_function):
         w0, _, x, y = problem(net)
         others = inputs(CASE, 4, seed=9)
-        matrix, operator = dense(net, w0, x), KernelOperator(net, w0, x, memory_limit=LIMIT)
+        matrix, operator = dense(net, w0, x), KernelOperator(net, w0, x, memory_limit=limit_of(net, w0, x))
         assert operator.shape == matrix.shape
         np.testing.assert_allclose(np.ravel(operator.product(y)), matrix @ y.ravel(), rtol=1e-10, atol=1e-12)
         cross = dense(net, w0, others, x)
@@ -212,7 +219,7 @@ def test_a_dask_client_divides_the_pairs(x64):
     from distributed import Client, LocalCluster
 
     w0, w1, x, y = problem(NET)
-    whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT)
+    whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x))
     sent = []
 
     class Watched(Client):
@@ -228,7 +235,7 @@ def test_a_dask_client_divides_the_pairs(x64):
         LocalCluster(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
         Watched(cluster) as client,
     ):
-        divided = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=LIMIT, mapped=client.map)
+        divided = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x), mapped=client.map)
     assert divided == whole
     assert sent[0] is True  # weights and inputs, to every worker, once
     assert sent[1] < 500 < sum(leaf.nbytes for leaf in jax.tree.leaves((w0, w1, x)))

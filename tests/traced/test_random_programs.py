@@ -35,9 +35,10 @@ def norm(hessian):
 
 
 def rows_of(views, rows):
-    """Views of some of the rows: axis 0 of all, but axis 1 of cotangents."""
-    cotangents = {name: each[:, rows] for name, each in views.cotangents.items()}
-    return jax.tree.map(lambda each: each[rows], views)._replace(cotangents=cotangents)
+    """Views of some of the rows: axis 0 of outputs and inputs, axis 1 of what there is for each output."""
+    by_output = jax.tree.map(lambda each: each[:, rows], (views.cotangents, views.jacobians))
+    first = jax.tree.map(lambda each: each[rows], (views.outputs, views.inputs))
+    return type(views)(*first, *by_output)
 
 
 def verdict(chain):
@@ -61,7 +62,7 @@ def verdict(chain):
         hessian = operator(program if program.layers else chain, params, x[-1], 0)
         products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
         plain = generic_ntk(chain, params, x)[:2, 1:], dense_hessian(chain, params, x[-1])
-        return (sum(program.kernels(left, right).values()), products), plain
+        return (program.kernel(program.leaves(params), left, right), products), plain
 
     (kernel, small), (expected, dense) = jax.device_get(both(params, x))
     assert_near(kernel, expected, chain)
