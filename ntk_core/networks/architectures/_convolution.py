@@ -106,17 +106,6 @@ class Convolution(Layer):
             for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions)
         ]
 
-    def _patch_products(self, a1: Array, a2: Array) -> Array:
-        """features(a1)·features(a2) for all pairs of positions, (n1, P, n2, P), as sums of shifted products of pixels.
-
-        Patches overlap: the kernel_size^dimensions-fold repetition of every pixel product is added, not recomputed.
-        """
-        sizes, d = a1.shape[1:-1], self.dimensions
-        pixels = self.pad(self.pad(jnp.tensordot(a1, a2, (-1, -1)), range(1, d + 1)), range(d + 2, 2 * d + 2))
-        products = sum(pixels[:, *window, :, *window] for window in self.windows(sizes))
-        positions = math.prod(math.ceil(size / self.stride) for size in sizes)
-        return jnp.asarray(products).reshape(a1.shape[0], positions, a2.shape[0], positions)
-
 
 NORMALIZED_FROM = 1e-5  # added to variances: what is constant stays finite
 PERIODS = 10_000.0  # the slowest sine takes 2π times as many positions

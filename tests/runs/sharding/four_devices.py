@@ -52,8 +52,8 @@ def everything():
     params = NET.init(jax.random.key(0), (5,))
     kernel = ntk_core.empirical_ntk(NET, params, x)
     norm = ntk_core.hessian_norm(NET, params, x[0]).value
-    program = program_of_network(NET, params, x[0])
-    seen = views_of(program, program.leaves(params), x)
+    traced = program_of_network(NET, params, x[0])
+    seen = views_of(traced, traced.leaves(params), x)
     moving, fixed = NET.partition(params)
     arguments = (start(MODEL, Optimizer(), jax.tree.map(jnp.copy, moving), SAMPLES), fixed, x, y, 0.1, STEPS, -1.0)
     program = trained.lower(*arguments).compile()
