@@ -85,7 +85,8 @@ MOVES = """{
     return stroke.apply(this, path);
   };
 }"""
-MOVING = ("overview", "live")
+HOME = "overview"  # at the root of the server
+MOVING = (HOME, "live")
 # Left and top of the figure, of the controls, and of what holds Run.
 PLACES = """() => ['.js-plotly-plot', '.st-key-controls', '[class*="-run_place"]']
   .map(each => document.querySelector(each).getBoundingClientRect())
@@ -162,7 +163,7 @@ def one_look(browser: Browser, url: str, name: str, screen: str, theme: Literal[
     )  # fmt: skip
     context.add_init_script(SHIFTS + ";" + MOVES)
     page = context.new_page()
-    page.goto(f"{url}/{name}")
+    page.goto(f"{url}/{'' if name == HOME else name}")
     found = looked_at(page, name) | {"moves": None, "moved": None}
     if name in MOVING:
         page.wait_for_function("window.movedAt", timeout=TIMEOUT_MS)
@@ -216,7 +217,7 @@ def main(names: Sequence[str]) -> None:
     found = {}
     with fresh_app() as (app, _), headless() as browser:
         url = f"http://{app.address}"
-        measured(browser, url, MOVING[0])  # the server's first visit imports its modules
+        measured(browser, url, HOME)  # the server's first visit imports its modules
         # *Results* comes first: later it lists the runs of the other pages.
         for name in sorted(names or [entry.name for entry in ALL], key="results".__ne__):
             try:

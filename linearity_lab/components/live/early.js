@@ -1,6 +1,6 @@
 // Home begins here before Streamlit's scripts have loaded, above the page that they build; its component takes it over.
 /* global EARLY, Home, element */
-const LEAST_MS = 100; // from frame to frame, as the scripts of the page want to run, too
+const LEAST_MS = 50; // from frame to frame, as the scripts of the page want to run, too
 const page = element("div", { class: "early" }, element("h1", {}, EARLY.title), element("p"), element("div"));
 page.children[1].innerHTML = EARLY.words;
 
