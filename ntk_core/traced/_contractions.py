@@ -206,21 +206,28 @@ def _stretches(d: Array, stretch: int) -> Array:
     return jnp.transpose(split, (3, 1, 2, 0, 4)).reshape(num_stretches, n, positions, num_outputs * stretch)
 
 
+class Patches(NamedTuple):
+    """Overlapping patches of pixels: entries of a pixel, and all products of two batches of patches, (n1, P, n2, P)."""
+
+    channels: int
+    products: Callable[[Array, Array], Array]
+
+
 def convolution_kernel(
     left: Side,
     right: Side,
     features: Callable[[Array], Array],
-    patch_products: Callable[[Array, Array], Array],
+    patches: Patches,
     fan_in: int,
 ) -> Array:
     """Σ_pq (patch_ip·patch_jq) (δ^c_ip·δ^d_jq), or the Gram matrix of Σ_p patch_ip ⊗ δ_ip.
 
     Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts patches;
-    ``patch_products`` gives all products of patches, (n1, P, n2, P).
+    ``patches`` says how these meet.
     """
     (a1, d1), (a2, d2) = left, right
     num_outputs, n1, positions, num_features = d1.shape
-    n2, channels = a2.shape[0], a2.shape[-1]
+    n2, channels = a2.shape[0], patches.channels
     same = left is right
     pairs = n1 * n2 * (0.5 + 0.5 / MIN_BLOCKS if same else 1)
     pixels = math.prod(a1.shape[1:-1])
@@ -234,7 +241,7 @@ def convolution_kernel(
 
     def block(one: Side, two: Side) -> Array:
         cotangents = jnp.einsum("cipf,djqf->cidjpq", one[1], two[1])
-        return jnp.einsum("cidjpq,ipjq->cidj", cotangents, patch_products(one[0], two[0]))
+        return jnp.einsum("cidjpq,ipjq->cidj", cotangents, patches.products(one[0], two[0]))
 
     return blocked(block, left, right, positions**2 * num_outputs**2 + 2 * pixels**2)
 

@@ -18,6 +18,7 @@ from jaxtyping import Float
 from ntk_core.traced._contractions import (
     Cotangents,
     FactoredCotangents,
+    Patches,
     convolution_kernel,
     cotangent_products,
     gram,
@@ -233,9 +234,17 @@ def dense_kernel(
 
 
 def layer_kernel(
-    layer: TracedLayer, left: tuple[Side | None, Side | None], right: tuple[Side | None, Side | None], looked_up: bool
+    layer: TracedLayer,
+    left: tuple[Side | None, Side | None],
+    right: tuple[Side | None, Side | None],
+    looked_up: bool,
+    patches: Patches | None = None,
 ) -> Float[Array, "C n1 C n2"]:
-    """Σ over blocks of Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w); one object twice for a batch with itself."""
+    """Σ over blocks of Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w); one object twice for a batch with itself.
+
+    Args:
+        patches: how its inputs meet, where they are patches that overlap.
+    """
     same = right is left
     num_rows = layer.sizes[1]
     both = (left,) if same else (left, right)
@@ -247,7 +256,7 @@ def layer_kernel(
             mine, other = one[orientation], two[orientation]
             if mine is not None and other is not None:
                 table = num_rows if looked_up and not orientation else None
-                total = total + _own(mine, mine if same else other, table)
+                total = total + _own(mine, mine if same else other, table, patches)
         if one[0] is not None and one[1] is not None and two[0] is not None and two[1] is not None:
             crossed = _crossed(one[0], two[1], looked_up)
             back = crossed if same else _crossed(two[0], one[1], looked_up)
@@ -260,7 +269,7 @@ def layer_kernel(
     return jax.lax.scan(lambda sum_, each: (sum_ + block(each), None), jnp.zeros(first.shape, first.dtype), both)[0]
 
 
-def _own(left: Side, right: Side, table: int | None) -> Array:
+def _own(left: Side, right: Side, table: int | None, patches: Patches | None) -> Array:
     """Positions of one orientation with each other; ``table`` is the number of rows where inputs are indices."""
     (a1, d1), (a2, d2) = left, right
     same = right is left
@@ -279,8 +288,8 @@ def _own(left: Side, right: Side, table: int | None) -> Array:
         deltas = d1[:, :, 0]
         return gram(deltas, deltas if same else d2[:, :, 0]) * factor[:, None, :]
     pair = (a1, d1)
-    fan_in = table or a1.shape[-1]
-    return convolution_kernel(pair, pair if same else (a2, d2), features, products, fan_in)
+    of_pairs = patches or Patches(a2.shape[-1], products)
+    return convolution_kernel(pair, pair if same else (a2, d2), features, of_pairs, table or a1.shape[-1])
 
 
 def _crossed(straight: Side, flipped: Side, looked_up: bool) -> Float[Array, "C n1 C n2"]:

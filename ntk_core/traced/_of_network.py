@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 
 from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.networks.architectures._convolution import Convolution
+from ntk_core.traced._contractions import Patches
 from ntk_core.traced._program import Program, Stated
 from ntk_core.traced._trace import trace
 
@@ -32,5 +34,14 @@ def _traced(
     moving = [net.layers[layer].trainable and leaf in net.layers[layer].trainable_names() for layer, leaf in places]
     masks = {places[layer, "weight"]: at for (layer, leaf), at in places.items() if leaf == "mask"}
     readers = {places[layer, "weight"]: places[by, "weight"] for layer, by in net.read_elementwise().items()}
-    stated = Stated(tuple(net.layers), masks, readers, net.output)
+    patched = {
+        name: layer for name, layer in net.layers.items()
+        if isinstance(layer, Convolution) and layer.stride == 1 and jax.default_backend() == "cpu"
+    }  # fmt: skip
+    shapes = net.layer_input_shapes(shape) if patched else {}
+    patches = {
+        places[name, "weight"]: Patches(shapes[name][-1], partial(layer.patch_products, shapes[name]))
+        for name, layer in patched.items()
+    }
+    stated = Stated(tuple(net.layers), masks, readers, patches, net.output)
     return Program(single, structure, avals, moving, jax.ShapeDtypeStruct(shape, dtype), stated)

@@ -16,7 +16,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import output_jacobian
-from ntk_core.traced._contractions import Cotangents, FactoredCotangents, gram
+from ntk_core.traced._contractions import Cotangents, FactoredCotangents, Patches, gram
 from ntk_core.traced._evaluate import Changes, evaluate
 from ntk_core.traced._layers import (
     TracedLayer,
@@ -57,12 +57,14 @@ class Stated(NamedTuple):
         masks: of parameters, by number, the parameter that says which of their entries move.
         readers: of parameters whose z one other layer sees through a function of each z_k alone, the parameter of that
             layer, which is linear and above which all inputs weigh alike.
+        patches: of weights that multiply patches which overlap, how these meet.
         output: the output function φ, which the program leaves out.
     """
 
     layers: tuple[str, ...] = ()
     masks: Mapping[int, int] = MappingProxyType({})
     readers: Mapping[int, int] = MappingProxyType({})
+    patches: Mapping[int, Patches] = MappingProxyType({})
     output: str = "linear"
 
 
@@ -239,7 +241,7 @@ class Program:
                     continue
                 left, looked_up = sides_of(layer, views1.inputs, views1.cotangents)
                 right = left if same else sides_of(layer, views2.inputs, views2.cotangents)[0]
-                parts[layer.name] = layer_kernel(layer, left, right, looked_up)
+                parts[layer.name] = layer_kernel(layer, left, right, looked_up, self.stated.patches.get(layer.leaf))
             for name, jacobian in views1.jacobians.items():
                 jacobian = jacobian.astype(wide(jacobian.dtype))
                 other = jacobian if same else views2.jacobians[name].astype(jacobian.dtype)

@@ -106,6 +106,19 @@ class Convolution(Layer):
             for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions)
         ]
 
+    def patch_products(self, input_shape: Shape, features1: Array, features2: Array) -> Array:
+        """Products of all pairs of ``features`` at stride 1, (n1, P, n2, P), as sums of shifted products of pixels.
+
+        Patches overlap: the kernel_size^dimensions-fold repetition of every pixel product is added, not recomputed.
+        """
+        *sizes, channels = input_shape
+        before, d = (self.kernel_size - 1) // 2, self.dimensions
+        center = channels * sum(before * self.kernel_size**axis for axis in range(d))
+        a1, a2 = (each[..., center : center + channels].reshape(-1, *input_shape) for each in (features1, features2))
+        pixels = self.pad(self.pad(jnp.tensordot(a1, a2, (-1, -1)), range(1, d + 1)), range(d + 2, 2 * d + 2))
+        products = sum(pixels[:, *window, :, *window] for window in self.windows(tuple(sizes)))
+        return jnp.asarray(products).reshape(len(a1), math.prod(sizes), len(a2), math.prod(sizes))
+
 
 NORMALIZED_FROM = 1e-5  # added to variances: what is constant stays finite
 PERIODS = 10_000.0  # the slowest sine takes 2π times as many positions

@@ -26,6 +26,7 @@ LAYERS = {
     "strided-2d": (Convolution(4, 3, "zero", stride=2), (5, 4, 2)),
     "strided-circular": (Convolution(4, 3, "circular", 1, stride=2), (7, 2)),
     "many-channels": (Convolution(40, 3, "circular", use_bias=True), (3, 3, 4)),  # by positions
+    "many-channels-even": (Convolution(40, 2, "zero", 1), (3, 8)),  # by positions
     "gain": (Gain(scaling=Scaling("lecun", 1.0, 4)), (3, 5)),
     "positions": (Positions(), (3, 5)),
 }
@@ -38,6 +39,15 @@ def test_inner_products_of_rows_are_all_inner_products(shape, x64):
     found = contractions.gram(rows, rows)
     assert found.shape == shape[:-1] * 2
     np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["circular-2d", "zero-2d", "circular-1d", "zero-1d-even", "many-channels-even"])
+def test_products_of_patches_are_those_of_their_features(name, x64):
+    layer, shape = LAYERS[name]
+    params = random_layer(layer, shape, np.random.default_rng(0))
+    one, two = (layer.features(params, normal(seed, 3 + seed, *shape)) for seed in (0, 1))
+    found = layer.patch_products(shape, one, two)
+    np.testing.assert_allclose(found, jnp.einsum("ipk,jqk->ipjq", one, two), rtol=1e-12, atol=1e-12)
 
 
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
