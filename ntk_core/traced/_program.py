@@ -120,6 +120,8 @@ class Program:
         found = find_uses(self.closed, {*self.names, *stated.readers.values()}, stated.masks)
         layers, self.escapes = sorted_into_layers(found, self.names, avals, stated.masks)
         self.layers = tuple(layers)
+        if stated.layers:  # parts of one parameter belong to its layer, too
+            self._groups |= {layer.name: self._groups[self.names[layer.leaf]] for layer in layers}
         self.biases = tuple(layer.bias[0] for layer in layers if layer.bias is not None)
         self.others = tuple(leaf for leaf in self.names if leaf in self.escapes and leaf not in self.biases)
         self.uses: dict[str, Use] = {use.name: use for layer in layers for use in layer.uses}
