@@ -277,8 +277,8 @@ def test_only_shared_servers_show_limits_beside_fields():
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_check_of_the_largest_spec_takes_50_ms(experiment):
-    """A 2: a page load without Run kept the server busy for minutes. Processor time, the least of three."""
+def test_check_of_the_largest_spec_is_short(experiment):
+    """A 2: a page load without Run kept the server busy for minutes. Ten times the usual processor time, as a guard."""
     spec = largest(experiment)
     for limits in PROFILES.values():
         took_s = []
@@ -290,4 +290,4 @@ def test_check_of_the_largest_spec_takes_50_ms(experiment):
                 with contextlib.suppress(InvalidInput):
                     check()
             took_s.append(time.thread_time() - began)
-        assert min(took_s) <= 0.05
+        assert min(took_s) <= 0.5
