@@ -223,7 +223,7 @@ def convolution_kernel(
     """Σ_pq (patch_ip·patch_jq) (δ^c_ip·δ^d_jq), or the Gram matrix of Σ_p patch_ip ⊗ δ_ip.
 
     Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts patches;
-    ``patches`` says how these meet.
+    ``patches`` defines how these meet.
     """
     (a1, d1), (a2, d2) = left, right
     num_outputs, n1, positions, num_features = d1.shape

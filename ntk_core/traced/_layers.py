@@ -39,7 +39,7 @@ class TracedLayer:
         uses: of this part.
         flipped: of each use, whether it multiplies by Wᵀ.
         dtype: in which its gradients are contracted: that of the parameter, and no shorter one than float32.
-        mask: the number of the parameter that says which entries of W move; None where all do.
+        mask: the number of the parameter that masks entries of W; None where all do.
         bias: the number of the parameter b of z + r b, and r; None where there is none.
     """
 

@@ -54,7 +54,7 @@ class Stated(NamedTuple):
 
     Attributes:
         layers: its layers' names, under which its parameters are.
-        masks: of parameters, by number, the parameter that says which of their entries move.
+        masks: of parameters, by number, the parameter that masks their entries.
         readers: of parameters whose z one other layer sees through a function of each z_k alone, the parameter of that
             layer, which is linear and above which all inputs weigh alike.
         patches: of weights that multiply patches which overlap, how these meet.
@@ -82,7 +82,7 @@ class Program:
         biases: parameters that are added to z of a dense layer, and nothing else, by number.
         others: moving parameters that are used otherwise, by number.
         names: of all moving parameters, by number.
-        escapes: of each that is no layer, the operations that say so.
+        escapes: of each that is no layer, the operations that show it.
         num_outputs: C.
         roughest: of all types that the program computes in the one that rounds most.
         kept: what checks found, by what they are about.
