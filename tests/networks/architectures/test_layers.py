@@ -44,6 +44,7 @@ def test_inner_products_of_rows_are_all_inner_products(shape, x64):
 @pytest.mark.parametrize("name", ["circular-2d", "zero-2d", "circular-1d", "zero-1d-even", "many-channels-even"])
 def test_products_of_patches_are_those_of_their_features(name, x64):
     layer, shape = LAYERS[name]
+    assert isinstance(layer, Convolution)
     params = random_layer(layer, shape, np.random.default_rng(0))
     one, two = (layer.features(params, normal(seed, 3 + seed, *shape)) for seed in (0, 1))
     found = layer.patch_products(shape, one, two)
