@@ -1,9 +1,9 @@
 // Bars, watches and trays of a page share one loop that asks for the session's jobs; it rests while no job waits or runs.
-const shared = (globalThis.linearityLabJobs ??= { mounts: new Map(), timer: 0, asks: false });
+const shared = (globalThis.linearityLabJobs ??= { mounts: new Map(), where: null, timer: 0, asks: false });
 const OFFLINE_S = 3, TRAY_S = 1.5, PATIENCE_MS = 5000;
 
 const mounted = () => [...shared.mounts.values()];
-const headers = (data) => ({ "X-Lab-Session": data.session });
+const headers = () => ({ "X-Lab-Session": shared.where.session });
 
 function wake(now = false) {
   if (now) clearTimeout(shared.timer);
@@ -17,8 +17,7 @@ async function ask() {
   shared.asks = true;
   let everyS = OFFLINE_S;
   try {
-    const { data } = mounted()[0];
-    const response = await fetch(data.url, { headers: headers(data), cache: "no-store" });
+    const response = await fetch(shared.where.url, { headers: headers(), cache: "no-store" });
     if (response.ok) {
       const answer = await response.json();
       everyS = mounted().some((mount) => mount instanceof Bar) ? answer.every_s : Math.max(TRAY_S, answer.every_s);
@@ -110,14 +109,14 @@ class Tray {
   }
 
   update(data, trigger) {
-    [this.data, this.trigger] = [data, trigger];
+    [this.titles, this.trigger] = [data.titles, trigger];
     this.take(data.jobs);
   }
 
   active() { return this.jobs.some((job) => job.active); }
 
   take(jobs) {
-    this.jobs = jobs.filter((job) => job.page in this.data.titles);
+    this.jobs = jobs.filter((job) => job.page in this.titles);
     const drawn = JSON.stringify(this.jobs);
     if (drawn !== this.drawn) this.draw();
     this.drawn = drawn;
@@ -142,7 +141,7 @@ class Tray {
 
   row(job) {
     const row = element("div", "job");
-    const title = `${this.data.titles[job.page]}, ${job.points}`;
+    const title = `${this.titles[job.page]}, ${job.points}`;
     const words = element("div", "words");
     words.append(element("strong", "", title), element("span", "", job.words));
     if (job.active) words.append(meter(job));
@@ -160,7 +159,7 @@ class Tray {
   }
 
   async stop(job) {
-    await fetch(`${this.data.url}/${job.id}/stop`, { method: "POST", headers: headers(this.data) }).catch(() => {});
+    await fetch(`${shared.where.url}/${job.id}/stop`, { method: "POST", headers: headers() }).catch(() => {});
     wake(true);
   }
 
@@ -171,6 +170,7 @@ class Tray {
 }
 
 export default function jobs({ parentElement, data, setTriggerValue }) {
+  shared.where = { url: data.url, session: data.session };
   if (!shared.mounts.has(parentElement)) {
     shared.mounts.set(parentElement, new { bar: Bar, watch: Watch, tray: Tray }[data.kind](parentElement));
   }

@@ -22,6 +22,7 @@ WIDTHS_SHOWN = """(() => {
 
 def test_from_overview_to_a_custom_figure_and_its_export(open_page, dashboard_url):
     page = open_page("/")
+    page.wait_for_selector(".early", state="detached", timeout=TIMEOUT_MS)  # its heading is that of the page
     expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible()
     page.get_by_test_id("stTopNavSection").filter(has_text="Measure").click()
     page.get_by_test_id("stTopNavDropdownLink").filter(has_text="Kernel").first.click()
