@@ -115,7 +115,7 @@ class Jobs:
     def adopt(self, result: Result) -> None:
         """Keep a result that was computed elsewhere, so that it is not computed again."""
         self.forget(spec_digest(result.spec)[:MIN_PREFIX])
-        self._store.import_result(result)
+        self._store.save_result(result, imported=True)
 
     def stop(self, job_id: str, viewer: str = "") -> bool:
         """Stop a job; False where other sessions follow it, and only this one leaves."""

@@ -96,7 +96,7 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
     earlier = directory.begin(spec) if directory is not None else None
     store = Store()
     if earlier is not None:
-        store.import_result(earlier)
+        store.save_result(earlier, imported=True)
     again = f"`{command_name()} resume {spec_digest(spec)[:_PREFIX]}` resumes the run"
     if directory is not None or computation is not None:  # only the file of a model can resume its run
         again = "The same command resumes the run"

@@ -161,7 +161,7 @@ def main() -> None:
     given = parser.parse_args()
     store = Store(GALLERY / ".runs" / "confirmation.sqlite")
     for path in given.files:
-        store.import_result(RunDirectory(path.parent, "--from").result())
+        store.save_result(RunDirectory(path.parent, "--from").result(), imported=True)
     for key, (preset, first) in groups().items():
         kept = json.loads(CONFIRMED.read_text(encoding="utf-8")) if CONFIRMED.exists() else {}
         if (given.presets and preset not in given.presets) or is_current(key, kept.get(key)):

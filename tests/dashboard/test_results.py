@@ -231,7 +231,7 @@ def test_private_run_is_listed_for_its_session_only(store, monkeypatch):
 
 
 def test_thousands_of_runs_come_twenty_at_a_time(store):
-    from ntk_core.runs.store._rows import begin_run
+    from ntk_core.runs.store._store import begin_run
 
     specs = [KernelChangeSpec(seed=number) for number in range(1001)]
     store.do(lambda connection: list(map(partial(begin_run, connection), specs)))

@@ -11,9 +11,16 @@ if True:  # before SQLAlchemy is imported
     check_installed("cli", "A store of runs", "filelock", "sqlalchemy")
 
 from ntk_core.runs.store._database import VARIABLE
-from ntk_core.runs.store._jobs import UnfinishedJob
-from ntk_core.runs.store._listing import MAX_NAME, MAX_NOTE, MIN_PREFIX, STATUSES, Mark, RunList, StoredRun
-from ntk_core.runs.store._rows import partial_result
+from ntk_core.runs.store._entries import (
+    MAX_NAME,
+    MAX_NOTE,
+    MIN_PREFIX,
+    STATUSES,
+    Mark,
+    RunList,
+    StoredRun,
+    UnfinishedJob,
+)
 from ntk_core.runs.store._run_file import (
     MAX_LINE_BYTES,
     Imported,
@@ -23,4 +30,4 @@ from ntk_core.runs.store._run_file import (
     run_line,
     write_runs,
 )
-from ntk_core.runs.store._store import Store, StoredPoints
+from ntk_core.runs.store._store import Store, StoredPoints, partial_result

@@ -8,7 +8,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,17 +25,8 @@ MIN_FREE_BYTES = 20 * 2**20  # a few points
 APPLICATION_ID = int.from_bytes(b"LLab")  # in the header of every SQLite file of ours
 LAYOUT = 2  # of the tables; its user_version
 _HEADER_BYTES = 100  # https://www.sqlite.org/fileformat2.html, section 1.3: user_version at 60, application_id at 68
-# Another process uses the file, the disk is full or fails, or it cannot be opened: the file itself is intact.
-_NOT_THE_FILE = (
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_PERM,
-    sqlite3.SQLITE_NOMEM,
-    sqlite3.SQLITE_INTERRUPT,
-)
+# Other errors do not concern the file: it is busy, the disk is full or fails, or access is denied.
+_DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _DESCRIPTORS: dict[tuple[int, int], int] = {}  # device and inode of a file → what reads its header
 _OPENING = threading.Lock()
 _LOG = logging.getLogger(__name__)
@@ -56,19 +47,16 @@ class Database:
 
     def __init__(self, given: str, busy_timeout_s: float):
         self._shown = given
-        self._server_lock: FileLock | None = None
         try:
             self._url = _url(given)
             self._shown = self._url.render_as_string(hide_password=True)
             self._file = Path(str(self._url.database)) if self._url.get_backend_name() == "sqlite" else None
-            self._busy_timeout_s = busy_timeout_s
-            self._begin_file()
             self._engine = _engine(self._url, busy_timeout_s)
+            self._server_lock = FileLock(f"{self._file}.lock", timeout=0, thread_local=False)
+            self._file_lock = FileLock(f"{self._file}.open.lock", timeout=busy_timeout_s)  # to create or rename it
             # A store that is dropped without being closed leaves no connection open.
             weakref.finalize(self, self._engine.dispose).atexit = False
-            if self._file and not _has_our_layout(self._file):
-                self._set_aside_if_damaged(sqlite3.DatabaseError())
-            self.do(create_tables)
+            self._begin()
         except InvalidInput:
             raise
         except (sa.exc.SQLAlchemyError, sqlite3.Error, OSError, RuntimeError, ValueError, ImportError) as error:
@@ -86,18 +74,15 @@ class Database:
 
     def do(self, work: Callable[[sa.Connection], _T]) -> _T:
         """Run ``work`` in one transaction; a damaged SQLite file is set aside and ``work`` repeated in a new one."""
-        try:
-            with self._engine.begin() as connection:
-                return work(connection)
-        except (sa.exc.DBAPIError, UnicodeDecodeError) as error:  # the latter in the driver, from a damaged schema
-            if not self._set_aside_if_damaged(error):
-                raise self._unusable(error) from None
-        try:
-            with self._engine.begin() as connection:
-                create_tables(connection)
-                return work(connection)
-        except (sa.exc.DBAPIError, OSError) as error:
-            raise self._unusable(error) from None
+        is_repeated = False
+        while True:
+            try:
+                with self._engine.begin() as connection:
+                    return work(connection)
+            except (sa.exc.DBAPIError, UnicodeDecodeError) as error:  # the latter from a damaged schema
+                if is_repeated or not self._set_aside_if_damaged(error):
+                    raise self._unusable(error) from None
+                is_repeated = True
 
     def lock_for_server(self) -> None:
         """Let no other server use the SQLite file until :meth:`close`, or until this process ends.
@@ -105,16 +90,13 @@ class Database:
         Raises:
             InvalidInput: another server uses it.
         """
-        if self._file is None or self._server_lock is not None:
-            return
-        lock = FileLock(f"{self._file}.lock", timeout=0)
-        try:
-            lock.acquire()
-        except Timeout:
-            raise InvalidInput(VARIABLE, self._shown, "a file that no other running server uses") from None
-        except OSError as error:
-            raise self._unusable(error) from None
-        self._server_lock = lock
+        if self.is_file and not self._server_lock.is_locked:
+            try:
+                self._server_lock.acquire()
+            except Timeout:
+                raise InvalidInput(VARIABLE, self._shown, "a file that no other running server uses") from None
+            except OSError as error:
+                raise self._unusable(error) from None
 
     def check_disk(self) -> None:
         """Check that the SQLite file exists and its disk has MIN_FREE_BYTES left."""
@@ -126,55 +108,46 @@ class Database:
         if free < MIN_FREE_BYTES:
             raise self._unusable(OSError(f"{free:,} bytes are left on its disk"))
 
-    def give_back_space(self) -> None:
-        """Shrink a SQLite file after rows were deleted; other databases do so by themselves."""
-        if self._file is not None:
-            with contextlib.suppress(InvalidInput):  # another process is writing: the next call gives it back
-                self.do(_give_back_pages)
-
     def close(self) -> None:
         """Close the connections, which open again when needed, and release the server's lock."""
         self._engine.dispose()
-        if self._server_lock is not None:
-            self._server_lock.release()
-            self._server_lock = None
+        self._server_lock.release()
 
-    def _begin_file(self) -> None:
-        """Create the SQLite file with our mark, or check that an existing one has it."""
+    def _begin(self) -> None:
+        """Create what is missing: the SQLite file with our mark, the tables. Refuse files of other programs."""
         if self._file is None:
-            return
-        if not self._file.exists() or self._file.stat().st_size == 0:
-            with contextlib.closing(sqlite3.connect(self._file, timeout=self._busy_timeout_s)) as connection:
-                connection.execute("BEGIN")  # one commit: another process finds the file empty, or with our mark
-                connection.execute("PRAGMA auto_vacuum=INCREMENTAL")  # only before the first table: files can shrink
-                connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version={LAYOUT}")
-                connection.execute("COMMIT")
-        elif not _is_ours(self._file):
-            allowed = "a new file, or one in which this lab keeps its results; this file was left as it is"
-            raise InvalidInput(VARIABLE, self._shown, allowed)
+            return self.do(create_tables)
+        if _is_empty(self._file) or _is_ours(self._file):
+            with self._file_lock:
+                if _is_empty(self._file):
+                    _create(self._file)
+                elif not _has_our_layout(self._file):
+                    self._set_aside(self._file)
+                return self.do(create_tables)
+        allowed = "a new file, or one in which this lab keeps its results; this file was left as it is"
+        raise InvalidInput(VARIABLE, self._shown, allowed)
 
     def _set_aside_if_damaged(self, error: Exception) -> bool:
-        """Rename a damaged file of ours and begin a new one; whether that was done, here or by another process."""
+        """Replace a damaged file of ours by a new one; whether that was done, here or by another process."""
         code = getattr(getattr(error, "orig", None), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-        if self._file is None or code in _NOT_THE_FILE:
+        if self._file is None or code not in _DAMAGE:
             return False
-        try:
-            with FileLock(f"{self._file}.damage.lock", timeout=self._busy_timeout_s):
-                self._engine.dispose()
-                if _is_ours(self._file):
-                    if not _is_damaged(self._file):
-                        return code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)  # another process replaced it
-                    aside = self._file.with_name(f"{self._file.name}.damaged-{time.time_ns()}")
-                    why = "damaged, or of an earlier version"
-                    _LOG.warning("The results in %s are %s; kept as %s, a new file begins.", self._file, why, aside)
-                    for suffix in ("", "-wal", "-shm"):
-                        if Path(f"{self._file}{suffix}").exists():
-                            os.replace(f"{self._file}{suffix}", f"{aside}{suffix}")
-                self._begin_file()
-                return True
-        except (OSError, sqlite3.Error, Timeout):
-            return False
+        with contextlib.suppress(OSError, Timeout), self._file_lock:
+            self._engine.dispose()
+            if _is_ours(self._file) and _is_damaged(self._file):
+                self._set_aside(self._file)
+            self._begin()
+            return True
+        return False
+
+    def _set_aside(self, file: Path) -> None:
+        aside = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
+        why = "damaged, or of an earlier version"
+        _LOG.warning("The results in %s are %s; kept as %s, a new file begins.", file, why, aside)
+        for suffix in ("", "-wal", "-shm"):
+            if Path(f"{file}{suffix}").exists():
+                os.replace(f"{file}{suffix}", f"{aside}{suffix}")
+        _create(file)
 
     def _unusable(self, error: BaseException) -> InvalidInput:
         cause = getattr(error, "orig", None) or error
@@ -183,6 +156,21 @@ class Database:
         _LOG.error("The results store cannot be used: %s", reason, extra={"facts": {"cause": f"{name}: {reason}"}})
         allowed = f"a path or SQLAlchemy URL of a database that can be read and written (here: {reason})"
         return InvalidInput(VARIABLE, self._shown, allowed)
+
+
+def _is_empty(file: Path) -> bool:
+    return not file.exists() or file.stat().st_size == 0
+
+
+def _create(file: Path) -> None:
+    """Create a SQLite file with our mark."""
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("BEGIN")  # one commit: another process finds the file empty, or with our mark
+        connection.execute("PRAGMA auto_vacuum=FULL")  # the file shrinks when rows are deleted
+        connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version={LAYOUT}")
+        connection.execute("COMMIT")
+        connection.execute("PRAGMA journal_mode=WAL")
 
 
 def _header(file: Path) -> bytes:
@@ -221,18 +209,14 @@ def _is_damaged(file: Path) -> bool:
     if not _has_our_layout(file):
         return True
     try:
-        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=5.0)) as connection:
-            if connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",):
-                return True
+        with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as connection:
             for table in TABLES.sorted_tables:
-                known = {row[1] for row in connection.execute(f"PRAGMA table_info({table.name})")}
-                if known and not known >= {column.name for column in table.columns}:
-                    return True
+                connection.execute(f"SELECT {', '.join(table.columns.keys())} FROM {table.name} LIMIT 0")
+            return connection.execute("PRAGMA integrity_check(1)").fetchone() != ("ok",)
     except UnicodeDecodeError:  # in the name of a table
         return True
     except sqlite3.Error as error:
-        return (getattr(error, "sqlite_errorcode", 0) & 0xFF) not in _NOT_THE_FILE
-    return False
+        return (getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF) in _DAMAGE
 
 
 def _url(given: str) -> sa.URL:
@@ -258,29 +242,10 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-        _use_wal(connection, busy_timeout_s)
         connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged text costs only its row
         connection.execute("PRAGMA synchronous=FULL")  # in WAL mode the default may lose the last points with the power
 
     return engine
-
-
-def _give_back_pages(connection: sa.Connection) -> None:
-    raw: Any = connection.connection.driver_connection
-    raw.executescript("PRAGMA incremental_vacuum")  # one page per step: execute() would take a single one
-
-
-def _use_wal(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
-    # The first change to WAL does not wait for other connections by itself.
-    deadline = time.monotonic() + busy_timeout_s
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
 
 
 TABLES = sa.MetaData()
@@ -334,17 +299,23 @@ _LOCK = 7_224_711_036  # any number that other programs are unlikely to lock in 
 
 def create_tables(connection: sa.Connection) -> None:
     """Create the missing tables; several processes may do so simultaneously."""
-    if connection.dialect.name == "postgresql":  # IF NOT EXISTS alone fails there when two processes create a table
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-    for table in (RUNS, PARTS, JOBS):  # in the order in which writers hold them: an index waits for writers
-        connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
-        for index in table.indexes:
-            connection.execute(sa.schema.CreateIndex(index, if_not_exists=True))
+    alone(connection, _LOCK)
+    TABLES.create_all(connection)
 
 
-def insert_once(connection: sa.Connection, table: sa.Table, row: dict[str, object]) -> bool:
-    """Insert ``row`` unless its key exists; whether it was inserted."""
-    insert: Any = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(table).values(row).on_conflict_do_nothing()
+def alone(connection: sa.Connection, lock: int) -> None:
+    """Let one transaction at a time continue, in Postgres; writers of SQLite always do so."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
+
+
+def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> bool:
+    """Insert ``row``; if its key exists, update these columns, or leave it. Whether a row was written."""
+    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(table).values(row)
+    if update:
+        statement = statement.on_conflict_do_update(index_elements=table.primary_key, set_={n: row[n] for n in update})
+    else:
+        statement = statement.on_conflict_do_nothing()
     # The driver of Postgres counts inserted rows only on request.
     return bool(connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount)

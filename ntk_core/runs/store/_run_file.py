@@ -16,8 +16,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs._parse import InvalidSpec, parse_spec, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION
 from ntk_core.runs._table import Result
-from ntk_core.runs.store._rows import partial_result, sha
-from ntk_core.runs.store._store import Store
+from ntk_core.runs.store._store import Store, partial_result, sha
 
 MAX_LINE_BYTES = 20_000_000
 MAX_FILE_BYTES = 1_000_000_000
@@ -119,7 +118,7 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file", max_bytes: 
             num_left_aside += 1
             left_aside += [f"line {number}: {problem}"] if len(left_aside) < MAX_NAMED else []
             continue
-        store.import_result(result)
+        store.save_result(result, imported=True)
         good[spec_digest(result.spec)] = None
     if not good and not num_left_aside:
         raise InvalidInput(field, "an empty file", "a file of runs, as an export writes it")

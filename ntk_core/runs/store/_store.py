@@ -1,45 +1,51 @@
-"""The store itself: specs, finished points and results in a database."""
+"""The store itself: specs, finished points, results and unfinished jobs in a database."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import math
+import socket
 import time
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
+from pydantic import TypeAdapter, ValidationError
 
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._parse import spec_digest
+from ntk_core.runs._parse import canonical_json, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
-from ntk_core.runs._table import Point, Result
-from ntk_core.runs._values import PointValue
-from ntk_core.runs.store import _jobs
-from ntk_core.runs.store._database import JOBS, PARTS, RUNS, Database
-from ntk_core.runs.store._listing import LISTED, MIN_PREFIX, Mark, RunList, StoredRun, conditions, stored_run
-from ntk_core.runs.store._rows import (
+from ntk_core.runs._table import Point, Result, experiment_of
+from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
+from ntk_core.runs.store._database import JOBS, PARTS, RUNS, Database, alone, insert
+from ntk_core.runs.store._entries import (
     ENDED,
-    Ending,
-    begin_run,
-    current,
-    delete_run,
-    ending_of,
-    evict,
-    intact,
+    LISTED,
+    MIN_PREFIX,
+    NUM_BYTES,
+    Mark,
+    RunList,
+    StoredRun,
+    UnfinishedJob,
+    conditions,
     intact_spec,
-    reopen,
-    result_of,
-    save_part,
-    total_bytes,
+    swept_words,
     warn,
 )
 
 # Reading a run counts as use, written at most this often.
 TOUCH_S = 60.0
 TRY_EVERY_S = 2.0
+# In a database of several servers, the jobs of one that was silent for this long go to the next one that starts.
+SILENT_S = 60.0
 _HEX = frozenset("0123456789abcdef")
+_EVICTION_LOCK = 7_224_711_037  # the number after that of the tables
+_POINT: TypeAdapter[Point] = TypeAdapter(Point)
 
 
 class Store(Database):
@@ -63,7 +69,7 @@ class Store(Database):
 
     def num_bytes(self) -> int:
         """Bytes of all specs, points and results."""
-        return self.do(total_bytes)
+        return self.do(_total_bytes)
 
     def try_to_write(self) -> None:
         """Write to the store as a check, at most every few seconds.
@@ -86,25 +92,39 @@ class Store(Database):
         """Store ``spec``, so that :meth:`spec` finds it by its digest."""
         self.do(lambda connection: begin_run(connection, spec))
 
-    def save_result(self, result: Result) -> None:
-        """Store a result under its spec's digest; only a completed one replaces a completed one."""
-        self._save(result, imported=False)
+    def save_result(self, result: Result, *, imported: bool = False) -> None:
+        """Store a result under its spec's digest; points and a completed result that are here stay.
 
-    def import_result(self, result: Result) -> None:
-        """Store a result computed elsewhere, marked as imported; intact points and completed results here stay."""
-        self._save(result, imported=True)
+        Args:
+            imported: whether it was computed elsewhere.
+        """
+        run = spec_digest(result.spec)
+        is_partial = imported and result.status != "completed"  # the run may be in progress
+        replaced = RUNS.c.status == "started" if is_partial else RUNS.c.status != "completed"
+        change = sa.update(RUNS).where(RUNS.c.digest == run, replaced).values(status=result.status)
+        change = change.values(imported=True) if imported else change
+
+        def save(connection: sa.Connection) -> None:
+            begin_run(connection, result.spec)
+            for point in result.points:
+                _save_part(connection, run, point.key, point.model_dump_json(), point.runtime_s)
+            if connection.execute(change).rowcount:
+                ending = result.model_dump_json(include={"status", "provenance", "runtime_s"})
+                _save_part(connection, run, ENDED, ending, result.runtime_s, replace=True)
+
+        self.do(save)
+        self._free_space(run)
 
     def result(self, run: str) -> Result | None:
         """The result with this digest; None when there is none, or a part of it is damaged."""
-        text = self.do(lambda connection: connection.scalar(current(run, RUNS.c.spec)))
-        spec = None if text is None else intact_spec(run, text)
+        spec = self._spec(run)
         ending, points = self._parts(run) if spec else (None, {})
         if spec is None or ending is None:
             return None
-        found = result_of(spec, ending, points)
+        found = _result(spec, points, **ending)
         if found is None:
             warn(f"result {run[:16]}")
-            self.do(lambda connection: reopen(connection, run, ()))
+            self.do(lambda connection: _reopen(connection, run, ()))
             return None
         now = time.time()
         used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
@@ -124,10 +144,7 @@ class Store(Database):
     def spec(self, prefix: str) -> Spec | None:
         """The one spec whose digest begins with ``prefix`` (at least 16 hexadecimal digits), else None."""
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
-        if len(found) != 1:
-            return None
-        text = self.do(lambda connection: connection.scalar(current(found[0], RUNS.c.spec)))
-        return None if text is None else intact_spec(found[0], text)
+        return self._spec(found[0]) if len(found) == 1 else None
 
     def find(self, prefix: str) -> tuple[str, ...]:
         """Digests that begin with ``prefix``, ten at most; none for anything but hexadecimal digits."""
@@ -162,13 +179,13 @@ class Store(Database):
         query = sa.select(*LISTED).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest)
         page = query.limit(limit).offset(offset)
         total, rows = self.do(lambda connection: (connection.scalar(count), connection.execute(page).all()))
-        return RunList(tuple(stored_run(row) for row in rows), int(total or 0))
+        return RunList(tuple(map(StoredRun.of, rows)), int(total or 0))
 
     def listed(self, run: str) -> StoredRun | None:
         """The list entry of this digest; None when there is no such run."""
         query = sa.select(*LISTED).where(RUNS.c.digest == run)
         row = self.do(lambda connection: connection.execute(query).one_or_none())
-        return None if row is None else stored_run(row)
+        return None if row is None else StoredRun.of(row)
 
     def marks(self) -> dict[str, Mark]:
         """Digest → the name, note and star that its run has, where it has any."""
@@ -179,37 +196,52 @@ class Store(Database):
 
     def write_mark(self, run: str, mark: Mark) -> None:
         """Replace the mark of a run."""
-        change = sa.update(RUNS).where(RUNS.c.digest == run)
-        change = change.values(name=mark.name, note=mark.note, favorite=mark.favorite)
+        change = sa.update(RUNS).where(RUNS.c.digest == run).values(asdict(mark))
         self.do(lambda connection: connection.execute(change))
 
     def delete(self, run: str) -> None:
         """Delete a run, its points and its job."""
+        self.do(lambda connection: _delete_run(connection, run))
 
-        self.do(lambda connection: delete_run(connection, run))
-        self.give_back_space()
+    def note_stopped(self, spec: Spec, result: Result | None) -> None:
+        """Record that the server stopped a run; ``result`` holds its finished points, None without any."""
+        if result is not None:
+            self.save_result(result)
+            return
+        change = sa.update(RUNS).where(RUNS.c.digest == spec_digest(spec), RUNS.c.status != "completed")
+        self.do(lambda connection: connection.execute(change.values(status="stopped")))
 
-    def write_jobs(self, jobs: Iterable[_jobs.UnfinishedJob], ended: Collection[str] = ()) -> None:
+    def write_jobs(self, jobs: Iterable[UnfinishedJob], ended: Collection[str] = ()) -> None:
         """Insert or update jobs that wait or run, and drop those with the digests ``ended``."""
 
         def write(connection: sa.Connection) -> None:
             connection.execute(sa.delete(JOBS).where(JOBS.c.digest.in_(ended)))
             for job in sorted(jobs, key=lambda job: job.digest):  # rows are held in one order
                 begin_run(connection, job.spec)
-                _jobs.write_job(connection, job)
+                _write_job(connection, job)
 
         self.do(write)
 
-    def unfinished_jobs(self) -> tuple[_jobs.UnfinishedJob, ...]:
+    def unfinished_jobs(self) -> tuple[UnfinishedJob, ...]:
         """The jobs that wait or run on the servers of this store, the oldest first."""
-        return self.do(_jobs.unfinished_jobs)
+        return self.do(lambda connection: _jobs(connection, _JOBS))
 
-    def claim_jobs(self) -> tuple[_jobs.UnfinishedJob, ...]:
+    def claim_jobs(self) -> tuple[UnfinishedJob, ...]:
         """The unfinished jobs of servers that have ended, the oldest first; they now belong to this server.
 
         Call :meth:`lock_for_server` before.
         """
-        return self.do(lambda connection: _jobs.claim_jobs(connection, all_of_them=self.is_file))
+        orphaned = (JOBS.c.server == socket.gethostname()) | (JOBS.c.seen < time.time() - SILENT_S)
+        # A server that starts at the same moment waits, and finds them taken.
+        query = _JOBS if self.is_file else _JOBS.where(orphaned).with_for_update(of=JOBS)
+
+        def claim(connection: sa.Connection) -> tuple[UnfinishedJob, ...]:
+            found = _jobs(connection, query)
+            for job in found:
+                _write_job(connection, job)
+            return found
+
+        return self.do(claim)
 
     def end_job(self, run: str) -> None:
         """Ask the server of a job to end it; the server polls :meth:`jobs_to_end`."""
@@ -221,47 +253,22 @@ class Store(Database):
         query = sa.select(JOBS.c.digest).where(JOBS.c.ending)
         return frozenset(self.do(lambda connection: connection.scalars(query).all()))
 
-    def note_stopped(self, spec: Spec, result: Result | None) -> None:
-        """Record that the server stopped a run; ``result`` holds its finished points, None without any."""
-        if result is not None:
-            self.save_result(result)
-            return
-        change = sa.update(RUNS).where(RUNS.c.digest == spec_digest(spec), RUNS.c.status != "completed")
-        self.do(lambda connection: connection.execute(change.values(status="stopped")))
+    def _spec(self, run: str) -> Spec | None:
+        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == run, RUNS.c.schema_version == SCHEMA_VERSION)
+        return intact_spec(run, self.do(lambda connection: connection.scalar(query)))
 
-    def _parts(self, run: str) -> tuple[Ending | None, dict[str, PointValue]]:
+    def _parts(self, run: str) -> tuple[dict[str, Any] | None, dict[str, PointValue]]:
         """The ending and the points of a run by key; with a damaged one it has not ended."""
         query = sa.select(PARTS).where(PARTS.c.digest == run)
         rows = self.do(lambda connection: connection.execute(query).all())
-        found = {row.key: part for row in rows if (part := intact(row)) is not None}
+        found = {row.key: part for row in rows if (part := _intact(row)) is not None}
         if damaged := {row.key for row in rows} - found.keys():
-            self.do(lambda connection: reopen(connection, run, damaged))
-        points = {key: part for key, part in found.items() if isinstance(part, PointValue)}
-        ending = found.get(ENDED)
-        return ending if isinstance(ending, Ending) and not damaged else None, points
-
-    def _save(self, result: Result, *, imported: bool) -> None:
-        run = spec_digest(result.spec)
-
-        def save(connection: sa.Connection) -> None:
-            begin_run(connection, result.spec, imported=imported)
-            new = [save_part(connection, run, point.key, point) for point in result.points]
-            change = sa.update(RUNS).where(RUNS.c.digest == run)
-            if imported and any(new):
-                connection.execute(change.values(imported=True))
-            if result.status != "completed":  # an imported run may be in progress here
-                change = change.where(RUNS.c.status == "started" if imported else RUNS.c.status != "completed")
-            elif imported:
-                change = change.where(RUNS.c.status != "completed")
-            if connection.execute(change.values(status=result.status)).rowcount:
-                save_part(connection, run, ENDED, ending_of(result), replace=True)
-
-        self.do(save)
-        self._free_space(run)
+            self.do(lambda connection: _reopen(connection, run, damaged))
+        ending = found.pop(ENDED, None)
+        return None if damaged else ending, found
 
     def _free_space(self, spared: str) -> None:
-        if self.do(lambda connection: evict(connection, self.max_bytes, spared)):
-            self.give_back_space()
+        self.do(lambda connection: _evict(connection, self.max_bytes, spared))
 
 
 class StoredPoints:
@@ -276,11 +283,114 @@ class StoredPoints:
         return self._store.points_of(self._run)
 
     def save(self, key: str, point: Point) -> None:
-        """Store a point durably; an intact one of that key stays as it is."""
+        """Store a point durably; one of that key that is here stays as it is."""
 
         def save(connection: sa.Connection) -> None:
             begin_run(connection, self._spec)  # it may have been deleted meanwhile
-            save_part(connection, self._run, key, point)
+            _save_part(connection, self._run, key, point.model_dump_json(), point.runtime_s)
 
         self._store.do(save)
         self._store._free_space(self._run)
+
+
+_JOBS = sa.select(*JOBS.c, RUNS.c.spec).join(RUNS, RUNS.c.digest == JOBS.c.digest).order_by(JOBS.c.submitted)
+
+
+def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJob, ...]:
+    """The jobs whose settings can be read."""
+    found = [(intact_spec(row.digest, row.spec), row) for row in connection.execute(query)]
+    return tuple(
+        UnfinishedJob(spec, row.owner, row.submitted, row.running, row.spent, row.allowed, row.ending)
+        for spec, row in found
+        if spec is not None
+    )
+
+
+def _write_job(connection: sa.Connection, job: UnfinishedJob) -> None:
+    """Update the row of a job, or insert one; whether it is to end stays as it is."""
+    row = {"server": socket.gethostname(), "seen": time.time(), "owner": job.owner, "submitted": job.submitted_s}
+    row |= {"running": job.running, "spent": job.spent_s, "allowed": job.allowed_s}
+    insert(connection, JOBS, row | {"digest": job.digest, "ending": False}, update=row)
+
+
+def begin_run(connection: sa.Connection, spec: Spec) -> None:
+    """Insert the row of this spec, or mark it as used and repair it; the transaction holds it from here on."""
+    text, now = canonical_json(spec), time.time()
+    facts = {"experiment": spec.experiment, "swept": swept_words(spec)[:200], "private": spec.is_private}
+    facts |= {"spec": text, "bytes": len(text), "used": now}
+    insert(connection, RUNS, {"digest": spec_digest(spec), "created": now, **facts}, update=facts)
+
+
+def _save_part(connection: sa.Connection, run: str, key: str, text: str, seconds: float, replace: bool = False) -> None:
+    """Store a point, or the ending; one that is here stays, or is replaced."""
+    part = {"sha": sha(text), "seconds": seconds, "bytes": len(text), "json": text}
+    insert(connection, PARTS, {"digest": run, "key": key, **part}, update=part if replace else ())
+
+
+def _intact(row: sa.Row[Any]) -> Any:
+    """The point of a part, or the ending as a dictionary; None, and a warning, when it is damaged."""
+    with contextlib.suppress(ValueError):
+        if sha(str(row.json)) == row.sha:
+            return json.loads(row.json) if row.key == ENDED else _POINT.validate_json(row.json)
+    warn(f"point {row.key} of {row.digest[:16]}")
+    return None
+
+
+def _reopen(connection: sa.Connection, run: str, keys: Collection[str]) -> None:
+    """Delete the ending and these points: the run waits for them again."""
+    connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(status="started"))
+    connection.execute(sa.delete(PARTS).where(PARTS.c.digest == run, PARTS.c.key.in_([*keys, ENDED])))
+
+
+def _delete_run(connection: sa.Connection, run: str, *conditions: sa.ColumnElement[bool]) -> bool:
+    """Delete a run, its parts and its job; whether it was there and met the conditions."""
+    if not connection.execute(sa.delete(RUNS).where(RUNS.c.digest == run, *conditions)).rowcount:
+        return False
+    for table in (PARTS, JOBS):
+        connection.execute(sa.delete(table).where(table.c.digest == run))
+    return True
+
+
+def _total_bytes(connection: sa.Connection) -> int:
+    return sum(int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0) for table in (RUNS, PARTS))
+
+
+def _evict(connection: sa.Connection, most: int, spared: str) -> None:
+    """Delete the least recently used runs until ``most`` bytes are left.
+
+    Runs with an unfinished job stay, and so does ``spared``, which was written last.
+    """
+    if _total_bytes(connection) <= most:
+        return
+    alone(connection, _EVICTION_LOCK)  # two processes would each free the needed space
+    idle = RUNS.c.digest.not_in(sa.select(JOBS.c.digest)) & (RUNS.c.digest != spared)
+    query = sa.select(RUNS.c.digest, RUNS.c.used, NUM_BYTES).where(idle).order_by(RUNS.c.used, RUNS.c.digest)
+    excess = _total_bytes(connection) - most
+    for run, used, num_bytes in connection.execute(query.limit(1000).with_for_update(of=RUNS, skip_locked=True)).all():
+        if excess > 0 and _delete_run(connection, run, RUNS.c.used == used):  # another process may have used it since
+            excess -= num_bytes
+
+
+def _result(spec: Spec, points: Mapping[str, PointValue], **ending: Any) -> Result | None:
+    """A result; None when a completed run lacks a point or a point is not one of the spec."""
+    keys = spec.point_keys()
+    found = [points[key] for key in keys if key in points]
+    with contextlib.suppress(ValidationError):
+        result: Result = experiment_of(spec).result.model_validate({"spec": spec, "points": found, **ending})
+        if result.status != "completed" or len(found) == len(keys):
+            return result
+    return None
+
+
+def partial_result(spec: Spec, points: Mapping[str, PointValue], status: EndStatus = "cancelled") -> Result | None:
+    """A result of the finished points of a run that has not ended; None without points."""
+    latest = latest_provenance(points.values())
+    if latest is None:
+        return None
+    runtime_s = sum(point.runtime_s for point in points.values())
+    return _result(spec, points, provenance=latest, status=status, runtime_s=runtime_s)
+
+
+def sha(text: str) -> str:
+    """SHA-256 as 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
 from ntk_core.runs.store import Mark
-from ntk_core.runs.store._rows import begin_run
+from ntk_core.runs.store._store import begin_run
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 

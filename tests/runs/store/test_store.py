@@ -41,15 +41,6 @@ def test_damaged_point_is_dropped_and_replaced(store, change, damage):
     assert points.finished() == {"width=10": point(10), "width=20": point(20)}
 
 
-def test_damaged_point_is_replaced_by_the_next_one(store, change):
-    points = store.points(SPEC)
-    points.save("width=10", point(10))
-    change("UPDATE lab_parts SET json = 'x'")
-    points.save("width=10", point(10, change=0.25))
-    assert points.finished() == {"width=10": point(10, change=0.25)}
-    assert [run.num_points for run in store.runs().runs] == [1]
-
-
 def test_one_flipped_digit_is_noticed(store, change):
     points = store.points(SPEC)
     points.save("width=10", point(10, change=0.125))

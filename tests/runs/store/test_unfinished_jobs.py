@@ -13,7 +13,7 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store, UnfinishedJob, _jobs
+from ntk_core.runs.store import Store, UnfinishedJob, _store
 from tests.runs.store.made_runs import ROOT, SPEC, result, spec
 
 SERVER = """
@@ -54,11 +54,11 @@ def test_job_of_a_killed_server_is_claimed(location):
 @pytest.mark.slow
 def test_live_server_of_a_shared_database_keeps_its_jobs(postgres, monkeypatch):
     store = Store(postgres)
-    monkeypatch.setattr(_jobs.socket, "gethostname", lambda: "another")
+    monkeypatch.setattr(_store.socket, "gethostname", lambda: "another")
     store.write_jobs([job(1)])
     monkeypatch.undo()
     assert store.claim_jobs() == ()
-    monkeypatch.setattr(_jobs, "SILENT_S", -1.0)
+    monkeypatch.setattr(_store, "SILENT_S", -1.0)
     assert store.claim_jobs() == (job(1),)
     store.delete(spec_digest(spec(1)))
     store.close()
