@@ -44,7 +44,7 @@ from ntk_core.runs import (
     work_of_points,
 )
 from ntk_core.runs._costs import COEFFICIENTS
-from ntk_core.runs._machine import nonnegative_fit
+from ntk_core.runs._costs import nonnegative_fit
 from ntk_core.runs.events import PointFinished, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.validation import bounds
@@ -117,7 +117,7 @@ def measured(specs: dict[str, Spec], keep: bool) -> list[Row]:
 def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
     """The tables of ``ntk_core/runs/_costs.py`` by which these specs took what they took.
 
-    Non-negative least squares of the logarithm of actual over estimated seconds, as in ``ntk_core.runs._machine``, with
+    Non-negative least squares of the logarithm of actual over estimated seconds, as in ``ntk_core.runs._costs``, with
     a coefficient for each kind of program. The shipped tables count as much as ``weight`` points.
     """
     points = [each for row in rows for each in row["points"]]

@@ -11,6 +11,8 @@ from ntk_core.runs._costs import (
     CountsOf,
     Machine,
     Work,
+    learn,
+    machine,
     peak_bytes,
     typical_steps,
 )
@@ -27,7 +29,6 @@ from ntk_core.runs._estimate import (
     setting_of,
     work_of_points,
 )
-from ntk_core.runs._machine import learn, machine
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, parse_spec, spec_digest, spec_from
 from ntk_core.runs._progress import by_steps, one_after_another, side_by_side
 from ntk_core.runs._run import Points, run

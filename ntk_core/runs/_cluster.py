@@ -21,7 +21,6 @@ from importlib import metadata
 from typing import Any
 
 from distributed import Client, Future, KilledWorker, get_worker
-from distributed.versions import VersionMismatchWarning
 
 from ntk_core._version import __version__
 from ntk_core.environment import settings
@@ -30,11 +29,10 @@ from ntk_core.numbers import size
 from ntk_core.runs._costs import peak_bytes
 from ntk_core.runs._estimate import check_data, memory_limit
 from ntk_core.runs._parse import canonical_json, parse_spec
-from ntk_core.runs._sites import Report, SiteFailure
+from ntk_core.runs._sites import Report, SiteFailure, sentence
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
-from ntk_core.runs._this_process import ThisProcess, sentence
-from ntk_core.runs._values import Provenance
+from ntk_core.runs._this_process import ThisProcess
 from ntk_core.runs.events import (
     Ended,
     Event,
@@ -54,8 +52,7 @@ CLOSE_S = 2.0
 TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic
 MESSAGES_EVERY_S = 0.2
 CURVES_EVERY_S = 1.0  # a partial point may hold thousands of numbers
-DASK = ("dask", "distributed")
-_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic")
+_PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic", "dask", "distributed")
 
 
 class Cluster:
@@ -67,40 +64,21 @@ class Cluster:
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """As :meth:`ntk_core.runs._sites.Site.reports`; as many points in parallel as the workers have threads."""
-        client = self._connected()
         try:
-            theirs = {name: str(version) for name, version in self._asked(client, "versions")["packages"].items()}
-            ours = {name: self._conditions[name] for name in DASK}
-            differences = different(ours, {name: theirs.get(name, "None") for name in DASK}, "here", "scheduler")
-            if differences:  # each worker compares for itself, also one that comes later
-                raise SiteFailure(f"The scheduler at {self._address} runs other versions: {differences}.")
+            client = Client(self._address, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000)
+        except (OSError, TimeoutError):
+            failure = f"No dask scheduler answers at {self._address} within {CONNECT_S:.0f} s."
+            raise SiteFailure(failure) from None
+        try:
             heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
             client.subscribe_topic(TOPIC, lambda event: self._hear(event[1], heard))
-            begun: set[str] = set()
-            for report in self._points(client, deque(keys), heard):
-                if report is not None and report.key not in begun:  # once, even if another worker recomputes it
-                    begun.add(report.key)
-                    yield PointStarted(key=report.key)
-                yield report
+            yield from self._points(client, deque(keys), heard)
         finally:  # this cancels the remaining points; workers stop at their next check
             threading.Thread(target=_close, args=(client,), daemon=True).start()
 
-    def provenance(self) -> Provenance | None:
-        """None: each point records the device of its worker."""
-        return None
-
-    def _connected(self) -> Client:
-        try:
-            return Client(self._address, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000)
-        except (OSError, TimeoutError):
-            reason = f"No dask scheduler answers at {self._address} within {CONNECT_S:.0f} s."
-        except (ImportError, VersionMismatchWarning) as error:
-            reason = f"The scheduler at {self._address} runs other versions: {' '.join(str(error).split())}"
-        raise SiteFailure(reason)
-
     def _points(
         self, client: Client, waiting: deque[str], heard: "queue.SimpleQueue[PointProgress]"
-    ) -> Iterator[PointProgress | PointFinished | PointFailed | None]:
+    ) -> Iterator[Report | None]:
         """Every point, no more at a time than there are threads.
 
         A worker that dies counts against each point that was given to it, so none waits there behind another.
@@ -121,6 +99,7 @@ class Cluster:
                 key = waiting.popleft()
                 request, name = (self._run, key, self._spec, self._conditions), f"{TOPIC}-{self._run}-{key}"
                 computing[key] = client.submit(compute_point, *request, key=name, pure=False)
+                yield PointStarted(key=key)
             try:
                 report = heard.get(timeout=LOOK_EVERY_S)
             except queue.Empty:
@@ -146,9 +125,7 @@ class Cluster:
             raise SiteFailure(f"A worker of {self._address} could not take the work ({reason}).") from None
         if isinstance(reply, PointFinished | PointFailed):
             return reply
-        if isinstance(reply, Ended) and reply.status == "failed":
-            raise SiteFailure(reply.reason)
-        return PointFailed(key=key, reason="its worker was stopped by another client")
+        raise SiteFailure(reply.reason if isinstance(reply, Ended) else "A worker was stopped by another client.")
 
     def _hear(self, message: object, heard: "queue.SimpleQueue[PointProgress]") -> None:
         """Take a worker's message; those of other runs are ignored."""
@@ -159,12 +136,10 @@ class Cluster:
 
     def _asked(self, client: Client, question: str) -> Any:
         """The scheduler's answer."""
-        if client.status != "running":
-            raise self._lost()
-        try:
-            return client.sync(getattr(client.scheduler, question), callback_timeout=ANSWER_S)
-        except (OSError, TimeoutError):
-            raise self._lost() from None
+        with contextlib.suppress(OSError, TimeoutError):
+            if client.status == "running":
+                return client.sync(getattr(client.scheduler, question), callback_timeout=ANSWER_S)
+        raise self._lost()
 
     def _lost(self) -> SiteFailure:
         return SiteFailure(
@@ -184,7 +159,7 @@ def conditions() -> dict[str, str]:
     return {
         "linearity-lab": __version__,
         "Python": ".".join(platform.python_version_tuple()[:2]),
-        **{name: metadata.version(name) for name in (*_PACKAGES, *DASK)},
+        **{name: metadata.version(name) for name in _PACKAGES},
         "floating-point type": "float64" if jax.config.read("jax_enable_x64") else "float32",
     }
 
@@ -209,9 +184,14 @@ def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) 
 
 
 def _reply(run: str, key: str, spec_json: str, expected: dict[str, str]) -> Event:
-    differences = different(expected, conditions(), "client", "worker")
-    if differences:
-        raise SiteFailure(f"The cluster computes with other versions: {differences}.")
+    found = conditions().items()
+    others = [
+        f"{name} {expected.get(name)} (client) and {ours} (worker)"
+        for name, ours in found
+        if ours != expected.get(name)
+    ]
+    if others:
+        raise SiteFailure(f"The cluster computes with other versions: {', '.join(others)}.")
     spec = parse_spec(spec_json)
     check_data(spec)
     required, available = peak_bytes(counts_of(spec, key)), memory_limit()
@@ -219,7 +199,6 @@ def _reply(run: str, key: str, spec_json: str, expected: dict[str, str]) -> Even
         reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
         return PointFailed(key=key, reason=reason)
     wanted, send = _still_wanted(), _reporter(run)
-    send(PointProgress(key=key, fraction=0.0, message="starting"))
     with closing(_here(spec_json).reports([key])) as reports:
         for report in reports:
             if isinstance(report, PointFinished | PointFailed):
@@ -228,21 +207,13 @@ def _reply(run: str, key: str, spec_json: str, expected: dict[str, str]) -> Even
                 send(report)
             if not wanted():
                 break
-    return Ended(status="cancelled")
+    return Ended(status="cancelled", reason="A worker was stopped by another client.")
 
 
 @lru_cache(maxsize=1)
 def _here(spec: str) -> ThisProcess:
     """The data of the run at hand are loaded once a worker."""
     return ThisProcess(parse_spec(spec))
-
-
-def different(ours: dict[str, str], theirs: dict[str, str], we: str, they: str) -> str:
-    """Where two sets of conditions differ, in words; empty where they do not."""
-    names = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
-    return ", ".join(
-        f"{name} {ours.get(name, 'missing')} ({we}) and {theirs.get(name, 'missing')} ({they})" for name in names
-    )
 
 
 def _still_wanted() -> Callable[[], bool]:
@@ -258,18 +229,13 @@ def _still_wanted() -> Callable[[], bool]:
 
 
 def _reporter(run: str) -> Callable[[PointProgress], None]:
-    """Return a function that sends progress to the client, at a limited rate."""
-    worker = get_worker()
-    sent = drawn = -1e9
+    """Return a function that sends progress to the client at a limited rate."""
+    worker, sent = get_worker(), -math.inf
 
     def send(report: PointProgress) -> None:
-        nonlocal sent, drawn
-        now = time.monotonic()
-        has_curves = report.point is not None and now - drawn >= CURVES_EVERY_S
-        if not has_curves and now - sent < MESSAGES_EVERY_S:
-            return
-        sent, drawn = now, now if has_curves else drawn
-        shown = report if has_curves else report.model_copy(update={"point": None})
-        worker.log_event(TOPIC, {"run": run, "event": event_json(shown)})
+        nonlocal sent
+        if time.monotonic() - sent >= (MESSAGES_EVERY_S if report.point is None else CURVES_EVERY_S):
+            sent = time.monotonic()
+            worker.log_event(TOPIC, {"run": run, "event": event_json(report)})
 
     return send

@@ -1,13 +1,17 @@
-"""What a point computes and holds, counted; one function turns counts into work, another into bytes. Free of JAX."""
+"""What a point computes and holds, counted; counts become work and bytes, work becomes seconds. Free of JAX."""
 
 from __future__ import annotations
 
+import collections
 import functools
 import math
 import operator
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
@@ -43,22 +47,12 @@ class Work(NamedTuple):
     def __rmul__(self, times: float) -> Work:  # type: ignore[override]
         return Work(*(times * count for count in self))
 
-
-class Machine(NamedTuple):
-    """Seconds of one unit of each count in :class:`Work`.
-
-    >>> Machine(1e-9, 0.0, 0.0, 0.0).seconds(Work(operations=2e9))
-    2.0
-    """
-
-    operations: float
-    traffic: float
-    calls: float
-    programs: float
-
     def seconds(self, work: Work) -> float:
-        """Expected wall time of ``work``."""
+        """Wall time of ``work`` on the machine that takes these seconds for one unit of each count."""
         return sum(map(operator.mul, self, work))
+
+
+Machine = Work  # seconds of one unit of each count
 
 
 # Two cores of a cloud machine; `python -m benchmarks --only estimates` fits both tables to its records and prints them.
@@ -138,8 +132,12 @@ class Counted:
     @property
     def num_seen(self) -> int:
         """Inputs, pre-activations, activations and their gradients of every layer for every sample, in a step."""
-        inputs = sum(layer.positions * layer.fan_in for layer in self.layers)
-        return self.num_samples * (inputs + 4 * num_features(self.layers))
+        return self.num_samples * (self.num_inputs + 4 * num_features(self.layers))
+
+    @property
+    def num_inputs(self) -> int:
+        """Inputs of all layers for one sample."""
+        return sum(layer.positions * layer.fan_in for layer in self.layers)
 
     @property
     def kernel_rows(self) -> int:
@@ -154,8 +152,8 @@ class Counted:
     @functools.cached_property
     def num_views(self) -> int:
         """Inputs, pre-activations and C cotangents of every layer for every sample, each once more as a temporary."""
-        inputs = sum(layer.positions * layer.fan_in for layer in self.layers)
-        return (self.num_samples + self.num_test) * (inputs + (2 * self.num_outputs + 1) * num_features(self.layers))
+        numbers = self.num_inputs + (2 * self.num_outputs + 1) * num_features(self.layers)
+        return (self.num_samples + self.num_test) * numbers
 
 
 NOTHING = Counted((), 0, 0)
@@ -265,3 +263,67 @@ def compiling_bytes(seconds: float, counts: Sequence[Counts]) -> float:
     """Bytes that compiling takes, from its seconds for all points and the second derivatives of this one."""
     derives = any(each.programs.get(kind) for each in counts for kind in DERIVATIVES)
     return COMPILING_BYTES + SECOND_BYTES * min(seconds, MAX_COMPILING_S) + DERIVATIVE_BYTES * derives
+
+
+MAX_KEPT = 400  # most recent points
+PRIOR = 1.0  # weight of the shipped constants, in points
+SMALLEST_S = 0.2  # shorter points measure the clock rather than the machine
+_ROUNDS = 12
+_FAR = 0.7  # log of a factor of two, beyond which a point weighs less
+_lock = threading.Lock()
+_finished: collections.deque[tuple[Work, float]] = collections.deque(maxlen=MAX_KEPT)
+_here = SHIPPED
+
+
+def machine() -> Machine:
+    """Speeds of this machine: the shipped ones until :func:`learn` receives finished points."""
+    return _here
+
+
+def learn(points: Iterable[tuple[Work, float]]) -> None:
+    """Learn from finished points: their work and their seconds."""
+    global _here
+    with _lock:
+        _finished.extend((work, seconds) for work, seconds in points if seconds >= SMALLEST_S)
+        _here = fitted(list(_finished))
+
+
+def forget() -> None:
+    """Return to the shipped constants."""
+    global _here
+    with _lock:
+        _finished.clear()
+        _here = SHIPPED
+
+
+def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR) -> Machine:
+    """The machine on which works w took t seconds, near ``prior``, which counts as much as ``weight`` points."""
+    if not points:
+        return prior
+    start = np.array(prior)
+    counts = np.array([work for work, _ in points]) * start
+    return Machine(*(start * nonnegative_fit(counts, np.array([seconds for _, seconds in points]), weight)).tolist())
+
+
+def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> np.ndarray:
+    """The constants c ≥ 0 that minimize Σ log²(counts·c / seconds), near 1.
+
+    Least squares of counts·c/√(t ŝ) with the prediction ŝ of the round before are its Gauss–Newton steps; far-off
+    points weigh less. At last all constants are scaled so that the median of t / counts·c comes nearer to 1.
+
+    Args:
+        counts: (points, constants), in units in which the expected constants are 1.
+        seconds: (points,).
+        weight: of the expected constants, in points.
+    """
+    from scipy.optimize import nnls  # slow to import, and needed after the first finished point only
+
+    scale, pull = np.ones(counts.shape[1]), math.sqrt(weight) * np.eye(counts.shape[1])
+    for _ in range(_ROUNDS):
+        expected = np.maximum(counts @ scale, 1e-9)
+        off = np.abs(np.log(seconds / expected))
+        each = np.sqrt(np.minimum(1.0, _FAR / np.maximum(off, 1e-9)) / (seconds * expected))
+        rows = np.vstack([counts * each[:, None], pull])
+        scale = nnls(rows, np.concatenate([seconds * each, pull.sum(axis=1)]))[0]
+    median = float(np.median(np.log(seconds / np.maximum(counts @ scale, 1e-9))))
+    return np.asarray(scale * math.exp(median * len(seconds) / (len(seconds) + weight)))

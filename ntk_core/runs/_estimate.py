@@ -3,7 +3,6 @@
 import bisect
 import functools
 import math
-import re
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
@@ -12,8 +11,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
 from ntk_core.environment import available_memory, settings, stated_memory
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.runs._costs import Machine, Work, compiling_bytes, peak_bytes, total_work
-from ntk_core.runs._machine import machine
+from ntk_core.runs._costs import Machine, Work, compiling_bytes, machine, peak_bytes, total_work
 from ntk_core.runs._parse import spec_from
 from ntk_core.runs._sites import scheduler_address
 from ntk_core.runs._spec import Spec
@@ -99,8 +97,8 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
 
     Raises:
         MissingUpload: for ``dataset.digest``, when the uploaded data are not stored here.
-        TooLarge: for the swept setting, with the largest value that fits (larger ones taken down to it), or for
-            ``dataset.num_samples``, when none does.
+        TooLarge: for the swept setting or ``dataset.num_samples``, with the largest value that fits (larger ones taken
+            down to it), or 1 when none does.
         InvalidInput: when the memory limit of the environment is not a number, or its scheduler no address.
     """
     check_data(spec)
@@ -126,7 +124,7 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
     Raises:
         TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps (these first
             where as many as are typical fit) and the training points that brings it within the limit alone; if none
-            does, with those before it at their lowest.
+            does, for the first that can be lowered, with 1.
     """
     required = sum(seconds_of_points(spec, most).values())
     if required > max_seconds:
@@ -151,19 +149,12 @@ def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> 
 
 
 def _largest_setting(spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]) -> tuple[str, int, int]:
-    """The first setting that makes ``spec`` fit, its largest value now, and the largest that does it; 1 for none.
-
-    Alone, or else with the settings before it at their lowest.
-    """
-    names = [name for name in names if setting_of(spec, name) is not None]
-    alone = [(name, spec) for name in names]
-    together, lowest = [], spec
-    for name in names:
-        together.append((name, lowest))
-        lowest = capped(lowest, name, 1)
-    name, base = next((pair for pair in [*alone, *together] if fits(capped(pair[1], pair[0], 1))), (names[-1], None))
-    given = _largest(setting_of(spec, name))
-    return name, given, 1 if base is None else largest_fitting(lambda value: fits(capped(base, name, value)), given)
+    """The first setting that makes ``spec`` fit alone, else the first above 1; its largest value now, and one to use."""
+    values = {name: value for name in names if (value := setting_of(spec, name)) is not None}
+    given = {name: max(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    above = [name for name in given if given[name] > 1] or list(given)[-1:]
+    name = next((name for name in above if fits(capped(spec, name, 1))), above[0])
+    return name, given[name], largest_fitting(lambda value: fits(capped(spec, name, value)), given[name])
 
 
 def setting_of(spec: SpecPart, name: str) -> Any:
@@ -179,10 +170,6 @@ def capped(spec: Spec, name: str, most: int) -> Spec:
     value = value_at(spec, name)
     lower = tuple(sorted({min(item, most) for item in value})) if isinstance(value, tuple) else min(value, most)
     return cast(Spec, with_value(spec, name, lower))
-
-
-def _largest(value: int | tuple[int, ...]) -> int:
-    return max(value) if isinstance(value, tuple) else value
 
 
 def check_data(spec: Spec) -> None:
@@ -227,8 +214,7 @@ def devices_for(spec: Spec, key: str) -> int:
         raise InvalidInput(DEVICES_VARIABLE, stated, f"an integer from 1 to {available}, the devices of this process")
     if stated is not None or available == 1:
         return stated or 1
-    width = re.match(r"width=([0-9]+)", key)
-    return num_needed(peak_bytes(counts_of(spec, key)), accelerator_bytes(), int(width[1]) if width else 0)
+    return num_needed(peak_bytes(counts_of(spec, key)), accelerator_bytes(), spec.parts_of(key).get("width", 0))
 
 
 def num_needed(required: float, usable: list[float], width: int) -> int:

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from ntk_core.environment import how_to_install
 from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
 from ntk_core.runs._parse import spec_from
-from ntk_core.runs._sites import Report, Site, SiteFailure, scheduler_address
+from ntk_core.runs._sites import Site, SiteFailure, scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
-from ntk_core.runs._values import EndStatus, PointValue, Provenance, latest_provenance
+from ntk_core.runs._values import PointValue, latest_provenance
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 
 PointKey = str
@@ -94,42 +94,56 @@ def _events(
     address: str | None,
     computation: Computation | None,
 ) -> Generator[Event, None, None]:
-    began = time.monotonic()
-    started_at = datetime.now(UTC).isoformat(timespec="seconds")
+    began, started_at = time.monotonic(), datetime.now(UTC).isoformat(timespec="seconds")
     keys = spec.point_keys()
     if computation is None:
         yield estimate(spec)
-    seconds = seconds_of_points(spec) if computation is None else dict.fromkeys(keys, 1.0)
-    progress = _Progress(spec, points, started_at, seconds)
-    yield from progress.recall()
-    missing = [key for key in keys if key not in progress.done]
-    site: Site | None = None
+    clock = Clock(seconds_of_points(spec) if computation is None else dict.fromkeys(keys, 1.0))
+    kept = dict(points.finished()) if points is not None else {}
+    done = {key: kept[key] for key in keys if key in kept}
+    runtime_s = sum(point.runtime_s for point in done.values())
+    for key, point in done.items():
+        clock.skip(key)
+        yield PointFinished(key=key, point=point, resumed=True, **clock.so_far())
+    missing = [key for key in keys if key not in done]
+    origin, reason = latest_provenance(done.values()), ""
     status: EndStatus = "completed"
     try:
-        site = _site_for(spec, address if missing else None, computation)  # starts JAX or dask, so only now
-        with closing(site.reports(missing)) as reports:
+        with closing(_site_for(spec, address if missing else None, computation).reports(missing)) as reports:
             for report in reports:
-                if isinstance(report, PointStarted | None) and should_stop():
+                if isinstance(report, PointStarted | PointProgress | None) and should_stop():
                     status = "cancelled"
                     break
-                if report is not None:
-                    yield progress.take(report)
-                if isinstance(report, PointProgress) and should_stop():
-                    status = "cancelled"
-                    break
+                match report:
+                    case PointStarted(key=key):
+                        clock.advance(key, 0.0)
+                        yield report.model_copy(update={"index": keys.index(key)})
+                    case PointProgress(key=key, fraction=fraction):
+                        clock.advance(key, fraction)
+                        yield report.model_copy(update=clock.so_far())
+                    case PointFailed(key=key):
+                        clock.advance(key, 1.0)
+                        reason = f"{key.replace('=', ' ')}: {report.reason}"
+                        yield report
+                    case PointFinished(key=key, point=point):
+                        clock.advance(key, 1.0)
+                        origin = point.provenance and point.provenance.model_copy(update={"started_at": started_at})
+                        done[key] = point.model_copy(update={"provenance": origin})
+                        if points is not None:
+                            points.save(key, done[key])
+                        yield PointFinished(key=key, point=done[key], **clock.so_far())
     except SiteFailure as failure:
-        progress.reason = str(failure)
-    if progress.reason and status == "completed":
+        reason = str(failure)
+    if reason and status == "completed":
         status = "failed"
-    provenance = progress.origin or latest_provenance(progress.done.values()) or _known(site, started_at)
-    result = provenance and experiment_of(spec).result(
+    result = origin and experiment_of(spec).result(
         spec=spec,
-        points=tuple(progress.done[key] for key in keys if key in progress.done),
-        provenance=provenance,
+        points=tuple(done[key] for key in keys if key in done),
+        provenance=origin,
         status=status,
-        runtime_s=time.monotonic() - began + progress.taken_over_s,
+        runtime_s=time.monotonic() - began + runtime_s,
     )
-    yield Ended(status=status, result=result, reason=progress.reason)
+    yield Ended(status=status, result=result, reason=reason)
 
 
 def _site_for(spec: Spec, address: str | None, computation: Computation | None) -> Site:
@@ -143,68 +157,6 @@ def _site_for(spec: Spec, address: str | None, computation: Computation | None) 
     from ntk_core.runs._cluster import Cluster  # dask starts for this caller only
 
     return Cluster(spec, address)
-
-
-class _Progress:
-    """Partial result of a run, and its events.
-
-    Attributes:
-        done: finished points by key; each is stored durably before it is reported.
-        taken_over_s: wall time of those that an earlier run computed.
-        origin: provenance of the last point computed by this run.
-        reason: why the run fails, in one sentence; empty while it does not.
-    """
-
-    def __init__(self, spec: Spec, points: Points | None, started_at: str, expected: Mapping[PointKey, float]):
-        self._spec, self._points, self._started_at = spec, points, started_at
-        self._clock = Clock(expected)
-        self.done: dict[PointKey, PointValue] = {}
-        self.taken_over_s = 0.0
-        self.origin: Provenance | None = None
-        self.reason = ""
-
-    def recall(self) -> Iterator[Event]:
-        """The points of an earlier run."""
-        kept = dict(self._points.finished()) if self._points is not None else {}
-        for key in self._spec.point_keys():
-            if key in kept:
-                self._clock.skip(key)
-                self.taken_over_s += kept[key].runtime_s
-                yield self._finish(key, kept[key], resumed=True)
-
-    def take(self, report: Report) -> Event:
-        """The report as an event of the run; a finished point is kept first."""
-        key = report.key
-        ended = isinstance(report, PointFinished | PointFailed)
-        self._clock.advance(key, 1.0 if ended else report.fraction if isinstance(report, PointProgress) else 0.0)
-        match report:
-            case PointStarted():
-                return report.model_copy(update={"index": self._spec.point_keys().index(key)})
-            case PointProgress():
-                return report.model_copy(update=self._so_far())
-            case PointFinished(point=point):
-                if point.provenance is not None:
-                    self.origin = point.provenance.model_copy(update={"started_at": self._started_at})
-                    point = point.model_copy(update={"provenance": self.origin})
-                if self._points is not None:
-                    self._points.save(key, point)
-                return self._finish(key, point)
-            case PointFailed(reason=reason):
-                self.reason = f"{key.replace('=', ' ')}: {reason}"
-        return report
-
-    def _finish(self, key: PointKey, point: PointValue, resumed: bool = False) -> PointFinished:
-        self.done[key] = point
-        return PointFinished(key=key, point=point, resumed=resumed, **self._so_far())
-
-    def _so_far(self) -> dict[str, Any]:
-        return {"fraction": self._clock.fraction(), "remaining_s": self._clock.remaining()}
-
-
-def _known(site: Site | None, started_at: str) -> Provenance | None:
-    """Of a run without points."""
-    known = site.provenance() if site is not None else None
-    return known and known.model_copy(update={"started_at": started_at})
 
 
 TRUST_S = 1.0  # seconds of work after which measurement counts as much as expectation (our choice)
@@ -248,6 +200,10 @@ class Clock:
             return None
         left = sum(self._expected.values()) - self._expected_done()
         return max(0.0, left * (time.monotonic() - self._began + TRUST_S) / (measured + TRUST_S))
+
+    def so_far(self) -> dict[str, Any]:
+        """Both, by the names of the events."""
+        return {"fraction": self.fraction(), "remaining_s": self.remaining()}
 
     def _expected_done(self) -> float:
         return sum(self._expected[key] * share for key, share in self._done.items())

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._values import Provenance
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 
 SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
@@ -31,9 +30,6 @@ class Site(Protocol):
             SiteFailure: when the site is, or becomes, of no use.
         """
 
-    def provenance(self) -> Provenance | None:
-        """On what points are computed there; None if only finished points report it."""
-
 
 def scheduler_address(given: str | None = None) -> str | None:
     """The address of the dask scheduler to use: ``given``, or that of the environment; None to compute here."""
@@ -45,3 +41,13 @@ def scheduler_address(given: str | None = None) -> str | None:
     if found is None or not 1 <= int(found[3]) <= 65_535:
         raise InvalidInput(field, address, "the address of a dask scheduler, such as tcp://192.168.0.10:8786")
     return address
+
+
+def sentence(error: BaseException) -> str:
+    """One line for people from an error inside a computation."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    text = str(error).strip().splitlines()
+    if isinstance(error, MemoryError) or (text and "RESOURCE_EXHAUSTED" in text[0]):
+        return "the computation ran out of memory; choose smaller widths or fewer seeds"
+    return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"

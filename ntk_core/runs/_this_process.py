@@ -4,17 +4,16 @@ import hashlib
 import platform
 import time
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from functools import cached_property
 from importlib import metadata
 from typing import Any
 
 from ntk_core._version import __version__
-from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.errors import InvalidInput
 from ntk_core.runs._estimate import accelerator_bytes, check_size, devices_for
 from ntk_core.runs._progress import one_after_another
-from ntk_core.runs._sites import Report, SiteFailure
+from ntk_core.runs._sites import Report, SiteFailure, sentence
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, Growth, Progress, experiment_of
 from ntk_core.runs._values import PointValue, Provenance
@@ -26,42 +25,35 @@ class ThisProcess:
     """This process; JAX starts and the data are loaded when they are first needed."""
 
     def __init__(self, spec: Spec, computation: Computation | None = None):
-        self._spec, self._is_given = spec, computation is not None
+        self._spec, self._is_given, self._data = spec, computation is not None, None
         computation = computation or experiment_of(spec).computation()
         self._computation = on_own_data(computation) if getattr(spec, "draws_data", False) else computation
 
-    @cached_property
-    def _data(self) -> Any:
-        try:
-            return self._computation.load(self._spec)
-        except InvalidInput as error:
-            raise SiteFailure(str(error)) from None
-
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """As :meth:`ntk_core.runs._sites.Site.reports`."""
-        data = self._data  # without them no point starts
         try:
+            self._data = self._computation.load(self._spec) if self._data is None else self._data
             if accelerator_bytes() and not self._is_given:
                 check_size(self._spec, scheduler="")  # unknown before JAX has started
             parts = {key: 1 if self._is_given else devices_for(self._spec, key) for key in keys}
         except InvalidInput as error:
             raise SiteFailure(str(error)) from None
+        provenance = self._provenance()
         for key in keys:
             yield PointStarted(key=key)
             began = time.monotonic()
             try:
-                point = yield from self._advances(key, data, parts[key])
+                point = yield from self._advances(key, parts[key])
             except (MemoryError, RuntimeError) as error:
                 yield PointFailed(key=key, reason=sentence(error))
             else:
-                runtime = time.monotonic() - began
-                point = point.model_copy(update={"provenance": self.provenance(), "runtime_s": runtime})
-                yield PointFinished(key=key, point=point)
+                made = {"provenance": provenance, "runtime_s": time.monotonic() - began}
+                yield PointFinished(key=key, point=point.model_copy(update=made))
 
-    def _advances(self, key: str, data: Any, num_devices: int) -> Generator[PointProgress, None, PointValue]:
+    def _advances(self, key: str, num_devices: int) -> Generator[PointProgress, None, PointValue]:
         """Yield the progress of a computation; return the point."""
         release_compiled()  # a process lives through many runs
-        work = self._computation.compute(self._spec, data, key)
+        work = self._computation.compute(self._spec, self._data, key)
         while True:
             try:
                 with _divided_over(num_devices):  # not across a yield: what others do meanwhile is theirs
@@ -71,13 +63,6 @@ class ThisProcess:
             point = growing[0] if growing else None
             yield PointProgress(key=key, fraction=fraction, message=message, point=point)
 
-    def provenance(self) -> Provenance | None:
-        """Versions, device and data of this process; None when the data cannot be had."""
-        with suppress(SiteFailure):
-            return self._provenance
-        return None
-
-    @cached_property
     def _provenance(self) -> Provenance:
         import jax
         import jax.numpy as jnp
@@ -134,13 +119,3 @@ def _divided_over(num_devices: int) -> AbstractContextManager[object]:
     from ntk_core.networks.architectures import width_mesh
 
     return jax.set_mesh(width_mesh(num_devices))
-
-
-def sentence(error: BaseException) -> str:
-    """One line for people from an error inside a computation."""
-    if isinstance(error, TooLarge | InvalidInput):
-        return str(error)
-    text = str(error).strip().splitlines()
-    if isinstance(error, MemoryError) or (text and "RESOURCE_EXHAUSTED" in text[0]):
-        return "the computation ran out of memory; choose smaller widths or fewer seeds"
-    return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"

@@ -24,7 +24,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, _costs, _estimate, capped, check_time, estimate
-from ntk_core.runs._machine import forget
+from ntk_core.runs._costs import forget
 from ntk_core.settings.grammar import InvalidSpec, settings, with_settings
 from tests.runs.largest_specs import largest
 

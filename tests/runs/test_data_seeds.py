@@ -10,7 +10,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import estimate, parse_spec, run_summary, spec_digest
 from ntk_core.runs._costs import Work
 from ntk_core.runs._estimate import work_of_points
-from ntk_core.runs._machine import machine
+from ntk_core.runs._costs import machine
 from ntk_core.runs._parse import canonical_json
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result

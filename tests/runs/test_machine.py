@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ntk_core.runs import PRESETS, SHIPPED, Machine, Work, estimate, learn, machine
-from ntk_core.runs._machine import fitted, forget
+from ntk_core.runs._costs import fitted, forget
 from ntk_core.settings.grammar import with_settings
 
 

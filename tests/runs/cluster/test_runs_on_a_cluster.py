@@ -180,15 +180,6 @@ def test_workers_of_other_versions_are_named(cluster, monkeypatch):
     assert "\n" not in ended.reason
 
 
-def test_a_scheduler_of_another_version_is_named(cluster, monkeypatch):
-    from ntk_core.runs import _cluster
-
-    real = _cluster.conditions()
-    monkeypatch.setattr(_cluster, "conditions", lambda: {**real, "distributed": "2020.1.0"})
-    ended = list(run(TINY, scheduler=cluster.address))[-1]
-    assert f"distributed 2020.1.0 (here) and {real['distributed']} (scheduler)" in ended.reason
-
-
 def test_job_runs_on_the_cluster_and_its_points_are_stored(cluster, here, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv("LINEARITY_LAB_SCHEDULER", cluster.address)
