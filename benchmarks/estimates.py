@@ -43,8 +43,7 @@ from ntk_core.runs import (
     spec_digest,
     work_of_points,
 )
-from ntk_core.runs._costs import COEFFICIENTS
-from ntk_core.runs._costs import nonnegative_fit
+from ntk_core.runs._costs import COEFFICIENTS, nonnegative_fit
 from ntk_core.runs.events import PointFinished, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.validation import bounds
