@@ -149,7 +149,7 @@ def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> 
 
 
 def _largest_setting(spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]) -> tuple[str, int, int]:
-    """The first setting that makes ``spec`` fit alone, else the first above 1; its largest value now, and one to use."""
+    """The first setting that makes ``spec`` fit alone, else the first above 1; its largest value, and that to use."""
     values = {name: value for name in names if (value := setting_of(spec, name)) is not None}
     given = {name: max(value) if isinstance(value, tuple) else value for name, value in values.items()}
     above = [name for name in given if given[name] > 1] or list(given)[-1:]

@@ -13,7 +13,7 @@ from ntk_core.runs._parse import spec_from
 from ntk_core.runs._sites import Site, SiteFailure, scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
-from ntk_core.runs._values import PointValue, latest_provenance
+from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 
 PointKey = str

@@ -40,7 +40,7 @@ def own_function(params, x):
 
 
 def limit_of(net, params, x):
-    """Views of three rows on both sides, for functions also what makes them, and their block: three blocks of 7 rows."""
+    """Views of three rows on both sides, for functions also what makes them, and their block: three blocks of 7."""
     return 3 * (2 if net is NET else 4) * checked(net, params, x).row_bytes() + 9 * 6 * 8 * C**2
 
 
