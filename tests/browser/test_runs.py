@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import press_run, wait_until
+from tests.browser.conftest import SCREEN, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 120_000  # one worker computes all points, one after another
@@ -82,3 +82,17 @@ def test_an_embedded_page_follows_a_running_job(open_page):
     wait_until(embedded, f"{STEPS_SHOWN} > 0", timeout=TIMEOUT_MS)
     first = embedded.evaluate(STEPS_SHOWN)
     wait_until(embedded, f"{STEPS_SHOWN} > {first}", timeout=TIMEOUT_MS)
+
+
+def test_tray_stops_a_run_and_leaves_the_menu_of_a_phone_free(open_page):
+    page = open_page(f"/early_time?{SLOW}&seed=8")
+    press_run(page)
+    page.set_viewport_size({"width": 360, "height": 740})
+    tray = page.locator(".st-key-job_tray")
+    expect(tray.get_by_role("button", name="1 running")).to_be_visible(timeout=TIMEOUT_MS)
+    page.get_by_test_id("stExpandSidebarButton").click(timeout=5_000)  # fails if something else is hit there
+    page.get_by_test_id("stSidebarCollapseButton").click()
+    tray.get_by_role("button", name="1 running").click()
+    tray.get_by_role("button", name=re.compile("^Stop")).click()
+    expect(tray.get_by_text("stopped, 0 of 1 point done")).to_be_visible(timeout=TIMEOUT_MS)
+    page.set_viewport_size(SCREEN)
