@@ -29,7 +29,7 @@ from ntk_core.environment import keep_memory_returnable
 from ntk_core.errors import InvalidInput
 
 # Modules of the first page, imported while the browser loads Streamlit's scripts.
-_FIRST_PAGE = ("linearity_lab.views.overview.page", "pandas")
+_FIRST_PAGE = ("linearity_lab.jobs.limits", "linearity_lab.views.overview.page", "pandas")
 _LOADED = threading.Event()
 _LOADED.set()  # cleared during warm-up
 _LOG = logging.getLogger(__name__)
@@ -89,12 +89,10 @@ async def lifespan(_: object) -> AsyncIterator[None]:
 
 
 def _warm_up() -> None:
-    """Load the first page, then start the workers, which keep a core busy."""
+    """Load the first page, then open the store and start the workers, which keep a core busy."""
     patience = sys.getswitchinterval()
     sys.setswitchinterval(2e-4)  # so that imports do not keep the server from answering
     try:
-        with contextlib.suppress(InvalidInput):  # logged below
-            shared_jobs()
         for name in _FIRST_PAGE:
             importlib.import_module(name)
     finally:

@@ -42,9 +42,7 @@ class _OneWayLogger(logging.Logger):
 
     def callHandlers(self, record: logging.LogRecord) -> None:
         """Use the root's handlers, also with ``propagate`` off."""
-        for handler in logging.getLogger().handlers:
-            if record.levelno >= handler.level:
-                handler.handle(record)
+        logging.getLogger().callHandlers(record)
 
 
 def write_json_logs(stream: TextIO | None = None) -> None:

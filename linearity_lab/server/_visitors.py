@@ -80,8 +80,7 @@ class WebSockets:
         if not is_own_page(Headers(scope=scope)):
             await send({"type": "websocket.close", "code": 1008})
             return
-        if not self._loaded.is_set():
-            await run_in_threadpool(self._loaded.wait)
+        await run_in_threadpool(self._loaded.wait)
         left, since = BURST, time.monotonic()
 
         async def bounded() -> Message:
