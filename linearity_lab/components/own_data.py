@@ -156,7 +156,7 @@ def keeper() -> Keeper:
     chosen = profile()
     if not chosen.is_shared:
         return Keeper(session.viewer())
-    return Keeper(session.viewer(), max_bytes=4 * chosen.max_upload_bytes, max_files=MAX_UPLOADS)
+    return Keeper(session.viewer(), max_bytes=4 * chosen.max_upload_bytes)
 
 
 def _known() -> dict[str, Uploaded]:

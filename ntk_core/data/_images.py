@@ -1,50 +1,36 @@
-"""Image sets: the shipped files or the full originals, cut to a balanced subset."""
+"""Image sets, cut to a balanced subset: the shipped files, or full copies that people already have.
 
-from collections.abc import Mapping, Sequence
+No copy is parsed. As many bytes as the original has are taken from its end, whatever header comes before them, and used
+if they have its checksum: a damaged or hostile file costs at most the memory of a good one.
+"""
+
+import gzip
+import hashlib
+import math
+import struct
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data._dataset import Dataset, FloatArray
-from ntk_core.data._info import DatasetInfo, DatasetShapes, labeled, shapes_of
+from ntk_core.data._dataset import TABLE, balanced_subset, patches
+from ntk_core.data._info import DatasetInfo, DatasetShapes, Samples, shapes_of
 from ntk_core.data._options import Options
-from ntk_core.data._originals import LabeledImages, read_originals
-from ntk_core.data._transforms import balanced_subset, patches
+from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 
 SHIPPED_FILES = Path(__file__).parent / "files"
 POOLING = 4  # side of the blocks in Hu, Xiao, Adlam & Pennington (2020)
-
-
-@dataclass(frozen=True)
-class ShippedFile:
-    """Images that come with the program, as many of each class.
-
-    Attributes:
-        name: of the file.
-        image_shape: of one image.
-        num_images: to train and to test.
-        holds_sums: whether each entry is the sum over a 4×4 block of the image.
-    """
-
-    name: str
-    image_shape: tuple[int, ...]
-    num_images: tuple[int, int]
-    holds_sums: bool = False
-
-    def read(self) -> tuple[LabeledImages, LabeledImages]:
-        """Training and test images with their labels."""
-        suffix = "_sum16" if self.holds_sums else ""
-        with np.load(SHIPPED_FILES / self.name, allow_pickle=False) as archive:
-            x, labels, x_test, labels_test = (
-                archive[name] for name in (f"x_train{suffix}", "y_train", f"x_test{suffix}", "y_test")
-            )
-        if len(self.image_shape) == 2:
-            x, x_test = x[..., None], x_test[..., None]
-        return (x, labels), (x_test, labels_test)
+ROOT_VARIABLE = "LINEARITY_LAB_DATA"
+LabeledImages = tuple[NDArray, NDArray]  # (n, height, width, channels) and (n,)
+Copy = Callable[[], AbstractContextManager[Any]]
+MAX_HEADER_BYTES = 4096  # of npy files; those of IDX files have 16 at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,25 +38,21 @@ class ImageSet(DatasetInfo):
     """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d), as many of each class.
 
     Attributes:
-        files: side of the images → settings of the :class:`ShippedFile` for it.
+        files: side of the images → ``name`` of the shipped file with them, their ``image_shape`` there, and
+            ``num_images`` to train and to test, as many of each class.
         full: images of each class in the full set, to train and to test.
     """
 
     files: Mapping[str, Options]
     full: tuple[tuple[int, ...], tuple[int, ...]]
 
-    @cached_property
-    def file_of(self) -> dict[int, ShippedFile]:
-        """Side of the images → shipped file."""
-        return {int(side): ShippedFile(**given) for side, given in self.files.items()}
-
     def shapes(self, options: Options) -> DatasetShapes:
         side = self._side(options)
-        file = self.file_of[side]
-        shape: tuple[int, ...] = (side, side, file.image_shape[2] if len(file.image_shape) == 3 else 1)
+        file = self.files[str(side)]
+        shape: tuple[int, ...] = (side, side, (*file["image_shape"], 1)[2])
         counts: Sequence[tuple[int, ...]] = self.full
         if options["source"] == "shipped":
-            counts = [(n // len(self.class_names),) * len(self.class_names) for n in file.num_images]
+            counts = [(n // len(self.class_names),) * len(self.class_names) for n in file["num_images"]]
         indices = self._indices(options)
         num_train, num_test = (sum(per_class[index] for index in indices) for per_class in counts)
         size = options["patch_size"]
@@ -90,35 +72,40 @@ class ImageSet(DatasetInfo):
             allowed = "0 where images are one vector" if options["flatten"] else divide
             raise InvalidInput("patch_size", size, allowed, min(sizes, key=lambda each: abs(each - size)))
 
-    def load(self, options: Options) -> Dataset:
+    def samples(self, options: Options) -> tuple[Samples, Samples]:
         """A balanced subset, its labels numbered in the order of the chosen classes."""
-        side, class_indices, shapes = self._side(options), self._indices(options), self.shapes(options)
-        sets = read_originals(self.name) if options["source"] == "full" else self.file_of[side].read()
-        is_pooled = side <= 8
-        arrays: list[NDArray] = []
-        for split, (images, labels) in enumerate(sets):
-            count = options["num_samples"] if split == 0 else options["num_test"]
+        side, class_indices, shape = self._side(options), self._indices(options), self.shapes(options).input_shape
+        sets = read_originals(self.name) if options["source"] == "full" else self._shipped(side)
+        positions = np.full(max(class_indices) + 1, -1)
+        positions[class_indices] = np.arange(len(class_indices))
+
+        def subset(split: int, count: int) -> Samples:
+            images, labels = sets[split]
             indices = balanced_subset(labels, class_indices, count, options["seed"], split)
-            chosen = images[indices]
+            chosen, is_pooled = images[indices], side <= 8
             if is_pooled and chosen.shape[1] > 8:
                 chosen = block_sums(chosen)
-            positions = np.full(max(class_indices) + 1, -1)
-            positions[class_indices] = np.arange(len(class_indices))
-            x = _unit_interval(chosen, is_pooled)
-            x = patches(x, options["patch_size"]) if options["patch_size"] else x.reshape(-1, *shapes.input_shape)
-            arrays += [x, positions[labels[indices]]]
-        x, labels, x_test, labels_test = arrays
-        return labeled(
-            self.name, options, shapes.class_names, (x, labels, x_test, labels_test), self._provenance(options)
-        )
+            x = chosen.astype(np.float32) / np.float32(255 * POOLING**2 if is_pooled else 255)
+            x = patches(x, options["patch_size"]) if options["patch_size"] else x.reshape(-1, *shape)
+            return x, positions[labels[indices]]
+
+        return subset(0, options["num_samples"]), subset(1, options["num_test"])
+
+    def _shipped(self, side: int) -> tuple[LabeledImages, LabeledImages]:
+        file = self.files[str(side)]
+        with np.load(SHIPPED_FILES / file["name"], allow_pickle=False) as archive:
+            sums = "_sum16" if "x_train_sum16" in archive else ""  # over 4×4 blocks
+            train, test = ((archive[f"x_{each}{sums}"], archive[f"y_{each}"]) for each in ("train", "test"))
+        shape = (*file["image_shape"], 1)[:3]
+        return (train[0].reshape(-1, *shape), train[1]), (test[0].reshape(-1, *shape), test[1])
 
     def _side(self, options: Options) -> int:
-        return int(options.get("resolution", next(iter(self.file_of))))
+        return int(options.get("resolution", next(iter(self.files))))
 
     def _indices(self, options: Options) -> list[int]:
         return [self.class_names.index(name) for name in options["classes"]]
 
-    def _provenance(self, options: Options) -> str:
+    def provenance(self, options: Options) -> str:
         """Origin, licence and citation, and what was chosen from it."""
         if options["source"] == "full":
             source = "the full set, verified by its SHA-256"
@@ -141,5 +128,83 @@ def block_sums(images: NDArray[np.uint8]) -> NDArray[np.uint16]:
     return blocks.sum(axis=(2, 4), dtype=np.uint16)
 
 
-def _unit_interval(images: NDArray, is_pooled: bool) -> FloatArray:
-    return images.astype(np.float32) / np.float32(255 * POOLING**2 if is_pooled else 255)
+@dataclass(frozen=True)
+class Originals:
+    """Where copies of a full set may be, and the SHA-256 of its uncompressed files.
+
+    Attributes:
+        shapes: of the bytes in each file; in a batch of CIFAR-10 a label, then the red, green and blue planes.
+        kept_labels: of CIFAR-10, ascending: new labels are their positions.
+    """
+
+    folders: tuple[str, ...]
+    sha256: dict[str, str]
+    shapes: tuple[tuple[int, ...], ...]
+    npz: str | None = None
+    kept_labels: tuple[int, ...] = ()
+
+    def header(self, shape: tuple[int, ...]) -> bytes:
+        """What comes before the bytes of this shape: in MNIST, 0x0800 + ndim and the dimensions, big-endian."""
+        return b"" if self.kept_labels else struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
+
+    def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:
+        """Training and test images of the bytes of all files."""
+        if self.kept_labels:
+            return self._kept(np.concatenate(files[:-1])), self._kept(files[-1])
+        x, labels, x_test, labels_test = files
+        return (x[..., None], labels), (x_test[..., None], labels_test)
+
+    def _kept(self, records: NDArray) -> LabeledImages:
+        records = records[np.isin(records[:, 0], self.kept_labels)]
+        images = records[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        return images, np.searchsorted(self.kept_labels, records[:, 0]).astype(np.uint8)
+
+
+ORIGINALS = {name: Originals(**entry) for name, entry in TABLE["originals"].items()}
+ORIGINALS["digits"] = ORIGINALS["mnist"]
+
+
+def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
+    """Full training and test images of ``name`` from the first place that has them."""
+    originals = ORIGINALS[name]
+    # As stated, of Keras, of torchvision as usual, of Debian.
+    places = [settings().data, "~/.keras/datasets", "data", "/usr/share/datasets"]
+    for root in (Path(place).expanduser() for place in places if place):
+        if copies := _copies(originals, root):
+            files = zip(copies, originals.sha256.items(), originals.shapes, strict=True)
+            return originals.sets(
+                [_verified(copy, *checksum, originals.header(shape), shape) for copy, checksum, shape in files]
+            )
+    raise InvalidInput("source", "full", f"shipped, since no full copy of {name} was found (set {ROOT_VARIABLE})")
+
+
+def _copies(originals: Originals, root: Path) -> list[Copy]:
+    """How the files of a set in this directory are opened; none where one is missing."""
+    for folder in originals.folders:
+        pairs = [(root / folder / name, root / folder / f"{name}.gz") for name in originals.sha256]
+        if all(plain.is_file() or packed.is_file() for plain, packed in pairs):
+            return [
+                partial(open, plain, "rb") if plain.is_file() else partial(gzip.open, packed) for plain, packed in pairs
+            ]
+    if originals.npz and (root / originals.npz).is_file():
+        return [partial(_member, root / originals.npz, name) for name in ("x_train", "y_train", "x_test", "y_test")]
+    return []
+
+
+@contextmanager
+def _member(path: Path, name: str) -> Iterator[IO[bytes]]:
+    with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+        yield stream
+
+
+def _verified(copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """The bytes of one file behind its header."""
+    size = math.prod(shape)
+    try:
+        with copy() as stream:
+            data = stream.read(MAX_HEADER_BYTES + size + 1)[-size:]
+    except Exception:  # of gzip, zipfile or the npy header on damaged bytes
+        data = b""
+    if hashlib.sha256(header + data).hexdigest() != sha256:
+        raise InvalidInput("source", name, f"the original file, whose SHA-256 starts with {sha256[:16]}")
+    return np.frombuffer(data, np.uint8).reshape(shape)

@@ -9,14 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ntk_core.data._dataset import TEST, TRAIN, Dataset
+from ntk_core.data._dataset import TEST, TRAIN, Dataset, encode_targets, standardize_inputs
 from ntk_core.data._options import OPTIONS, Option, Options
-from ntk_core.data._transforms import encode_targets, standardize_inputs
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.settings.part import Term
 
 MAX_VALUES = 2**27  # 512 MiB of float32 in one array
-Samples = tuple[NDArray, NDArray, NDArray, NDArray]  # x (n, …), labels (n,), the same two for the test set
+Samples = tuple[ArrayLike, NDArray]  # inputs (n, …), and labels (n,), or targets (n, k) where there are no classes
 
 
 @dataclass(frozen=True)
@@ -58,6 +57,8 @@ class DatasetInfo(Term, ABC):
     ('sine', 'integer')
     """
 
+    law: ClassVar[str] = "{origin}"  # the provenance, in which names stand for options and texts
+
     uses: tuple[str, ...]
     defaults: Options = field(default_factory=dict)
     class_names: tuple[str, ...] = ()
@@ -88,8 +89,25 @@ class DatasetInfo(Term, ABC):
         """Sizes for checked options."""
 
     @abstractmethod
+    def samples(self, options: Options) -> tuple[Samples, Samples]:
+        """Training and test points for checked options."""
+
+    def provenance(self, options: Options) -> str:
+        """Law or maker, licence, and what is our choice."""
+        return self.law.format(origin=self.origin, formula=self.formula, **options)
+
     def load(self, options: Options) -> Dataset:
-        """The data for checked options."""
+        """The data for checked options: inputs standardized, labels coded as targets."""
+        names, ((x, y), (x_test, y_test)) = self.shapes(options).class_names, self.samples(options)
+        how = options.get("standardize", "raw")
+        x, x_test = standardize_inputs(np.asarray(x, np.float32), np.asarray(x_test, np.float32), how)
+        targets = [
+            encode_targets(each, len(names), options["targets"]) if names else each.astype(np.float32)
+            for each in (y, y_test)
+        ]
+        labels, labels_test = (y, y_test) if names else np.zeros((2, 0), np.int64)
+        origin = self.provenance(options)
+        return Dataset(self.name, x, targets[0], labels, x_test, targets[1], labels_test, names, origin)
 
     def least_risk(self, options: Options) -> tuple[float, float]:
         """(share of wrong classes, square loss of one column) that nothing is below; NaN where it is not known."""
@@ -120,19 +138,12 @@ class DatasetInfo(Term, ABC):
 class Drawn(DatasetInfo):
     """Training and test points drawn in the same way; the first k of n samples do not depend on n."""
 
-    law: ClassVar[str] = "{origin}"  # what is stated of the origin
-
     @abstractmethod
-    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
-        """That many inputs, and their labels (n,), or targets (n, k) without classes."""
+    def draw(self, options: Options, num: int, split: int) -> Samples:
+        """That many inputs, and their labels or targets."""
 
-    def load(self, options: Options) -> Dataset:
-        """Both sets; inputs with classes standardized."""
-        names, origin = self.shapes(options).class_names, self.law.format(origin=self.origin, formula=self.formula)
-        train, test = self.draw(options, options["num_samples"], TRAIN), self.draw(options, options["num_test"], TEST)
-        if names:
-            return labeled(self.name, options, names, (*train, *test), origin)
-        return without_classes(self.name, *train, *test, origin)
+    def samples(self, options: Options) -> tuple[Samples, Samples]:
+        return self.draw(options, options["num_samples"], TRAIN), self.draw(options, options["num_test"], TEST)
 
 
 def shapes_of(
@@ -153,20 +164,3 @@ def shapes_of(
         available_train=available[0],
         available_test=available[1],
     )
-
-
-def labeled(name: str, options: Options, class_names: tuple[str, ...], samples: Samples, provenance: str) -> Dataset:
-    """Samples with their classes as a data set: inputs standardized, labels coded as targets."""
-    x, labels, x_test, labels_test = samples
-    x, x_test = standardize_inputs(x, x_test, options["standardize"])
-    y, y_test = (encode_targets(each, len(class_names), options["targets"]) for each in (labels, labels_test))
-    return Dataset(name, x, y, labels, x_test, y_test, labels_test, class_names, provenance)
-
-
-def without_classes(
-    name: str, x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, provenance: str
-) -> Dataset:
-    """Samples with numbers as targets, as float32."""
-    none = np.zeros(0, np.int64)
-    x, y, x_test, y_test = (np.asarray(each, np.float32) for each in (x, y, x_test, y_test))
-    return Dataset(name, x, y, none, x_test, y_test, none, (), provenance)

@@ -1,4 +1,4 @@
-"""Data sets that are drawn from a stated law, and points that are given.
+"""Data sets that are drawn from a stated law, and those that are given: points, and uploaded data.
 
 Of the targets of few directions, networks learn the directions, and kernels have to guess them.
 """
@@ -9,9 +9,10 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data._dataset import MEANS, TRAIN, Dataset, stream, uniform_integers
-from ntk_core.data._info import DatasetInfo, DatasetShapes, Drawn, shapes_of, without_classes
+from ntk_core.data._dataset import MEANS, TRAIN, balanced_subset, stream, uniform_integers
+from ntk_core.data._info import DatasetInfo, DatasetShapes, Drawn, Samples, shapes_of
 from ntk_core.data._options import OPTIONS, Options
+from ntk_core.data.uploads import read_upload, upload_shapes
 from ntk_core.errors import InvalidInput
 
 CENTER_NORM = 2.0
@@ -32,7 +33,7 @@ class Mixture(Drawn):
         names = tuple(f"class {index}" for index in range(options["num_classes"]))
         return shapes_of(options, (options["input_dim"],), names)
 
-    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> Samples:
         size, seed = (options["num_classes"], options["input_dim"]), options["seed"]
         means = stream(seed, MEANS).standard_normal(size, dtype=np.float32)
         norms = np.linalg.norm(means.astype(np.float64), axis=1, keepdims=True)
@@ -50,13 +51,13 @@ class Curve(DatasetInfo):
     def shapes(self, options: Options) -> DatasetShapes:
         return shapes_of(options, (1,), ())
 
-    def load(self, options: Options) -> Dataset:
+    def samples(self, options: Options) -> tuple[Samples, Samples]:
         """x uniform on [−2, 2] and y = sin 2x + s ε; the test points are an even grid on [−3, 3] without noise."""
         n, seed = options["num_samples"], options["seed"]
         x = SINE_REACH * (2 * stream(seed, TRAIN, 0).random((n, 1)) - 1)
         y = np.sin(2 * x) + options["noise"] * stream(seed, TRAIN, 1).standard_normal((n, 1))
         grid = np.linspace(-SINE_TEST_REACH, SINE_TEST_REACH, options["num_test"])[:, None]
-        return without_classes(self.name, x, y, grid, np.sin(2 * grid), self.origin)
+        return (x, y), (grid, np.sin(2 * grid))
 
 
 class Points(DatasetInfo):
@@ -72,14 +73,35 @@ class Points(DatasetInfo):
         if len(ys) != len(xs):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
-    def load(self, options: Options) -> Dataset:
+    def samples(self, options: Options) -> tuple[Samples, Samples]:
         """The points, and an even grid with the polygon through them: a quarter of their range beyond both ends."""
         xs, ys = np.asarray(options["xs"]), np.asarray(options["ys"])
         beyond = (xs.max() - xs.min()) / 4 or 1.0
         grid = np.linspace(xs.min() - beyond, xs.max() + beyond, options["num_test"])
         order = np.argsort(xs, kind="stable")
         heights = np.interp(grid, xs[order], ys[order])
-        return without_classes(self.name, xs[:, None], ys[:, None], grid[:, None], heights[:, None], self.origin)
+        return (xs[:, None], ys[:, None]), (grid[:, None], heights[:, None])
+
+
+class Kept(DatasetInfo):
+    """Uploaded data by their SHA-256; test points are those that are not trained on."""
+
+    law = "Uploaded data, SHA-256 {digest}; origin and licence are for the owner to state."
+
+    def shapes(self, options: Options) -> DatasetShapes:
+        kept = upload_shapes(options["digest"])
+        available = (kept.num_samples, max(0, kept.num_samples - options["num_samples"]))
+        return shapes_of(options, kept.input_shape, kept.class_names, available, kept.num_targets)
+
+    def samples(self, options: Options) -> tuple[Samples, Samples]:
+        """Training points drawn by the seed, as many of each class as there are, and test points from the others."""
+        kept, seed = read_upload(options["digest"]), options["seed"]
+        labels = kept.labels if kept.class_names else np.zeros(len(kept.x), np.int64)
+        classes, y = list(range(max(1, len(kept.class_names)))), kept.labels if kept.class_names else kept.targets
+        train = balanced_subset(labels, classes, options["num_samples"], seed, 0)
+        test = np.setdiff1d(np.arange(len(labels)), train)
+        test = test[balanced_subset(labels[test], classes, options["num_test"], seed, 1)]
+        return (kept.x[train], y[train]), (kept.x[test], y[test])
 
 
 class FewDirections(Drawn):
@@ -111,7 +133,7 @@ class FewDirections(Drawn):
         """The noise is left over: s²/2."""
         return math.nan, options["noise"] ** 2 / 2
 
-    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> Samples:
         size, inputs = (num, options["input_dim"]), stream(options["seed"], split, 1)
         drawn = np.where(inputs.random(size) < 0.5, -1.0, 1.0) if self.on_bits else inputs.standard_normal(size)
         x = drawn.astype(np.float32)
@@ -135,7 +157,7 @@ class Parity(FewDirections):
         flips = math.erfc(1 / (options["noise"] * math.sqrt(2))) / 2 if options["noise"] else 0.0
         return flips, 2 * flips * (1 - flips)
 
-    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> Samples:
         x, y = super().draw(options, num, split)
         return x, (y[:, 0] > 0).astype(np.int64)
 

@@ -6,8 +6,7 @@ from typing import Any
 from ntk_core.data._dataset import TABLE, Dataset
 from ntk_core.data._images import ImageSet
 from ntk_core.data._info import DatasetInfo, DatasetShapes
-from ntk_core.data._kept import Kept
-from ntk_core.data._laws import Curve, Mixture, MultiIndex, Parity, Points, SingleIndex, Staircase, Teacher
+from ntk_core.data._laws import Curve, Kept, Mixture, MultiIndex, Parity, Points, SingleIndex, Staircase, Teacher
 from ntk_core.data._sequences import RandomSequences, SymbolTask
 from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import table

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ntk_core.data._dataset import MEANS, IntArray, stream, uniform_integers
-from ntk_core.data._info import DatasetShapes, Drawn, shapes_of
+from ntk_core.data._info import DatasetShapes, Drawn, Samples, shapes_of
 from ntk_core.data._options import Options
 from ntk_core.errors import InvalidInput
 
@@ -50,7 +49,7 @@ class SymbolTask(Drawn):
             allowed = "an odd number, so that there is no tie" if self.odd else f"at least {self.least_tokens}"
             raise InvalidInput("num_tokens", given, f"{allowed}, for {self.name}", max(given - 1, self.least_tokens))
 
-    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> Samples:
         count, seed = self._count(options), options["seed"]
         embedding = stream(seed, MEANS).standard_normal((count, options["input_dim"]), dtype=np.float32)
         symbols, labels = RULES[self.rule](lambda part: stream(seed, split, part), num, options["num_tokens"], count)
@@ -68,7 +67,7 @@ class RandomSequences(Drawn):
     def shapes(self, options: Options) -> DatasetShapes:
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), ())
 
-    def draw(self, options: Options, num: int, split: int) -> tuple[NDArray, NDArray]:
+    def draw(self, options: Options, num: int, split: int) -> Samples:
         shape, seed = self.shapes(options).input_shape, options["seed"]
         x = stream(seed, split, 0).standard_normal((num, *shape), dtype=np.float32)
         return x, 2 * uniform_integers(stream(seed, split, 1), (num, 1), 2) - 1

@@ -45,10 +45,8 @@ class DatasetSpec(SpecPart):
     selector: ClassVar[str] = "name"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
         option: tuple(name for name, info in DATASETS.items() if option in info.uses)
-        for option in (
-            *("num_samples", "standardize", "num_classes", "num_symbols", "num_tokens", "input_dim", "noise"),
-            *("num_relevant", "degree", "xs", "ys", "classes", "resolution", "patch_size", "digest", "seed"),
-        )
+        for option in OPTIONS
+        if option not in ("num_test", "targets", "source", "flatten")
     }
 
     name: DatasetName = Field(default="gaussian-mixture", title="Dataset")

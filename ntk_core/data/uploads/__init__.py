@@ -13,9 +13,7 @@ from ntk_core.data.uploads._candidate import (
     Task,
     suggested_choices,
 )
-from ntk_core.data.uploads._clean import clean_upload
-from ntk_core.data.uploads._cleaned import Cleaned
-from ntk_core.data.uploads._csv import BadLine
+from ntk_core.data.uploads._clean import Cleaned, clean_upload
 from ntk_core.data.uploads._keeping import (
     DIGEST,
     EXAMPLE,
@@ -30,4 +28,4 @@ from ntk_core.data.uploads._keeping import (
     upload_digest,
     upload_shapes,
 )
-from ntk_core.data.uploads._parse import parse_upload
+from ntk_core.data.uploads._parse import BadLine, parse_upload

@@ -1,6 +1,7 @@
 """The limits of an upload, and zip archives from outside, read in memory; nothing is written to a path they name."""
 
 import io
+import re
 import stat
 import zipfile
 from collections import Counter
@@ -10,7 +11,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
 
 MIB = 2**20
-_UNINTERESTING = ("__MACOSX", ".DS_Store", "Thumbs.db", "desktop.ini")
+_UNINTERESTING = re.compile(r"\A__MACOSX(/|\Z)|(\A|/)(\.DS_Store|Thumbs\.db|desktop\.ini|\._[^/]*)\Z")
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Archive:
         for name, count in Counter(entry.filename for entry in entries).items():
             if count > 1:
                 raise InvalidInput("file", f"{name}, {count} times", "an archive in which every name occurs once")
-        self._entries = {entry.filename: entry for entry in entries if not _uninteresting(entry.filename)}
+        self._entries = {entry.filename: entry for entry in entries if not _UNINTERESTING.search(entry.filename)}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -99,11 +100,6 @@ class Archive:
         return data
 
 
-def is_zip(data: bytes) -> bool:
-    """Whether the bytes begin as a zip does, or are an empty one."""
-    return data[:4] in (b"PK\x03\x04", b"PK\x05\x06")
-
-
 def _check_entry(entry: zipfile.ZipInfo) -> None:
     name = entry.filename
     parts = name.replace("\\", "/").split("/")
@@ -117,11 +113,6 @@ def _check_entry(entry: zipfile.ZipInfo) -> None:
         raise InvalidInput(
             "file", f"{name}, compressed in a rare way", "an archive without compression or with deflate"
         )
-
-
-def _uninteresting(name: str) -> bool:
-    parts = name.split("/")
-    return parts[0] in _UNINTERESTING or parts[-1] in _UNINTERESTING or parts[-1].startswith("._")
 
 
 def _damaged(name: str = "") -> InvalidInput:

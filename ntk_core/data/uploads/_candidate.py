@@ -1,15 +1,32 @@
 """The content of an uploaded file, and what a person chooses of it: inputs, target, how images are seen."""
 
+import base64
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import PlainSerializer, PlainValidator
 
 MAX_DISTINCT_TEXTS = 200
 ColumnKind = Literal["number", "text", "varied text"]
+
+
+def _as_text(array: NDArray) -> str:
+    stream = io.BytesIO()
+    np.save(stream, array, allow_pickle=False)
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def _from_text(text: str) -> NDArray:
+    return np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False)
+
+
+# In JSON an npy file, which holds nothing that could run as code.
+Array = Annotated[NDArray, PlainSerializer(_as_text), PlainValidator(_from_text)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +45,8 @@ class Column:
 
     name: str
     kind: ColumnKind
-    numbers: NDArray[np.float64]
-    codes: NDArray[np.int32]
+    numbers: Array
+    codes: Array
     texts: tuple[str, ...]
     num_missing: int
     first_missing: int
@@ -38,10 +55,7 @@ class Column:
     @property
     def is_constant(self) -> bool:
         """Whether all values that are there are equal."""
-        if self.kind == "number":
-            there = self.numbers[~np.isnan(self.numbers)]
-            return there.size == 0 or bool(there.min() == there.max())
-        return self.kind == "text" and len(self.texts) < 2
+        return self.num_distinct < 2
 
     @property
     def num_distinct(self) -> int:
@@ -58,23 +72,23 @@ class Table:
     columns: tuple[Column, ...]
     num_rows: int
     preview: tuple[tuple[str, ...], ...]
-    delimiter: str
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the columns, from left to right."""
         return tuple(column.name for column in self.columns)
 
-    def column(self, name: str) -> Column | None:
-        """The column of that name."""
-        return next((column for column in self.columns if column.name == name), None)
+    @property
+    def by_name(self) -> dict[str, Column]:
+        """Name → column."""
+        return {column.name: column for column in self.columns}
 
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
     """An npz file: its arrays of numbers, or of short texts, by name."""
 
-    arrays: Mapping[str, NDArray]
+    arrays: Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -145,46 +159,39 @@ def suggested_choices(candidate: Candidate, *, max_classes: int = 20, max_side: 
     """A first choice that a person can change: a column that looks like classes, all other numbers, small images."""
     if isinstance(candidate, Table):
         return _for_table(candidate, max_classes)
-    if isinstance(candidate, ImageFolders):
-        sizes, is_gray = candidate.sizes, all(entry.mode in ("L", "1", "LA") for entry in candidate.entries)
-        as_they_are = len(sizes) == 1 and max(sizes[0]) <= min(32, max_side)
-        return Choices(side=0 if as_they_are else DEFAULT_SIDE, gray=is_gray)
-    return _for_arrays(candidate, max_classes)
+    if isinstance(candidate, Arrays):
+        return _for_arrays(candidate.arrays, max_classes)
+    sizes, is_gray = candidate.sizes, all(entry.mode in ("L", "1", "LA") for entry in candidate.entries)
+    as_they_are = len(sizes) == 1 and max(sizes[0]) <= min(32, max_side)
+    return Choices(side=0 if as_they_are else DEFAULT_SIDE, gray=is_gray)
 
 
 def _for_table(table: Table, max_classes: int) -> Choices:
-    def looks_like_classes(column: Column) -> bool:
-        return column.kind == "text" and 2 <= len(column.texts) <= max_classes
-
     named = [column for column in table.columns if column.name.lower() in _TARGET_NAMES]
-    texts = [column for column in table.columns if looks_like_classes(column)]
+    texts = [column for column in table.columns if column.kind == "text" and 2 <= len(column.texts) <= max_classes]
     target = (named or texts[::-1] or [table.columns[-1]])[0]
-    is_number = target.kind == "number" and not _are_classes(target, max_classes)
+    is_number = target.kind == "number" and not _are_classes(target.numbers, max_classes)
     features = [c.name for c in table.columns if c is not target and c.kind == "number" and not c.is_constant]
     return Choices(tuple(features), target.name, "regression" if is_number else "classes")
 
 
-def _are_classes(column: Column, max_classes: int) -> bool:
-    there = column.numbers[np.isfinite(column.numbers)]
-    return bool((there == np.round(there)).all()) and 2 <= column.num_distinct <= max_classes
-
-
-def _for_arrays(candidate: Arrays, max_classes: int) -> Choices:
-    arrays = candidate.arrays
+def _for_arrays(arrays: Mapping[str, NDArray], max_classes: int) -> Choices:
     lower = {name.lower(): name for name in arrays}
     numbers = [name for name, array in arrays.items() if array.dtype.kind in "biuf" and array.ndim]
-    inputs = next((lower[name] for name in _INPUT_NAMES if lower.get(name) in numbers), None)
-    inputs = inputs or max(numbers, key=lambda name: arrays[name].size, default="")
-    others = [
-        name for name in arrays if name != inputs and inputs and arrays[name].shape[:1] == arrays[inputs].shape[:1]
-    ]
-    target = next((lower[name] for name in _TARGET_NAMES if lower.get(name) in others), None)
-    target = target or (others[0] if others else "")
-    is_regression = False
-    if target and arrays[target].dtype.kind == "f":
-        values = arrays[target]
-        per_sample = math.prod(values.shape[1:])
-        is_regression = per_sample == 1 and (
-            not bool((values == np.round(values)).all()) or np.unique(values).size > max_classes
-        )
-    return Choices((inputs,) if inputs else (), target, "regression" if is_regression else "classes")
+    largest = max(numbers, key=lambda name: arrays[name].size, default="")
+    inputs = next((lower[name] for name in _INPUT_NAMES if lower.get(name) in numbers), largest)
+    if not inputs:
+        return Choices()
+    others = [name for name in arrays if name != inputs and arrays[name].shape[:1] == arrays[inputs].shape[:1]]
+    target = next((lower[name] for name in _TARGET_NAMES if lower.get(name) in others), (*others, "")[0])
+    values = arrays.get(target, np.zeros(0))
+    is_number = values.dtype.kind == "f" and math.prod(values.shape[1:]) == 1 and len(values) > 0
+    return Choices(
+        (inputs,), target, "regression" if is_number and not _are_classes(values, max_classes) else "classes"
+    )
+
+
+def _are_classes(values: NDArray, max_classes: int) -> bool:
+    """Whether all finite numbers are integers, and few of them different."""
+    finite = values[np.isfinite(values)]
+    return bool((finite == np.round(finite)).all()) and 2 <= np.unique(finite).size <= max_classes

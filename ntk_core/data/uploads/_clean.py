@@ -1,6 +1,8 @@
-"""From what a file holds and what a person chose to arrays that networks can learn."""
+"""From what a file holds and what a person chose to arrays that networks can learn, checked once."""
 
-from functools import singledispatch
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,7 @@ from ntk_core.data.uploads._archive import DEFAULT_LIMITS, Archive, Limits, chec
 from ntk_core.data.uploads._candidate import (
     MAX_DISTINCT_TEXTS,
     TASKS,
+    Array,
     Arrays,
     Candidate,
     Choices,
@@ -16,11 +19,46 @@ from ntk_core.data.uploads._candidate import (
     ImageFolders,
     Table,
 )
-from ntk_core.data.uploads._cleaned import Cleaned, cleaned_classes, cleaned_targets, named
-from ntk_core.data.uploads._image_folders import read_pixels
+from ntk_core.data.uploads._parse import read_pixels
 from ntk_core.errors import InvalidInput
 
 MAX_CHANNELS = 4
+NUM_NAMED = 3
+# A feature is refused if rounding to float32 moves its values by more than this share of their spread.
+MAX_ROUNDING = 1e-3
+T = TypeVar("T", Column, NDArray)
+
+
+@dataclass(frozen=True, eq=False)
+class Cleaned:
+    """What networks will see of an upload.
+
+    Attributes:
+        x: inputs (n, *input_shape) float32; images channels last, from 0 to 1.
+        labels: (n,) int64 positions in ``class_names``; empty for regression.
+        targets: (n, k) float32 for regression; (n, 0) for classes.
+        class_names: one per class; none for regression.
+    """
+
+    x: Array
+    labels: Array
+    targets: Array
+    class_names: tuple[str, ...]
+
+    @property
+    def input_shape(self) -> tuple[int, ...]:
+        """Shape of one input."""
+        return self.x.shape[1:]
+
+    @property
+    def num_outputs(self) -> int:
+        """Classes C, or columns of the target."""
+        return len(self.class_names) or self.targets.shape[1]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Samples of each class."""
+        return {name: int((self.labels == index).sum()) for index, name in enumerate(self.class_names)}
 
 
 def clean_upload(candidate: Candidate, choices: Choices, limits: Limits = DEFAULT_LIMITS) -> Cleaned:
@@ -32,32 +70,40 @@ def clean_upload(candidate: Candidate, choices: Choices, limits: Limits = DEFAUL
     """
     if choices.task not in TASKS:
         raise InvalidInput("task", choices.task, "one of " + ", ".join(TASKS))
-    return _clean(candidate, choices, limits)
+    if isinstance(candidate, Table):
+        return _of_table(candidate, choices, limits)
+    if isinstance(candidate, Arrays):
+        return _of_arrays(candidate, choices, limits)
+    return _of_images(candidate, choices, limits)
 
 
-@singledispatch
-def _clean(candidate: Candidate, choices: Choices, limits: Limits) -> Cleaned:
-    raise TypeError(f"no upload is a {type(candidate).__name__}")
+def _of_table(table: Table, choices: Choices, limits: Limits) -> Cleaned:
+    target, features = _named("target", choices.target, table.by_name, "columns"), _features(table, choices)
+    rows = _kept_rows(table, choices, target, features)
 
+    def inputs(kept: NDArray[np.intp]) -> NDArray[np.float64]:
+        check_at_most("file", len(kept) * len(features), limits.max_values, "numbers in all inputs together")
+        return np.stack([column.numbers[rows[kept]] for column in features], axis=1)
 
-@_clean.register
-def _(candidate: Table, choices: Choices, limits: Limits) -> Cleaned:
-    target, features = _column(candidate, "target", choices.target), _features(candidate, choices)
-    rows = _kept_rows(candidate, choices, target, features)
     if choices.task == "regression":
         if target.kind != "number":
             raise InvalidInput("target", f"{target.name}, text such as {target.example}", "a column of numbers")
-        x = _inputs(features, rows, limits)
-        return cleaned_targets(x, target.numbers[rows], choices.scale_targets, limits, choices.features)
-    labels, names = _classes_of_column(target, rows, limits)
-    labels, names, kept = _chosen_classes(labels, names, choices.classes)
-    x = _inputs(features, rows[kept], limits)
-    return cleaned_classes(x, labels[kept], names, "target", limits, choices.features)
+        x = inputs(np.arange(len(rows)))
+        return _with_targets(x, target.numbers[rows], choices, limits, choices.features)
+    if target.kind == "varied text":
+        given = f"{target.name}, with more than {MAX_DISTINCT_TEXTS} different texts"
+        raise InvalidInput("target", given, f"at most {limits.max_classes} classes")
+    if target.kind == "text":
+        present, labels = np.unique(target.codes[rows], return_inverse=True)
+        names = tuple(target.texts[code] for code in present)
+    else:
+        labels, names = _numbered_classes(target.numbers[rows], target.name, limits)
+    return _with_classes("target", labels, names, choices, limits, inputs, choices.features)
 
 
-@_clean.register
-def _(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
-    x, y = _array(candidate, "features", *choices.features[:1]), _array(candidate, "target", choices.target)
+def _of_arrays(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
+    x = _named("features", (*choices.features, "")[0], candidate.arrays, "arrays")
+    y = _named("target", choices.target, candidate.arrays, "arrays")
     if x.ndim == 0 or y.ndim == 0 or len(x) != len(y):
         given = f"{choices.target}, of shape {y.shape}"
         raise InvalidInput("target", given, f"one entry for each input of {choices.features[0]}, {x.shape}")
@@ -65,54 +111,147 @@ def _(candidate: Arrays, choices: Choices, limits: Limits) -> Cleaned:
     if choices.task == "regression":
         if y.dtype.kind not in "biuf":
             raise InvalidInput("target", f"{choices.target}, texts", "an array of numbers")
-        return cleaned_targets(x, y.reshape(len(y), -1), choices.scale_targets, limits)
+        return _with_targets(x, y, choices, limits)
     labels, names = _classes_of_array(y, choices.target, limits)
-    labels, names, kept = _chosen_classes(labels, names, choices.classes)
-    return cleaned_classes(x[kept], labels[kept], names, "target", limits)
+    return _with_classes("target", labels, names, choices, limits, x.__getitem__)
 
 
-@_clean.register
-def _(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cleaned:
+def _of_images(candidate: ImageFolders, choices: Choices, limits: Limits) -> Cleaned:
+    side, sizes = choices.side, candidate.sizes
     if choices.task == "regression":
         raise InvalidInput("task", "regression", "classes: a folder is a class")
-    if not 0 <= choices.side <= limits.max_side:
-        raise InvalidInput("side", choices.side, f"an integer from 0 to {limits.max_side}; 0: as they are")
-    names = candidate.folders
-    labels = np.asarray([names.index(entry.folder) for entry in candidate.entries])
-    labels, names, kept = _chosen_classes(labels, names, choices.classes)
-    entries = [entry for entry, is_kept in zip(candidate.entries, kept, strict=True) if is_kept]
-    if not choices.side:
-        _check_sizes(candidate, limits)
-    height, width = (choices.side,) * 2 if choices.side else candidate.sizes[0]
-    channels = 1 if choices.gray else 3
-    check_at_most("file", len(entries) * height * width * channels, limits.max_values, "numbers in all inputs together")
-    cleaned = np.empty((len(entries), height, width, channels), np.uint8)
-    archive = Archive(candidate.data, limits)
-    for index, entry in enumerate(entries):
-        cleaned[index] = read_pixels(archive, entry, choices.side, choices.gray, limits)
-    return cleaned_classes(_unit_interval(cleaned), labels[kept], names, "classes", limits)
+    if not 0 <= side <= limits.max_side:
+        raise InvalidInput("side", side, f"an integer from 0 to {limits.max_side}; 0: as they are")
+    words, allowed = [f"{height} × {width}" for height, width in sizes], f"a side from 1 to {limits.max_side}"
+    if not side and len(sizes) > 1:
+        given = f"0, with images of {len(sizes)} sizes ({_listed(words)})"
+        raise InvalidInput("side", given, f"{allowed} that all are scaled to")
+    if not side and max(sizes[0]) > limits.max_side:
+        raise InvalidInput("side", f"0, with images of {words[0]}", allowed)
+    shape = (*((side, side) if side else sizes[0]), 1 if choices.gray else 3)
+
+    def inputs(kept: NDArray[np.intp]) -> NDArray[np.float32]:
+        num_values = len(kept) * shape[0] * shape[1] * shape[2]
+        check_at_most("file", num_values, limits.max_values, "numbers in all inputs together")
+        archive, found = Archive(candidate.data, limits), np.empty((len(kept), *shape), np.uint8)
+        for place, index in enumerate(kept):
+            found[place] = read_pixels(archive, candidate.entries[index].path, side, choices.gray, limits)
+        return _unit_interval(found)
+
+    names, labels = np.unique([entry.folder for entry in candidate.entries], return_inverse=True)
+    return _with_classes("classes", labels, tuple(names.tolist()), choices, limits, inputs)
 
 
-def _check_sizes(candidate: ImageFolders, limits: Limits) -> None:
-    sizes = [f"{height} × {width}" for height, width in candidate.sizes]
-    if len(sizes) > 1:
-        given = f"0, with images of {len(sizes)} sizes ({named(sizes)})"
-        raise InvalidInput("side", given, f"a side from 1 to {limits.max_side} that all are scaled to")
-    if max(candidate.sizes[0]) > limits.max_side:
-        raise InvalidInput("side", f"0, with images of {sizes[0]}", f"a side from 1 to {limits.max_side}")
+def _with_classes(
+    field: str,
+    labels: NDArray,
+    names: tuple[str, ...],
+    choices: Choices,
+    limits: Limits,
+    inputs: Callable[[NDArray[np.intp]], NDArray],
+    columns: Sequence[str] = (),
+) -> Cleaned:
+    """Samples of the chosen classes.
+
+    Args:
+        inputs: returns the inputs of the samples at these positions.
+        columns: names of the features.
+    """
+    if unknown := [name for name in choices.classes if name not in names]:
+        raise InvalidInput("classes", unknown[0], "classes of the file: " + _listed(names))
+    chosen = [index for index, name in enumerate(names) if not choices.classes or name in choices.classes]
+    kept = np.flatnonzero(np.isin(labels, chosen))
+    labels, names = np.searchsorted(chosen, labels[kept]), tuple(names[index] for index in chosen)
+    if len(names) < 2:
+        raise InvalidInput(field, f"one class only ({names[0]})" if names else "no class", "at least 2 classes")
+    check_at_most(field, len(names), limits.max_classes, "classes")
+    if len(set(names)) < len(names):
+        raise InvalidInput(field, f"classes {_listed(names)}", "classes with different names")
+    for name, count in zip(names, np.bincount(labels, minlength=len(names)), strict=True):
+        if count < limits.min_per_class:
+            given = f"class {name} with {count} sample{'s' if count != 1 else ''}"
+            raise InvalidInput(field, given, f"at least {limits.min_per_class} samples of each class")
+    x = _checked_inputs(inputs(kept), limits, columns)
+    return Cleaned(x, labels.astype(np.int64), np.zeros((len(x), 0), np.float32), names)
 
 
-def _column(table: Table, field: str, name: str) -> Column:
-    found = table.column(name)
-    if found is None:
-        raise InvalidInput(field, name or "nothing", "one of the columns " + named(table.names))
-    return found
+def _with_targets(
+    x: NDArray, targets: NDArray, choices: Choices, limits: Limits, columns: Sequence[str] = ()
+) -> Cleaned:
+    """Inputs with numbers to be learned; ``columns`` names the features."""
+    values = np.asarray(targets, np.float64).reshape(len(targets), -1)
+    check_at_most("target", values.shape[1], limits.max_classes, "targets")
+    if len(values) < 2:
+        raise InvalidInput("target", f"{len(values)} samples", "at least 2 samples")
+    _check_finite("target", values, "target")
+    if (values.min(axis=0) == values.max(axis=0)).any():
+        raise InvalidInput("target", "a constant target", "a target that varies")
+    if choices.scale_targets:
+        with np.errstate(over="ignore", invalid="ignore"):  # the check below reports it
+            values = (values - values.mean(axis=0)) / values.std(axis=0)
+    small = _as_float32("target", values, "target")
+    return Cleaned(_checked_inputs(x, limits, columns), np.zeros(0, np.int64), small, ())
+
+
+def _checked_inputs(x: NDArray, limits: Limits, names: Sequence[str]) -> NDArray[np.float32]:
+    """Inputs as float32; ``names`` are those of columns."""
+    check_at_most("file", len(x), limits.max_rows, "samples")
+    check_at_most("file", x.size, limits.max_values, "numbers in all inputs together")
+    if len(x) < 2 or x.size == 0:
+        raise InvalidInput("file", f"{len(x)} samples of shape {x.shape[1:]}", "at least 2 samples")
+    _check_finite("features", x, "input")
+    small = _as_float32("features", x, "inputs")
+    if x.ndim != 2:
+        if (small == small[:1]).all():
+            raise InvalidInput("features", "inputs that are all equal", "inputs that differ")
+        return small
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.abs(x - small.astype(np.float64)).max(axis=0) > MAX_ROUNDING * x.std(axis=0, dtype=np.float64)
+    held = "numbers whose differences float32 can hold (24 bits); subtract a constant or leave the column out"
+    for flags, what, allowed in (
+        (x.min(axis=0) == x.max(axis=0), "constant", "columns that vary"),
+        (rounded, "huge against its differences", held),
+    ):
+        if flags.any():
+            found = [names[i] if names else f"column {i + 1}" for i in np.flatnonzero(flags).tolist()]
+            raise InvalidInput("features", f"{_listed(found)}, {what}", allowed)
+    return small
+
+
+def _check_finite(field: str, values: NDArray, noun: str) -> None:
+    """Refuse NaN and infinities, with their number and the first place."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argwhere(bad)[0][0]) + 1
+        given = f"{int(bad.sum()):,} values NaN or infinite, the first in sample {row:,}"
+        raise InvalidInput(field, given, f"finite {noun} values")
+
+
+def _as_float32(field: str, values: NDArray, noun: str) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        small = np.ascontiguousarray(values, np.float32)
+    if not np.isfinite(small).all():
+        raise InvalidInput(field, f"{noun} beyond 3.4e38", "numbers that float32 can hold")
+    return small
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``a, b, c and 4 more``."""
+    shown = ", ".join(names[:NUM_NAMED])
+    return f"{shown} and {len(names) - NUM_NAMED} more" if len(names) > NUM_NAMED else shown
+
+
+def _named(field: str, name: str, found: Mapping[str, T], noun: str) -> T:
+    """The column or array of this name."""
+    if name not in found:
+        raise InvalidInput(field, name or "nothing", f"one of the {noun} {_listed(tuple(found))}")
+    return found[name]
 
 
 def _features(table: Table, choices: Choices) -> list[Column]:
     if not choices.features:
         raise InvalidInput("features", "nothing", "at least one column of numbers")
-    features = [_column(table, "features", name) for name in dict.fromkeys(choices.features)]
+    features = [_named("features", name, table.by_name, "columns") for name in dict.fromkeys(choices.features)]
     for column in features:
         if column.name == choices.target:
             raise InvalidInput("features", column.name, "columns other than the target")
@@ -128,8 +267,8 @@ def _kept_rows(table: Table, choices: Choices, target: Column, features: list[Co
     incomplete = [column for column in used if column.num_missing]
     if incomplete and not choices.drop_missing:
         counted = [f"{c.name} ({c.num_missing:,} missing, the first in line {c.first_missing:,})" for c in incomplete]
-        field = "target" if incomplete[0] is target else "features"
-        raise InvalidInput(field, named(counted), "columns without missing values, or rows with missing values dropped")
+        field, allowed = "features", "columns without missing values, or rows with missing values dropped"
+        raise InvalidInput("target" if incomplete[0] is target else field, _listed(counted), allowed)
     is_kept = np.ones(table.num_rows, bool)
     for column in incomplete:
         is_kept &= ~np.isnan(column.numbers) if column.kind == "number" else column.codes >= 0
@@ -143,47 +282,12 @@ def _kept_rows(table: Table, choices: Choices, target: Column, features: list[Co
     return np.flatnonzero(is_kept)
 
 
-def _inputs(features: list[Column], rows: NDArray[np.intp], limits: Limits) -> NDArray[np.float64]:
-    check_at_most("file", len(rows) * len(features), limits.max_values, "numbers in all inputs together")
-    return np.stack([column.numbers[rows] for column in features], axis=1)
-
-
-def _classes_of_column(target: Column, rows: NDArray[np.intp], limits: Limits) -> tuple[NDArray, tuple[str, ...]]:
-    if target.kind == "varied text":
-        given = f"{target.name}, with more than {MAX_DISTINCT_TEXTS} different texts"
-        raise InvalidInput("target", given, f"at most {limits.max_classes} classes")
-    if target.kind == "text":
-        present, labels = np.unique(target.codes[rows], return_inverse=True)
-        return labels, tuple(target.texts[code] for code in present)
-    return _numbered_classes(target.numbers[rows], target.name, limits)
-
-
 def _numbered_classes(values: NDArray, name: str, limits: Limits) -> tuple[NDArray, tuple[str, ...]]:
     present, labels = np.unique(values, return_inverse=True)
     if len(present) > limits.max_classes:
         given = f"{name}, {len(present):,} different values"
         raise InvalidInput("target", given, f"at most {limits.max_classes} classes, or regression")
     return labels, tuple(f"{v:g}" if float(f"{v:g}") == v else str(v) for v in present.tolist())
-
-
-def _chosen_classes(
-    labels: NDArray, names: tuple[str, ...], chosen: tuple[str, ...]
-) -> tuple[NDArray, tuple[str, ...], NDArray[np.bool_]]:
-    """(labels among the chosen classes, their names, which samples are kept)."""
-    if not chosen:
-        return labels, names, np.ones(len(labels), bool)
-    unknown = [name for name in chosen if name not in names]
-    if unknown:
-        raise InvalidInput("classes", unknown[0], "classes of the file: " + named(names))
-    kept = tuple(name for name in names if name in chosen)
-    positions = np.asarray([kept.index(name) if name in kept else -1 for name in names])
-    return positions[labels], kept, positions[labels] >= 0
-
-
-def _array(candidate: Arrays, field: str, name: str = "") -> NDArray:
-    if name not in candidate.arrays:
-        raise InvalidInput(field, name or "nothing", "one of the arrays " + named(tuple(candidate.arrays)))
-    return candidate.arrays[name]
 
 
 def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
@@ -207,23 +311,20 @@ def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
 def _classes_of_array(y: NDArray, name: str, limits: Limits) -> tuple[NDArray, tuple[str, ...]]:
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
-    if y.ndim == 2 and y.dtype.kind in "biuf":
-        if not (((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all()):
-            raise InvalidInput("target", f"{name}, of shape {y.shape}", "labels (n,), one-hot rows, or regression")
+    is_numeric = y.dtype.kind in "biuf"
+    if y.ndim == 2 and is_numeric and ((y == 0) | (y == 1)).all() and (y.sum(axis=1) == 1).all():
         return y.argmax(axis=1), tuple(f"class {index}" for index in range(y.shape[1]))
     if y.ndim != 1:
         raise InvalidInput("target", f"{name}, of shape {y.shape}", "labels (n,), one-hot rows, or regression")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InvalidInput("target", f"{name}, {int((~np.isfinite(y)).sum()):,} values NaN or infinite", "class labels")
-    if y.dtype.kind in "biuf":
+    if is_numeric:
         return _numbered_classes(y, name, limits)
     present, labels = np.unique(y, return_inverse=True)
     check_at_most("target", len(present), limits.max_classes, "classes")
-    return labels, tuple(_as_text(text) for text in present.tolist())
-
-
-def _as_text(text: str | bytes) -> str:
-    return text if isinstance(text, str) else text.decode("utf-8", "replace")
+    return labels, tuple(
+        text if isinstance(text, str) else text.decode("utf-8", "replace") for text in present.tolist()
+    )
 
 
 def _unit_interval(images: NDArray[np.uint8]) -> NDArray[np.float32]:

@@ -3,8 +3,7 @@
 Equal data are one file: each session that uploads them keeps a reference, and the file stays while one has it.
 """
 
-from __future__ import annotations
-
+import contextlib
 import functools
 import hashlib
 import json
@@ -22,7 +21,7 @@ from pydantic import BaseModel
 
 from ntk_core import numbers
 from ntk_core.data.uploads._archive import MIB
-from ntk_core.data.uploads._cleaned import Cleaned
+from ntk_core.data.uploads._clean import Cleaned
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
 
@@ -65,6 +64,26 @@ class UploadShapes(BaseModel):
         return self.shape[1:]
 
 
+@dataclass(frozen=True)
+class Keeper:
+    """A session that keeps uploads, and its quota.
+
+    Attributes:
+        session: name of a browser session; empty for the user of this process.
+        max_bytes: most that it may keep.
+    """
+
+    session: str = ""
+    max_bytes: float = float("inf")
+
+    def check_quota(self, size: int, others: Mapping[str, int]) -> None:
+        """Refuse ``size`` more bytes; ``others`` are the sizes of all other data."""
+        total = size + sum(others.get(path.stem, 0) for path in _references("*", self))
+        if total > self.max_bytes:
+            allowed = f"at most {numbers.size(self.max_bytes)}; forget some first"
+            raise InvalidInput("file", f"{numbers.size(total)} of your data with these", allowed)
+
+
 def upload_digest(cleaned: Cleaned) -> str:
     """SHA-256 over shapes, class names and numbers: equal data have equal digests on every machine."""
     digest = hashlib.sha256(_header(cleaned))
@@ -82,7 +101,7 @@ def keep_upload(
 ) -> str:
     """Keep the data in the user's data directory, readable by its owner only.
 
-    When the directory is full, data of the session that keeps most are deleted, the longest unused first.
+    When the directory is full, the longest unused data are deleted.
 
     Args:
         keeper: the session and its quota; by default the user of this process, without one.
@@ -99,21 +118,16 @@ def keep_upload(
         return digest
     try:
         folder = private_directory(_folder())
-        path = folder / f"{digest}.npz"
+        path, others = folder / f"{digest}.npz", _sizes(folder)
+        others.pop(digest, None)
         size = sum(np.dtype(dtype).itemsize * getattr(cleaned, name).size for name, dtype in _ARRAYS.items())
-        _check_space(keeper, digest, size, _sizes(folder))
-        if _is_intact(path):
-            os.utime(path)
-        else:
-            _write(cleaned, folder, path, max_kept_bytes)
-        (_keepers() / f"{digest}.{_hashed(keeper.session)}").touch(0o600)
-        if not _evict(folder, max_kept_bytes, {*needed, digest}):
-            _drop(_references(digest, _hashed(keeper.session)))
-            path.unlink(missing_ok=True)
-            most = numbers.size(max_kept_bytes)
-            raise InvalidInput(
-                "file", "data beyond what can be kept now", f"it later; at most {most} are stored together"
-            )
+        keeper.check_quota(size, others)
+        _make_room(folder, max_kept_bytes - size, others, needed)
+        try:
+            read_upload(digest)
+        except MissingUpload:
+            _write(cleaned, path)
+        _reference(digest, keeper).touch(0o600)
     except (OSError, RuntimeError) as error:
         cause = getattr(error, "strerror", None) or str(error)
         _LOG.error("An upload cannot be kept: %s", error, extra={"facts": {"cause": cause}})
@@ -123,27 +137,11 @@ def keep_upload(
 
 def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()) -> None:
     """Drop the reference of a session; the file is deleted without other references unless a job needs it."""
-    path = _path(digest)
-    if path is None or path.parent == _SHIPPED:
+    if not DIGEST.match(digest):
         return
-    _drop(_references(digest, _hashed((keeper or Keeper()).session)))
+    _reference(digest, keeper or Keeper()).unlink(missing_ok=True)
     if not _references(digest) and digest not in needed:
-        path.unlink(missing_ok=True)
-
-
-def _write(cleaned: Cleaned, folder: Path, path: Path, most: int) -> None:
-    arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
-    handle, temporary = tempfile.mkstemp(dir=folder, suffix=".part")  # mode 600
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if os.path.getsize(temporary) > most:
-            raise InvalidInput("file", "data larger than all that may be kept", f"{most:,} bytes")
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+        (_folder() / f"{digest}.npz").unlink(missing_ok=True)
 
 
 def upload_shapes(digest: str) -> UploadShapes:
@@ -152,15 +150,12 @@ def upload_shapes(digest: str) -> UploadShapes:
     Raises:
         MissingUpload: no such data are kept here.
     """
-    path = _path(digest)
     try:
-        state = path.stat() if path else None
-    except OSError:
-        state = None
-    found = _shapes(str(path), state.st_mtime_ns, state.st_size) if state else None
-    if found is None:
-        raise MissingUpload("digest", digest or "nothing", HOW_TO_BRING)
-    return found
+        path = _path(digest)
+        state = path.stat()
+        return _shapes(path, state.st_mtime_ns, state.st_size)
+    except Exception:  # no digest, no home directory, no file, or a damaged one
+        raise MissingUpload("digest", digest or "nothing", HOW_TO_BRING) from None
 
 
 def read_upload(digest: str) -> Cleaned:
@@ -170,7 +165,6 @@ def read_upload(digest: str) -> Cleaned:
         MissingUpload: no such data are kept here.
     """
     shapes, path = upload_shapes(digest), _path(digest)
-    assert path is not None
     try:
         with np.load(path, allow_pickle=False) as archive:
             x, labels, targets = (archive[name] for name in _ARRAYS)
@@ -185,23 +179,27 @@ def read_upload(digest: str) -> Cleaned:
     return cleaned
 
 
+def _write(cleaned: Cleaned, path: Path) -> None:
+    arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
+    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")  # mode 600
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
+        os.replace(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
 def _folder() -> Path:
     return data_directory() / "uploads"
 
 
-def _keepers() -> Path:
-    return private_directory(data_directory() / "upload_keepers")
-
-
-def _path(digest: str) -> Path | None:
-    """Where data of this digest are; None for what is no digest, so that no other file can be named."""
-    try:
-        if not DIGEST.match(digest):
-            return None
-        shipped = _SHIPPED / f"{digest}.npz"
-        return shipped if shipped.exists() else _folder() / f"{digest}.npz"
-    except RuntimeError:  # no home directory
-        return None
+def _path(digest: str) -> Path:
+    """Where data of this digest are; what is no digest, and could name another file, is refused."""
+    if not DIGEST.match(digest):
+        raise ValueError(digest)
+    shipped = _SHIPPED / f"{digest}.npz"
+    return shipped if shipped.exists() else _folder() / f"{digest}.npz"
 
 
 def _header(cleaned: Cleaned) -> bytes:
@@ -213,97 +211,42 @@ def _header(cleaned: Cleaned) -> bytes:
 
 
 @functools.lru_cache(maxsize=256)
-def _shapes(path: str, _mtime_ns: int, _size: int) -> UploadShapes | None:
-    """The header of a kept file; None where it is damaged."""
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return UploadShapes.model_validate_json(archive["header"].tobytes())
-    except Exception:
-        return None
-
-
-def _is_intact(path: Path) -> bool:
-    try:
-        read_upload(path.stem)
-    except MissingUpload:
-        return False
-    return True
+def _shapes(path: Path, _mtime_ns: int, _size: int) -> UploadShapes:
+    """The header of a kept file; raises where it is damaged."""
+    with np.load(path, allow_pickle=False) as archive:
+        return UploadShapes.model_validate_json(archive["header"].tobytes())
 
 
 def _sizes(folder: Path) -> dict[str, int]:
     """Digest → bytes of what is kept, the longest unused first."""
     found = []
     for path in folder.glob("*.npz"):
-        try:
+        with contextlib.suppress(OSError):  # another process has deleted it
             state = path.stat()
-        except OSError:  # another process has deleted it
-            continue
-        found.append((state.st_mtime_ns, state.st_size, path.stem))
+            found.append((state.st_mtime_ns, state.st_size, path.stem))
     return {digest: size for _, size, digest in sorted(found)}
 
 
-def _evict(folder: Path, most: int, needed: Collection[str]) -> bool:
-    """Delete data of the sessions that keep most until ``most`` bytes are left; False when needed data exceed them."""
-    sizes = _sizes(folder)
-    while sum(sizes.values()) > most:
-        digest = _first_to_delete(sizes, needed)
-        if digest is None:
-            return False
-        _drop(_references(digest))
-        (folder / f"{digest}.npz").unlink(missing_ok=True)
-        del sizes[digest]
-    return True
+def _make_room(folder: Path, most: int, sizes: Mapping[str, int], needed: Collection[str]) -> None:
+    """Delete the longest unused of these data until at most ``most`` bytes are left; needed ones stay."""
+    if sum(size for digest, size in sizes.items() if digest in needed) > most:
+        raise InvalidInput("file", "data beyond what can be kept now", "it later, or smaller data")
+    left = sum(sizes.values())
+    for digest in (each for each in sizes if each not in needed):
+        if left <= most:
+            return
+        for path in [folder / f"{digest}.npz", *_references(digest)]:
+            path.unlink(missing_ok=True)
+        left -= sizes[digest]
 
 
-@dataclass(frozen=True)
-class Keeper:
-    """A session that keeps uploads, and its quota.
-
-    Attributes:
-        session: name of a browser session; empty for the user of this process.
-        max_bytes, max_files: most that it may keep.
-    """
-
-    session: str = ""
-    max_bytes: float = float("inf")
-    max_files: float = float("inf")
+def _reference(digest: str, keeper: Keeper) -> Path:
+    """The reference of a session; its random name cannot be guessed from the hash."""
+    session = hashlib.sha256(keeper.session.encode()).hexdigest()[:24]
+    return private_directory(data_directory() / "upload_keepers") / f"{digest}.{session}"
 
 
-def _references(digest: str = "*", session: str = "*") -> list[Path]:
-    """The references of these data and this session, files ``DIGEST.SESSION``; by default all of them."""
-    return list(_keepers().glob(f"{digest}.{session}"))
-
-
-def _hashed(session: str) -> str:
-    """The name of a session on disk; browser sessions are random, so it cannot be guessed from its hash."""
-    return hashlib.sha256(session.encode()).hexdigest()[:24]
-
-
-def _drop(references: list[Path]) -> None:
-    for path in references:
-        path.unlink(missing_ok=True)
-
-
-def _check_space(keeper: Keeper, digest: str, size: int, sizes: Mapping[str, int]) -> None:
-    """Refuse data of ``size`` bytes beyond the quota of the keeper; data that it keeps already count once."""
-    kept = {path.stem for path in _references(session=_hashed(keeper.session))} & sizes.keys() - {digest}
-    total = sum(sizes[each] for each in kept) + size
-    if total > keeper.max_bytes:
-        allowed = f"at most {numbers.size(keeper.max_bytes)}; forget some first"
-        raise InvalidInput("file", f"{numbers.size(total)} of your data with these", allowed)
-    if len(kept) >= keeper.max_files:
-        raise InvalidInput("file", "one more data set", f"at most {keeper.max_files:g}; forget some first")
-
-
-def _first_to_delete(sizes: Mapping[str, int], needed: Collection[str]) -> str | None:
-    """Of the session that keeps most bytes, the first digest in ``sizes`` that is not needed."""
-    kept: dict[str, set[str]] = {}
-    for path in _references():
-        kept.setdefault(path.suffix, set()).add(path.stem)
-    kept[""] = set(sizes).difference(*kept.values())  # data without a session count as one session's
-    weights = {session: sum(sizes.get(digest, 0) for digest in digests) for session, digests in kept.items()}
-    for session in sorted(weights, key=weights.__getitem__, reverse=True):
-        for digest in sizes:
-            if digest in kept[session] and digest not in needed:
-                return digest
-    return None
+def _references(digest: str, keeper: Keeper | None = None) -> list[Path]:
+    """References to these data, ``*`` for any, of one session or of all."""
+    pattern = _reference(digest, keeper or Keeper())
+    return list(pattern.parent.glob(pattern.name if keeper else f"{digest}.*"))

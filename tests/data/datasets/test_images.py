@@ -13,8 +13,8 @@ from ntk_core.data import (
     dataset_shapes,
     load_dataset,
 )
+from ntk_core.data._dataset import standardize_inputs
 from ntk_core.data._images import SHIPPED_FILES, block_sums
-from ntk_core.data._transforms import standardize_inputs
 
 IMAGE_SETS = ("mnist", "fashion-mnist", "cifar2", "digits")
 

@@ -9,7 +9,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ntk_core.data import _originals, load_dataset
+from ntk_core.data import _images, load_dataset
 from ntk_core.errors import InvalidInput
 
 TRAIN, TEST = 40, 20
@@ -37,8 +37,10 @@ def root(tmp_path, monkeypatch, tiny):
     monkeypatch.chdir(tmp_path)
     sha256 = {name: hashlib.sha256(idx_bytes(array)).hexdigest() for name, array in zip(IDX_NAMES, tiny, strict=True)}
     for name in ("mnist", "digits", "fashion-mnist"):
-        declared = dataclasses.replace(_originals.ORIGINALS[name], num_images=(TRAIN, TEST), sha256=sha256)
-        monkeypatch.setitem(_originals.ORIGINALS, name, declared)
+        declared = dataclasses.replace(
+            _images.ORIGINALS[name], shapes=tuple(array.shape for array in tiny), sha256=sha256
+        )
+        monkeypatch.setitem(_images.ORIGINALS, name, declared)
     (tmp_path / "sets").mkdir()
     return tmp_path / "sets"
 
@@ -123,7 +125,7 @@ def write_cifar(folder, monkeypatch, records):
     """Six batches of ``records`` images with labels 0, 1, …, 9, 0, … and random pixels, declared to be the original."""
     folder.mkdir()
     rng = np.random.default_rng(1)
-    declared = _originals.ORIGINALS["cifar2"]
+    declared = _images.ORIGINALS["cifar2"]
     batches, sha256 = [], {}
     for name in declared.sha256:
         batch = rng.integers(0, 256, (records, 3073), dtype=np.uint8)
@@ -131,14 +133,14 @@ def write_cifar(folder, monkeypatch, records):
         (folder / name).write_bytes(batch.tobytes())
         batches.append(batch)
         sha256[name] = hashlib.sha256(batch.tobytes()).hexdigest()
-    replaced = dataclasses.replace(declared, num_records=records, sha256=sha256)
-    monkeypatch.setitem(_originals.ORIGINALS, "cifar2", replaced)
+    replaced = dataclasses.replace(declared, shapes=((records, 3073),) * 6, sha256=sha256)
+    monkeypatch.setitem(_images.ORIGINALS, "cifar2", replaced)
     return batches
 
 
 def test_cifar_batches_give_channels_last_images(root, monkeypatch):
     batches = write_cifar(root / "cifar-10-batches-bin", monkeypatch, records=20)
-    (x, labels), (x_test, labels_test) = _originals.read_originals("cifar2")
+    (x, labels), (x_test, labels_test) = _images.read_originals("cifar2")
     records = [record for batch in batches for record in batch if record[0] in (3, 7)]
     assert [*labels, *labels_test] == [{3: 0, 7: 1}[record[0]] for record in records]
     assert (len(labels), len(labels_test)) == (20, 4)
@@ -195,7 +197,7 @@ def test_copy_with_a_damaged_byte_is_read_right_or_refused(root, tiny, layout):
     for position in positions:
         path.write_bytes(good[:position] + bytes([good[position] ^ 0x55]) + good[position + 1 :])
         try:
-            (x, labels), (x_test, labels_test) = _originals.read_originals("mnist")
+            (x, labels), (x_test, labels_test) = _images.read_originals("mnist")
         except InvalidInput:
             refused += 1
         else:  # bytes that carry no data, such as dates
@@ -219,7 +221,7 @@ def test_bomb_costs_no_more_memory_than_a_good_file(root, tiny, layout):
     tracemalloc.start()
     try:
         with pytest.raises(InvalidInput, match="SHA-256"):
-            _originals.read_originals("mnist")
+            _images.read_originals("mnist")
         assert tracemalloc.get_traced_memory()[1] < BOUND_BYTES
     finally:
         tracemalloc.stop()
