@@ -26,7 +26,7 @@ def _from_text(text: str) -> NDArray:
 
 
 # In JSON an npy file, which holds nothing that could run as code.
-Array = Annotated[NDArray, PlainSerializer(_as_text), PlainValidator(_from_text)]
+Array = Annotated[NDArray, PlainValidator(_from_text), PlainSerializer(_as_text)]
 
 
 @dataclass(frozen=True, eq=False)
