@@ -214,5 +214,5 @@ def first(queue: Sequence[Job], running: Sequence[Job], limits: Profile) -> Job 
 
 def key_words(key: str) -> str:
     """Return the key of a point as people read it: ``width 10,000``."""
-    words = re.sub("[=_]", " ", key).replace(",", ", ")
+    words = re.sub("[=_]|(?<=[a-z])-", " ", key).replace(",", ", ")
     return re.sub(r"(?<![\d.])\d{4,}", lambda digits: f"{int(digits[0]):,}", words)

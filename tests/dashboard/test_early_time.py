@@ -143,7 +143,7 @@ def test_the_page_shows_kernels_without_training(gallery):
 
 def test_the_page_draws_a_point_that_grows(jobs):
     spec = with_settings(PRESETS["hu-fig1"].spec, {"values": [25, 50]})
-    job = jobs.add(spec, points=(), growing=(make_early_point(25),), message="input dim 25: erf, step 100")
+    job = jobs.add(spec, points=(), growing=(make_early_point(25),), message="d = 25: erf, step 100")
     app = open_page("early_time", job=job)
     assert len(app.get("plotly_chart")) == 2
     assert "Computing the first point…" not in words(app)

@@ -138,6 +138,7 @@ def test_unusable_store_is_refused(monkeypatch):
         ("width=10000", "width 10,000"),
         ("input_dim=50", "input dim 50"),
         ("width=1000,rate=0.00125", "width 1,000, rate 0.00125"),
+        ("width=100_network=fully-connected-swish", "width 100 network fully connected swish"),
     ],
 )
 def test_keys_are_read_as_words(key, words):

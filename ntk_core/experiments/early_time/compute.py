@@ -71,7 +71,8 @@ def fingerprint(data: dict[int, Dataset]) -> str:
 
 def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress | Growth, None, EarlyPoint]:
     """All activations and seeds of one point; yields its curves as they grow."""
-    d, width, name = spec.dim_at(key), spec.width_at(key), key.replace("_", " ").replace("=", " ")
+    d, width = spec.dim_at(key), spec.width_at(key)
+    name = f"d = {d:,}" if spec.swept == "input_dim" else f"width {width:,}"
     here = data[d]
     x = _shaped(spec, here.x)
     if spec.dataset.is_synthetic:
