@@ -54,6 +54,7 @@ def sweep(
     with_takeaway: bool = False,
     rows: Sequence[dict[str, object]] | None = None,
     first: Sequence[int] = range(MOST_CURVES),
+    finding: str | None = None,
 ) -> Chart:
     """Draw all lines against the swept setting, log–log, with words and numbers.
 
@@ -71,6 +72,7 @@ def sweep(
         with_takeaway: whether the caption begins with the takeaway.
         rows: a table of its own; by default one row per value and line.
         first: numbers of the lines that are drawn at first sight; the others wait for a click in the legend.
+        finding: the result in one sentence, with which the takeaway begins; by default from the lines.
     """
     symbol = symbol or title
     figure = go.Figure()
@@ -98,7 +100,7 @@ def sweep(
         ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
         figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
-    words = takeaway(lines, axis, title)
+    words = " ".join([*filter(None, [finding]), takeaway(lines, axis, title)])
     below = [*([words] if with_takeaway else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
     given = given_runs(line.law for line in lines if line.fit)
     return Chart(
@@ -109,7 +111,7 @@ def sweep(
         name,
         heading,
         given,
-        finding=_finding(seen, axis, symbol),
+        finding=_finding(seen, axis, symbol) if finding is None else finding,
         excluded=_excluded(lines),
     )
 

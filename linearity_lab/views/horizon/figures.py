@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning
 from linearity_lab.charts.chart import Chart, occurring
@@ -58,28 +57,26 @@ def line(points: Points, regime: str, rate: float, of: str, *, relative: bool = 
 def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
     """Every horizon over its value at the least width; arrows at the top for runs that never depart."""
     lines = [line(points, *each, of) for each in regimes(points)]
-    drawn = [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
     chart = sweep(
         [each for each in lines if any(math.isfinite(dot.value) or dot.why for dot in each.dots)],
         width_axis(spec.widths), "horizon / at the least width", "horizon", name="horizons",
         caption=[f"Clocks: {', '.join(f'{each.title} {each.clock}' for each in REGIMES.values())}.",
                  "Percentages: difference of outputs at convergence, where the horizon is never reached."],
         rows=table_rows(COLUMNS, points),
+        finding=beginning("; ".join(_findings(points, of)) or "no run has departed yet") + ".",
     )  # fmt: skip
     never = [(width, run) for width, run in along(points, "square") if getattr(run, of).outcome == "never"]
     if never:
-        top = ABOVE * max(drawn, default=1.0)
+        drawn = [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
+        top, low = ABOVE * max(drawn, default=1.0), min(chart.figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
         left = {at: mean([run.last_difference for width, run in never if width == at]).value for at, _ in never}
         chart.figure.add_scatter(
             x=list(left), y=[top] * len(left), mode="markers+text", text=[percent(each) for each in left.values()],
             textposition="top center", marker={"symbol": "arrow-up", "size": 14, "color": style("square", 1.0).color},
             hovertemplate="square loss, m = %{x:,}<br>never; outputs differ by %{text} at convergence<extra></extra>",
             name="square loss: never", cliponaxis=False,
-        )  # fmt: skip
-        low = min(chart.figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
-        chart.figure.update_yaxes(range=[low, math.log10(top) + 0.25])
-    finding = beginning("; ".join(_findings(points, of)) or "no run has departed yet") + "."
-    return replace(chart, finding=finding, takeaway=f"{finding} {chart.takeaway}")
+        ).update_yaxes(range=[low, math.log10(top) + 0.25])  # fmt: skip
+    return chart
 
 
 def _findings(points: Points, of: str) -> list[str]:
@@ -126,24 +123,23 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
     """The step at which outputs depart above the stable rate against ln m, with the predicted slope."""
     above = [point for point in points if point.regime == "large-rate"]
     lines = {rate: line(above, regime, rate, "outputs", relative=False) for regime, rate in regimes(above)}
+    fitted = {rate: law for rate, drawn in lines.items() if drawn.means and (law := rate_law(above, rate, "outputs"))}
+    predicted = {rate: 1 / (2 * math.log(rate - 1)) for rate in fitted}
+    slopes = [
+        f"c = {rate:g}: {exponent_words(law)} steps per unit of ln m, predicted {predicted[rate]:.2f}"
+        for rate, law in fitted.items()
+    ]
+    found = [f"{beginning('; '.join(slopes))}."] if slopes else []
     chart = sweep(
         list(lines.values()), width_axis(widths), "step at which outputs depart", "step", is_log=False,
-        name="departure_steps", heading="Departure above the stable rate", rows=table_rows(COLUMNS, above),
+        name="departure_steps", heading="Departure above the stable rate", caption=found,
+        rows=table_rows(COLUMNS, above), finding="".join(found),
     )  # fmt: skip
-    slopes = []
-    for rate, drawn in lines.items():
-        predicted, law = 1 / (2 * math.log(rate - 1)), rate_law(above, rate, "outputs")
-        if law is None or not drawn.means:
-            continue
-        (first, _), (last, end) = drawn.means[0], drawn.means[-1]
-        name, rise = f"slope {signed(predicted)} predicted", predicted * math.log(last / first)
-        chart.figure.add_scatter(
-            x=[first, last], y=[end.value - rise, end.value], mode="lines", line=GUIDE_LINE, name=name, showlegend=False
-        )
-        slopes.append(f"c = {rate:g}: {exponent_words(law)} steps per unit of ln m, predicted {predicted:.2f}")
-    found = [f"{beginning('; '.join(slopes))}."] if slopes else []
-    words = " ".join([*found, chart.takeaway])
-    return replace(chart, finding="".join(found), takeaway=words, caption=[*found, *chart.caption])
+    for rate, slope in predicted.items():
+        (first, _), (last, end) = lines[rate].means[0], lines[rate].means[-1]
+        y, name = [end.value - slope * math.log(last / first), end.value], f"slope {signed(slope)} predicted"
+        chart.figure.add_scatter(x=[first, last], y=y, mode="lines", line=GUIDE_LINE, name=name, showlegend=False)
+    return chart
 
 
 CARD = "horizon"

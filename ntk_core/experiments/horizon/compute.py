@@ -1,7 +1,7 @@
 """Networks and their linear models in float64, until they separate; one width and regime at a time."""
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.linalg import eigvalsh, norm
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import Loss, Model, NetworkModel, Origin, TangentModel
@@ -21,6 +22,7 @@ from ntk_core.runs import Progress
 NORMALIZED_STEP = 0.2  # of the largest K(x, x), in a step along −∇ log L; our choice
 NUM_KEPT = 48  # records of a path that are kept
 TARGET_SHIFT = 1.0  # of ±1 above the stable rate: balanced ones are nearly orthogonal to the top eigenvector of K₀
+Weights = tuple[NetworkParams, NetworkParams]  # of the network and of its linear model
 
 
 def compute(spec: HorizonSpec, data: Dataset, key: str) -> Generator[Progress, None, HorizonPoint]:
@@ -31,125 +33,81 @@ def compute(spec: HorizonSpec, data: Dataset, key: str) -> Generator[Progress, N
 
 def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> Generator[Progress, None, HorizonRun]:
     width, name = spec.value_of(key)
+    every, most, is_log = REGIMES[name].every, spec.most_steps(name), name == "cross-entropy"
     words = f"width {width:,}: {name.replace('-', ' ')}, seed {seed}"
     yield 0.0, f"{words}, initial kernel"
     net = Subtracted(ScaledNetwork(build_network(spec.architecture, width, data.num_outputs, "linear"), spec.scale))
     params = net.init(initial_key(seed, width), data.input_shape)  # in float32, as in every other experiment
-    with jax.enable_x64(True):
-        pair = _Pair(spec, data, name, rate, net, params)
-    while not pair.outcome:
+    x, x_test, y = (np.asarray(each, np.float64) for each in (data.x, data.x_test, data.y))
+    y = 2 * y - 1 if is_log and data.num_outputs > 1 else y + TARGET_SHIFT * (name == "large-rate")
+    decay = spec.decay if name == "weight-decay" else 0.0
+    origin, fixed = net.partition(jax.tree.map(_in_float64, params))
+
+    def after(weights: Weights, rates: tuple[float, float], *counts: int) -> _Seen:
         with jax.enable_x64(True):
-            pair.advance()
-        yield math.log1p(pair.step) / math.log1p(spec.most_steps(name)), f"{words}, step {pair.step:,}"
-    return pair.run(seed)
+            return _advance(net, is_log, weights, origin, fixed, (x, x_test, y), rates, decay, counts)
+
+    def rate_for(kernel: np.ndarray) -> float:
+        size, top = (NORMALIZED_STEP, kernel.diagonal().max()) if is_log else (rate * len(x), eigvalsh(kernel)[-1])
+        return size / float(top)
+
+    seen, step = after((origin, origin), (0.0, 0.0), 0, 0), 0
+    first = np.asarray(seen.kernel)
+    outcome, rates = ("", (rate_for(first),) * 2) if first.any() else ("dead", (0.0, 0.0))
+    rows: list[tuple[float, float, float, float]] = []  # clock, ΔK, difference of outputs, log L
+    linear: list[tuple[float, np.ndarray]] = []  # log L and f − f₀ of the linear model at the test points
+    while not outcome:
+        kernel, f, loss = np.asarray(seen.kernel), np.asarray(seen.outputs[0]), float(seen.log_losses[0])
+        if not (np.isfinite(kernel).all() and np.isfinite(f).all() and math.isfinite(loss)):
+            outcome = "diverged"
+            break
+        linear.append(seen.linear)
+        while is_log and linear[-1][0] > loss and len(linear) <= spec.max_steps // every:  # only it is behind
+            seen = after(seen.weights, rates, 0, every)
+            linear.append(seen.linear)
+        f_linear = _at_loss(loss, linear) if is_log else linear[-1][1]
+        size, change = float(norm(f_linear)), float(norm(kernel - first) / norm(first))
+        clock = {"large-rate": float(step), "weight-decay": decay * step}.get(name, -loss)
+        rows.append((clock, change, size and float(norm(f - f_linear)) / size, loss))
+        outcome = _ended(spec, name, step, rows) if kernel.any() else "over-budget"  # else nothing moves any further
+        if not outcome:
+            count = min(REGIMES[name].stretch(step), most - step)
+            rates, step = (rate_for(kernel) if is_log else rates[0], rates[1]), step + count
+            seen = after(seen.weights, rates, count, count)
+            yield math.log1p(step) / math.log1p(most), f"{words}, step {step:,}"
+    clocks, change, difference, losses = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
+    kept = sorted({round(at) for at in np.linspace(0, len(rows) - 1, min(len(rows), NUM_KEPT))})
+    path = {"clock": clocks, "change": change, "difference": difference}
+    return HorizonRun(
+        regime=name, rate=rate, seed=seed, num_steps=step, log_loss=losses[-1] if losses else math.nan,
+        kernel=departure(clocks, change, spec.kernel_threshold, outcome),
+        outputs=departure(clocks, difference, spec.output_threshold, outcome),
+        **{of: tuple(values[at] for at in kept) for of, values in path.items()},
+    )  # fmt: skip
 
 
-class _Seen(NamedTuple):
-    """Weights, log L and f − f₀ at the test points of both models, and K of the network as a matrix."""
-
-    weights: tuple[NetworkParams, NetworkParams]
-    log_losses: tuple[Array, Array]
-    outputs: tuple[Array, Array]
-    kernel: Array
-
-
-class _Pair:
-    """A network and its linear model from the same w₀, with the records of both."""
-
-    def __init__(self, spec: HorizonSpec, data: Dataset, name: str, rate: float, net: Network, params: NetworkParams):
-        self.spec, self.name, self.rate, self.net = spec, name, rate, net
-        self.step, self.outcome, self.is_log = 0, "", name == "cross-entropy"
-        self.decay = spec.decay if name == "weight-decay" else 0.0
-        x, x_test, y = (np.asarray(each, np.float64) for each in (data.x, data.x_test, data.y))
-        y = 2 * y - 1 if self.is_log and data.num_outputs > 1 else y + TARGET_SHIFT * (name == "large-rate")
-        self.points = (x, x_test, y)
-        self.origin, self.fixed = net.partition(jax.tree.map(_in_float64, params))
-        self.weights, self.rates = (self.origin, self.origin), (0.0, 0.0)
-        self.rows: list[tuple[float, float, float, float]] = []  # clock, ΔK, difference of outputs, log L
-        self.beside: list[tuple[float, np.ndarray]] = []  # (log L, f − f₀) of the linear model under cross-entropy
-        seen = self._after(0, 0)
-        self.first = np.asarray(seen.kernel)
-        if self.first.any():
-            self.rates = (self._rate(self.first),) * 2
-            self._record(seen)
-        else:
-            self.outcome = "dead"
-
-    def advance(self) -> None:
-        """Train both to the next record, and measure there."""
-        count = min(REGIMES[self.name].stretch(self.step), self.spec.most_steps(self.name) - self.step)
-        self.step += count
-        self._record(self._after(count, count))
-
-    def _after(self, *counts: int) -> _Seen:
-        """Take ``counts`` steps of the network and of its linear model, then measure."""
-        given = (self.origin, self.fixed, self.points, self.rates, self.decay, counts)
-        seen = _advance(self.net, self.is_log, self.weights, *given)
-        self.weights = seen.weights
-        return seen
-
-    def _rate(self, kernel: np.ndarray) -> float:
-        if self.is_log:
-            return NORMALIZED_STEP / float(kernel.diagonal().max())
-        return self.rate * len(self.points[0]) / float(np.linalg.eigvalsh(kernel)[-1])
-
-    def _record(self, seen: _Seen) -> None:
-        """Note clock, ΔK, difference of outputs and loss, and whether the run is over."""
-        kernel, outputs, linear = map(np.asarray, (seen.kernel, *seen.outputs))
-        loss, is_alive = float(seen.log_losses[0]), kernel.any()  # else nothing moves any further
-        if not (np.isfinite(kernel).all() and np.isfinite(outputs).all() and math.isfinite(loss)):
-            self.outcome = "diverged"
-            return
-        if self.is_log:
-            self.rates = (self._rate(kernel) if is_alive else self.rates[0], self.rates[1])
-            linear = self._linear_at(loss, seen)
-        clock = {"large-rate": float(self.step), "weight-decay": self.decay * self.step}.get(self.name, -loss)
-        change = float(np.linalg.norm(kernel - self.first) / np.linalg.norm(self.first))
-        size = float(np.linalg.norm(linear))
-        self.rows.append((clock, change, size and float(np.linalg.norm(outputs - linear)) / size, loss))
-        self.outcome = self._end() if is_alive else "over-budget"
-
-    def _linear_at(self, loss: float, seen: _Seen) -> np.ndarray:
-        """The linear model's f − f₀ at the test points when its log L was this, between two of its records."""
-        every = REGIMES[self.name].every
-        self.beside.append((float(seen.log_losses[1]), np.asarray(seen.outputs[1])))
-        while self.beside[-1][0] > loss and len(self.beside) <= self.spec.max_steps // every:  # only it is behind
-            seen = self._after(0, every)
-            self.beside.append((float(seen.log_losses[1]), np.asarray(seen.outputs[1])))
-        at = next((index for index in reversed(range(len(self.beside))) if self.beside[index][0] >= loss), 0)
-        (high, before), (low, after) = self.beside[at], self.beside[min(at + 1, len(self.beside) - 1)]
-        if low > loss:
-            return after * math.nan  # it did not get there
-        share = (high - loss) / (high - low) if high > low else 0.0
-        return before + share * (after - before)
-
-    def _end(self) -> str:
-        """How the run ends here; empty if it continues."""
-        spec, (clock, *_, loss) = self.spec, self.rows[-1]
-        if self.name == "square" and loss <= math.log(spec.loss_threshold):
-            return "converged"
-        is_over = self.step >= spec.most_steps(self.name) or (self.is_log and clock >= spec.max_log_loss)
-        if self.name in ("large-rate", "weight-decay"):  # it has left for good
-            _, change, difference, _ = map(max, zip(*self.rows, strict=True))
-            is_over |= change > spec.kernel_threshold and difference > spec.output_threshold
-        return "over-budget" if is_over else ""
-
-    def run(self, seed: int) -> HorizonRun:
-        """What was recorded, thinned out, with both departures."""
-        table = np.asarray(self.rows).reshape(-1, 4)
-        clock, change, difference, losses = table.T.tolist()
-        kept = sorted({round(at) for at in np.linspace(0, len(clock) - 1, min(len(clock), NUM_KEPT))})
-        path = dict(zip(("clock", "change", "difference"), table[kept].T.tolist(), strict=False))
-        return HorizonRun(
-            regime=self.name, rate=self.rate, seed=seed, num_steps=self.step, **path,
-            kernel=departure(clock, change, self.spec.kernel_threshold, self.outcome),
-            outputs=departure(clock, difference, self.spec.output_threshold, self.outcome),
-            log_loss=losses[-1] if losses else math.nan,
-        )  # fmt: skip
+def _ended(spec: HorizonSpec, name: str, step: int, rows: Sequence[tuple[float, ...]]) -> str:
+    """How a run ends at its last record; empty if it continues."""
+    clock, *_, loss = rows[-1]
+    if name == "square" and loss <= math.log(spec.loss_threshold):
+        return "converged"
+    is_over = step >= spec.most_steps(name) or (name == "cross-entropy" and clock >= spec.max_log_loss)
+    if name in ("large-rate", "weight-decay"):  # it has left for good
+        _, change, difference, _ = map(max, zip(*rows, strict=True))
+        is_over |= change > spec.kernel_threshold and difference > spec.output_threshold
+    return "over-budget" if is_over else ""
 
 
-def _in_float64(weights: Array) -> Array:
-    return weights.astype(jnp.float64) if jnp.issubdtype(weights.dtype, jnp.floating) else weights
+def _at_loss(loss: float, linear: Sequence[tuple[float, np.ndarray]]) -> np.ndarray:
+    """The linear model's f − f₀ when its log L was this, between two of its records; NaN if it did not get there."""
+    at = next((index for index in reversed(range(len(linear))) if linear[index][0] >= loss), 0)
+    (high, before), (low, after) = linear[at], linear[min(at + 1, len(linear) - 1)]
+    share = math.nan if low > loss else (high - loss) / (high - low) if high > low else 0.0
+    return before + share * (after - before)
+
+
+def _in_float64(weights: Array) -> np.ndarray:
+    return np.asarray(weights, np.float64 if jnp.issubdtype(weights.dtype, jnp.floating) else None)
 
 
 def log_loss(f: Array, y: Array) -> Array:
@@ -160,11 +118,24 @@ def log_loss(f: Array, y: Array) -> Array:
     return jax.nn.logsumexp(each) - math.log(each.size)
 
 
+class _Seen(NamedTuple):
+    """Weights, log L and f − f₀ at the test points of both models, and K of the network as a matrix."""
+
+    weights: Weights
+    log_losses: tuple[Array, Array]
+    outputs: tuple[Array, Array]
+    kernel: Array
+
+    @property
+    def linear(self) -> tuple[float, np.ndarray]:
+        """log L and f − f₀ of the linear model."""
+        return float(self.log_losses[1]), np.asarray(self.outputs[1])
+
+
 @partial(jax.jit, static_argnums=(0, 1))
 def _advance(
-    net: Network, is_log: bool, weights: tuple[NetworkParams, NetworkParams], origin: NetworkParams,
-    fixed: NetworkParams, points: tuple[Array, Array, Array], rates: tuple[float, float], decay: float,
-    counts: tuple[int, int],
+    net: Network, is_log: bool, weights: Weights, origin: NetworkParams, fixed: NetworkParams,
+    points: tuple[Array, Array, Array], rates: tuple[float, float], decay: float, counts: tuple[int, int],
 ) -> _Seen:  # fmt: skip
     """Steps of the network and of its linear model, then what is measured of both; one program for all of a run."""
     x, x_test, y = points
