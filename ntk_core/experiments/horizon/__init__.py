@@ -125,18 +125,10 @@ def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...
     width, name = spec.value_of(key)
     network, steps = spec.counted(width), typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps)
     records, with_test = steps / REGIMES[name].stretch(steps // 8), 1 + network.num_test / network.num_samples
-    return (
-        Counts(
-            network,
-            {"training": 2},
-            times=len(spec.rates_of(name)) * spec.num_seeds,
-            steps=6 * steps + records * with_test,  # in float64, with those of the linear model
-            kernels=2 * records,
-            copies=10,
-            views=3,
-            matrices=20 * with_test,
-        ),
-    )
+    num_runs = len(spec.rates_of(name)) * spec.num_seeds
+    work = 6 * steps + records * with_test  # in float64, with the steps of the linear model
+    held = {"copies": 10, "views": 3, "matrices": 20 * with_test}
+    return (Counts(network, {"training": 2}, num_runs, steps=work, kernels=2 * records, **held),)
 
 
 DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]

@@ -41,7 +41,8 @@ def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> 
     x, x_test, y = (np.asarray(each, np.float64) for each in (data.x, data.x_test, data.y))
     y = 2 * y - 1 if is_log and data.num_outputs > 1 else y + TARGET_SHIFT * (name == "large-rate")
     decay = spec.decay if name == "weight-decay" else 0.0
-    origin, fixed = net.partition(jax.tree.map(_in_float64, params))
+    with jax.enable_x64(True):
+        origin, fixed = net.partition(jax.tree.map(_in_float64, params))
 
     def after(weights: Weights, rates: tuple[float, float], *counts: int) -> _Seen:
         with jax.enable_x64(True):
@@ -106,8 +107,8 @@ def _at_loss(loss: float, linear: Sequence[tuple[float, np.ndarray]]) -> np.ndar
     return before + share * (after - before)
 
 
-def _in_float64(weights: Array) -> np.ndarray:
-    return np.asarray(weights, np.float64 if jnp.issubdtype(weights.dtype, jnp.floating) else None)
+def _in_float64(weights: Array) -> Array:
+    return weights.astype(jnp.float64) if jnp.issubdtype(weights.dtype, jnp.floating) else weights
 
 
 def log_loss(f: Array, y: Array) -> Array:
