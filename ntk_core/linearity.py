@@ -1,8 +1,8 @@
 """What is reported of two checkpoints: numbers, their words and their verdict."""
 
 import math
-from dataclasses import dataclass
-from typing import Any
+
+from pydantic import BaseModel, ConfigDict
 
 from ntk_core.markup import paragraph, table
 from ntk_core.numbers import number, percent
@@ -11,8 +11,11 @@ LAYER_HEAD = ("Parameter", "Numbers", "‖δ‖ / ‖w₀‖", "Share of J₀δ"
 LINEAR, PARTLY = 0.1, 0.5  # largest output errors of these verdicts; our choice
 
 
-@dataclass(frozen=True)
-class LayerReport:
+class _Stored(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
+
+
+class LayerReport(_Stored):
     """One parameter, δ_l = w₁ − w₀ of it.
 
     Attributes:
@@ -30,8 +33,7 @@ class LayerReport:
     kernel_share: float
 
 
-@dataclass(frozen=True)
-class LinearityReport:
+class LinearityReport(_Stored):
     """How linear a model is between w₀ and w₁ = w₀ + δ, on some inputs; all norms are over inputs and outputs.
 
     Attributes:
@@ -69,55 +71,47 @@ class LinearityReport:
     @property
     def verdict(self) -> str:
         """One sentence."""
-        return verdict_of(self)
+        error, change = self.output_error, percent(self.kernel_change)
+        if self.rounding > LINEAR or math.isnan(error):
+            moved = percent(self.output_change)
+            return f"No verdict: the outputs changed by {moved} on these inputs, which rounding hides."
+        if error > LINEAR:
+            kind = "Partly linear" if error <= PARTLY else "Not linear"
+            return f"{kind}: the linear model at w₀ misses {percent(error)} of the outputs' change, and ΔK is {change}."
+        follows = "the outputs follow the linear model at w₀"
+        if self.kernel_change > LINEAR:
+            return f"Linear so far: {follows} up to {percent(error)}, although the kernel changed by {change}."
+        return f"Linear: {follows} up to {percent(error)}, and the kernel changed by {change}."
+
+    def number_rows(self) -> list[tuple[str, str]]:
+        """Name and value of all numbers but those of layers."""
+        interval = f" ± {percent(self.kernel_interval)}" if self.kernel_interval else ""
+        found = [
+            ("Output error", percent(self.output_error)),
+            ("Second-order share", percent(self.second_order_share)),
+            ("Change of the directional derivative", percent(self.derivative_change)),
+            ("Kernel change ΔK", percent(self.kernel_change) + interval),
+            ("Kernel distance", number(self.kernel_distance, 3)),
+        ]
+        losses = (
+            ("Loss", self.loss),
+            ("Loss of the linear model", self.linear_loss),
+            ("Loss of kernel regression", self.regression_loss),
+        )
+        return found + [(name, number(loss, 4)) for name, loss in losses if loss is not None]
+
+    def layer_rows(self) -> list[tuple[str, ...]]:
+        """Cells of all layers under :data:`LAYER_HEAD`, the largest share of the outputs' change first."""
+        return [
+            (each.name, f"{each.num_params:,}", *map(percent, (each.distance, each.output_share, each.kernel_share)))
+            for each in sorted(self.layers, key=lambda layer: -abs(layer.output_share))
+        ]
 
     def __str__(self) -> str:
-        return "\n".join([self.verdict, *(f"{name}: {value}" for name, value in rows_of(self))])
+        return "\n".join([self.verdict, *(f"{name}: {value}" for name, value in self.number_rows())])
 
     def _repr_html_(self) -> str:
-        return paragraph(self.verdict) + table(("", ""), rows_of(self)) + table(LAYER_HEAD, layer_rows(self))
-
-
-def verdict_of(report: Any) -> str:
-    """One sentence about the values of a :class:`LinearityReport`."""
-    error, change = report.output_error, percent(report.kernel_change)
-    if report.rounding > LINEAR or math.isnan(error):
-        moved = percent(report.output_change)
-        return f"No verdict: the outputs changed by {moved} on these inputs, which rounding hides."
-    if error > LINEAR:
-        kind = "Partly linear" if error <= PARTLY else "Not linear"
-        return f"{kind}: the linear model at w₀ misses {percent(error)} of the outputs' change, and ΔK is {change}."
-    follows = "the outputs follow the linear model at w₀"
-    if report.kernel_change > LINEAR:
-        return f"Linear so far: {follows} up to {percent(error)}, although the kernel changed by {change}."
-    return f"Linear: {follows} up to {percent(error)}, and the kernel changed by {change}."
-
-
-def rows_of(report: Any) -> list[tuple[str, str]]:
-    """Name and value of all numbers but those of layers."""
-    interval = f" ± {percent(report.kernel_interval)}" if report.kernel_interval else ""
-    found = [
-        ("Output error", percent(report.output_error)),
-        ("Second-order share", percent(report.second_order_share)),
-        ("Change of the directional derivative", percent(report.derivative_change)),
-        ("Kernel change ΔK", percent(report.kernel_change) + interval),
-        ("Kernel distance", number(report.kernel_distance, 3)),
-    ]
-    losses = (
-        ("Loss", report.loss),
-        ("Loss of the linear model", report.linear_loss),
-        ("Loss of kernel regression", report.regression_loss),
-    )
-    return found + [(name, number(loss, 4)) for name, loss in losses if loss is not None]
-
-
-def layer_rows(report: Any) -> list[tuple[str, ...]]:
-    """Cells of all layers under :data:`LAYER_HEAD`, the largest share of the outputs' change first."""
-    ranked = sorted(report.layers, key=lambda layer: -abs(layer.output_share))
-    shares = [(each.distance, each.output_share, each.kernel_share) for each in ranked]
-    return [
-        (each.name, f"{each.num_params:,}", *map(percent, shown)) for each, shown in zip(ranked, shares, strict=True)
-    ]
+        return paragraph(self.verdict) + table(("", ""), self.number_rows()) + table(LAYER_HEAD, self.layer_rows())
 
 
 def ratio(above: float, below: float) -> float:

@@ -86,7 +86,13 @@ def linearity_report(
     moved, along = float(np.linalg.norm(f1 - f0)), float(np.linalg.norm(linear))
     precision = float(jnp.finfo(found.values[0].dtype).eps)
     layers = tuple(
-        LayerReport(name, int(np.size(leaf)), ratio(*map(float, sizes)), ratio(float(part), along), ratio(trace, total))
+        LayerReport(
+            name=name,
+            num_params=int(np.size(leaf)),
+            distance=ratio(*map(float, sizes)),
+            output_share=ratio(float(part), along),
+            kernel_share=ratio(trace, total),
+        )
         for total in [float(traces.sum())]
         for name, leaf, sizes, part, trace in zip(names, w0, found.sizes, found.parts, traces.tolist(), strict=True)
     )

@@ -12,13 +12,9 @@ from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.results import stored_runs
 from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.linearity_report import (
-    LinearityReportPoint,
-    LinearityReportResult,
-    LinearityReportSpec,
-    ReportedLayer,
-)
+from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportResult, LinearityReportSpec
 from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun, OwnModelSpec
+from ntk_core.linearity import LayerReport
 from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, parse_spec, run, spec_digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import InvalidSpec
@@ -28,8 +24,8 @@ REPORT = LinearityReportPoint(
     num_inputs=5, num_outputs=2, num_params=42, output_change=0.5, output_error=0.031, second_order_share=0.03,
     derivative_change=0.06, rounding=1e-6, kernel_change=0.44, kernel_interval=0.02, kernel_distance=0.01,
     layers=(
-        ReportedLayer(name="head.w", num_params=12, distance=0.1, output_share=0.3, kernel_share=0.4),
-        ReportedLayer(name="body.w", num_params=30, distance=math.inf, output_share=0.7, kernel_share=0.6),
+        LayerReport(name="head.w", num_params=12, distance=0.1, output_share=0.3, kernel_share=0.4),
+        LayerReport(name="body.w", num_params=30, distance=math.inf, output_share=0.7, kernel_share=0.6),
     ),
 )  # fmt: skip
 LAYER = OwnLayer(name="['w']", kind="product", uses=1, positions=1, num_params=12, operations=())

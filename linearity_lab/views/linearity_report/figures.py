@@ -17,7 +17,7 @@ from ntk_core.experiments.linearity_report import (
     LinearityReportResult,
     LinearityReportSpec,
 )
-from ntk_core.linearity import LINEAR, PARTLY, verdict_of
+from ntk_core.linearity import LINEAR, PARTLY
 from ntk_core.numbers import percent
 from ntk_core.runs.store import read_line
 
@@ -91,7 +91,7 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
     )
     if any(value < LEAST for run in drawn for value in pairs[run]):
         caption.append(f"Numbers below {percent(LEAST)} are drawn at {percent(LEAST)}.")
-    verdict = verdict_of(points[chosen])
+    verdict = points[chosen].verdict
     words = f"Output error against second-order share of {len(points)} reports. {verdict}"
     return Chart(finish(figure), words, rows, caption, name="errors", finding=verdict)
 

@@ -15,7 +15,7 @@ from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import prose
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.linearity_report import LinearityReportResult
-from ntk_core.linearity import LAYER_HEAD, layer_rows, rows_of
+from ntk_core.linearity import LAYER_HEAD
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import MIN_PREFIX
 
@@ -43,7 +43,7 @@ def show() -> None:
         result = reports[run]
         (point,) = result.points
         with st.container(key=f"{PAGE}.numbers"):
-            words_table([{"Number": name, "Value": value} for name, value in rows_of(point)], "Between w₀ and w₁")
+            words_table([{"Number": name, "Value": value} for name, value in point.number_rows()], "Between w₀ and w₁")
         st.caption(f"{point.num_inputs:,} inputs, {point.num_outputs:,} outputs, {point.num_params:,} parameters")
         st.markdown(prose(PAGE, "Add a report" if stored else "Make the first report"))
         st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)
@@ -87,5 +87,5 @@ def _stored() -> Reports:
 
 def _ranked(result: LinearityReportResult) -> None:
     """Parameters, the largest share of the outputs' change first."""
-    rows = [dict(zip(LAYER_HEAD, row, strict=True)) for row in layer_rows(result.points[0])[:MOST_LAYERS]]
+    rows = [dict(zip(LAYER_HEAD, row, strict=True)) for row in result.points[0].layer_rows()[:MOST_LAYERS]]
     words_table(rows, "Parameters by their share of the outputs' change")

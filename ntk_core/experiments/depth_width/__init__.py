@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments._trained_sweep import TrainedRun
-from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, second_moment
+from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, Scatter, second_moment
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import percent
 from ntk_core.runs import (
@@ -155,18 +155,14 @@ class DepthRun(TrainedRun):
         return self.hessian / self.squared_gradient if self.squared_gradient else math.nan
 
 
-class DepthWidthPoint(WidthPoint):
-    """One pair of depth and width.
+class DepthWidthPoint(WidthPoint, Scatter):
+    """One pair of depth and width, with the scatter of K(x, x).
 
     Attributes:
         depth, width: L and m.
         num_kernels: random networks whose K(x, x) was drawn, at |x|² = d.
         seed: of them.
         mean: of K(x, x); in expectation L + 1.
-        cv_squared: squared coefficient of variation of K(x, x).
-        low, high: its 95% bootstrap interval; too short where a single network decides.
-        largest_share: of the largest draw in Σ K².
-        log_variance: of ln K(x, x).
         runs: one entry per seed, where networks of this size are trained.
     """
 
@@ -176,12 +172,6 @@ class DepthWidthPoint(WidthPoint):
     depth: int
     num_kernels: int
     seed: int
-    mean: float
-    cv_squared: float
-    low: float
-    high: float
-    largest_share: float
-    log_variance: float
     runs: tuple[DepthRun, ...] = ()
 
     @property

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+
+from ntk_core.runs import Value
 
 RESAMPLES = 400
 LEVEL = 0.95
@@ -69,8 +70,7 @@ def limit_moment(beta: float) -> float:
     return (math.exp(5 * beta) * (4 * beta - 1) + math.exp(beta)) / (8 * beta**2)
 
 
-@dataclass(frozen=True)
-class Scatter:
+class Scatter(Value):
     """How numbers scatter around their mean.
 
     Attributes:

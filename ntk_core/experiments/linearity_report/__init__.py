@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.errors import InvalidInput
-from ntk_core.linearity import LAYER_HEAD, layer_rows, rows_of, verdict_of
-from ntk_core.runs import Experiment, ExperimentSpec, PointValue, ResultValue, Value, aligned
+from ntk_core.experiments.own_model import OwnModelSpec, counts
+from ntk_core.linearity import LAYER_HEAD, LayerReport, LinearityReport
+from ntk_core.runs import Experiment, ExperimentSpec, PointValue, ResultValue, aligned
 from ntk_core.runs.columns import Column
 from ntk_core.settings.grammar import text_of
 from ntk_core.settings.part import Width
@@ -31,12 +31,9 @@ class LinearityReportSpec(ExperimentSpec):
     point_words: ClassVar[tuple[str, str]] = ("report", "reports")
 
     experiment: Literal["linearity_report"] = "linearity_report"
-    file: str = Field(default="model.py", pattern=r"^[^/\\\x00-\x1f]{1,200}\.py$", title="File")
-    """Name of the file, without its folder."""
-    function: str = Field(default="model", pattern=r"^[^\W\d]\w{0,99}$", title="Name in the file")
-    """The function of (width, key), or the model."""
-    sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the file")
-    """Of its bytes as they were run."""
+    file: str = OwnModelSpec.field("file", "model.py")
+    function: str = OwnModelSpec.field("function", "model", "The function of (width, key), or the model.")
+    sha256: str = OwnModelSpec.field("sha256", "0" * 64)
     before: str = Field(default="before.npz", pattern=_NAME, title="Checkpoint before")
     """File of the weights w₀, without its folder."""
     before_sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint before")
@@ -66,48 +63,17 @@ class LinearityReportSpec(ExperimentSpec):
         return ("report", model, self.before, self.after, *(["--set", *settings] if settings else []))
 
 
-def counts(spec: LinearityReportSpec, key: str, most: bool = False) -> NoReturn:
-    """Refuse: no page, job, upload or spec holds the code and the weights."""
-    command = f"`linearity-lab report {spec.file}` in a terminal: only this command runs your own files"
-    raise InvalidInput("experiment", spec.experiment, command)
-
-
-class ReportedLayer(Value):
-    """See ``ntk_core.linearity.LayerReport``."""
-
-    name: str
-    num_params: int
-    distance: float
-    output_share: float
-    kernel_share: float
-
-
-class LinearityReportPoint(PointValue):
-    """See ``ntk_core.linearity.LinearityReport``."""
+class LinearityReportPoint(PointValue, LinearityReport):
+    """A report that is kept."""
 
     kind: Literal["linearity_report"] = "linearity_report"
-    num_inputs: int
-    num_outputs: int
-    num_params: int
-    output_change: float
-    output_error: float
-    second_order_share: float
-    derivative_change: float
-    rounding: float
-    kernel_change: float
-    kernel_interval: float
-    kernel_distance: float
-    layers: tuple[ReportedLayer, ...]
-    loss: float | None = None
-    linear_loss: float | None = None
-    regression_loss: float | None = None
 
     @property
     def key(self) -> str:
         return "report"
 
     @property
-    def records(self) -> Sequence[Any]:
+    def records(self) -> Sequence[LayerReport]:
         return self.layers
 
 
@@ -117,7 +83,7 @@ _OF_ALL = (
 )  # fmt: skip
 
 
-def _of_all(name: str, point: LinearityReportPoint, _: ReportedLayer) -> Any:
+def _of_all(name: str, point: LinearityReportPoint, _: LayerReport) -> Any:
     return getattr(point, name)
 
 
@@ -147,7 +113,8 @@ class LinearityReportResult(ResultValue):
 def report_summary(spec: LinearityReportSpec, points: Sequence[LinearityReportPoint]) -> str:
     """Verdict, numbers, layers."""
     (point,) = points
-    return "\n".join([verdict_of(point), "", *aligned(rows_of(point)), "", *aligned([LAYER_HEAD, *layer_rows(point)])])
+    layers = aligned([LAYER_HEAD, *point.layer_rows()])
+    return "\n".join([point.verdict, "", *aligned(point.number_rows()), "", *layers])
 
 
 EXPERIMENT = Experiment(LinearityReportSpec, LinearityReportPoint, LinearityReportResult, counts, report_summary)

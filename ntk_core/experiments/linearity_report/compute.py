@@ -6,8 +6,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ntk_core.data import Dataset, data_fingerprint
-from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportSpec, ReportedLayer
+from ntk_core.data import Dataset
+from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportSpec
 from ntk_core.own_models import Apply, linearity_report, their_errors
 from ntk_core.runs import Computation, Progress, load_data
 
@@ -18,7 +18,6 @@ def reported_by(apply: Apply, params0: Any, params1: Any, path: Path) -> Computa
     def compute(spec: LinearityReportSpec, data: Dataset, key: str) -> Generator[Progress, None, LinearityReportPoint]:
         yield 0.0, "report"
         with their_errors(path):
-            found = linearity_report(apply, params0, params1, jnp.asarray(data.x), data.y)
-        return LinearityReportPoint.read_off(found, layers=tuple(map(ReportedLayer.read_off, found.layers)))
+            return LinearityReportPoint.read_off(linearity_report(apply, params0, params1, jnp.asarray(data.x), data.y))
 
-    return Computation(compute, load_data, data_fingerprint)
+    return Computation(compute, load_data)

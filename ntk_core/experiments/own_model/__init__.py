@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NoReturn
+from typing import Any, ClassVar, Literal, NoReturn
 
 from pydantic import Field
 
@@ -61,9 +61,9 @@ class OwnModelSpec(SweepSpec):
         return ("own", f"{self.file}:{self.function}", *(part for o, value in given for part in (o, text_of(value))))
 
 
-def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
+def counts(spec: Any, key: str, most: bool = False) -> NoReturn:
     """No page, job, upload or spec gets further: they hold no code, and none is run for them."""
-    command = f"`linearity-lab own {spec.file}` in a terminal: only this command runs your own files"
+    command = f"`linearity-lab {spec.command()[0]} {spec.file}` in a terminal: only this command runs your own files"
     raise InvalidInput("experiment", spec.experiment, command)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.data import Dataset, data_fingerprint
+from ntk_core.data import Dataset
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelRun, OwnModelSpec
 from ntk_core.networks.build import initial_key
@@ -38,7 +38,7 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
             runs=tuple(OwnModelRun.read_off(run) for run in runs),
         )
 
-    return Computation(compute, load_data, data_fingerprint)
+    return Computation(compute, load_data)
 
 
 def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> tuple[Apply, Any, Array]:
