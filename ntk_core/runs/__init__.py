@@ -30,7 +30,7 @@ from ntk_core.runs._estimate import (
     work_of_points,
 )
 from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, parse_spec, spec_digest, spec_from
-from ntk_core.runs._progress import by_steps, one_after_another, side_by_side
+from ntk_core.runs._progress import by_steps, one_after_another, relayed, side_by_side
 from ntk_core.runs._run import Points, run
 from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, SeededSpec, Spec, SweepSpec, point_key
 from ntk_core.runs._table import (

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -13,17 +13,23 @@ Found = TypeVar("Found")
 LOOK_S = 0.1  # between two checks whether all works are done
 
 
+def relayed(work: Generator[Any, None, Found], change: Callable[[Any], Any]) -> Generator[Any, None, Found]:
+    """Run the work, with each of its reports changed."""
+    while True:
+        try:
+            report = next(work)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+        yield change(report)
+
+
 def one_after_another(works: Sequence[Generator[Any, None, Found]]) -> Generator[Any, None, list[Found]]:
     """Run the works one after another; the share that each reports becomes a share of all."""
     found = []
     for index, work in enumerate(works):
-        while True:
-            try:
-                share, *message = next(work)
-            except StopIteration as stop:
-                found.append(stop.value)
-                break
-            yield ((index + share) / len(works), *message)
+        share_of_all = lambda report, index=index: ((index + report[0]) / len(works), *report[1:])  # noqa: E731
+        found.append((yield from relayed(work, share_of_all)))
     return found
 
 

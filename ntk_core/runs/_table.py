@@ -1,6 +1,7 @@
 """The experiments by name: each states its settings, results, costs and summary, and which module computes it."""
 
 import functools
+import hashlib
 import importlib
 import inspect
 import sys
@@ -112,17 +113,24 @@ Progress = tuple[float, str]  # fraction, message
 Growth = tuple[float, str, PointValue]  # the same with the partial point, for curves that grow during the run
 
 
+def fingerprint(data: Any) -> str:
+    """SHA-256 of a data set; of several, listed or by number, that of theirs."""
+    if isinstance(data, Dataset):
+        return data_fingerprint(data)
+    each = [fingerprint(one) for one in (data.values() if isinstance(data, Mapping) else data)]
+    return each[0] if len(each) == 1 else hashlib.sha256("".join(each).encode()).hexdigest()
+
+
 @dataclass(frozen=True)
 class Computation:
     """What computes a point: the function ``compute`` of the module beside the spec.
 
-    The module may also have functions ``load`` and ``fingerprint`` of its own, where its data are not one data set.
+    The module may also have a function ``load`` of its own, where its data are several data sets, by number or listed.
 
     Attributes:
         compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :data:`Growth` between stretches
             of work.
         load: spec → its data; raises ``InvalidInput`` when they cannot be had.
-        fingerprint: data → SHA-256, for the provenance.
 
     >>> from ntk_core.runs import EXPERIMENTS
     >>> callable(EXPERIMENTS["kernel_change"].computation().compute)
@@ -131,7 +139,6 @@ class Computation:
 
     compute: Callable[[Any, Any, str], Generator[Progress | Growth, None, PointValue]]
     load: Callable[[Any], Any]
-    fingerprint: Callable[[Any], str]
 
 
 def table_summary(spec: Spec, points: Sequence[PointValue]) -> str:
@@ -169,8 +176,7 @@ class Experiment:
     def computation(self) -> Computation:
         """The module ``compute`` beside the spec; importing it starts JAX."""
         module = importlib.import_module(".compute", sys.modules[self.spec.__module__].__package__)
-        load, fingerprint = getattr(module, "load", load_data), getattr(module, "fingerprint", data_fingerprint)
-        return Computation(module.compute, load, fingerprint)
+        return Computation(module.compute, getattr(module, "load", load_data))
 
 
 def load_data(spec: Any) -> Dataset:

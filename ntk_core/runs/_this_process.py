@@ -1,6 +1,5 @@
 """Points computed in this process, one after the other."""
 
-import hashlib
 import platform
 import time
 from collections.abc import Generator, Sequence
@@ -12,10 +11,10 @@ from typing import Any
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._estimate import accelerator_bytes, check_size, devices_for
-from ntk_core.runs._progress import one_after_another
+from ntk_core.runs._progress import one_after_another, relayed
 from ntk_core.runs._sites import Report, SiteFailure, sentence
 from ntk_core.runs._spec import Spec
-from ntk_core.runs._table import Computation, Growth, Progress, experiment_of
+from ntk_core.runs._table import Computation, Growth, Progress, experiment_of, fingerprint
 from ntk_core.runs._values import PointValue, Provenance
 from ntk_core.runs.compiled_code import release_compiled
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
@@ -77,7 +76,7 @@ class ThisProcess:
             device=f"{device.platform}: {device.device_kind}",
             dtype=self._spec.float_type or str(jnp.result_type(float)),
             started_at=datetime.now(UTC).isoformat(timespec="seconds"),
-            data_sha256=self._computation.fingerprint(self._data),
+            data_sha256=fingerprint(self._data),
         )
 
 
@@ -92,22 +91,14 @@ def on_own_data(computation: Computation) -> Computation:
 
     def compute(spec: Any, data: list[Any], key: str) -> Generator[Progress | Growth, None, PointValue]:
         works = one_after_another([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
-        while True:
-            try:
-                fraction, message, *_ = next(works)  # a point of one seed is not drawn as it grows
-            except StopIteration as stop:
-                points: list[PointValue] = stop.value
-                break
-            yield fraction, message
+        # A point of one seed is not drawn as it grows.
+        points: list[PointValue] = yield from relayed(works, lambda report: (report[0], report[1]))
         together = {
             name: tuple(run for each in points for run in getattr(each, name)) for name in points[0].of_each_seed
         }
         return points[0].model_copy(update=together)
 
-    def fingerprint(data: list[Any]) -> str:
-        return hashlib.sha256("".join(map(computation.fingerprint, data)).encode()).hexdigest()
-
-    return Computation(compute, load, fingerprint)
+    return Computation(compute, load)
 
 
 def _divided_over(num_devices: int) -> AbstractContextManager[object]:

@@ -68,7 +68,7 @@ def test_failed_run_raises_with_its_finished_points(monkeypatch):
             raise MemoryError("too wide")
         return (yield from computation.compute(spec, data, key))
 
-    failing = type(computation)(compute, computation.load, computation.fingerprint)
+    failing = type(computation)(compute, computation.load)
     monkeypatch.setattr(type(EXPERIMENTS["kernel_change"]), "computation", lambda self: failing)
     with pytest.raises(RunFailed, match="width 8") as caught:
         ntk_core.compute("liu-fig1-left", **QUICK)

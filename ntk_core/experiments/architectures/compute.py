@@ -5,7 +5,7 @@ from collections.abc import Generator
 from ntk_core.data import Dataset
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change import compute as kernel_change
-from ntk_core.runs import Growth, PointValue, Progress
+from ntk_core.runs import Growth, PointValue, Progress, relayed
 
 
 def compute(spec: ArchitecturesSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, ArchitecturesPoint]:
@@ -16,9 +16,4 @@ def compute(spec: ArchitecturesSpec, data: Dataset, key: str) -> Generator[Progr
     def of_network(point: PointValue) -> ArchitecturesPoint:
         return ArchitecturesPoint.model_validate({**dict(point), "kind": spec.experiment, "network": letter})
 
-    while True:
-        try:
-            share, message, *grown = next(of_one)
-        except StopIteration as end:
-            return of_network(end.value)
-        yield (share, message, of_network(grown[0])) if grown else (share, message)
+    return of_network((yield from relayed(of_one, lambda report: (*report[:2], *map(of_network, report[2:])))))

@@ -1,6 +1,5 @@
 """A network beside its linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
 
-import hashlib
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import asdict, replace
@@ -11,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from ntk_core.data import Dataset, data_fingerprint
+from ntk_core.data import Dataset
 from ntk_core.dynamics import record_steps, stretches
 from ntk_core.early_time import (
     InputSpan,
@@ -61,12 +60,6 @@ def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
         )
         for d in dims
     }
-
-
-def fingerprint(data: dict[int, Dataset]) -> str:
-    """SHA-256 of the data, for the provenance."""
-    each = [data_fingerprint(data[d]) for d in sorted(data)]
-    return each[0] if len(each) == 1 else hashlib.sha256(" ".join(each).encode()).hexdigest()
 
 
 def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress | Growth, None, EarlyPoint]:

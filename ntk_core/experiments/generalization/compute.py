@@ -1,6 +1,5 @@
 """Networks, their linear models and regression with their kernels on test points, a width, ρ and n at a time."""
 
-import hashlib
 import math
 from collections.abc import Generator, Iterator
 from functools import partial
@@ -12,7 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
-from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data import Dataset, load_dataset
 from ntk_core.dynamics import (
     Descent,
     KernelAndStart,
@@ -49,12 +48,6 @@ Floats = NDArray[np.float64]
 def load(spec: GeneralizationSpec) -> dict[int, Dataset]:
     """The data of every point, by the number of training points."""
     return {n: load_dataset(spec.dataset.name, **spec.of_samples(n).data_options()) for n in spec.counts}
-
-
-def fingerprint(data: dict[int, Dataset]) -> str:
-    """SHA-256 of all of them; of one data set its own."""
-    found = [data_fingerprint(each) for each in data.values()]
-    return found[0] if len(found) == 1 else hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 def compute(

@@ -1,6 +1,5 @@
 """Hessian norms against width, one network and width at a time (Liu, Zhu & Belkin 2020, §3, §4 and Table 1)."""
 
-import hashlib
 from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
-from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data import Dataset, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.experiments._trained_sweep import TrainedRun
 from ntk_core.experiments.hessian import (
@@ -58,13 +57,6 @@ def load(spec: HessianSpec) -> Lengths:
         return load_dataset(spec.dataset.name, **spec.data_options())
     each = {value: spec.dataset_at(value) for value in spec.widths}
     return {value: load_dataset(dataset.name, **dataset.options()) for value, dataset in each.items()}
-
-
-def fingerprint(data: Lengths) -> str:
-    """SHA-256 of the data, for the provenance."""
-    if isinstance(data, Dataset):
-        return data_fingerprint(data)
-    return hashlib.sha256(" ".join(data_fingerprint(each) for each in data.values()).encode()).hexdigest()
 
 
 def compute(spec: HessianSpec, data: Lengths, key: str) -> Generator[Progress, None, HessianPoint]:

@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -127,8 +127,8 @@ def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...
     records, with_test = steps / REGIMES[name].stretch(steps // 8), 1 + network.num_test / network.num_samples
     num_runs = len(spec.rates_of(name)) * spec.num_seeds
     work = 6 * steps + records * with_test  # in float64, with the steps of the linear model
-    held = {"copies": 10, "views": 3, "matrices": 20 * with_test}
-    return (Counts(network, {"training": 2}, num_runs, steps=work, kernels=2 * records, **held),)
+    of_run = Counts(network, {"training": 2}, num_runs, steps=work, kernels=2 * records, copies=10, views=3)
+    return (replace(of_run, matrices=20 * with_test),)
 
 
 DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]

@@ -76,14 +76,14 @@ def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> 
             rates, step = (rate_for(kernel) if is_log else rates[0], rates[1]), step + count
             seen = after(seen.weights, rates, count, count)
             yield math.log1p(step) / math.log1p(most), f"{words}, step {step:,}"
-    clocks, change, difference, losses = map(list, zip(*rows, strict=True)) if rows else ([], [], [], [])
+    table = np.asarray(rows).reshape(-1, 4)
+    clock_of, changes, differences, losses = table.T.tolist()
     kept = sorted({round(at) for at in np.linspace(0, len(rows) - 1, min(len(rows), NUM_KEPT))})
-    path = {"clock": clocks, "change": change, "difference": difference}
+    path = dict(zip(("clock", "change", "difference"), table[kept].T.tolist(), strict=False))
     return HorizonRun(
-        regime=name, rate=rate, seed=seed, num_steps=step, log_loss=losses[-1] if losses else math.nan,
-        kernel=departure(clocks, change, spec.kernel_threshold, outcome),
-        outputs=departure(clocks, difference, spec.output_threshold, outcome),
-        **{of: tuple(values[at] for at in kept) for of, values in path.items()},
+        regime=name, rate=rate, seed=seed, num_steps=step, log_loss=losses[-1] if losses else math.nan, **path,
+        kernel=departure(clock_of, changes, spec.kernel_threshold, outcome),
+        outputs=departure(clock_of, differences, spec.output_threshold, outcome),
     )  # fmt: skip
 
 
