@@ -52,10 +52,11 @@ def test_the_linear_model_touches_the_network_at_its_origin(net):
         lambda w, edge: edge * jnp.cos(jnp.arange(w.size, dtype=w.dtype)).reshape(w.shape), trained, edges
     )
     f_lin = linearize(net, params)
+    distance = jax.jit(lambda moved: jnp.abs(net.apply(moved, x) - f_lin(moved, x)).max())
 
     def apart(t):
         moved = merge(jax.tree.map(lambda w, v: w + t * v, trained, direction), fixed)
-        return float(jnp.abs(net.apply(moved, x) - f_lin(moved, x)).max())
+        return float(distance(moved))
 
     assert apart(0.0) < 1e-14
     # The difference is of second order: a tenth of the way, a hundredth of it.
@@ -84,12 +85,13 @@ def test_descent_equals_a_plain_loop_and_stops_at_threshold(output):
     params, x, y = problem(net)
     loss, rate, threshold = Loss(output), 0.5, 0.2
 
+    @jax.jit
     def value(w):
         return loss(net.pre_outputs(w, x), y)
 
-    w, steps = params, 0
+    w, steps, slope = params, 0, jax.jit(jax.grad(value))
     while value(w) > threshold:
-        w = jax.tree.map(lambda a, g: a - rate * g, w, jax.grad(value)(w))
+        w = jax.tree.map(lambda a, g: a - rate * g, w, slope(w))
         steps += 1
     trained, fixed = net.partition(jax.tree.map(jnp.copy, params))
     state = descended(net, loss, trained, fixed, x, y, rate, 10_000, threshold)

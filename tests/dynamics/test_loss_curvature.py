@@ -32,15 +32,15 @@ def test_products_are_those_of_dense_matrices(output, kind, x64):
     flat, back = ravel_pytree(params)
     direction = ravel_pytree(vector)[0]
     linear = net.with_output("linear")
-    hessian = jax.hessian(lambda w: rule(linear.apply(back(w), x), y))(flat)
+    hessian = jax.jit(jax.hessian(lambda w: rule(linear.apply(back(w), x), y)))(flat)
     found = ravel_pytree(loss_hessian_product(net, params, x, y, vector, kind))[0]
     np.testing.assert_allclose(found, hessian @ direction, rtol=1e-9, atol=1e-12)
 
     def model(w):
         return rule.model(linear.apply(back(w), x)).ravel()
 
-    jacobian = jax.jacobian(model)(flat)
-    curvature = jax.hessian(lambda f: rule.of_model(f.reshape(4, 3), y))(model(flat))
+    jacobian = jax.jit(jax.jacobian(model))(flat)
+    curvature = jax.jit(jax.hessian(lambda f: rule.of_model(f.reshape(4, 3), y)))(model(flat))
     found = ravel_pytree(gauss_newton_product(net, params, x, y, vector, kind))[0]
     np.testing.assert_allclose(found, jacobian.T @ curvature @ jacobian @ direction, rtol=1e-9, atol=1e-12)
 

@@ -1,6 +1,7 @@
 """Inputs, targets and training from zero."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -119,11 +120,13 @@ def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, 
     f0 = net.apply(params, x)[:, 0]
 
     def loss(w, rows):
-        return ((net.apply(w, x[rows])[:, 0] - f0[rows] - y[rows]) ** 2).sum() / (2 * len(rows))
+        return ((net.apply(w, jnp.asarray(x)[rows])[:, 0] - f0[rows] - jnp.asarray(y)[rows]) ** 2).sum() / (
+            2 * len(rows)
+        )
 
-    w = params
+    w, slope = params, jax.jit(jax.grad(loss))
     for step in range(5):
-        gradient = jax.grad(loss)(w, np.arange(len(x)) if batches is None else batches[step])
+        gradient = slope(w, np.arange(len(x)) if batches is None else batches[step])
         rates = {name: 0.05 if name.endswith("output") else 0.2 for name in w}
         w = {name: jax.tree.map(lambda a, g, r=rates[name]: a - r * g, w[name], gradient[name]) for name in w}
     found = merge(descent.state.trained, descent.fixed)

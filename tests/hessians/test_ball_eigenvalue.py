@@ -73,7 +73,10 @@ def dense_search(net, params, x, radius, num_starts):
     return min(found)
 
 
-@pytest.mark.parametrize(("activation", "width", "radius"), [("tanh", 12, 0.5), ("relu", 60, 0.5), ("relu", 12, 1.5)])
+@pytest.mark.parametrize(
+    ("activation", "width", "radius"),
+    [("tanh", 12, 0.5), *(pytest.param("relu", *each, marks=pytest.mark.slow) for each in ((60, 0.5), (12, 1.5)))],
+)
 def test_dense_searches_from_many_starts_find_little_less(x64, activation, width, radius):
     graph = dense_graph(2, 0.0)
     net = DAGNetwork(width=width, groups=graph.groups, edges=graph.edges, activation=activation, use_bias=False)

@@ -6,7 +6,7 @@ import pytest
 
 from ntk_core.hessians import hessian_block_norms, hessian_norm
 from ntk_core.networks.architectures import FullyConnected
-from tests.hessians.dense_oracle import full_hessian
+from tests.plain_derivatives import full_hessian
 
 NET = FullyConnected(width=(6, 7), depth=2, num_outputs=2, activation="gelu", use_bias=True)
 

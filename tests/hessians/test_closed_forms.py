@@ -13,7 +13,7 @@ from ntk_core.hessians import (
     shallow_hessian_blocks,
 )
 from ntk_core.networks.architectures import Bottleneck, FullyConnected
-from tests.hessians.dense_oracle import by_size, full_hessian
+from tests.plain_derivatives import by_size, full_hessian
 
 SHALLOW = FullyConnected(width=30, activation="erf", trained="first", output_signs=True, use_bias=False)
 

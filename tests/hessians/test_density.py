@@ -7,7 +7,7 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_density
 from ntk_core.networks.architectures import FullyConnected
-from tests.hessians.dense_oracle import full_hessian
+from tests.plain_derivatives import full_hessian
 
 NET = FullyConnected(width=10, num_outputs=2, activation="tanh", use_bias=True)
 

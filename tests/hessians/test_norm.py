@@ -14,7 +14,7 @@ from ntk_core.hessians._compiled import _compiled
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.traced import _entrance as entrance
-from tests.hessians.dense_oracle import by_size, full_hessian
+from tests.plain_derivatives import by_size, full_hessian
 
 NET = FullyConnected(width=9, num_outputs=3, activation="tanh", output="softmax", use_bias=True)
 

@@ -12,7 +12,7 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import output_scalar, restricted_operator
 from ntk_core.networks.architectures import ConvNet, FullyConnected, merge
 from tests.cases import ARCHITECTURES, Case, inputs, random_params
-from tests.hessians.dense_oracle import by_size, full_hessian
+from tests.plain_derivatives import by_size, full_hessian
 
 OUTPUTS = ("linear", "softmax", "swish", "tanh", "quadratic")
 # each architecture meets one output and each output several architectures: an output only changes the scalar at the end

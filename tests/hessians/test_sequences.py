@@ -9,7 +9,7 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import generic_operator, output_scalar, restricted_operator
 from ntk_core.networks.architectures import Attention, merge
 from tests.cases import FAST_COMPILE, SEQUENCES, inputs, random_params
-from tests.hessians.dense_oracle import by_size
+from tests.plain_derivatives import by_size
 
 QUICK, SLOW = ("attention",), ("transformer", "transformer-layers")  # kernels of all of them: tests/kernels
 CASES = [

@@ -13,11 +13,6 @@ from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, m
 NET = FullyConnected(width=7, depth=2, num_outputs=3, activation="tanh", use_bias=True)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(quick_compilation: None) -> None:
-    """No test here is about speed."""
-
-
 def drawn(net, shape=(4,)):
     return net.init(jax.random.key(0), shape), jax.random.normal(jax.random.key(1), shape)
 
@@ -43,16 +38,18 @@ def dense_norm(net, params, x, num_draws=100):
     return best, matrices
 
 
+GRAPH = DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.4, use_bias=False)
+CONVOLUTION = ConvNet(width=3, depth=2, num_outputs=2, activation="gelu", dimensions=1, use_bias=False)
 NETS = [
-    (NET, (4,)),
-    (replace(NET, output="softmax"), (4,)),
-    (replace(NET, activation="relu", output="swish"), (4,)),
-    (DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.4, use_bias=False), (4,)),
-    (ConvNet(width=3, depth=2, num_outputs=2, activation="gelu", dimensions=1, use_bias=False), (5, 2)),
+    pytest.param(NET, (4,), id="deep"),
+    pytest.param(replace(NET, output="softmax"), (4,), id="softmax"),
+    pytest.param(replace(NET, activation="relu", output="swish"), (4,), id="relu-swish"),
+    pytest.param(GRAPH, (4,), id="graph", marks=pytest.mark.slow),
+    pytest.param(CONVOLUTION, (5, 2), id="convolution", marks=pytest.mark.slow),
 ]
 
 
-@pytest.mark.parametrize(("net", "shape"), NETS, ids=["deep", "softmax", "relu-swish", "graph", "convolution"])
+@pytest.mark.parametrize(("net", "shape"), NETS)
 def test_the_norm_is_that_of_the_dense_tensor(net, shape, x64):
     params, x = drawn(net, shape)
     found = vector_hessian_norm(net, params, x)

@@ -45,7 +45,7 @@ def measured(net, num_seeds=1000):
     return gradient_norm_bound(net, x), whole, last
 
 
-@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize("use_bias", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_bound_of_relu_networks_is_the_output_layers_part(use_bias, x64):
     """Of degree 1 Jensen's inequality is an equality, along any graph without removed edges."""
     bound, whole, last = measured(of(few_bottleneck_neurons_graph(), activation="relu", use_bias=use_bias))

@@ -80,7 +80,7 @@ def test_diagonal_and_trace_are_parts_of_the_kernel(as_function, x64):
     net = FullyConnected(width=7, depth=2, num_outputs=3, activation="tanh")
     params, x = net.init(jax.random.key(0), 3), jnp.asarray(np.tile(X, (5, 1)) * np.linspace(0.1, 2, 25)[:, None])
     model = (lambda w, x: net.apply(w, x)) if as_function else net
-    jacobian = jax.jacobian(lambda w: net.apply(w, x))(params)
+    jacobian = jax.jit(jax.jacobian(lambda w: net.apply(w, x)))(params)
     flat = jnp.concatenate([leaf.reshape(25, 3, -1) for leaf in jax.tree.leaves(jacobian)], axis=2)
     np.testing.assert_allclose(diagonal_ntk(model, params, x), jnp.einsum("iap,ibp->iab", flat, flat), rtol=1e-10)
     traced = trace_outputs(empirical_ntk(model, params, x))

@@ -39,7 +39,7 @@ def flat(tree):
 
 
 def jacobian(params, x):
-    found = jax.tree.leaves(jax.jacobian(lambda w: tokens(w, x))(params))
+    found = jax.tree.leaves(jax.jit(jax.jacobian(lambda w: tokens(w, x)))(params))
     return jnp.concatenate([leaf.reshape(len(x), T, C, -1) for leaf in found], axis=-1)
 
 
@@ -79,7 +79,7 @@ def test_hessian_norm_counts_outputs_row_by_row(problem, output):
     params, x, _ = problem
     t, c = output
     weights, restore = ravel_pytree(params)
-    dense = jax.hessian(lambda w: tokens(restore(w), x[:1])[0, t, c])(weights)
+    dense = jax.jit(jax.hessian(lambda w: tokens(restore(w), x[:1])[0, t, c]))(weights)
     norm = jnp.abs(jnp.linalg.eigvalsh(dense)).max()
     for given, value in ((x[0], norm), (x[:1], norm[None])):
         found = ntk_core.hessian_norm(tokens, params, given, t * C + c)
@@ -104,7 +104,7 @@ def test_linear_and_quadratic_models_keep_output_axes(problem):
     weights, restore = ravel_pytree(params)
     delta = flat(moved) - weights
     slope = jacobian(params, x) @ delta
-    bend = jax.hessian(lambda w: tokens(restore(w), x))(weights)
+    bend = jax.jit(jax.hessian(lambda w: tokens(restore(w), x)))(weights)
     linear = tokens(params, x) + slope
     np.testing.assert_allclose(ntk_core.linearize(tokens, params)(moved, x), linear, rtol=1e-9)
     quadratic = linear + jnp.einsum("itcpq,p,q->itc", bend, delta, delta) / 2
@@ -115,7 +115,7 @@ def test_loss_products_sum_over_output_axes(problem):
     params, x, y = problem
     weights, restore = ravel_pytree(params)
     vector = jax.tree.map(lambda w: jnp.cos(w), params)
-    dense = jax.hessian(lambda w: 0.5 * jnp.sum((tokens(restore(w), x) - y) ** 2) / N)(weights)
+    dense = jax.jit(jax.hessian(lambda w: 0.5 * jnp.sum((tokens(restore(w), x) - y) ** 2) / N))(weights)
     slopes = jacobian(params, x).reshape(N * T * C, -1)
     found = flat(loss_hessian_product(tokens, params, x, y, vector))
     np.testing.assert_allclose(found, dense @ flat(vector), rtol=1e-8, atol=1e-10)

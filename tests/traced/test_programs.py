@@ -13,8 +13,9 @@ from jax.flatten_util import ravel_pytree
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import _compiled, hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._compiled import with_layers
-from ntk_core.kernels import _empirical, empirical_ntk, generic_ntk, kernel_derivative, split_inexact
+from ntk_core.kernels import _empirical, empirical_ntk, kernel_derivative
 from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
+from tests.plain_derivatives import largest, plain_hessian, plain_kernel
 from tests.traced.formulas import FORMULAS
 from tests.traced.more_programs import MORE_CASES, while_with_weights
 from tests.traced.programs import CASES, Case, X, batch_statistics, draw, mlp
@@ -27,16 +28,6 @@ def numbers(case):
     return jax.tree.map(jnp.asarray, case.params), jnp.asarray(case.x)
 
 
-def dense_hessian(apply, params, x):
-    moving, restore = split_inexact(params)
-    flat, unravel = ravel_pytree(moving)
-    return jax.hessian(lambda w: apply(restore(unravel(w)), x[None])[0, 0])(flat)
-
-
-def largest(hessian):
-    return np.abs(np.linalg.eigvalsh((hessian + hessian.T) / 2)).max()
-
-
 def zoo():
     """All cases, the quick ones in the quick tier."""
     return [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in ZOO]
@@ -46,12 +37,7 @@ def compare(case):
     """The kernel of different rows, and the Hessian norm of the last row, against whole-batch derivatives."""
     params, x = numbers(case)
     oracle = case.oracle or case.apply
-
-    @jax.jit
-    def plain(params, x):
-        return generic_ntk(oracle, params, x[:-1], x[1:]), dense_hessian(oracle, params, x[-1])
-
-    expected, dense = (np.asarray(each) for each in plain(params, x))
+    expected, dense = plain_kernel(oracle, params, x[:-1], x[1:]), plain_hessian(oracle, params, x[-1])
     kernel = empirical_ntk(case.apply, params, x[:-1], x[1:])
     assert kernel.shape == expected.shape
     np.testing.assert_allclose(kernel, expected, rtol=0, atol=case.tolerance * np.abs(expected).max())
@@ -93,7 +79,7 @@ def test_a_function_takes_this_route_by_itself(x64):
     assert found.check.kernel < 1e-12
     assert found.multiplications < found.jacobian_multiplications
     assert not found.fallbacks
-    expected = generic_ntk(case.apply, params, x, x[1:])
+    expected = plain_kernel(case.apply, params, x, x[1:])
     parts = empirical_ntk(case.apply, params, x, x[1:], per_layer=True)
     assert set(parts) == {"['b']", "['v']", "['w']"}
     np.testing.assert_allclose(sum(parts.values()), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
@@ -103,10 +89,10 @@ def test_a_function_takes_this_route_by_itself(x64):
 def test_blocks_of_rows_eigenvectors_and_traces_take_it_too(x64):
     case = CASES[0]
     params, x = numbers(case)
-    expected = np.asarray(generic_ntk(case.apply, params, x))
+    expected = plain_kernel(case.apply, params, x)
     in_blocks = empirical_ntk(case.apply, params, x, memory_limit=1)
     np.testing.assert_allclose(in_blocks, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
-    dense = np.asarray(dense_hessian(case.apply, params, x[0]))
+    dense = plain_hessian(case.apply, params, x[0])
     assert hessian_norm(case.apply, params, x[0], tolerance=1e-8).value == pytest.approx(largest(dense), rel=1e-6)
     pair = hessian_eigenpairs(case.apply, params, x[0], num_wanted=1, num_directions=1, tolerance=1e-8)
     direction, _ = ravel_pytree(pair.directions[0])
@@ -118,7 +104,7 @@ def test_check_uses_random_numbers_inside_jit_and_vmap(x64, monkeypatch):
     """A program that was not checked before takes the structured route there: nothing goes by whole Jacobians."""
     monkeypatch.setattr(_empirical, "callable_ntk", None)
     params, x = numbers(CASES[0])
-    expected = np.asarray(generic_ntk(mlp, params, x))
+    expected = plain_kernel(mlp, params, x)
 
     def fresh(p, x):
         return 3 * mlp(p, x)
@@ -163,7 +149,7 @@ def test_the_kernel_moves_as_differences_say(x64):
     kernel, speed = kernel_derivative(case.apply, params, direction, x)
 
     def moved(step):
-        return generic_ntk(case.apply, jax.tree.map(lambda w, u: w + step * u, params, direction), x)
+        return plain_kernel(case.apply, jax.tree.map(lambda w, u: w + step * u, params, direction), x)
 
     np.testing.assert_allclose(kernel, moved(0.0), rtol=1e-10)
     np.testing.assert_allclose(speed, (moved(1e-5) - moved(-1e-5)) / 2e-5, atol=1e-6 * np.abs(speed).max())

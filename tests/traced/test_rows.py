@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels import empirical_ntk, generic_ntk, kernel_derivative
+from ntk_core.kernels import empirical_ntk, kernel_derivative
 from ntk_core.traced import layers_of
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
+from tests.plain_derivatives import plain_kernel
 from tests.traced.programs import CASES, batch_statistics, draw
 
 PARAMS = {"w": draw(3, 8), "v": draw(8, 2)}
@@ -92,7 +93,7 @@ def test_equal_first_rows_hide_nothing(x64):
 
 def test_a_branch_on_the_size_is_met_at_that_size(x64):
     few = empirical_ntk(by_the_size, PARAMS, ROWS[:2])
-    np.testing.assert_allclose(few, generic_ntk(net, PARAMS, ROWS[:2]), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(few, plain_kernel(net, PARAMS, ROWS[:2]), rtol=1e-10, atol=1e-12)
     with pytest.raises(InvalidInput, match="the size of the batch mixes"):
         empirical_ntk(by_the_size, PARAMS, ROWS)
     with pytest.raises(InvalidInput, match="the size of the batch mixes"):
@@ -121,5 +122,5 @@ def test_stacks_and_tiles_keep_rows_apart(x64):
 def test_rows_in_unusual_places_are_accepted(x64):
     for name, apply in FLAT.items():
         found = empirical_ntk(apply, PARAMS, ROWS)
-        expected = generic_ntk(apply, PARAMS, ROWS)
+        expected = plain_kernel(apply, PARAMS, ROWS)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max(), err_msg=name)

@@ -1,17 +1,16 @@
 """Low-rank adapters are their formula; their kernels and Hessians are those of plain derivatives."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 
-from ntk_core import Adapted, empirical_ntk, hessian_norm
+from ntk_core import Adapted, hessian_norm
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import merge
 from ntk_core.networks.build import build_network
 from ntk_core.networks.spec import ArchitectureSpec
 from tests.cases import Case, inputs, random_params
+from tests.plain_derivatives import assert_those_of_plain_derivatives
 
 
 def _case(**settings):
@@ -54,21 +53,8 @@ def test_it_starts_as_its_base_and_moves_adapters_alone(base):
 @pytest.mark.parametrize("base", ["fully-connected", "bottleneck", "resnet", "densenet"])
 def test_kernel_and_hessian_are_those_of_plain_derivatives(base, start, x64):
     case = _case(base=base, trained="hidden" if start == "drawn" else "all")
-    net, x = case.net, inputs(case, 4)
-    params = net.init(jax.random.key(1), (4,)) if start == "drawn" else random_params(case)
-    trained, fixed = net.partition(params)
-    flat, unravel = ravel_pytree(trained)
-
-    def outputs(w, x):
-        return net.apply(merge(unravel(w), fixed), x)
-
-    jacobian = jax.jacobian(outputs)(flat, x)
-    kernel = jnp.einsum("iap,jbp->ijab", jacobian, jacobian)
-    np.testing.assert_allclose(empirical_ntk(net, params, x), kernel, rtol=1e-10, atol=1e-13)
-    hessian = jax.hessian(lambda w: outputs(w, x[:1])[0, 1])(flat)
-    found = hessian_norm(net, params, x[0], output_index=1)
-    assert found.converged
-    np.testing.assert_allclose(found.value, np.abs(np.linalg.eigvalsh(hessian)).max(), rtol=1e-8)
+    params = case.net.init(jax.random.key(1), (4,)) if start == "drawn" else random_params(case)
+    assert_those_of_plain_derivatives(case.net, params, inputs(case, 4))
 
 
 @pytest.mark.parametrize("exponent", [0.5, 1.0])

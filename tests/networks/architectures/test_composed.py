@@ -15,7 +15,7 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import Bottleneck, Composed, ConvNet, DenseNet, FullyConnected, ResNet
 from ntk_core.networks.graphs import composition_examples, parse_composition
 from tests.cases import FAST_COMPILE, Case, random_params
-from tests.hessians.dense_oracle import full_hessian
+from tests.plain_derivatives import full_hessian
 
 M, C = 6, 2
 

@@ -7,11 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.kernels import empirical_ntk, generic_ntk, pre_output_ntk
+from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import FullyConnected, Mirrored
 from ntk_core.traced import _contractions, program_of_network
 from ntk_core.traced._contractions import FactoredCotangents, cotangent_products, whole
 from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SCALED, SUBTRACTED, inputs, random_params
+from tests.plain_derivatives import plain_kernel
 
 READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "resnet-every-two", "mixed", "composed"}
 FACTORED = [case for case in ARCHITECTURES + MIRRORED + SCALED + SUBTRACTED if case.net.read_elementwise()]
@@ -84,14 +85,14 @@ def test_kernels_of_class_pairs_in_blocks_equal_jacobians(net, with_x2, x64, mon
     x1, x2 = jax.random.normal(jax.random.key(1), (8, 4)), jax.random.normal(jax.random.key(2), (3, 4))
     sides = (x1, x2) if with_x2 else (x1,)
     found = jax.jit(lambda p: empirical_ntk(net, p, *sides), compiler_options=FAST_COMPILE)(params)
-    oracle = jax.jit(lambda p: generic_ntk(net.apply, p, *sides), compiler_options=FAST_COMPILE)(params)
+    oracle = plain_kernel(net.apply, params, *sides)
     np.testing.assert_allclose(found, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
 
 def test_inputs_may_be_of_another_precision_than_weights(x64):
     params, x = WIDE.init(jax.random.key(0), (4,)), jax.random.normal(jax.random.key(1), (3, 4), jnp.float32)
     found = empirical_ntk(WIDE, params, x)
-    oracle = generic_ntk(WIDE.apply, params, x)
+    oracle = plain_kernel(WIDE.apply, params, x)
     np.testing.assert_allclose(found, oracle, rtol=0, atol=1e-5 * np.abs(oracle).max())  # sums of float32 numbers
 
 
@@ -102,7 +103,7 @@ def test_seeds_at_once_have_the_kernels_of_each(x64, monkeypatch):
     found = jax.jit(jax.vmap(lambda p: pre_output_ntk(WIDE, p, x)[0]), compiler_options=FAST_COMPILE)(several)
     for seed, kernel in enumerate(found):
         net, params = WIDE.with_output("linear"), jax.tree.map(lambda leaf, seed=seed: leaf[seed], several)
-        oracle = generic_ntk(net.apply, params, x)
+        oracle = plain_kernel(net.apply, params, x)
         np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
-from ntk_core.kernels import empirical_ntk, generic_ntk
+from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DAGNetwork, FullyConnected, Mirrored, PreActivations
 from tests.cases import ARCHITECTURES, Case, inputs, random_params
-from tests.hessians.dense_oracle import full_hessian
+from tests.plain_derivatives import full_hessian, plain_kernel
 
 BY_NAME = {case.name: case for case in ARCHITECTURES}
 NAMES = ("deep", "dropped", "resnet", "conv-2d", "graph")
@@ -43,7 +43,7 @@ def test_kernels_of_pre_activations_are_those_of_their_jacobians(name, x64):
     params, x = random_params(case), inputs(case, 3)
     view = PreActivations(case.net, _last_hidden(case.net), (0, 1))
     below = {layer: params[layer] for layer in view.layers}
-    expected = generic_ntk(view.apply, below, x)
+    expected = plain_kernel(view.apply, below, x)
     np.testing.assert_allclose(empirical_ntk(view, params, x), expected, rtol=1e-10, atol=1e-12)
 
 
