@@ -33,7 +33,6 @@ from ntk_core.runs import (
     Machine,
     Spec,
     Work,
-    bytes_of_point,
     canonical_json,
     check_size,
     counts_of,
@@ -44,6 +43,7 @@ from ntk_core.runs import (
     work_of_points,
 )
 from ntk_core.runs._costs import COEFFICIENTS, nonnegative_fit
+from ntk_core.runs._estimate import _costs
 from ntk_core.runs.events import PointFinished, PointStarted
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.validation import bounds
@@ -240,7 +240,7 @@ def compared(name: str, spec: Spec, reported: list[Row]) -> Row:
             **point,
             "seconds": min(point["wall_s"], point["processor_s"]),
             "estimated_s": SHIPPED.seconds(work[point["key"]]),
-            "estimated_bytes": bytes_of_point(spec, point["key"]),
+            "estimated_bytes": _costs(spec)[point["key"]][1],
             "work": list(work[point["key"]]),
             "programs": _programs(spec, point["key"]),
         }

@@ -20,7 +20,7 @@ from ntk_core.settings.grammar import changed_values, differences
 
 # The imports of ntk_core, with the bounds of requirements-core.txt.
 NEEDED = (
-    "jax>=0.10",
+    "jax>=0.10.2",
     "jaxtyping>=0.3",
     "lazy-loader>=0.4",
     "numpy>=2.0",

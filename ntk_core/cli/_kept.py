@@ -14,7 +14,7 @@ from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
-from ntk_core.runs.run_directory import unreadable, write_whole, written_whole
+from ntk_core.runs.run_directory import file_errors, write_whole, written_whole
 from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
 
 Flag = Annotated[bool, Parameter(negative=())]
@@ -125,14 +125,10 @@ def import_runs(file: str, /) -> int:
         file: A .jsonl file from export.
     """
     path = Path(file)
-    try:
+    with file_errors("FILE", path):
         if path.exists() and not path.is_file():
             raise InvalidInput("FILE", file, "an ordinary file of runs")
         stream = path.open("rb")
-    except InvalidInput:
-        raise
-    except (OSError, ValueError) as error:
-        raise unreadable("FILE", path, error) from None
     with stream:
         found = read_runs(Store(), stream, field="FILE")
     complain(*(f"{sentence}." for sentence in found.left_aside))

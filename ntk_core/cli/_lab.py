@@ -24,7 +24,7 @@ from ntk_core.data.uploads import (
 )
 from ntk_core.environment import TOP, command_name, how_to_install
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.run_directory import unreadable, write_whole
+from ntk_core.runs.run_directory import file_errors, write_whole
 
 Flag = Annotated[bool, Parameter(negative=())]
 # A file on the user's own machine: larger than a server takes.
@@ -128,11 +128,8 @@ def site(*, out: str, docs: Flag = False) -> None:
 
 
 def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(_LIMITS.max_bytes + 1)  # one byte more than allowed is refused by its size
-    except OSError as error:
-        raise unreadable("FILE", path, error) from None
+    with file_errors("FILE", path), path.open("rb") as stream:
+        return stream.read(_LIMITS.max_bytes + 1)  # one byte more than allowed is refused by its size
 
 
 def _report(cleaned: Cleaned, digest: str, as_json: bool) -> None:

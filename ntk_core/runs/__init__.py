@@ -8,7 +8,6 @@ from ntk_core.runs._costs import (
     SHIPPED,
     Counted,
     Counts,
-    CountsOf,
     Machine,
     Work,
     learn,
@@ -18,9 +17,7 @@ from ntk_core.runs._costs import (
 )
 from ntk_core.runs._estimate import (
     accelerator_bytes,
-    bytes_of_point,
     capped,
-    check_data,
     check_size,
     check_time,
     estimate,
@@ -29,10 +26,9 @@ from ntk_core.runs._estimate import (
     setting_of,
     work_of_points,
 )
-from ntk_core.runs._parse import MAX_JSON_BYTES, canonical_json, parse_spec, spec_digest, spec_from
-from ntk_core.runs._progress import by_steps, one_after_another, relayed, side_by_side
+from ntk_core.runs._parse import canonical_json, parse_spec, spec_digest, spec_from
 from ntk_core.runs._run import Points, run
-from ntk_core.runs._spec import SCHEMA_VERSION, UPLOAD, ExperimentSpec, SeededSpec, Spec, SweepSpec, point_key
+from ntk_core.runs._spec import ExperimentSpec, SeededSpec, Spec, SweepSpec, point_key
 from ntk_core.runs._table import (
     EXPERIMENTS,
     KINDS,
@@ -53,6 +49,7 @@ from ntk_core.runs._table import (
     presets_beside,
     run_summary,
 )
+from ntk_core.runs._this_process import by_steps, one_after_another, relayed, side_by_side
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     EndStatus,
@@ -64,7 +61,6 @@ from ntk_core.runs._values import (
     ResultValue,
     Value,
     WidthPoint,
-    csv_text,
     finite_or_none,
     finite_sup,
     mean,

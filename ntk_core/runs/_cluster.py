@@ -29,10 +29,9 @@ from ntk_core.numbers import size
 from ntk_core.runs._costs import peak_bytes
 from ntk_core.runs._estimate import check_data, memory_limit
 from ntk_core.runs._parse import canonical_json, parse_spec
-from ntk_core.runs._sites import Report, SiteFailure, sentence
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
-from ntk_core.runs._this_process import ThisProcess
+from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess, sentence
 from ntk_core.runs.events import (
     Ended,
     Event,
@@ -63,7 +62,13 @@ class Cluster:
         self._run = uuid.uuid4().hex
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
-        """As :meth:`ntk_core.runs._sites.Site.reports`; as many points in parallel as the workers have threads."""
+        """Compute these points, as many in parallel as the workers have threads. Closing the generator stops the work.
+
+        None means that nothing has happened for a moment.
+
+        Raises:
+            SiteFailure: when the cluster is, or becomes, of no use.
+        """
         try:
             client = Client(self._address, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000)
         except (OSError, TimeoutError):

@@ -7,9 +7,9 @@ import functools
 import math
 import operator
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -219,18 +219,8 @@ class Counts:
         return BYTES * (numbers + self.views * (network.num_views if self.views else 0)) + self.num_bytes
 
 
-class CountsOf(Protocol):
-    """Counts the point of a key; nothing is traced.
-
-    >>> from ntk_core.runs import EXPERIMENTS
-    >>> spec = EXPERIMENTS["kernel_change"].presets[0].spec
-    >>> counts = EXPERIMENTS["kernel_change"].counts(spec, spec.point_keys()[0])
-    >>> len(counts) > 0
-    True
-    """
-
-    def __call__(self, spec: Any, key: str, most: bool = False, /) -> Sequence[Counts]:
-        """The counts of every network; those of all steps and products that the settings allow, with ``most``."""
+# (spec, key, most) → the counts of every network of a point; with ``most`` all steps and products that are allowed.
+CountsOf = Callable[..., Sequence[Counts]]
 
 
 def typical_steps(max_steps: int, most: bool, typical: int = 1000) -> int:

@@ -3,6 +3,7 @@
 import bisect
 import functools
 import math
+import re
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
@@ -13,7 +14,6 @@ from ntk_core.environment import available_memory, settings, stated_memory
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.runs._costs import Machine, Work, compiling_bytes, machine, peak_bytes, total_work
 from ntk_core.runs._parse import spec_from
-from ntk_core.runs._sites import scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
 from ntk_core.runs.events import Estimated
@@ -21,6 +21,8 @@ from ntk_core.settings.part import SpecPart
 from ntk_core.settings.walk import value_at, with_value
 
 _STEPS = "training.max_steps"
+SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
+_ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
 # What a refusal offers in place of a value: numbers of two digits and zeros.
 ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
 
@@ -71,11 +73,6 @@ def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
 def largest_bytes(spec: Spec) -> float:
     """Expected peak memory of the largest point above that of a process at rest, in bytes, compiling included."""
     return max(num_bytes for _, num_bytes in _costs(spec).values())
-
-
-def bytes_of_point(spec: Spec, key: str) -> float:
-    """Expected peak memory of one point above that of a process at rest, in bytes, compiling included."""
-    return _costs(spec)[key][1]
 
 
 @functools.lru_cache(maxsize=1024)  # every page asks it of its settings, each time that it is drawn
@@ -189,6 +186,18 @@ def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
     """The largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 is taken to fit."""
     end = max(1, bisect.bisect_left(ROUND, too_large))
     return ROUND[bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value)) - 1]
+
+
+def scheduler_address(given: str | None = None) -> str | None:
+    """The address of the dask scheduler to use: ``given``, or that of the environment; None to compute here."""
+    field = SCHEDULER_VARIABLE if given is None else "scheduler"
+    address = settings().scheduler if given is None else given
+    if not address:
+        return None
+    found = _ADDRESS.fullmatch(address)
+    if found is None or not 1 <= int(found[3]) <= 65_535:
+        raise InvalidInput(field, address, "the address of a dask scheduler, such as tcp://192.168.0.10:8786")
+    return address
 
 
 DEVICES_VARIABLE = "LINEARITY_LAB_DEVICES"

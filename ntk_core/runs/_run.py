@@ -2,17 +2,17 @@
 
 import importlib.util
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from ntk_core.environment import how_to_install
-from ntk_core.runs._estimate import check_size, estimate, seconds_of_points
+from ntk_core.runs._estimate import check_size, estimate, scheduler_address, seconds_of_points
 from ntk_core.runs._parse import spec_from
-from ntk_core.runs._sites import Site, SiteFailure, scheduler_address
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
+from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess
 from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 
@@ -109,7 +109,7 @@ def _events(
     origin, reason = latest_provenance(done.values()), ""
     status: EndStatus = "completed"
     try:
-        with closing(_site_for(spec, address if missing else None, computation).reports(missing)) as reports:
+        with closing(_reports(spec, missing, address, computation)) as reports:
             for report in reports:
                 if isinstance(report, PointStarted | PointProgress | None) and should_stop():
                     status = "cancelled"
@@ -146,17 +146,17 @@ def _events(
     yield Ended(status=status, result=result, reason=reason)
 
 
-def _site_for(spec: Spec, address: str | None, computation: Computation | None) -> Site:
-    """This process, or the cluster of the scheduler at ``address``."""
-    if address is None:
-        from ntk_core.runs._this_process import ThisProcess
-
-        return ThisProcess(spec, computation)
+def _reports(
+    spec: Spec, keys: Sequence[str], address: str | None, computation: Computation | None
+) -> Generator[Report | None, None, None]:
+    """The points of these keys, from this process or the cluster of the scheduler at ``address``."""
+    if address is None or not keys:
+        return ThisProcess(spec, computation).reports(keys)
     if importlib.util.find_spec("distributed") is None:
         raise SiteFailure(f"Computing on a cluster needs dask.distributed: {how_to_install('cluster')}")
     from ntk_core.runs._cluster import Cluster  # dask starts for this caller only
 
-    return Cluster(spec, address)
+    return Cluster(spec, address).reports(keys)
 
 
 TRUST_S = 1.0  # seconds of work after which measurement counts as much as expectation (our choice)

@@ -1,23 +1,34 @@
-"""Points computed in this process, one after the other."""
+"""Points computed in this process, one after the other; the progress of those with several parts."""
 
+import math
 import platform
+import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, TypeVar
 
 from ntk_core._version import __version__
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._estimate import accelerator_bytes, check_size, devices_for
-from ntk_core.runs._progress import one_after_another, relayed
-from ntk_core.runs._sites import Report, SiteFailure, sentence
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, Growth, Progress, experiment_of, fingerprint
 from ntk_core.runs._values import PointValue, Provenance
 from ntk_core.runs.compiled_code import release_compiled
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
+
+Found = TypeVar("Found")
+LOOK_S = 0.1  # between two checks whether all works are done
+# Events of points whose ``fraction`` is that of the point; ``run`` turns it into that of the run.
+Report = PointStarted | PointProgress | PointFinished | PointFailed
+
+
+class SiteFailure(Exception):
+    """Nothing more can be computed here, or on the cluster; ``str`` is one sentence for people."""
 
 
 class ThisProcess:
@@ -29,7 +40,11 @@ class ThisProcess:
         self._computation = on_own_data(computation) if getattr(spec, "draws_data", False) else computation
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
-        """As :meth:`ntk_core.runs._sites.Site.reports`."""
+        """Compute these points. Closing the generator stops the work.
+
+        Raises:
+            SiteFailure: when no point can be computed.
+        """
         try:
             self._data = self._computation.load(self._spec) if self._data is None else self._data
             if accelerator_bytes() and not self._is_given:
@@ -110,3 +125,82 @@ def _divided_over(num_devices: int) -> AbstractContextManager[object]:
     from ntk_core.networks.architectures import width_mesh
 
     return jax.set_mesh(width_mesh(num_devices))
+
+
+def sentence(error: BaseException) -> str:
+    """One line for people from an error inside a computation."""
+    if isinstance(error, InvalidInput):
+        return str(error)
+    text = str(error).strip().splitlines()
+    if isinstance(error, MemoryError) or (text and "RESOURCE_EXHAUSTED" in text[0]):
+        return "the computation ran out of memory; choose smaller widths or fewer seeds"
+    return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"
+
+
+def relayed(work: Generator[Any, None, Found], change: Callable[[Any], Any]) -> Generator[Any, None, Found]:
+    """Run the work, with each of its reports changed."""
+    while True:
+        try:
+            report = next(work)
+        except StopIteration as end:
+            found: Found = end.value
+            return found
+        yield change(report)
+
+
+def one_after_another(works: Sequence[Generator[Any, None, Found]]) -> Generator[Any, None, list[Found]]:
+    """Run the works one after another; the share that each reports becomes a share of all."""
+    found = []
+    for index, work in enumerate(works):
+        share_of_all = lambda report, index=index: ((index + report[0]) / len(works), *report[1:])  # noqa: E731
+        found.append((yield from relayed(work, share_of_all)))
+    return found
+
+
+def side_by_side(
+    works: Sequence[Generator[Any, None, Found]], threads: int, alone: int = 0
+) -> Generator[Any, None, list[Found]]:
+    """Like :func:`one_after_another`, with ``threads`` works in parallel.
+
+    Each work's first ``alone`` reports exclude the others, so that they find what it compiled.
+    Leaving the generator stops each work at its next report.
+    """
+    if min(threads, len(works)) < 2:
+        return (yield from one_after_another(works))
+    reports: SimpleQueue[tuple[int, tuple[Any, ...]]] = SimpleQueue()
+    beginning, over = threading.Lock(), threading.Event()
+
+    def exhaust(index: int) -> Any:
+        try:
+            with beginning:
+                for _ in range(alone):
+                    reports.put((index, next(works[index])))
+            while not over.is_set():
+                reports.put((index, next(works[index])))
+        except StopIteration as stop:
+            reports.put((index, (1.0, "")))
+            return stop.value
+        except BaseException:
+            over.set()
+            raise
+
+    shares = [0.0] * len(works)
+    with ThreadPoolExecutor(threads, "side-by-side") as pool:
+        found = [pool.submit(exhaust, index) for index in range(len(works))]
+        try:
+            while not all(each.done() for each in found) or not reports.empty():
+                try:
+                    index, (shares[index], message, *more) = reports.get(timeout=LOOK_S)
+                except Empty:
+                    continue
+                if message:
+                    yield math.fsum(shares) / len(works), message, *more
+        finally:
+            over.set()
+    return [each.result() for each in found]
+
+
+def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:
+    """Progress of a training from the steps reached, on a logarithmic axis, from the share ``first`` on."""
+    for step in stretches:
+        yield first + (1 - first) * math.log1p(step) / math.log1p(max_steps), f"{words}, step {step:,}"

@@ -9,11 +9,8 @@ import hashlib
 import logging
 import os
 import platform
-import re
-import shutil
 import sys
 import warnings
-from importlib import metadata
 from pathlib import Path
 
 from ntk_core.environment import data_directory, private_directory, resident_memory, return_freed_memory, settings
@@ -21,8 +18,6 @@ from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_CACHE"
 OFF = "off"
-# Earlier versions reload their own code only with complaints about the processor, on many processors.
-FIRST_JAXLIB = (0, 10, 2)
 # Above this the directory is cleared at a start. JAX's own bound reads every entry at each write: seconds per sweep.
 MAX_BYTES = 200_000_000
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
@@ -39,14 +34,12 @@ _LOG = logging.getLogger(__name__)
 def keep_compiled_code() -> None:
     """Turn on JAX's compilation cache in the directory of ``LINEARITY_LAB_CACHE``.
 
-    Does nothing where ``JAX_COMPILATION_CACHE_DIR`` is set or ``jaxlib`` is older than ``FIRST_JAXLIB``. An unusable
-    directory costs one line in the log.
+    Does nothing where ``JAX_COMPILATION_CACHE_DIR`` is set. An unusable directory costs one line in the log.
     """
-    if os.environ.get(_JAX_VARIABLE) or not is_supported():
+    if os.environ.get(_JAX_VARIABLE):
         return
     try:
-        directory = compiled_code_directory()
-        if directory is None:
+        if (directory := compiled_code_directory()) is None:
             return
         _tidy(private_directory(directory))
     except (InvalidInput, OSError, RuntimeError) as error:
@@ -61,11 +54,6 @@ def keep_compiled_code() -> None:
     else:  # JAX reads these when it is imported, which some commands never do
         os.environ.update({name.upper(): str(value) for name, value in options.items()})
     warnings.filterwarnings("ignore", r"Error (reading|writing) persistent compilation cache entry", UserWarning)
-
-
-def is_supported() -> bool:
-    """Whether the installed ``jaxlib`` reloads its own code without complaints."""
-    return tuple(int(part) for part in re.findall(r"\d+", metadata.version("jaxlib"))[:3]) >= FIRST_JAXLIB
 
 
 def compiled_code_directory() -> Path | None:
@@ -92,11 +80,9 @@ def _processor() -> str:
 def _tidy(directory: Path) -> None:
     """Clear a directory that is full; delete empty files, which a killed process leaves and JAX never replaces."""
     files = {path: path.stat().st_size for path in directory.iterdir() if path.is_file()}
-    if sum(files.values()) > MAX_BYTES:
-        shutil.rmtree(directory, ignore_errors=True)
-        private_directory(directory)
+    is_full = sum(files.values()) > MAX_BYTES
     for path, size in files.items():
-        if not size:
+        if is_full or not size:
             path.unlink(missing_ok=True)
 
 

@@ -19,6 +19,7 @@ from ntk_core.runs._table import Result
 from ntk_core.runs.store import MAX_LINE_BYTES, UnusableLine, read_line, run_line
 
 RUN_FILE, TABLE = "run.jsonl", "points.csv"
+WRITABLE = "a directory that can be written"
 
 
 class RunDirectory:
@@ -34,10 +35,8 @@ class RunDirectory:
 
     def begin(self, spec: Spec) -> Result | None:
         """Create the directory; the earlier result of ``spec`` in it, None without one."""
-        try:
+        with file_errors(self._field, self.path, WRITABLE):
             self.path.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:
-            raise unwritable(self._field, self.path, error) from None
         earlier = self.result() if os.path.lexists(self.path / RUN_FILE) else None
         if earlier is not None and spec_digest(earlier.spec) != spec_digest(spec):
             allowed = "an empty directory, or one with an earlier run of the same settings to resume"
@@ -69,44 +68,37 @@ def write_whole(path: Path, text: str, field: str) -> None:
 def written_whole(path: Path, field: str) -> Iterator[IO[bytes]]:
     """A file to write, which appears complete or not at all, also when the machine stops."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with file_errors(field, path.parent, WRITABLE):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except (OSError, ValueError) as error:
-        with contextlib.suppress(OSError, ValueError):
+        try:
+            with part.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        finally:
             part.unlink(missing_ok=True)
-        raise error if isinstance(error, InvalidInput) else unwritable(field, path.parent, error) from None
 
 
 def read_limited(path: Path, field: str, most: int = MAX_JSON_BYTES) -> bytes:
     """The bytes of an ordinary file of JSON."""
-    try:
+    with file_errors(field, path):
         if path.exists() and not path.is_file():
             raise InvalidInput(field, str(path), "an ordinary file in JSON")
         with path.open("rb") as file:
             data = file.read(most + 1)
-    except (OSError, ValueError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise unreadable(field, path, error) from None
     if len(data) > most:
         raise InvalidInput(field, str(path), f"a file of JSON of at most {most:,} bytes")
     return data
 
 
-def unreadable(field: str, path: Path, error: Exception) -> InvalidInput:
-    """The refusal of a file that cannot be read."""
-    return InvalidInput(field, str(path), f"a file that can be read (here: {_reason(error)})")
-
-
-def unwritable(field: str, directory: Path, error: Exception) -> InvalidInput:
-    """The refusal of a directory that cannot be written."""
-    return InvalidInput(field, str(directory), f"a directory that can be written (here: {_reason(error)})")
-
-
-def _reason(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
+@contextlib.contextmanager
+def file_errors(field: str, path: Path, allowed: str = "a file that can be read") -> Iterator[None]:
+    """Inside, errors of the file system refuse the path."""
+    try:
+        yield
+    except InvalidInput:
+        raise
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InvalidInput(field, str(path), f"{allowed} (here: {reason})") from None

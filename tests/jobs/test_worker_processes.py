@@ -18,7 +18,7 @@ import pytest
 
 from linearity_lab.jobs import worker
 from ntk_core.runs import canonical_json
-from ntk_core.runs.compiled_code import compiled_code_directory, is_supported
+from ntk_core.runs.compiled_code import compiled_code_directory
 from ntk_core.runs.events import parse_event
 from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
 
@@ -159,7 +159,6 @@ def test_workers_yield_to_the_pages(jobs, tiny, wait_for):
 
 
 @posix
-@pytest.mark.skipif(not is_supported(), reason="this jaxlib complains when it reads its own code: nothing is kept")
 def test_compiled_code_is_private_to_the_user(jobs, tiny, wait_for):
     wait_for(jobs, jobs.submit(tiny(seed=26)), ended)
     kept = compiled_code_directory()

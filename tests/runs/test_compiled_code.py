@@ -63,31 +63,9 @@ def entries(place: Path) -> list[Path]:
     return sorted(place.glob("linearity-lab-*/*-cache"))
 
 
-@pytest.fixture(autouse=True)
-def _supported(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is done to files does not depend on the compiler; what it reads again does."""
-    if "filled" in request.fixturenames:
-        return
-    monkeypatch.setattr(compiled_code, "is_supported", lambda: True)
-
-
-@pytest.mark.parametrize(("version", "supported"), [("0.10.0", False), ("0.10.2", True), ("0.11.0.dev1", True)])
-def test_compilers_that_complain_of_their_own_code_keep_none(version, supported, tmp_path, monkeypatch):
-    monkeypatch.undo()  # of the fixture above
-    monkeypatch.setattr(compiled_code.metadata, "version", lambda name: version)
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "kept"))
-    monkeypatch.setenv(JAX_VARIABLE, "")
-    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "")
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
-    keep_compiled_code()
-    assert bool(os.environ[JAX_VARIABLE]) == supported
-
-
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory) -> tuple[Path, dict]:
     """A directory that two processes have filled in parallel, and the point of a process that keeps nothing."""
-    if not compiled_code.is_supported():
-        pytest.skip("this jaxlib complains when it reads what it has compiled itself: nothing is kept")
     place = tmp_path_factory.mktemp("filled")
     processes = [started(OFF), started(place), started(place)]
     (plain, hits), *others = map(ended, processes)

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn
+from typing import IO
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,7 +21,6 @@ from ntk_core.runs.store._store import Store, partial_result, sha
 MAX_LINE_BYTES = 20_000_000
 MAX_FILE_BYTES = 1_000_000_000
 MAX_NAMED = 20
-_REST_BYTES = 65_536
 _SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
@@ -57,8 +56,12 @@ def read_line(line: str) -> Result:
     Raises:
         UnusableLine: the line is damaged or changed, of another version, or its points are not those of its settings.
     """
-    data = _json(line)
-    version = data.get("spec", {}).get("schema_version") if isinstance(data.get("spec"), dict) else None
+    try:
+        data = json.loads(line)
+    except (ValueError, RecursionError):
+        raise UnusableLine("damaged; it is no JSON") from None
+    spec = data.get("spec") if isinstance(data, dict) else None
+    version = spec.get("schema_version") if isinstance(spec, dict) else None
     if version != SCHEMA_VERSION:
         raise UnusableLine(f"of version {str(version)[:20]!r}; this lab reads version {SCHEMA_VERSION}")
     found = _SHA.search(line)
@@ -66,7 +69,7 @@ def read_line(line: str) -> Result:
         raise UnusableLine("damaged; its SHA-256 does not match")
     del data["sha256"]
     try:
-        parse_spec(data["spec"])
+        parse_spec(spec)
     except (InvalidSpec, RecursionError):
         raise UnusableLine("its settings are not allowed here") from None
     try:
@@ -125,29 +128,14 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file", max_bytes: 
     return Imported(tuple(good), tuple(left_aside), num_left_aside)
 
 
-def _json(line: str) -> dict[str, Any]:
-    def refuse(_name: str) -> NoReturn:
-        raise ValueError
-
-    try:
-        data = json.loads(line, parse_constant=refuse)
-    except (ValueError, RecursionError):
-        raise UnusableLine("damaged; it is no JSON") from None
-    if not isinstance(data, dict):
-        raise UnusableLine("no run")
-    return data
-
-
 def _lines(file: IO[bytes], field: str, max_bytes: int) -> Iterator[tuple[int, bytes]]:
     """Lines that are not blank, with their numbers; one that is too long is cut just above the limit."""
-    left, number = max_bytes, 0
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        left -= len(line)
-        end = line
-        while left >= 0 and not end.endswith(b"\n") and (end := file.readline(_REST_BYTES)):
-            left -= len(end)
+    number, left, is_whole = 0, max_bytes, True
+    while part := file.readline(MAX_LINE_BYTES + 1):
+        left -= len(part)
         if left < 0:
             raise InvalidInput(field, "its size", f"at most {max_bytes:,} bytes")
-        number += 1
-        if line.strip():
-            yield number, line
+        begins, is_whole = is_whole, part.endswith(b"\n")
+        number += begins
+        if begins and part.strip():
+            yield number, part
