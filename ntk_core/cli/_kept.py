@@ -131,9 +131,9 @@ def import_runs(file: str, /) -> int:
         stream = path.open("rb")
     with stream:
         found = read_runs(Store(), stream, field="FILE")
-    complain(*(f"{sentence}." for sentence in found.left_aside))
-    print(f"{len(found.digests)} runs imported, {found.num_left_aside} skipped.")
-    return COMPLETED if not found.num_left_aside else FAILED
+    complain(*(f"{sentence}." for sentence in found.left_aside[:_MOST_NAMED]))
+    print(f"{len(found.digests)} runs imported, {len(found.left_aside)} skipped.")
+    return COMPLETED if not found.left_aside else FAILED
 
 
 def delete(target: Annotated[str, Parameter(name="DIGEST")], /, *further: str) -> None:
@@ -166,6 +166,7 @@ def jobs(
             print(json_format.dumps(job.as_json()) if json else _job_line(job))
 
 
+_MOST_NAMED = 20  # skipped runs
 _bibtex = bibtex  # ``show`` has an option of this name
 
 

@@ -1,5 +1,6 @@
 """Specs from outside: parsed, changed, written as canonical JSON, named by a digest."""
 
+import contextlib
 import difflib
 import hashlib
 import json
@@ -35,14 +36,11 @@ def parse_spec(data: object) -> Spec:
     if isinstance(text := data, str | bytes):
         if len(text) > MAX_JSON_BYTES:
             raise InvalidSpec((InvalidInput("spec", f"{len(text):,} bytes", f"at most {MAX_JSON_BYTES:,} bytes"),))
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             data = json.loads(text)
-        except (ValueError, RecursionError):
-            raise InvalidSpec(
-                (InvalidInput("spec", _excerpt(text), "a JSON object with the settings of an experiment"),)
-            ) from None
     if not isinstance(data, dict):
-        raise InvalidSpec((InvalidInput("spec", data, "a JSON object with the settings of an experiment"),))
+        given = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
+        raise InvalidSpec((InvalidInput("spec", given, "a JSON object with the settings of an experiment"),))
     experiment = data.get("experiment", "kernel_change")
     if not (isinstance(experiment, str) and experiment in KINDS):
         raise InvalidSpec((InvalidInput("experiment", experiment, "one of " + ", ".join(EXPERIMENTS)),))
@@ -104,8 +102,3 @@ def spec_digest(spec: Spec) -> str:
     Source: our choice, docs/jobs-and-results.md.
     """
     return hashlib.sha256(canonical_json(spec).encode()).hexdigest()
-
-
-def _excerpt(text: str | bytes) -> str:
-    shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    return shown if len(shown) <= 40 else shown[:40] + "…"

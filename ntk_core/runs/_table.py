@@ -9,7 +9,7 @@ import tomllib
 import warnings
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, cast
 
@@ -190,30 +190,23 @@ def packages_outside() -> Mapping[str, str]:
 
     An entry point that cannot be used is left out, with a warning that explains why.
     """
-    found: dict[str, str] = {}
+    package, found = importlib.import_module(_PACKAGE), dict[str, str]()
     for entry in entry_points(group=OUTSIDE):
         try:
-            _check_outside(entry, found)
+            stated = getattr(entry.load(), "EXPERIMENT", None)
+            if not isinstance(stated, Experiment):
+                raise InvalidInput(entry.value, "no EXPERIMENT", "a package with EXPERIMENT = Experiment(…)")
+            if entry.name in (*package.EXPERIMENTS, *package.KEPT, *found):
+                raise InvalidInput("the entry point", entry.name, "a name that no other experiment has")
+            for name in (stated.spec.model_fields["experiment"].default, stated.point.model_fields["kind"].default):
+                if name != entry.name:
+                    raise InvalidInput("experiment and kind", name, f"{entry.name!r}, the name of the entry point")
+            _ = stated.presets  # refuses presets that its spec cannot take
+            found[entry.name] = entry.value
         except Exception as error:
             of = f" of {entry.dist.name}" if entry.dist else ""
             warnings.warn(f"The experiment {entry.name}{of} is left out: {error}", stacklevel=2)
-        else:
-            found[entry.name] = entry.value
     return found
-
-
-def _check_outside(entry: EntryPoint, others: Mapping[str, str]) -> None:
-    package = importlib.import_module(_PACKAGE)
-    stated = getattr(entry.load(), "EXPERIMENT", None)
-    if not isinstance(stated, Experiment):
-        raise InvalidInput(entry.value, "no EXPERIMENT", "a package with EXPERIMENT = Experiment(…)")
-    if entry.name in (*package.EXPERIMENTS, *package.KEPT, *others):
-        raise InvalidInput("the entry point", entry.name, "a name that no other experiment has")
-    names = stated.spec.model_fields["experiment"].default, stated.point.model_fields["kind"].default
-    if names != (entry.name, entry.name):
-        words = f"{entry.name!r}, the name of the entry point"
-        raise InvalidInput("experiment and kind", " and ".join(map(str, names)), words)
-    _ = stated.presets  # refuses presets that its spec cannot take
 
 
 @functools.cache

@@ -73,13 +73,10 @@ class Mean(Value):
 def mean(values: Sequence[float]) -> Mean:
     """Mean, standard error and count of ``values``."""
     count = len(values)
-    if not count:
-        return Mean(value=math.nan, standard_error=math.nan, count=0)
-    average = math.fsum(values) / count
-    if count < 2:
-        return Mean(value=average, standard_error=math.nan, count=count)
-    variance = math.fsum((value - average) ** 2 for value in values) / (count - 1)
-    return Mean(value=average, standard_error=math.sqrt(variance / count), count=count)
+    average = math.fsum(values) / count if count else math.nan
+    squares = math.fsum((value - average) ** 2 for value in values)
+    error = math.sqrt(squares / (count - 1) / count) if count > 1 else math.nan
+    return Mean(value=average, standard_error=error, count=count)
 
 
 def finite_or_none(value: float) -> float | None:
@@ -235,21 +232,15 @@ class ResultValue(Value, Shown):
         return tuple(sorted(found.values(), key=lambda each: each[0].started_at)) or ((self.provenance, ()),)
 
     def csv(self) -> str:
-        """:meth:`rows` as CSV text with a header line."""
-        return csv_text(self.rows())
+        """:meth:`rows` as CSV text with a header line; empty for no rows."""
+        rows, text = self.rows(), io.StringIO()
+        writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else (), lineterminator="\n")
+        if rows:
+            writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue()
 
     def _shown_parts(self, with_figure: bool) -> list[Any]:
         from ntk_core.shown import result_parts  # which reads results
 
         return result_parts(self, with_figure)
-
-
-def csv_text(rows: Sequence[dict[str, object]]) -> str:
-    """CSV text with a header line from rows with equal columns; empty for no rows."""
-    if not rows:
-        return ""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

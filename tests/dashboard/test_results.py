@@ -201,11 +201,11 @@ def test_a_file_is_imported_and_one_that_is_none_is_a_sentence(store, tmp_path):
     run = saved(store)
     file = stored_runs.file_of_runs([run])
     store.delete(run)
-    arrived = stored_runs.take_file(io.BytesIO(file + b"junk\n"), 10**6)
+    arrived = stored_runs.take_file(io.BytesIO(file + b"junk\n"))
     assert (arrived.digests, arrived.good) == ((run,), "1 run imported.")
     assert arrived.problems == ("Line 2: damaged; it is no JSON.",)
     assert store.result(run) is not None
-    refused = stored_runs.take_file(io.BytesIO(b"\x89PNG\r\n"), 10**6)
+    refused = stored_runs.take_file(io.BytesIO(b"\x89PNG\r\n"))
     assert refused.good == ""
     assert len(refused.problems) == 1
     assert refused.problems[0].startswith("file: ")

@@ -41,7 +41,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         ("empty", "", "no EXPERIMENT"),
         ("lazy", NOT_NAMED_SO, "a name that no other experiment has"),
         ("own_model", NOT_NAMED_SO, "a name that no other experiment has"),
-        ("other", NOT_NAMED_SO, "lazy and lazy"),
+        ("other", NOT_NAMED_SO, "experiment and kind: lazy"),
     ],
 )
 def test_refused_experiments_are_left_out_by_name(distribution, name, code, reason):

@@ -223,11 +223,11 @@ def _import() -> None:
     if profile().is_shared:
         st.caption("Not available on a shared server: every visitor would see imported results.")
         return
-    most = profile().max_upload_bytes
-    file = st.file_uploader("A file of runs from Export", key=_key("file"), max_upload_size=most // 2**20)
+    most_mib = profile().max_upload_bytes // 2**20
+    file = st.file_uploader("A file of runs from Export", key=_key("file"), max_upload_size=most_mib)
     if file is not None and st.session_state.get(_key("taken")) != file.file_id:
         st.session_state[_key("taken")] = file.file_id
-        arrived = take_file(file, most)
+        arrived = take_file(file)
         session.see_jobs(run[:MIN_PREFIX] for run in arrived.digests)
         _notify(arrived.good, arrived.problems)
         st.rerun()

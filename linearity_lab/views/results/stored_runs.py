@@ -75,15 +75,15 @@ class Arrived:
     problems: tuple[str, ...]
 
 
-def take_file(file: IO[bytes], max_bytes: int) -> Arrived:
+def take_file(file: IO[bytes]) -> Arrived:
     """Put the runs of a file into the store."""
     try:
-        found = read_runs(shared_store(), file, max_bytes=max_bytes)
+        found = read_runs(shared_store(), file)
     except InvalidInput as error:
         return Arrived((), "", (f"{error_text(error)}.",))
     count = len(found.digests)
     problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found.left_aside[:3]]
-    more = found.num_left_aside - len(problems)
+    more = len(found.left_aside) - len(problems)
     problems += [f"{more} more lines could not be read."] if more else []
     good = f"{count} {'run' if count == 1 else 'runs'} imported." if count else ""
     return Arrived(found.digests, good, tuple(problems))

@@ -6,7 +6,7 @@ and a damaged line costs only its own run.
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import IO
 
@@ -19,8 +19,6 @@ from ntk_core.runs._table import Result
 from ntk_core.runs.store._store import Store, partial_result, sha
 
 MAX_LINE_BYTES = 20_000_000
-MAX_FILE_BYTES = 1_000_000_000
-MAX_NAMED = 20
 _SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
@@ -35,13 +33,11 @@ class Imported:
 
     Attributes:
         digests: of the good runs, including those that were here already.
-        left_aside: one sentence per unusable run, twenty at most.
-        num_left_aside: number of unusable runs.
+        left_aside: one sentence per unusable run.
     """
 
     digests: tuple[str, ...]
     left_aside: tuple[str, ...]
-    num_left_aside: int
 
 
 def run_line(result: Result) -> str:
@@ -96,46 +92,30 @@ def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
     return written
 
 
-def read_runs(store: Store, file: IO[bytes], *, field: str = "file", max_bytes: int = MAX_FILE_BYTES) -> Imported:
+def read_runs(store: Store, file: IO[bytes], *, field: str = "file") -> Imported:
     """Put the runs of a file into the store; damaged, foreign and older ones are named and left aside.
 
     Args:
         field: the user's name for the file, for errors.
-        max_bytes: most bytes that are read.
 
     Raises:
-        InvalidInput: when the file is not one of runs, or is too large.
+        InvalidInput: when the file is not one of runs.
     """
     good: dict[str, None] = {}
     left_aside: list[str] = []
-    num_left_aside = 0
-    for number, line in _lines(file, field, max_bytes):
+    for number, line in enumerate(file, 1):
+        if not line.strip():
+            continue
         try:
-            if len(line) > MAX_LINE_BYTES:
-                raise UnusableLine(f"longer than {MAX_LINE_BYTES:,} bytes")
             result = read_line(line.decode("utf-8", "replace"))
         except UnusableLine as problem:
-            if not good and not num_left_aside and b'"spec"' not in line[:1000]:
+            if not good and not left_aside and b'"spec"' not in line[:1000]:
                 begins = "".join(letter for letter in line[:40].decode("utf-8", "replace") if letter.isprintable())
                 raise InvalidInput(field, begins, "a file of runs, as an export writes it") from None
-            num_left_aside += 1
-            left_aside += [f"line {number}: {problem}"] if len(left_aside) < MAX_NAMED else []
-            continue
-        store.save_result(result, imported=True)
-        good[spec_digest(result.spec)] = None
-    if not good and not num_left_aside:
+            left_aside.append(f"line {number}: {problem}")
+        else:
+            store.save_result(result, imported=True)
+            good[spec_digest(result.spec)] = None
+    if not good and not left_aside:
         raise InvalidInput(field, "an empty file", "a file of runs, as an export writes it")
-    return Imported(tuple(good), tuple(left_aside), num_left_aside)
-
-
-def _lines(file: IO[bytes], field: str, max_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, with their numbers; one that is too long is cut just above the limit."""
-    number, left, is_whole = 0, max_bytes, True
-    while part := file.readline(MAX_LINE_BYTES + 1):
-        left -= len(part)
-        if left < 0:
-            raise InvalidInput(field, "its size", f"at most {max_bytes:,} bytes")
-        begins, is_whole = is_whole, part.endswith(b"\n")
-        number += begins
-        if begins and part.strip():
-            yield number, part
+    return Imported(tuple(good), tuple(left_aside))

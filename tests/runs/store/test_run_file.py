@@ -9,7 +9,7 @@ import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store, _run_file, read_runs, run_line, write_runs
+from ntk_core.runs.store import Store, read_runs, run_line, write_runs
 from ntk_core.runs.store._store import sha
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
@@ -41,7 +41,7 @@ def test_exported_runs_come_back_as_they_were(store, other):
     assert write_runs(store, [spec_digest(spec(number)) for number in (0, 1, 2, 3, 4)], file) == 3
     file.seek(0)
     back = read_runs(other, file)
-    assert (back.digests, back.num_left_aside) == (tuple(spec_digest(spec(number)) for number in (0, 1, 2)), 0)
+    assert (back.digests, back.left_aside) == (tuple(spec_digest(spec(number)) for number in (0, 1, 2)), ())
     assert other.result(spec_digest(SPEC)) == result()
     assert other.result(spec_digest(spec(1))) == result("cancelled", spec=spec(1))
     assert other.points_of(spec_digest(spec(2))) == {"width=20": point(20)}
@@ -63,7 +63,7 @@ def test_a_damaged_line_costs_no_other_run(other):
     damaged = LINES[0].replace(b"0.5", b"0.6", 1)
     back = read_runs(other, io.BytesIO(damaged + b"\n" + LINES[1] + LINES[0][:200]))
     assert back.digests == (spec_digest(spec(9)),)
-    assert back.num_left_aside == 2
+    assert len(back.left_aside) == 2
     assert back.left_aside[0] == "line 1: damaged; its SHA-256 does not match"
     assert back.left_aside[1] == "line 4: damaged; it is no JSON"
 
@@ -92,7 +92,7 @@ FORGERIES = {
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=list(FORGERIES))
 def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
     back = read_runs(other, io.BytesIO(LINES[1] + signed(LINES[0], **forgery(json.loads(LINES[0])))))
-    assert (back.digests, back.num_left_aside) == ((spec_digest(spec(9)),), 1)
+    assert back.digests == (spec_digest(spec(9)),)
     (sentence,) = back.left_aside
     assert sentence.startswith("line 2: ")
     assert len(sentence) < 120
@@ -130,20 +130,3 @@ def test_lines_that_are_no_runs_are_named(other, line):
     back = read_runs(other, io.BytesIO(LINES[0] + line + b"\n" + LINES[1]))
     assert back.digests == (spec_digest(SPEC), spec_digest(spec(9)))
     assert back.left_aside[0].startswith("line 2: ")
-
-
-def test_overlong_line_is_skipped_without_reading_it(other, monkeypatch):
-    monkeypatch.setattr(_run_file, "MAX_LINE_BYTES", len(LINES[0]))
-    back = read_runs(other, io.BytesIO(LINES[0] + b"x" * 300_000 + b"\n" + LINES[1]))
-    assert back.digests == (spec_digest(SPEC), spec_digest(spec(9)))
-    assert "longer than" in back.left_aside[0]
-
-
-def test_a_file_that_is_too_large_is_refused(other):
-    with pytest.raises(InvalidInput, match="at most 1,000 bytes"):
-        read_runs(other, io.BytesIO(b"".join(LINES)), max_bytes=1000)
-
-
-def test_only_the_first_twenty_damaged_lines_are_named(other):
-    back = read_runs(other, io.BytesIO(LINES[0] + b"x\n" * 500))
-    assert (len(back.left_aside), back.num_left_aside) == (20, 500)
