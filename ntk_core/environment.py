@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import importlib.util
 import os
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from ntk_core._version import __version__
 
@@ -87,6 +90,21 @@ def private_directory(path: Path) -> Path:
     if os.name == "posix" and path.stat().st_mode & 0o777 != 0o700:
         path.chmod(0o700)
     return path
+
+
+@contextlib.contextmanager
+def written_whole(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
+    """A file to write, which appears complete or not at all, also when the machine stops; its directory is created."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+    try:
+        with open(part, "wb", opener=functools.partial(os.open, mode=mode)) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def stated_memory() -> float | None:

@@ -11,10 +11,10 @@ from cyclopts import Parameter
 from ntk_core.citation import bibtex, cite_run
 from ntk_core.cli import COMPLETED, FAILED, complain, printable
 from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
-from ntk_core.environment import how_to_install
+from ntk_core.environment import how_to_install, written_whole
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
-from ntk_core.runs.run_directory import file_errors, write_whole, written_whole
+from ntk_core.runs.run_directory import WRITABLE, file_errors, write_whole
 from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
 
 Flag = Annotated[bool, Parameter(negative=())]
@@ -190,7 +190,7 @@ def _export_runs(path: Path, targets: tuple[str, ...]) -> None:
     store = Store()
     total = store.runs(limit=1).total
     runs = [stored_digest(store, target) for target in targets] or [run.digest for run in store.runs(limit=total).runs]
-    with written_whole(path, "--out") as file:
+    with file_errors("--out", path.parent, WRITABLE), written_whole(path) as file:
         written = write_runs(store, runs, file)
     complain(f"{written} of {len(runs)} runs written to {path}.")
 

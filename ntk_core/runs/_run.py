@@ -2,7 +2,7 @@
 
 import importlib.util
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -98,12 +98,11 @@ def _events(
     keys = spec.point_keys()
     if computation is None:
         yield estimate(spec)
-    clock = Clock(seconds_of_points(spec) if computation is None else dict.fromkeys(keys, 1.0))
+    seconds = seconds_of_points(spec) if computation is None else dict.fromkeys(keys, 1.0)
     kept = dict(points.finished()) if points is not None else {}
     done = {key: kept[key] for key in keys if key in kept}
-    runtime_s = sum(point.runtime_s for point in done.values())
+    clock, runtime_s = Clock(seconds, done), sum(point.runtime_s for point in done.values())
     for key, point in done.items():
-        clock.skip(key)
         yield PointFinished(key=key, point=point, resumed=True, **clock.so_far())
     missing = [key for key in keys if key not in done]
     origin, reason = latest_provenance(done.values()), ""
@@ -167,43 +166,29 @@ class Clock:
 
     Args:
         expected: estimated seconds of each point, by key.
+        skipped: keys of points that an earlier run finished.
     """
 
-    def __init__(self, expected: Mapping[str, float]):
-        self._expected = dict(expected)
-        self._done: dict[str, float] = {}  # share of each point
-        self._skipped = 0.0
+    def __init__(self, expected: Mapping[str, float], skipped: Collection[str] = ()):
+        self._expected, self._skipped = expected, sum(expected[key] for key in skipped)
+        self._shares = dict.fromkeys(skipped, 1.0)
         self._began: float | None = None
 
-    def skip(self, key: str) -> None:
-        """Count a point of an earlier run as done."""
-        self._done[key] = 1.0
-        self._skipped += self._expected[key]
-
-    def advance(self, key: str, fraction: float) -> None:
-        """Set the progress of a point: 0 at its start, 1 when it is done or has failed."""
+    def advance(self, key: str, share: float) -> None:
+        """Set the share of a point: 0 at its start, 1 when it is done or has failed."""
         self._began = time.monotonic() if self._began is None else self._began
-        self._done[key] = fraction
+        self._shares[key] = share
 
-    def fraction(self) -> float:
-        """Share of the whole run that is done."""
-        return min(1.0, self._expected_done() / sum(self._expected.values()))
-
-    def remaining(self) -> float | None:
-        """Expected remaining seconds at the speed so far; None until there has been some.
+    def so_far(self) -> dict[str, Any]:
+        """Share of the run that is done and expected remaining seconds, None until there was work, as in events.
 
         The first moments reveal little about the speed (a compilation, or none at all), so the estimate counts as much
         as ``TRUST_S`` of work.
         """
-        measured = self._expected_done() - self._skipped
-        if self._began is None or measured <= 0:
-            return None
-        left = sum(self._expected.values()) - self._expected_done()
-        return max(0.0, left * (time.monotonic() - self._began + TRUST_S) / (measured + TRUST_S))
-
-    def so_far(self) -> dict[str, Any]:
-        """Both, by the names of the events."""
-        return {"fraction": self.fraction(), "remaining_s": self.remaining()}
-
-    def _expected_done(self) -> float:
-        return sum(self._expected[key] * share for key, share in self._done.items())
+        whole = sum(self._expected.values())
+        done = sum(self._expected[key] * share for key, share in self._shares.items())
+        measured, remaining = done - self._skipped, None
+        if self._began is not None and measured > 0:
+            speed = (measured + TRUST_S) / (time.monotonic() - self._began + TRUST_S)
+            remaining = max(0.0, (whole - done) / speed)
+        return {"fraction": min(1.0, done / whole), "remaining_s": remaining}

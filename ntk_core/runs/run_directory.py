@@ -10,14 +10,15 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
+from ntk_core.environment import written_whole
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._parse import MAX_JSON_BYTES, spec_digest
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Result
-from ntk_core.runs.store import MAX_LINE_BYTES, UnusableLine, read_line, run_line
+from ntk_core.runs.store import UnusableLine, read_line, run_line
 
+MAX_RUN_BYTES = 20_000_000
 RUN_FILE, TABLE = "run.jsonl", "points.csv"
 WRITABLE = "a directory that can be written"
 
@@ -50,7 +51,7 @@ class RunDirectory:
 
     def result(self) -> Result:
         """The run in this directory."""
-        line = read_limited(self.path / RUN_FILE, self._field, MAX_LINE_BYTES).decode("utf-8", "replace")
+        line = read_limited(self.path / RUN_FILE, self._field, MAX_RUN_BYTES).decode("utf-8", "replace")
         try:
             return read_line(line)
         except UnusableLine as problem:
@@ -59,25 +60,9 @@ class RunDirectory:
 
 
 def write_whole(path: Path, text: str, field: str) -> None:
-    """Write a file of text as :func:`written_whole` does."""
-    with written_whole(path, field) as file:
+    """Write a file of text whole or not at all."""
+    with file_errors(field, path.parent, WRITABLE), written_whole(path) as file:
         file.write(text.encode())
-
-
-@contextlib.contextmanager
-def written_whole(path: Path, field: str) -> Iterator[IO[bytes]]:
-    """A file to write, which appears complete or not at all, also when the machine stops."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    with file_errors(field, path.parent, WRITABLE):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with part.open("wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
 
 
 def read_limited(path: Path, field: str, most: int = MAX_JSON_BYTES) -> bytes:

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from pydantic import BaseModel
 from ntk_core import numbers
 from ntk_core.data.uploads._archive import MIB
 from ntk_core.data.uploads._clean import Cleaned
-from ntk_core.environment import data_directory, private_directory
+from ntk_core.environment import data_directory, private_directory, written_whole
 from ntk_core.errors import InvalidInput
 
 MAX_KEPT_BYTES = 1024 * MIB
@@ -181,13 +180,8 @@ def read_upload(digest: str) -> Cleaned:
 
 def _write(cleaned: Cleaned, path: Path) -> None:
     arrays: Any = {name: np.asarray(getattr(cleaned, name), dtype) for name, dtype in _ARRAYS.items()}
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".part")  # mode 600
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
-        os.replace(temporary, path)
-    finally:
-        Path(temporary).unlink(missing_ok=True)
+    with written_whole(path, mode=0o600) as stream:
+        np.savez(stream, header=np.frombuffer(_header(cleaned), np.uint8), **arrays)
 
 
 def _folder() -> Path:

@@ -18,7 +18,6 @@ from ntk_core.runs._spec import SCHEMA_VERSION
 from ntk_core.runs._table import Result
 from ntk_core.runs.store._store import Store, partial_result, sha
 
-MAX_LINE_BYTES = 20_000_000
 _SHA = re.compile(r',"sha256":"([0-9a-f]{64})"\}\s*\Z')
 _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
