@@ -129,9 +129,12 @@ class SeededSpec(ExperimentSpec):
 
     def each_seed(self) -> tuple[Self, ...]:
         """One spec for every seed, with its data."""
-        data = {seed: self.dataset.model_copy(update={"seed": self.dataset.seed + seed}) for seed in self.seeds}
-        one = {"num_seeds": 1, "draws": "network"}
-        return tuple(self.model_copy(update={**one, "seed": seed, "dataset": data[seed]}) for seed in self.seeds)
+        return tuple(self._of_seed(index) for index in range(self.num_seeds))
+
+    def _of_seed(self, index: int) -> Self:
+        seed = self.seeds[index]
+        dataset = self.dataset.model_copy(update={"seed": self.dataset.seed + seed})
+        return self.model_copy(update={"num_seeds": 1, "seed": seed, "draws": "network", "dataset": dataset})
 
 
 class SweepSpec(SeededSpec):

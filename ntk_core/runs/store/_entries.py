@@ -1,10 +1,9 @@
-"""Entries of the store: listed runs, their marks, unfinished jobs; which rows a list shows."""
+"""Entries of the store: listed runs, their marks, unfinished jobs; which runs are deleted when it is full."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
@@ -13,12 +12,10 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import width_label
 from ntk_core.runs._parse import InvalidSpec, parse_spec, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
-from ntk_core.runs.store._database import PARTS, RUNS
+from ntk_core.runs.store._database import JOBS, PARTS, RUNS, alone
 
 MIN_PREFIX = 16
 MAX_NAME, MAX_NOTE = 80, 500
-# Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
-MAX_SEARCH, MAX_WORDS = 400, 12
 OLDER = "older"
 STATUSES = ("completed", "cancelled", "stopped", "failed", "started", OLDER)
 ENDED = "(ending)"  # key of the part that is no point
@@ -26,6 +23,7 @@ _OF_RUN = PARTS.c.digest == RUNS.c.digest
 NUM_POINTS = sa.select(sa.func.count()).where(_OF_RUN, PARTS.c.key != ENDED).scalar_subquery()
 NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(sa.select(sa.func.sum(PARTS.c.bytes)).where(_OF_RUN).scalar_subquery(), 0)
 LISTED = (*RUNS.c, NUM_POINTS.label("num_points"), NUM_BYTES.label("num_bytes"))
+_EVICTION_LOCK = 7_224_711_037  # the number after that of the tables
 _LOG = logging.getLogger(__name__)
 
 
@@ -134,37 +132,6 @@ class UnfinishedJob:
         return {**shown, **named, "spec": spec}
 
 
-def conditions(
-    experiment: str,
-    status: str,
-    text: str,
-    visible: Collection[str] | None,
-    marked: Mapping[str, Mark],
-    *,
-    only_favorites: bool,
-) -> list[sa.ColumnElement[bool]]:
-    """Conditions on rows; empty texts add none, ``visible`` names the private runs that may be seen."""
-    wanted: list[sa.ColumnElement[bool]] = []
-    if experiment:
-        wanted.append(RUNS.c.experiment == experiment)
-    if status == OLDER:
-        wanted.append(RUNS.c.schema_version != SCHEMA_VERSION)
-    elif status:
-        wanted += [RUNS.c.status == status, RUNS.c.schema_version == SCHEMA_VERSION]
-    for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
-        columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
-        found = [column.icontains(word, autoescape=True) for column in columns]
-        marks = [run for run, mark in marked.items() if word.lower() in f"{mark.name} {mark.note}".lower()]
-        found.append(RUNS.c.digest.in_(marks))
-        wanted.append(sa.or_(RUNS.c.digest.istartswith(word, autoescape=True), *found))
-    if only_favorites:
-        wanted.append(RUNS.c.digest.in_([run for run, mark in marked.items() if mark.favorite]))
-    if visible is not None:
-        known = [name[:MIN_PREFIX] for name in visible]
-        wanted.append(~RUNS.c.private | sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known))
-    return wanted
-
-
 def intact_spec(run: str, text: str | None) -> Spec | None:
     """The spec with this digest; None, and a warning, when ``text`` is not its JSON."""
     if text is None:
@@ -193,3 +160,32 @@ def swept_words(spec: Spec) -> str:
         return words
     low, high = min(values), max(values)
     return f"{words}, {' to '.join(dict.fromkeys(map(width_label, (low, high))))}"
+
+
+def delete_run(connection: sa.Connection, run: str, *conditions: sa.ColumnElement[bool]) -> bool:
+    """Delete a run, its parts and its job; whether it was there and met the conditions."""
+    if not connection.execute(sa.delete(RUNS).where(RUNS.c.digest == run, *conditions)).rowcount:
+        return False
+    for table in (PARTS, JOBS):
+        connection.execute(sa.delete(table).where(table.c.digest == run))
+    return True
+
+
+def total_bytes(connection: sa.Connection) -> int:
+    return sum(int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0) for table in (RUNS, PARTS))
+
+
+def evict(connection: sa.Connection, most: int, spared: str) -> None:
+    """Delete the least recently used runs until ``most`` bytes are left.
+
+    Runs with an unfinished job stay, and so does ``spared``, which was written last.
+    """
+    if total_bytes(connection) <= most:
+        return
+    alone(connection, _EVICTION_LOCK)  # two processes would each free the needed space
+    idle = RUNS.c.digest.not_in(sa.select(JOBS.c.digest)) & (RUNS.c.digest != spared)
+    query = sa.select(RUNS.c.digest, RUNS.c.used, NUM_BYTES).where(idle).order_by(RUNS.c.used, RUNS.c.digest)
+    excess = total_bytes(connection) - most
+    for run, used, num_bytes in connection.execute(query.limit(1000).with_for_update(of=RUNS, skip_locked=True)).all():
+        if excess > 0 and delete_run(connection, run, RUNS.c.used == used):  # another process may have used it since
+            excess -= num_bytes

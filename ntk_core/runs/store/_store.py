@@ -22,19 +22,21 @@ from ntk_core.runs._parse import canonical_json, spec_digest
 from ntk_core.runs._spec import SCHEMA_VERSION, Spec
 from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
-from ntk_core.runs.store._database import JOBS, PARTS, RUNS, Database, alone, insert
+from ntk_core.runs.store._database import JOBS, PARTS, RUNS, Database, insert
 from ntk_core.runs.store._entries import (
     ENDED,
     LISTED,
     MIN_PREFIX,
-    NUM_BYTES,
+    OLDER,
     Mark,
     RunList,
     StoredRun,
     UnfinishedJob,
-    conditions,
+    delete_run,
+    evict,
     intact_spec,
     swept_words,
+    total_bytes,
     warn,
 )
 
@@ -43,8 +45,10 @@ TOUCH_S = 60.0
 TRY_EVERY_S = 2.0
 # In a database of several servers, the jobs of one that was silent for this long go to the next one that starts.
 SILENT_S = 60.0
+# Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
+MAX_SEARCH, MAX_WORDS = 400, 12
 _HEX = frozenset("0123456789abcdef")
-_EVICTION_LOCK = 7_224_711_037  # the number after that of the tables
+_CURRENT = RUNS.c.schema_version == SCHEMA_VERSION
 _POINT: TypeAdapter[Point] = TypeAdapter(Point)
 
 
@@ -69,7 +73,7 @@ class Store(Database):
 
     def num_bytes(self) -> int:
         """Bytes of all specs, points and results."""
-        return self.do(_total_bytes)
+        return self.do(total_bytes)
 
     def try_to_write(self) -> None:
         """Write to the store as a check, at most every few seconds.
@@ -150,7 +154,7 @@ class Store(Database):
         """Digests that begin with ``prefix``, ten at most; none for anything but hexadecimal digits."""
         if not 1 <= len(prefix) <= 64 or not _HEX.issuperset(prefix):
             return ()
-        begins = (RUNS.c.digest >= prefix) & (RUNS.c.digest < prefix + "g") & (RUNS.c.schema_version == SCHEMA_VERSION)
+        begins = (RUNS.c.digest >= prefix) & (RUNS.c.digest < prefix + "g") & _CURRENT
         query = sa.select(RUNS.c.digest).where(begins).order_by(RUNS.c.digest).limit(10)
         return tuple(self.do(lambda connection: connection.scalars(query).all()))
 
@@ -174,7 +178,23 @@ class Store(Database):
             visible: the first 16 digits, or more, of private runs that may be shown; all when None.
             limit, offset: which of them.
         """
-        wanted = conditions(experiment, status, text, visible, marked or {}, only_favorites=only_favorites)
+        marked = marked or {}
+        wanted = [RUNS.c.experiment == experiment] if experiment else []
+        if status:
+            wanted += (
+                [RUNS.c.schema_version != SCHEMA_VERSION] if status == OLDER else [RUNS.c.status == status, _CURRENT]
+            )
+        for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
+            columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
+            found = [column.icontains(word, autoescape=True) for column in columns]
+            marks = [run for run, mark in marked.items() if word.lower() in f"{mark.name} {mark.note}".lower()]
+            begins = RUNS.c.digest.istartswith(word, autoescape=True)
+            wanted.append(sa.or_(begins, RUNS.c.digest.in_(marks), *found))
+        if only_favorites:
+            wanted.append(RUNS.c.digest.in_([run for run, mark in marked.items() if mark.favorite]))
+        if visible is not None:
+            known = [name[:MIN_PREFIX] for name in visible]
+            wanted.append(~RUNS.c.private | sa.func.substr(RUNS.c.digest, 1, MIN_PREFIX).in_(known))
         count = sa.select(sa.func.count()).select_from(RUNS).where(*wanted)
         query = sa.select(*LISTED).where(*wanted).order_by(RUNS.c.used.desc(), RUNS.c.digest)
         page = query.limit(limit).offset(offset)
@@ -201,7 +221,7 @@ class Store(Database):
 
     def delete(self, run: str) -> None:
         """Delete a run, its points and its job."""
-        self.do(lambda connection: _delete_run(connection, run))
+        self.do(lambda connection: delete_run(connection, run))
 
     def note_stopped(self, spec: Spec, result: Result | None) -> None:
         """Record that the server stopped a run; ``result`` holds its finished points, None without any."""
@@ -254,7 +274,7 @@ class Store(Database):
         return frozenset(self.do(lambda connection: connection.scalars(query).all()))
 
     def _spec(self, run: str) -> Spec | None:
-        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == run, RUNS.c.schema_version == SCHEMA_VERSION)
+        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == run, _CURRENT)
         return intact_spec(run, self.do(lambda connection: connection.scalar(query)))
 
     def _parts(self, run: str) -> tuple[dict[str, Any] | None, dict[str, PointValue]]:
@@ -268,7 +288,7 @@ class Store(Database):
         return None if damaged else ending, found
 
     def _free_space(self, spared: str) -> None:
-        self.do(lambda connection: _evict(connection, self.max_bytes, spared))
+        self.do(lambda connection: evict(connection, self.max_bytes, spared))
 
 
 class StoredPoints:
@@ -340,35 +360,6 @@ def _reopen(connection: sa.Connection, run: str, keys: Collection[str]) -> None:
     """Delete the ending and these points: the run waits for them again."""
     connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(status="started"))
     connection.execute(sa.delete(PARTS).where(PARTS.c.digest == run, PARTS.c.key.in_([*keys, ENDED])))
-
-
-def _delete_run(connection: sa.Connection, run: str, *conditions: sa.ColumnElement[bool]) -> bool:
-    """Delete a run, its parts and its job; whether it was there and met the conditions."""
-    if not connection.execute(sa.delete(RUNS).where(RUNS.c.digest == run, *conditions)).rowcount:
-        return False
-    for table in (PARTS, JOBS):
-        connection.execute(sa.delete(table).where(table.c.digest == run))
-    return True
-
-
-def _total_bytes(connection: sa.Connection) -> int:
-    return sum(int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0) for table in (RUNS, PARTS))
-
-
-def _evict(connection: sa.Connection, most: int, spared: str) -> None:
-    """Delete the least recently used runs until ``most`` bytes are left.
-
-    Runs with an unfinished job stay, and so does ``spared``, which was written last.
-    """
-    if _total_bytes(connection) <= most:
-        return
-    alone(connection, _EVICTION_LOCK)  # two processes would each free the needed space
-    idle = RUNS.c.digest.not_in(sa.select(JOBS.c.digest)) & (RUNS.c.digest != spared)
-    query = sa.select(RUNS.c.digest, RUNS.c.used, NUM_BYTES).where(idle).order_by(RUNS.c.used, RUNS.c.digest)
-    excess = _total_bytes(connection) - most
-    for run, used, num_bytes in connection.execute(query.limit(1000).with_for_update(of=RUNS, skip_locked=True)).all():
-        if excess > 0 and _delete_run(connection, run, RUNS.c.used == used):  # another process may have used it since
-            excess -= num_bytes
 
 
 def _result(spec: Spec, points: Mapping[str, PointValue], **ending: Any) -> Result | None:
