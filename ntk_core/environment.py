@@ -27,6 +27,7 @@ TOP = _BESIDE if IS_CHECKOUT else _PACKED
 # glibc's malloc.h: parameter → value for a server of many threads that holds uploads for a while
 _MALLOPT = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
 PREFIX = "LINEARITY_LAB_"
+USABLE = 0.9  # of a device's memory; compiled programs and their constants take some
 OUTSIDE = "linearity_lab.experiments"  # entry points of other distributions: name = package with EXPERIMENT
 
 
@@ -130,6 +131,22 @@ def available_memory() -> float:
         return 0.5 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     check_installed("cli", "The estimate of free memory", "psutil")
     return 0.0
+
+
+def accelerator_bytes() -> list[float]:
+    """Usable memory of each accelerator that a point may use; nothing before JAX has started, and on a CPU."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return []
+    statistics = [device.memory_stats() or {} for device in jax.devices() if device.platform != "cpu"]
+    found = [USABLE * each["bytes_limit"] for each in statistics if "bytes_limit" in each]
+    return found[: settings().devices]
+
+
+def memory_limit() -> float:
+    """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or the memory of all accelerators that this process
+    computes on, or four fifths of what is free now."""
+    return stated_memory() or sum(accelerator_bytes()) or 0.8 * available_memory()
 
 
 def resident_memory() -> float:

@@ -12,6 +12,7 @@ from linearity_lab.jobs._job import Job, Snapshot, check_room, first
 from linearity_lab.jobs._pool import POOL_BROKE, Computation, WorkerPool
 from linearity_lab.jobs.profile import PROFILES, Profile, known_causes
 from linearity_lab.jobs.worker import over_memory
+from ntk_core.environment import memory_limit
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
 from ntk_core.runs import (
@@ -22,7 +23,6 @@ from ntk_core.runs import (
     canonical_json,
     estimate,
     learn,
-    memory_limit,
     spec_digest,
     work_of_points,
 )

@@ -19,10 +19,9 @@ from linearity_lab.jobs._process import limit_memory, yield_to_pages
 from linearity_lab.jobs.profile import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, parse_spec, run
-from ntk_core.runs.compiled_code import keep_compiled_code
+from ntk_core.runs.compiled_code import keep_compiled_code, keep_unfinished
 from ntk_core.runs.events import Ended, Event, PointFailed, event_json
 from ntk_core.runs.store import VARIABLE, Store
-from ntk_core.runs.unfinished import keep_unfinished
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 # A worker that has kept more than this after a job is replaced by the spare one, which is warm already.

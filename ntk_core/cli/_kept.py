@@ -57,7 +57,7 @@ def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit
     store = Store()
     found = store.runs(experiment=experiment, status=status, text=search, limit=limit)
     for run in found.runs:
-        print(_run_as_json(run) if json else _run_line(run))
+        print(_as_json(run) if json else _run_line(run))
     if not json:
         shown = "" if len(found.runs) == found.total else f"{len(found.runs):,} of "
         print(f"{shown}{found.total:,} runs, {store.num_bytes() / 1e6:.1f} of {store.max_bytes / 1e6:,.0f} MB")
@@ -163,7 +163,8 @@ def jobs(
         store.end_job(job.digest)
     if not end:
         for job in found:
-            print(json_format.dumps(job.as_json()) if json else _job_line(job))
+            more = {"digest": job.digest, "visitor": job.visitor, "experiment": job.spec.experiment}
+            print(_as_json(job, **more) if json else _job_line(job))
 
 
 _MOST_NAMED = 20  # skipped runs
@@ -203,9 +204,12 @@ def _run_line(run: StoredRun) -> str:
     return printable(f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  {swept}{marks}")
 
 
-def _run_as_json(run: StoredRun) -> str:
-    values = {name: getattr(run, name) for name in StoredRun.__dataclass_fields__ if name != "spec"}
-    return json_format.dumps({**values, "spec": run.spec and run.spec.model_dump(mode="json")})
+def _as_json(entry: StoredRun | UnfinishedJob, **more: object) -> str:
+    """One line about a run or job, without the owner of a job and settings that concern uploaded data."""
+    values = {name: getattr(entry, name) for name in type(entry).__dataclass_fields__ if name != "owner"}
+    is_hidden = isinstance(entry, UnfinishedJob) and entry.spec.is_private
+    spec = None if entry.spec is None or is_hidden else entry.spec.model_dump(mode="json")
+    return json_format.dumps({**values, **more, "spec": spec})
 
 
 def _job_named(found: tuple[UnfinishedJob, ...], prefix: str) -> UnfinishedJob:

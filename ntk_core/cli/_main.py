@@ -36,8 +36,7 @@ COMMANDS = {
 def program() -> int:
     """Run the command of this process; the exit code."""
     if sys.argv[1:2] and sys.argv[1] in _COMPUTE:
-        from ntk_core.runs.compiled_code import keep_compiled_code
-        from ntk_core.runs.unfinished import keep_unfinished
+        from ntk_core.runs.compiled_code import keep_compiled_code, keep_unfinished
 
         keep_compiled_code()
         keep_unfinished()

@@ -16,13 +16,11 @@ from ntk_core.runs._costs import (
     typical_steps,
 )
 from ntk_core.runs._estimate import (
-    accelerator_bytes,
     capped,
     check_size,
     check_time,
     estimate,
     largest_fitting,
-    memory_limit,
     setting_of,
     work_of_points,
 )

@@ -23,11 +23,11 @@ from typing import Any
 from distributed import Client, Future, KilledWorker, get_worker
 
 from ntk_core._version import __version__
-from ntk_core.environment import settings
+from ntk_core.environment import memory_limit, settings
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import size
 from ntk_core.runs._costs import peak_bytes
-from ntk_core.runs._estimate import check_data, memory_limit
+from ntk_core.runs._estimate import check_data
 from ntk_core.runs._parse import canonical_json, parse_spec
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of

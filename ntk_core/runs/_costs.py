@@ -278,14 +278,6 @@ def learn(points: Iterable[tuple[Work, float]]) -> None:
         _here = fitted(list(_finished))
 
 
-def forget() -> None:
-    """Return to the shipped constants."""
-    global _here
-    with _lock:
-        _finished.clear()
-        _here = SHIPPED
-
-
 def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR) -> Machine:
     """The machine on which works w took t seconds, near ``prior``, which counts as much as ``weight`` points."""
     if not points:

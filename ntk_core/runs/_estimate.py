@@ -4,13 +4,12 @@ import bisect
 import functools
 import math
 import re
-import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, cast
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
-from ntk_core.environment import available_memory, settings, stated_memory
+from ntk_core.environment import accelerator_bytes, memory_limit, settings, stated_memory
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.runs._costs import Machine, Work, compiling_bytes, machine, peak_bytes, total_work
 from ntk_core.runs._parse import spec_from
@@ -176,12 +175,6 @@ def check_data(spec: Spec) -> None:
         raise MissingUpload("dataset.digest", dataset.digest, HOW_TO_BRING)
 
 
-def memory_limit() -> float:
-    """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or the memory of all accelerators that this process
-    computes on, or four fifths of what is free now."""
-    return stated_memory() or sum(accelerator_bytes()) or 0.8 * available_memory()
-
-
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
     """The largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 is taken to fit."""
     end = max(1, bisect.bisect_left(ROUND, too_large))
@@ -201,17 +194,6 @@ def scheduler_address(given: str | None = None) -> str | None:
 
 
 DEVICES_VARIABLE = "LINEARITY_LAB_DEVICES"
-USABLE = 0.9  # of a device's memory; compiled programs and their constants take some
-
-
-def accelerator_bytes() -> list[float]:
-    """Usable memory of each accelerator that a point may use; nothing before JAX has started, and on a CPU."""
-    jax = sys.modules.get("jax")
-    if jax is None:
-        return []
-    statistics = [device.memory_stats() or {} for device in jax.devices() if device.platform != "cpu"]
-    found = [USABLE * each["bytes_limit"] for each in statistics if "bytes_limit" in each]
-    return found[: settings().devices]
 
 
 def devices_for(spec: Spec, key: str) -> int:

@@ -13,8 +13,9 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from ntk_core._version import __version__
+from ntk_core.environment import accelerator_bytes
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._estimate import accelerator_bytes, check_size, devices_for
+from ntk_core.runs._estimate import check_size, devices_for
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, Growth, Progress, experiment_of, fingerprint
 from ntk_core.runs._values import PointValue, Provenance

@@ -1,5 +1,7 @@
 """Compiled code: kept on disk for the next process by JAX's cache, and released from memory before there is too much.
 
+Programs also keep finished parts of long points, so that a stopped or killed run resumes within a point.
+
 ``import ntk_core`` leaves the settings of JAX alone. A notebook turns the cache on by
 ``ntk_core.runs.compiled_code.keep_compiled_code()``.
 """
@@ -10,7 +12,9 @@ import logging
 import os
 import platform
 import sys
+import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from ntk_core.environment import data_directory, private_directory, resident_memory, return_freed_memory, settings
@@ -111,3 +115,29 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
     return_freed_memory()
     _at_rest = resident_memory()
     return True
+
+
+KEPT_S = 14 * 24 * 3600.0  # after this time unfinished points are abandoned; our choice
+_keeps_unfinished = False
+
+
+def keep_unfinished() -> None:
+    """Keep pairs of blocks in the user's data directory until their point is finished."""
+    global _keeps_unfinished
+    _keeps_unfinished = True
+
+
+def unfinished_directory() -> Path | None:
+    """Return their directory after deleting old ones; None where nothing is kept."""
+    if not _keeps_unfinished:
+        return None
+    try:
+        directory = private_directory(data_directory() / "unfinished")
+        for path in directory.iterdir():
+            with suppress(OSError):  # another process may have deleted it
+                if time.time() - path.stat().st_mtime > KEPT_S:
+                    path.unlink()
+    except (OSError, RuntimeError) as error:
+        _LOG.warning("Unfinished points are not kept: %s", error)
+        return None
+    return directory

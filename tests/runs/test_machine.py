@@ -8,16 +8,15 @@ import random
 import numpy as np
 import pytest
 
-from ntk_core.runs import PRESETS, SHIPPED, Machine, Work, estimate, learn, machine
-from ntk_core.runs._costs import fitted, forget
+from ntk_core.runs import PRESETS, SHIPPED, Machine, Work, _costs, estimate, learn, machine
+from ntk_core.runs._costs import fitted
 from ntk_core.settings.grammar import with_settings
 
 
 @pytest.fixture(autouse=True)
-def _nothing_is_known():
-    forget()
-    yield
-    forget()
+def _nothing_is_known(monkeypatch):
+    monkeypatch.setattr(_costs, "_here", SHIPPED)
+    monkeypatch.setattr(_costs, "_finished", [])
 
 
 def works(count: int) -> list[Work]:

@@ -14,6 +14,7 @@ from jax import Array
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
+from ntk_core.environment import accelerator_bytes, memory_limit
 from ntk_core.experiments.kernel_change import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
 from ntk_core.experiments.kernel_change.spec import (
     BALL_STARTS,
@@ -30,8 +31,8 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, accelerator_bytes, by_steps, memory_limit, side_by_side
-from ntk_core.runs.unfinished import unfinished_directory
+from ntk_core.runs import Growth, Progress, by_steps, side_by_side
+from ntk_core.runs.compiled_code import unfinished_directory
 
 GROWN_S = 1.0  # from the beginning of a point to what it is so far, and on to the next; our choice
 PREPARED = 2  # messages of a training whose kernel at w₀ is taken

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -123,13 +123,6 @@ class UnfinishedJob:
     def visitor(self) -> str:
         """Six digits that distinguish owners without identifying them."""
         return hashlib.sha256(self.owner.encode()).hexdigest()[:6] if self.owner else ""
-
-    def as_json(self) -> dict[str, object]:
-        """The job for a list, without its owner and without settings that concern uploaded data."""
-        shown = {name: value for name, value in asdict(self).items() if name not in ("spec", "owner")}
-        spec = None if self.spec.is_private else self.spec.model_dump(mode="json")
-        named = {"digest": self.digest, "visitor": self.visitor, "experiment": self.spec.experiment}
-        return {**shown, **named, "spec": spec}
 
 
 def intact_spec(run: str, text: str | None) -> Spec | None:

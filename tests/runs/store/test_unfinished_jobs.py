@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 
+from ntk_core.cli._kept import _as_json
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, UnfinishedJob, _store
@@ -88,13 +89,13 @@ def test_deleted_run_has_no_job(store):
 
 
 def test_list_of_jobs_names_no_owner(monkeypatch):
-    shown = json.dumps(job(1).as_json())
+    shown = _as_json(job(1))
     assert "ann" not in shown
     assert spec_digest(spec(1)) in shown
     assert '"seed": 1' in shown
     assert job(1).visitor == replace(job(2), submitted_s=2.0).visitor != replace(job(1), owner="bob").visitor
     monkeypatch.setattr(type(SPEC), "is_private", property(lambda self: True))
-    assert job(1).as_json()["spec"] is None
+    assert json.loads(_as_json(job(1)))["spec"] is None
 
 
 def test_second_server_is_refused(tmp_path):
