@@ -163,8 +163,7 @@ def jobs(
         store.end_job(job.digest)
     if not end:
         for job in found:
-            more = {"digest": job.digest, "visitor": job.visitor, "experiment": job.spec.experiment}
-            print(_as_json(job, **more) if json else _job_line(job))
+            print(_as_json(job) if json else _job_line(job))
 
 
 _MOST_NAMED = 20  # skipped runs
@@ -204,12 +203,15 @@ def _run_line(run: StoredRun) -> str:
     return printable(f"{run.digest[:12]}  {run.status:<9}  {points:>7}  {used}  {run.num_bytes:>11,}  {swept}{marks}")
 
 
-def _as_json(entry: StoredRun | UnfinishedJob, **more: object) -> str:
+def _as_json(entry: StoredRun | UnfinishedJob) -> str:
     """One line about a run or job, without the owner of a job and settings that concern uploaded data."""
     values = {name: getattr(entry, name) for name in type(entry).__dataclass_fields__ if name != "owner"}
-    is_hidden = isinstance(entry, UnfinishedJob) and entry.spec.is_private
+    is_hidden = False
+    if isinstance(entry, UnfinishedJob):
+        values |= {"digest": entry.digest, "visitor": entry.visitor, "experiment": entry.spec.experiment}
+        is_hidden = entry.spec.is_private
     spec = None if entry.spec is None or is_hidden else entry.spec.model_dump(mode="json")
-    return json_format.dumps({**values, **more, "spec": spec})
+    return json_format.dumps({**values, "spec": spec})
 
 
 def _job_named(found: tuple[UnfinishedJob, ...], prefix: str) -> UnfinishedJob:

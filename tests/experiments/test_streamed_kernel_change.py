@@ -18,7 +18,7 @@ from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change import spec as costs
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.kernels import _between
-from ntk_core.runs import estimate, run, run_summary, unfinished
+from ntk_core.runs import compiled_code, estimate, run, run_summary
 from ntk_core.runs.events import Ended, PointProgress
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -87,8 +87,8 @@ def test_streamed_runs_end_like_those_in_memory(x64, streaming):
 def test_a_stopped_run_goes_on_inside_a_point(streaming, monkeypatch, tmp_path):
     streaming(4)
     whole = runs_of(ONE_GROUP)
-    monkeypatch.setattr(unfinished, "_is_kept", True)
-    monkeypatch.setattr(unfinished, "data_directory", lambda: tmp_path)
+    monkeypatch.setattr(compiled_code, "_keeps_unfinished", True)
+    monkeypatch.setattr(compiled_code, "data_directory", lambda: tmp_path)
     left = tmp_path / "unfinished" / "of-an-abandoned-run.jsonl"
     left.parent.mkdir()
     left.touch()
