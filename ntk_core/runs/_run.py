@@ -110,7 +110,7 @@ def _events(
     try:
         with closing(_reports(spec, missing, address, computation)) as reports:
             for report in reports:
-                if isinstance(report, PointStarted | PointProgress | None) and should_stop():
+                if isinstance(report, PointStarted | None) and should_stop():
                     status = "cancelled"
                     break
                 match report:
@@ -120,6 +120,9 @@ def _events(
                     case PointProgress(key=key, fraction=fraction):
                         clock.advance(key, fraction)
                         yield report.model_copy(update=clock.so_far())
+                        if should_stop():
+                            status = "cancelled"
+                            break
                     case PointFailed(key=key):
                         clock.advance(key, 1.0)
                         reason = f"{key.replace('=', ' ')}: {report.reason}"
