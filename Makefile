@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check check-tests static format gallery claims bench bench-quick wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow check check-tests static format gallery claims bench wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks clean
 
 help:
@@ -20,7 +20,6 @@ help:
 	@echo "make claims   write docs/truth.md: every claim beside what the gallery measures"
 	@echo "make bench    measure speed and memory against peers: 15 minutes on a quiet machine"
 	@echo "make wheel    build the wheel and test it in empty folders: library, dashboard, uvx"
-	@echo "make bench-quick  report ratios to plain routes that fell by more than a fifth, in three minutes"
 	@echo "make lowest   some tests with the lowest version of every requirement; make newest: the newest"
 	@echo "make torch    test models of PyTorch, Hugging Face and Keras, in a separate environment"
 	@echo "make locked   some tests with the versions of the image, on Python 3.11 and the newest"
@@ -74,10 +73,6 @@ bench: $(DEV)
 # Writes the wheel to dist/.
 wheel: $(DEV)
 	$(BIN)/python .ci/wheel.py
-
-# Exit code 1 if a ratio fell, 3 if the machine was too busy.
-bench-quick: $(DEV)
-	$(BIN)/python -m benchmarks.guard
 
 # A minute of tests that cover every requirement; only make test checks types.
 SAMPLE := tests/runs tests/data tests/dashboard/test_settings.py tests/dashboard/test_limits.py tests/hosting \

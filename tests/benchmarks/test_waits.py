@@ -1,4 +1,4 @@
-"""The guard names what has become slower, and the simulated queue is Erlang's where his formula holds."""
+"""The simulated queue is Erlang's where his formula holds."""
 
 from __future__ import annotations
 
@@ -7,45 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks import guard, waits
-
-
-def of(before, *now):
-    """A ratio that was, and what is measured now, time after time."""
-    found = iter(now)
-
-    def row(plain):
-        return {"times": {"plain": {"min_s": plain}, "ours": {"min_s": 1.0}}}
-
-    return guard.Watched("kernel", "kernel", "plain", lambda data: row(before), lambda: row(next(found)))
-
-
-def test_every_watched_ratio_is_among_the_committed_ones():
-    missing = {each.result for each in guard.WATCHED if each.before() is None}
-    assert missing <= {"large_n"}  # which a quiet machine writes first
-    assert all((each.before() or 1) > 0 for each in guard.WATCHED)
-    assert len({each.name for each in guard.WATCHED}) == len(guard.WATCHED) > 8
-
-
-def test_what_has_fallen_is_measured_again_before_it_is_believed():
-    assert guard.look(of(10.0, 8.1)) == (10.0, 8.1)
-    assert guard.look(of(10.0, 3.0, 9.0)) == (10.0, 9.0)
-    assert guard.look(of(10.0, 3.0, 5.0, 4.0)) == (10.0, 5.0)
-
-
-def test_the_verdict_is_one_sentence_and_an_exit_code():
-    assert guard.verdict({"kernel": (10.0, 8.1), "step": (2.0, 3.0)}, False)[1] == 0
-    words, code = guard.verdict({"kernel": (10.0, 7.9), "step": (2.0, 3.0)}, False)
-    assert (code, words) == (1, "Fallen by more than 20%: kernel (10 × before, 7.9 × now).")
-    words, code = guard.verdict({"kernel": (10.0, 7.9)}, True)
-    assert code == 3
-    assert "measure again" in words
-
-
-def test_results_of_another_processor_are_named():
-    assert guard.elsewhere({"kernel": "this"}, "this") == ""
-    words = guard.elsewhere({"kernel": "this", "large_n": "that"}, "this")
-    assert words.endswith("(this), so less comparable: large_n (that).")
+from benchmarks import waits
 
 
 def erlang_wait(rate: float, service_s: float, workers: int) -> float:
