@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
 from ntk_core.hessians import hessian_norm
+from ntk_core.hessians._operator import output_scalar, restricted_operator
 from ntk_core.kernels import empirical_ntk, generic_ntk, split_inexact
 from ntk_core.networks.architectures import merge
 from tests.cases import FAST_COMPILE
@@ -39,6 +41,18 @@ def dense_hessian(apply, params, x, output_index=0):
     moving, restore = split_inexact(params)
     flat, unravel = ravel_pytree(moving)
     return jax.hessian(lambda w: apply(restore(unravel(w)), x[None])[0, output_index])(flat)
+
+
+def small_hessian(net, params, x, output_index=0):
+    """(The Hessian of a network in the coordinates of the small space, the parameters that this space restricts)."""
+    bases: set[str] = set()
+
+    def columns(params, x):
+        hessian = restricted_operator(net, params, x, output_scalar(net, output_index))
+        bases.update(hessian.space.bases)
+        return jax.lax.map(lambda v: hessian.matvec(hessian.project(v)), jnp.eye(hessian.zero.size))
+
+    return np.asarray(quickly(columns)(params, x)), bases
 
 
 def of_trained(net, params):

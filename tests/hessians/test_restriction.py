@@ -9,10 +9,10 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from ntk_core.hessians import hessian_norm
-from ntk_core.hessians._operator import output_scalar, restricted_operator
+from ntk_core.hessians._operator import restricted_operator
 from ntk_core.networks.architectures import ConvNet, FullyConnected, merge
-from tests.cases import ARCHITECTURES, Case, inputs, random_params
-from tests.plain_derivatives import by_size, full_hessian
+from tests.cases import ARCHITECTURES, SEQUENCES, Case, inputs, random_params
+from tests.plain_derivatives import by_size, full_hessian, small_hessian
 
 OUTPUTS = ("linear", "softmax", "swish", "tanh", "quadratic")
 # each architecture meets one output and each output several architectures: an output only changes the scalar at the end
@@ -34,22 +34,24 @@ def drawn(case):
     return random_params(case), inputs(case, 1)[0]
 
 
-def whole_matrix(net, params, x, output_index):
-    """(the operator as a matrix, its dimension) in the coordinates of the small space."""
+# Of sequences one, and two that are slow; kernels of all of them: tests/kernels.
+IN_TIERS = [
+    *(pytest.param(case, id=f"{case.name}-{case.net.output}") for case in CASES),
+    *(
+        pytest.param(case, id=case.name, marks=[] if case.name == "attention" else pytest.mark.slow)
+        for case in SEQUENCES
+        if case.name in ("attention", "transformer", "transformer-layers")
+    ),
+]
 
-    @jax.jit
-    def columns(params, x):
-        hessian = restricted_operator(net, params, x, output_scalar(net, output_index))
-        return jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
 
-    return np.asarray(columns(params, x))
-
-
-@pytest.mark.parametrize("case", CASES, ids=[f"{case.name}-{case.net.output}" for case in CASES])
+@pytest.mark.parametrize("case", IN_TIERS)
 def test_restricted_hessian_has_the_nonzero_spectrum(case, x64):
     params, x = drawn(case)
     output_index = case.net.num_outputs - 1
-    small = whole_matrix(case.net, params, x, output_index)
+    small, bases = small_hessian(case.net, params, x, output_index)
+    if case.name == "attention":  # 2 positions, below 8 inputs and 8 features
+        assert bases >= {f"['hidden{layer}']['weight']" for layer in (1, 2, 3)}
     np.testing.assert_allclose(small, small.T, atol=1e-12 * np.abs(small).max())
     full, _ = full_hessian(case.net, params, x, output_index)
     eigenvalues, expected = by_size(np.linalg.eigvalsh(small)), by_size(np.linalg.eigvalsh(full))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ntk_core.hessians import hessian_norm, shallow_hessian_blocks
-from ntk_core.networks.architectures import Bottleneck, ConvNet, FullyConnected, ResNet
+from ntk_core.networks.architectures import Attention, Bottleneck, ConvNet, FullyConnected, ResNet
 
 WIDTHS = (64, 1024)
 CHANNELS = (16, 256)
@@ -64,3 +64,17 @@ def test_lecun_parameterization_multiplies_the_norm_by_the_width():
         values[name] = jnp.abs(shallow_hessian_blocks(net, net.init(jax.random.key(0), (3,)), x)).max()
     # the same draws: u = w/√m, so that every second derivative is multiplied by m
     assert float(values["lecun"]) == pytest.approx(16 * float(values["ntk"]), rel=1e-5)
+
+
+@pytest.mark.slow
+def test_norms_decrease_with_head_dimension_if_scores_vanish():
+    x = jax.random.normal(jax.random.key(0), (1, 4, 4))
+    means = {}
+    for exponent in (0.5, 1.0):
+        for dim in (8, 64):
+            net = Attention(num_heads=1, head_dim=dim, score_exponent=exponent)
+            drawn = [net.init(key, (4, 4)) for key in jax.random.split(jax.random.key(dim), 16)]
+            means[exponent, dim] = hessian_norm(net, drawn, x, tolerance=1e-2).value.mean()
+    # Eight times as wide: by derivation 1 and 8^(−½) = 0.35; means over 16 draws that vary by half.
+    assert 0.6 < means[0.5, 64] / means[0.5, 8] < 1.7
+    assert 0.2 < means[1.0, 64] / means[1.0, 8] < 0.6

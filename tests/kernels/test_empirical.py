@@ -13,10 +13,12 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, generic_ntk
 from ntk_core.networks.architectures import Attention, ConvNet, FullyConnected, ResNet, Transformer, merge
 from ntk_core.traced import kernels_of, program_of_network, views_of
-from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, inputs, random_params
+from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, SEQUENCES, inputs, random_params
 from tests.compiler_flags import AS_FOR_PEOPLE
 
-BY_NAME = {case.name: case for case in CASES}
+BY_NAME = {case.name: case for case in (*CASES, *SEQUENCES)}
+SEQUENCES_ARE_SLOW = [pytest.param(case.name, marks=pytest.mark.slow) for case in SEQUENCES]
+NAMES = [*(case.name for case in CASES), *SEQUENCES_ARE_SLOW]
 
 
 @functools.cache
@@ -33,7 +35,7 @@ def _kernels(name):
     return jax.tree.map(np.asarray, compiled(trained, fixed, inputs(case, 3)))
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", NAMES)
 def test_structured_kernel_is_that_of_explicit_jacobians(name, x64):
     structured, oracle = _kernels(name)
     # Float64 sums of at most a few hundred products: 1e-10 leaves five digits for the order of summation.
@@ -48,7 +50,7 @@ def test_compiled_kernel_equals_explicit_jacobians(name, x64):
     np.testing.assert_allclose(structured(random_params(case)), oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
 
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize("name", NAMES)
 def test_kernel_is_symmetric_and_positive_semidefinite(name, x64):
     kernel, _ = _kernels(name)
     n, _, num_outputs, _ = kernel.shape
@@ -58,7 +60,7 @@ def test_kernel_is_symmetric_and_positive_semidefinite(name, x64):
     assert np.linalg.eigvalsh((matrix + matrix.T) / 2)[0] >= -1e-12 * scale * len(matrix)
 
 
-@pytest.mark.parametrize("name", list(BY_NAME)[::6])
+@pytest.mark.parametrize("name", [*(case.name for case in CASES[::6]), *SEQUENCES_ARE_SLOW])
 def test_kernels_of_the_trained_layers_sum_to_the_whole(name, x64):
     case = BY_NAME[name]
     by_layer = jax.jit(lambda p, x: empirical_ntk(case.net, p, x, per_layer=True), compiler_options=FAST_COMPILE)

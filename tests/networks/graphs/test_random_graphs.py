@@ -4,19 +4,18 @@ What compiles a program for each graph takes a few of them, and all as slow test
 """
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_norm
-from ntk_core.hessians._operator import output_scalar, restricted_operator
 from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import DAGNetwork
 from ntk_core.networks.graphs import Edge, Group
 from ntk_core.runs.compiled_code import release_compiled
 from tests import neuron_oracle
 from tests.cases import Case, inputs, random_params
+from tests.plain_derivatives import small_hessian
 
 NUM_GRAPHS, NUM_COMPILED, NUM_INPUTS = 500, 4, 3
 FEW = slice(0, None, 60)
@@ -134,14 +133,8 @@ def test_random_graphs_have_the_hessians_of_their_neurons(graphs, chosen, x64):
         release_compiled(most=8_000)
         case = Case("", net, (NUM_INPUTS,))
         params, x = random_params(case, index), inputs(case, 1, index)[0]
-
-        @jax.jit
-        def small_hessian(params, x, net=net):
-            small = restricted_operator(net, params, x, output_scalar(net, 0))
-            return jax.lax.map(lambda v: small.matvec(small.project(v)), jnp.eye(small.zero.size))
-
         hessian = neuron_oracle.hessian(neuron_oracle.written_out(net, params, NUM_INPUTS), x)
-        found, expected = np.linalg.eigvalsh(small_hessian(params, x)), np.linalg.eigvalsh(hessian)
+        found, expected = np.linalg.eigvalsh(small_hessian(net, params, x)[0]), np.linalg.eigvalsh(hessian)
         size = max(len(found), len(expected))
         found, expected = (np.sort(np.pad(each, (0, size - len(each)))) for each in (found, expected))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max() + 1e-12)
