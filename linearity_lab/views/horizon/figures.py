@@ -25,6 +25,7 @@ from ntk_core.runs import mean
 from ntk_core.runs.columns import table_rows
 
 ABOVE = 1.7  # from the highest horizon to the marks of runs that never depart
+LAW_WORDS = {"cross-entropy": "log(1/L*) ∝ m^({})", "large-rate": "{} steps per unit of ln m"}
 Points = Sequence[HorizonPoint]
 
 
@@ -56,14 +57,15 @@ def line(points: Points, regime: str, rate: float, of: str, *, relative: bool = 
 
 def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
     """Every horizon over its value at the least width; arrows at the top for runs that never depart."""
-    lines = [line(points, *each, of) for each in regimes(points)]
+    found = regimes(points)
+    lines = [line(points, *each, of) for each in found]
     chart = sweep(
         [each for each in lines if any(math.isfinite(dot.value) or dot.why for dot in each.dots)],
         width_axis(spec.widths), "horizon / at the least width", "horizon", name="horizons",
         caption=[f"Clocks: {', '.join(f'{each.title} {each.clock}' for each in REGIMES.values())}.",
                  "Percentages: difference of outputs at convergence, where the horizon is never reached."],
         rows=table_rows(COLUMNS, points),
-        finding=beginning("; ".join(_findings(points, of)) or "no run has departed yet") + ".",
+        finding=beginning("; ".join(_finding(points, *each, of) for each in found) or "no run has departed yet") + ".",
     )  # fmt: skip
     never = [(width, run) for width, run in along(points, "square") if getattr(run, of).outcome == "never"]
     if never:
@@ -79,23 +81,18 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
     return chart
 
 
-def _findings(points: Points, of: str) -> list[str]:
-    """Every regime in one clause, from its runs."""
-    parts = []
-    for regime, rate in regimes(points):
-        drawn, runs = line(points, regime, rate, of, relative=False), along(points, regime, rate)
-        law = rate_law(points, rate, of) if regime == "large-rate" else drawn.law
-        found, ends = "no run departs within its budget", [number(average.value) for _, average in drawn.means]
-        if regime == "square":
-            found = f"{sum(getattr(run, of).outcome == 'never' for _, run in runs)} of {len(runs)} runs never depart"
-        elif regime == "large-rate" and law:
-            found = f"{exponent_words(law)} steps per unit of ln m"
-        elif regime == "cross-entropy" and law:
-            found = f"log(1/L*) ∝ m^({exponent_words(law)})"
-        elif ends:
-            found = f"{REGIMES[regime].clock} = {' to '.join(dict.fromkeys((ends[0], ends[-1])))}"
-        parts.append(f"{drawn.style.title}: {found}")
-    return parts
+def _finding(points: Points, regime: str, rate: float, of: str) -> str:
+    """One regime in one clause, from its runs."""
+    drawn, runs = line(points, regime, rate, of, relative=False), along(points, regime, rate)
+    law = rate_law(points, rate, of) if regime == "large-rate" else drawn.law
+    found, ends = "no run departs within its budget", [number(average.value) for _, average in drawn.means]
+    if regime == "square":
+        found = f"{sum(getattr(run, of).outcome == 'never' for _, run in runs)} of {len(runs)} runs never depart"
+    elif law and regime in LAW_WORDS:
+        found = LAW_WORDS[regime].format(exponent_words(law))
+    elif ends:
+        found = f"{REGIMES[regime].clock} = {' to '.join(dict.fromkeys((ends[0], ends[-1])))}"
+    return f"{drawn.style.title}: {found}"
 
 
 def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> Chart:

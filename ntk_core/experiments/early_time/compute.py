@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Generator, Iterator
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import jax
@@ -52,11 +52,7 @@ def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
             data.name,
             covariance_spectrum(data.spectrum, d),
             data.target,
-            num_samples=data.num_samples,
-            num_test=data.num_test,
-            seed=data.seed,
-            teacher_width=data.teacher_width,
-            noise=data.noise,
+            **data.model_dump(include={"num_samples", "num_test", "seed", "teacher_width", "noise"}),
         )
         for d in dims
     }
@@ -259,14 +255,8 @@ def _features(spec: EarlyTimeSpec, activation: str, d: int, ratio: float) -> Lin
 
 def _constants(activation: str, ratio: float, features: LinearFeatures) -> Constants:
     moments = activation_constants(activation)
-    return Constants(
-        zeta=moments.zeta,
-        nu=moments.nu(ratio),
-        theta=(moments.theta0, moments.theta1, moments.theta2),
-        inputs=features.inputs,
-        constant=features.constant,
-        norm=features.norm,
-    )
+    theta = (moments.theta0, moments.theta1, moments.theta2)
+    return Constants.read_off(features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta)
 
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
@@ -300,7 +290,7 @@ def _compare(
         params = net.init(drawn, x.shape[1:])
         kernel = weighted_kernel(net, params, x, *rates)
     norms = kernel_norms(kernel, features, x)
-    return KernelComparison(activation=activation, seed=seed, num_samples=len(x), **asdict(norms))
+    return KernelComparison.read_off(norms, activation=activation, seed=seed, num_samples=len(x))
 
 
 def _shaped(spec: EarlyTimeSpec, x: NDArray) -> NDArray:

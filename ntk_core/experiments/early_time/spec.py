@@ -9,7 +9,7 @@ from ntk_core.data import OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.networks.spec import ActivationName, ArchitectureSpec
-from ntk_core.runs import BYTES, Counts, SeededSpec, Work
+from ntk_core.runs import BYTES, Counts, SeededSpec, SweepSpec, Work
 from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Width
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
@@ -196,10 +196,8 @@ class EarlyTimeSpec(SeededSpec):
     """m grows like d to this power: at a fixed width the kernel's own noise, √(d/m), grows with d."""
     num_seeds: int = Field(default=1, ge=1, le=20, title="Seeds")
     """Independent initializations w₀ for each point."""
-    seed: int = Field(default=0, ge=0, le=2**31 - 1, title="First seed")
-    """The runs use this seed and the following ones."""
-    draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
-    """Each seed draws its network, on one draw of the data; or data too, with the sum of both seeds."""
+    seed: int = SweepSpec.field("seed", 0)
+    draws: Literal["network", "network and data"] = SweepSpec.field("draws", "network")
     kernel_samples: int = Field(default=0, ge=0, le=20_000, title="Inputs of the kernel")
     """On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all."""
     infinite_width: bool = Field(default=False, title="Infinite-width kernel")
