@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Generator
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from jax import Array
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.dag import MAX_MATVECS, DAGPoint, DAGRun, DAGSpec, LayerLinearity
+from ntk_core.experiments.dag import DRAWN, MAX_MATVECS, DAGPoint, DAGRun, DAGSpec, LayerLinearity
 from ntk_core.hessians import hessian_norm, smallest_eigenvalue_in_turn
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound, kernel_change
 from ntk_core.networks.architectures import DAGNetwork, NetworkParams, PreActivations
@@ -31,7 +32,7 @@ def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None,
         for output in spec.outputs
         for seed in spec.seeds
     ]
-    runs = yield from one_after_another([_Run(spec, data, width, *one).work() for one in plan])
+    runs = yield from one_after_another([_run(spec, data, width, *one) for one in plan])
     num_params = _network(spec, spec.graph, spec.outputs[0], width, data).num_params(data.input_shape)
     return DAGPoint(width=width, num_params=num_params, runs=tuple(runs))
 
@@ -48,103 +49,67 @@ def _network(spec: DAGSpec, graph: Graph, output: str, width: int, data: Dataset
     )
 
 
-class _Run:
-    """One network: what is measured at w₀, then its training."""
+def _run(
+    spec: DAGSpec, data: Dataset, width: int, name: str, graph: Graph, output: str, seed: int
+) -> Generator[Progress, None, DAGRun]:
+    """What is measured of one network at w₀, then its training."""
+    what = f"width {width:,}: {output if name == DRAWN else f'{name}, {output}'} output"
+    yield 0.0, f"{what}, initial kernel"
+    net, x = _network(spec, graph, output, width, data), jnp.asarray(data.x)
+    params = net.init(initial_key(seed, width), data.input_shape)
+    norm_of = partial(hessian_norm, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+    smallest, squares = [], []  # λ_min of the kernel, and mean ‖∇f‖² of the first output
+    layers: dict[str, LayerLinearity] = {}
+    views: dict[str, tuple[PreActivations, Array]] = {}
 
-    params: NetworkParams
-    gradient_norm: float
+    def watch(weights: NetworkParams, kernels: dict[str, Array]) -> None:
+        kernel = kernels[output][0]
+        smallest.append(float(eigenvalues(kernel)[-1]))
+        squares.append(float(jnp.mean(jnp.einsum("iiaa->ia", kernel)[:, 0])))
+        now = jax.tree.map(lambda leaf: leaf[0], weights) if views else {}
+        for group, (view, before) in views.items():
+            moved = float(kernel_change(empirical_ntk(view, now, x), before))
+            layers[group] = layers[group].model_copy(update={"change": max(layers[group].change, moved)})
 
-    def __init__(
-        self, spec: DAGSpec, data: Dataset, width: int, name: str, graph: Graph, output: str, seed: int
-    ) -> None:
-        self.spec, self.width, self.name, self.output, self.seed = spec, width, name, output, seed
-        self.net = _network(spec, graph, output, width, data)
-        self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
-        self.input_shape = data.input_shape
-        self.norms: list[float] = []
-        self.converged = True
-        self.layer_norms: dict[str, float] = {}
-        self.layer_kernels: dict[str, tuple[PreActivations, Array]] = {}
-        self.layer_changes: dict[str, float] = {}
-        self.smallest: list[float] = []
-        self.ball_eigenvalue = math.nan
-
-    def work(self) -> Generator[Progress, None, DAGRun]:
-        """Everything, in order; (share, message) before each stretch."""
-        what = self.output if self.name == "drawn" else f"{self.name}, {self.output}"
-        what = f"width {self.width:,}: {what} output"
-        yield 0.0, f"{what}, initial kernel"
-        self.params = self.net.init(initial_key(self.seed, self.width), self.input_shape)
-        together = jax.tree.map(lambda leaf: leaf[None], self.params)
-        settings = self.spec.training.model_dump()
-        training = KernelTraining(
-            self.net, together, self.x, self.y, Loss(self.output), (self.output,), watch=self._watch, **settings
-        )
-        del together
-        for index in range(self.spec.num_hessians):
-            yield 0.1, f"{what}, Hessian norm {index + 1}"
-            self._hessian(index)
-        if self.spec.pre_activations:
-            for name in self.net.depths:
-                yield 0.2, f"{what}, pre-activations of {name}"
-                self._layer(name)
-        if self.spec.ball_radius:
-            descents = smallest_eigenvalue_in_turn(self.net, self.params, self.x, self.spec.ball_radius)
-            yield 0.3, f"{what}, smallest eigenvalue in the ball"
-            for index, found in enumerate(descents):
-                self.ball_eigenvalue = found.value
-                yield 0.3, f"{what}, smallest eigenvalue in the ball, descent {index + 1}"
-        yield from by_steps(training.stretches(), self.spec.training.max_steps, what, first=0.4)
-        return self._result(training)
-
-    def _result(self, training: KernelTraining) -> DAGRun:
-        fewest, most = self.net.in_degree_range(self.params)
-        return DAGRun.read_off(
-            self,
-            graph=self.name,
-            min_in_degree=fewest,
-            max_in_degree=most,
-            smallest_eigenvalue=tuple(self.smallest),
-            hessian_norm=float(np.mean(self.norms)) if self.norms else math.nan,
-            hessian_converged=self.converged,
-            layers=tuple(
-                LayerLinearity(
-                    group=name, depth=self.net.depths[name], hessian_norm=norm, change=self.layer_changes[name]
-                )
-                for name, norm in self.layer_norms.items()
-            ),
-            gradient_bound=_gradient_bound(self.net, np.asarray(self.x)),
-            **training.recorded(0, self.output),
-        )
-
-    def _hessian(self, index: int) -> None:
-        found = hessian_norm(
-            self.net, self.params, self.x[index % len(self.x)], tolerance=TOLERANCE, max_matvecs=MAX_MATVECS
-        )
-        self.norms.append(found.value)
-        self.converged &= found.converged
-
-    def _layer(self, name: str) -> None:
-        """‖H‖ of one neuron, over the inputs, and the kernel of two at w₀; the others are alike by symmetry."""
-        count = self.net.num_outputs if name == OUTPUT else self.net.sizes[name]
-        pair = tuple(range(min(2, count)))
-        view = PreActivations(self.net, name, pair)
-        inputs = self.x[: max(1, self.spec.num_hessians)]
-        found = hessian_norm(view, self.params, inputs, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, batched=True)
-        self.layer_norms[name], self.layer_changes[name] = float(found.value.mean()), 0.0
-        self.converged &= bool(found.converged.all())
-        self.layer_kernels[name] = (view, empirical_ntk(view, self.params, self.x))
-
-    def _watch(self, params: NetworkParams, kernels: dict[str, Array]) -> None:
-        """λ_min of the kernel, and how far those of the layers have moved."""
-        kernel = kernels[self.output][0]
-        if not self.smallest:
-            self.gradient_norm = float(jnp.mean(jnp.einsum("iiaa->ia", kernel)[:, 0]))
-        self.smallest.append(float(eigenvalues(kernel)[-1]))
-        params = jax.tree.map(lambda leaf: leaf[0], params) if self.layer_changes else {}
-        for name, (view, before) in self.layer_kernels.items():
-            moved = float(kernel_change(empirical_ntk(view, params, self.x), before))
-            self.layer_changes[name] = max(self.layer_changes[name], moved)
+    together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
+    training = KernelTraining(net, together, x, data.y, Loss(output), (output,), watch=watch, **settings)
+    del together
+    norms, converged, ball = [], True, math.nan
+    for index in range(spec.num_hessians):
+        yield 0.1, f"{what}, Hessian norm {index + 1}"
+        norms.append(norm_of(net, params, x[index % len(x)]))
+    for group in net.depths if spec.pre_activations else ():
+        yield 0.2, f"{what}, pre-activations of {group}"
+        # ‖H‖ of one neuron, and the kernel of two; the others are alike by symmetry.
+        count = net.num_outputs if group == OUTPUT else net.sizes[group]
+        view = PreActivations(net, group, tuple(range(min(2, count))))
+        found = norm_of(view, params, x[: max(1, spec.num_hessians)], batched=True)
+        norm = float(found.value.mean())
+        layers[group] = LayerLinearity(group=group, depth=net.depths[group], hessian_norm=norm, change=0.0)
+        converged &= bool(found.converged.all())
+        views[group] = view, empirical_ntk(view, params, x)
+    if spec.ball_radius:
+        yield 0.3, f"{what}, smallest eigenvalue in the ball"
+        for index, lowest in enumerate(smallest_eigenvalue_in_turn(net, params, x, spec.ball_radius)):
+            ball = lowest.value
+            yield 0.3, f"{what}, smallest eigenvalue in the ball, descent {index + 1}"
+    yield from by_steps(training.stretches(), spec.training.max_steps, what, first=0.4)
+    fewest, most = net.in_degree_range(params)
+    return DAGRun(
+        graph=name,
+        output=output,
+        seed=seed,
+        min_in_degree=fewest,
+        max_in_degree=most,
+        smallest_eigenvalue=tuple(smallest),
+        hessian_norm=float(np.mean([each.value for each in norms])) if norms else math.nan,
+        hessian_converged=converged and all(each.converged for each in norms),
+        layers=tuple(layers.values()),
+        ball_eigenvalue=ball,
+        gradient_norm=squares[0],
+        gradient_bound=_gradient_bound(net, np.asarray(x)),
+        **training.recorded(0, output),
+    )
 
 
 def _gradient_bound(net: DAGNetwork, x: np.ndarray) -> float:
