@@ -134,6 +134,7 @@ def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, 
     assert descent.steps.tolist() == [5]
 
 
+@pytest.mark.slow
 def test_wide_network_follows_its_linear_model_not_the_naive_one():
     """Theorem D.1 for a target that depends on the norm, up to the sampling of the kernel by m neurons."""
     d, rate = 20, 0.3

@@ -47,6 +47,7 @@ def test_nonlinear_output_norm_does_not_fall():
     assert abs(slope) <= 0.1
 
 
+@pytest.mark.slow
 def test_bottleneck_norm_does_not_fall():
     def network(width):
         return Bottleneck(

@@ -55,8 +55,11 @@ def test_bound_of_relu_networks_is_the_output_layers_part(use_bias, x64):
 
 @pytest.mark.parametrize(
     ("graph", "activation"),
-    [(dense_graph(2, 0.5), "relu"), (arbitrary_graph(), "leaky_relu"), (fully_connected_graph(2), "quadratic")],
-    ids=["dropped", "irregular", "quadratic"],
+    [
+        pytest.param(dense_graph(2, 0.5), "relu", id="dropped"),
+        pytest.param(arbitrary_graph(), "leaky_relu", id="irregular", marks=pytest.mark.slow),
+        pytest.param(fully_connected_graph(2), "quadratic", id="quadratic"),
+    ],
 )
 def test_gradients_are_at_least_the_bound(graph, activation, x64):
     bound, whole, _ = measured(of(graph, activation=activation))

@@ -17,11 +17,6 @@ RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(8, 3)), RNG.normal(size=(8, 1))
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _quickly(quick_compilation: None) -> None:
-    """No test here is about speed."""
-
-
 def network(width):
     return FullyConnected(width=width, activation="tanh", use_bias=False)
 

@@ -50,7 +50,10 @@ def test_it_starts_as_its_base_and_moves_adapters_alone(base):
 
 
 @pytest.mark.parametrize("start", ["drawn", "moved"])
-@pytest.mark.parametrize("base", ["fully-connected", "bottleneck", "resnet", "densenet"])
+@pytest.mark.parametrize(
+    "base",
+    ["fully-connected", "densenet", *(pytest.param(each, marks=pytest.mark.slow) for each in ("bottleneck", "resnet"))],
+)
 def test_kernel_and_hessian_are_those_of_plain_derivatives(base, start, x64):
     case = _case(base=base, trained="hidden" if start == "drawn" else "all")
     params = case.net.init(jax.random.key(1), (4,)) if start == "drawn" else random_params(case)

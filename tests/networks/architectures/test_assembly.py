@@ -49,7 +49,7 @@ def test_an_assembly_is_its_formula(name, parameterization, x64):
     np.testing.assert_allclose(net.apply(params, x)[:, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("trained", ["all", "hidden"])
+@pytest.mark.parametrize("trained", ["all", pytest.param("hidden", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", [*SUB_MODELS, OWN], ids=[*SUB_MODELS, "own"])
 def test_kernel_and_hessian_are_those_of_plain_derivatives(model, trained, x64):
     net, x = Assembly(4, model, num_outputs=2, output="swish", trained=trained), _inputs(3)
