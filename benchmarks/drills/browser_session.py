@@ -30,6 +30,7 @@ class BrowserSession:
         url: ``ws://host:port`` of the server.
         page: path of the page in the URL.
         listen: is given every message of the server, as its bytes.
+        read: is given every text that the page shows.
         forwarded_for: the address that a proxy in front would say it comes from.
 
     Attributes:
@@ -49,10 +50,11 @@ class BrowserSession:
         query: str = "",
         listen: Callable[[bytes], None] | None = None,
         forwarded_for: str = "",
+        read: Callable[[str], None] | None = None,
     ):
         self._url, self.page, self.query = url, page, query
         self._headers = {"X-Forwarded-For": forwarded_for} if forwarded_for else {}
-        self._listen = listen
+        self._listen, self._read_text = listen, read
         self._page_hash = self._session_id = ""
         self._runs = False
         self._file_urls: asyncio.Queue[FileURLs] = asyncio.Queue()
@@ -184,6 +186,9 @@ class BrowserSession:
     def _take_element(self, element: Any, fragment_id: str) -> None:
         name = element.WhichOneof("type")
         shown = getattr(element, name)
+        text = getattr(shown, "code_text" if name == "code" else "body", "")
+        if self._read_text is not None and text and name in ("markdown", "alert", "heading", "code"):
+            self._read_text(text)
         if name == "exception":
             self.errors.append(f"{shown.type}: {shown.message}")
         elif name == "alert":

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import cyclopts
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import conclude, own_data, spread
@@ -35,14 +34,8 @@ class Screen:
 
     texts: dict[str, float] = field(default_factory=dict)
 
-    def listen(self, raw: bytes) -> None:
-        message = ForwardMsg()
-        message.ParseFromString(raw)
-        if message.WhichOneof("type") == "delta" and message.delta.WhichOneof("type") == "new_element":
-            element = message.delta.new_element
-            output = (element.markdown.body, element.alert.body, element.heading.body, element.code.code_text)
-            for text in filter(None, output):
-                self.texts.setdefault(text, time.perf_counter())
+    def read(self, text: str) -> None:
+        self.texts.setdefault(text, time.perf_counter())
 
     async def shows(self, pattern: str) -> float:
         """When a text of this pattern came; infinite where none comes."""
@@ -85,14 +78,14 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, holds: Call
     draw, seen = random.Random(0), Seen()
     url, projector = f"ws://{app.address}", Screen()
     async with AsyncExitStack() as stack:
-        teacher = await stack.enter_async_context(BrowserSession(url, PAGE, listen=projector.listen))
+        teacher = await stack.enter_async_context(BrowserSession(url, PAGE, read=projector.read))
         await teacher.act()
         await teacher.act({f"{PAGE}.poll": CLICK})
         await projector.shows("room=")
         code = next(text for text in projector.texts if "room=" in text).partition("room=")[2]
         screens = [Screen() for _ in range(num_phones)]
         phones = [
-            await stack.enter_async_context(BrowserSession(url, PAGE, f"room={code}", screen.listen))
+            await stack.enter_async_context(BrowserSession(url, PAGE, f"room={code}", read=screen.read))
             for screen in screens
         ]
         seen.joined_s = list(await asyncio.gather(*(phone.act() for phone in phones)))
@@ -105,9 +98,9 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, holds: Call
             keys = [f"{PAGE}.vote.{step.name}.{draw.randrange(3)}" for _ in phones]
             await asyncio.gather(*(vote(*pair, seen, key, draw) for pair, key in zip(pairs, keys, strict=True)))
             voted = time.perf_counter()
-            counted = await projector.shows(f"^{num_phones} of {num_phones} have answered")
+            counted = await projector.shows(f"^{num_phones} of {num_phones} phones have answered")
             seen.counted_s.append(max(0.0, counted - voted))
-            for key, pattern in ((f"{PAGE}.show", "^The answer"), (f"{PAGE}.next.top", f"^Step {index + 2}$")):
+            for key, pattern in ((f"{PAGE}.show", "The answer:"), (f"{PAGE}.next.top", f"^Step {index + 2}$")):
                 for screen in screens:
                     screen.texts.clear()
                 since = time.perf_counter()

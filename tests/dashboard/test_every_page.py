@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from streamlit.proto.Block_pb2 import Block
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.components.explain import ABOUT
@@ -16,7 +15,6 @@ from linearity_lab.views.lazy.figures import KAPPA
 from linearity_lab.views.navigation import PAGES
 from tests.dashboard.open_pages import checked, chooser, open_page, words
 
-HORIZONTAL = Block.FlexContainer.HORIZONTAL
 BY_NAME = {entry.name: entry for entry in PAGES}
 WITHOUT_RESULT = {"overview", "live", "glossary", "own_data", "results"}
 WITHOUT_FIGURE = {"glossary", "results", "live"}  # words only, a store with nothing computed, and a canvas
@@ -111,7 +109,7 @@ def test_export_appears_once_above_the_figures(page, exported):
     shown = list(app.main)  # a block, then what is in it
     rows = [
         block for block in shown
-        if block.type == "flex_container" and block.proto.flex_container.direction == HORIZONTAL
+        if block.type == "flex_container" and (row := block.proto.flex_container).direction == row.HORIZONTAL
         and any(inside is menus[0] for inside in block)
     ]  # fmt: skip
     assert rows, name
