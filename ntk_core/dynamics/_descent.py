@@ -7,17 +7,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
+from jaxtyping import PyTree
 from numpy.typing import NDArray
 
 from ntk_core.dynamics._history import Outcome, ended
-from ntk_core.dynamics._linearize import Tree
 from ntk_core.dynamics._models import Model
 from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.errors import InvalidInput
@@ -80,11 +80,11 @@ class Optimizer:
         """Whether the steps of a transformation have a rate already, which is then multiplied."""
         return not isinstance(self.name, str)
 
-    def memory(self, trained: Tree) -> Tree:
+    def memory(self, trained: PyTree) -> PyTree:
         """What the optimizer remembers before the first step."""
         return self._direction.init(trained)
 
-    def move(self, trained: Tree, gradient: Tree, memory: Tree, rate: Rate) -> tuple[Tree, Tree]:
+    def move(self, trained: PyTree, gradient: PyTree, memory: PyTree, rate: Rate) -> tuple[PyTree, PyTree]:
         """(parameters after one step, what is remembered then)."""
         direction, memory = self._direction.update(gradient, memory, trained)
         if not isinstance(rate, dict):
@@ -142,14 +142,14 @@ class DescentState(NamedTuple):
         order: of the samples in this epoch, (n,); empty for full batches.
     """
 
-    trained: Tree
+    trained: PyTree
     step: Array
     loss: Array
-    memory: Tree = ()
-    order: Tree = ()
+    memory: PyTree = ()
+    order: PyTree = ()
 
 
-def start(model: Model, optimizer: Optimizer, trained: Tree, num_samples: int) -> DescentState:
+def start(model: Model, optimizer: Optimizer, trained: PyTree, num_samples: int) -> DescentState:
     """The state before the first step; ``trained`` is handed over (its buffers are reused)."""
     # Full types from the start, the same as those that a step gives back, so that one compilation serves all stretches.
     order = () if optimizer.batch_size is None else jnp.arange(num_samples, dtype=jnp.int32)
@@ -166,7 +166,7 @@ def advance(
     model: Model,
     optimizer: Optimizer,
     state: DescentState,
-    fixed: Tree,
+    fixed: PyTree,
     x: Array,
     y: Array,
     rate: Rate,
@@ -184,7 +184,7 @@ def advance(
     side see the same ones. ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
     """
 
-    def one(state: DescentState, fixed: Tree, rate: Rate, threshold: Array | float) -> DescentState:
+    def one(state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float) -> DescentState:
         return _steps(model, optimizer, state, fixed, x, y, rate, until_step, threshold, key, batches)
 
     return over_seeds(one, state, fixed, rate, threshold) if together else one(state, fixed, rate, threshold)
@@ -194,7 +194,7 @@ def _steps(
     model: Model,
     optimizer: Optimizer,
     state: DescentState,
-    fixed: Tree,
+    fixed: PyTree,
     x: Array,
     y: Array,
     rate: Rate,
@@ -229,7 +229,7 @@ def _steps(
     return last._replace(trained=model.unpack(last.trained))
 
 
-def over_seeds(one: Callable[..., Any], *batched: Any) -> Any:
+def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
     """``one`` for each seed; a single one goes without ``vmap``, whose batch of one some operations pay for."""
     if jax.tree.leaves(batched)[0].shape[0] > 1:
         return jax.vmap(one)(*batched)
@@ -260,8 +260,8 @@ class Descent:
         self,
         model: Model,
         optimizer: Optimizer,
-        trained: Tree,
-        fixed: Tree,
+        trained: PyTree,
+        fixed: PyTree,
         x: Array,
         y: Array,
         rate: Rate,
@@ -307,7 +307,7 @@ class Descent:
 
     def advance(self, until: int, *, to_threshold: bool) -> None:
         """Steps up to ``until`` or, where asked for, to the threshold; returns before the device has finished."""
-        threshold: Any = self.threshold if to_threshold and self.threshold is not None else -math.inf
+        threshold: float | np.ndarray = self.threshold if to_threshold and self.threshold is not None else -math.inf
         if self._together:
             threshold = np.where(self.is_done, math.inf, threshold).astype(self.state.loss.dtype)
         self.state = advance(

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from jaxtyping import PyTree
 from numpy.typing import NDArray
 
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead", "finished"]
@@ -172,7 +173,7 @@ class TrainingHistory:
     test_difference: Difference | None
     followed: NDArray[np.int64]
     followed_test: NDArray[np.int64]
-    params: Any = None
+    params: PyTree = None
 
     @property
     def times(self) -> FloatArray:

@@ -13,12 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 from numpy.typing import NDArray
 
 from ntk_core.dynamics._descent import Descent, Optimizer, over_seeds, record_steps, stretches
 from ntk_core.dynamics._history import FloatArray, KernelPath
-from ntk_core.dynamics._linearize import Apply, Tree
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
 from ntk_core.dynamics._rates import auto_learning_rate, eigenvalues, streamed_rate
@@ -32,7 +31,7 @@ from ntk_core.kernels import (
     split_inexact,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
-from ntk_core.traced import accepted, accepted_targets, through_output
+from ntk_core.traced import Apply, accepted, accepted_targets, through_output
 
 Kernels = dict[str, Array]
 MOST_FOLLOWED = 4
@@ -82,7 +81,7 @@ class KernelTraining:
         self.loss, self.observed, self._net, self._watch = loss, observed, net, watch
         self._x, self._y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y)
         self._records = record_steps(max_steps, num_records)
-        self.kernel: Any
+        self.kernel: Any  # of all seeds; None where it is streamed
         self.kernel, first = self._measured(params)
         self._first = first.kernels
         self._rates, dead = map(list, zip(*self._at_start(params, learning_rate), strict=True))
@@ -242,13 +241,13 @@ TrainedModel = NetworkModel | CallableModel
 class FollowedKernel:
     """Kernels of the net's output φ on ``x`` at each record, compared with the first one."""
 
-    def __init__(self, model: TrainedModel, fixed: Tree, x: Array):
+    def __init__(self, model: TrainedModel, fixed: PyTree, x: Array):
         self.model, self.fixed, self.x = model, fixed, x
         self._first: dict[str, FloatArray] = {}
         self._first_pre: FloatArray | None = None
         self._rows: list[dict[str, Any]] = []
 
-    def record(self, trained: Tree) -> None:
+    def record(self, trained: PyTree) -> None:
         """Note the kernel at these parameters."""
         pre_parts = _pre_output_kernels(self.model, trained, self.fixed, self.x)
         output = self.model.net.output if isinstance(self.model, NetworkModel) else "linear"
@@ -291,7 +290,7 @@ def _share(part: FloatArray, whole: FloatArray) -> float:
 
 
 def pre_output_kernel(
-    model: TrainedModel, trained: Tree, fixed: Tree, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
+    model: TrainedModel, trained: PyTree, fixed: PyTree, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
 ) -> Float[Array, "n1 n2 C C"]:
     """K of the pre-outputs f, (n1, n2, C, C)."""
     if isinstance(model, NetworkModel):
@@ -300,12 +299,12 @@ def pre_output_kernel(
 
 
 @partial(jax.jit, static_argnums=0)
-def pre_outputs(model: Model, trained: Tree, fixed: Tree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+def pre_outputs(model: Model, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
     """f, (n, C)."""
     return model.pre_outputs(trained, fixed, x)
 
 
-def _pre_output_kernels(model: TrainedModel, trained: Tree, fixed: Tree, x: Array) -> dict[str, Array]:
+def _pre_output_kernels(model: TrainedModel, trained: PyTree, fixed: PyTree, x: Array) -> dict[str, Array]:
     """The layers' parts of K; in one part for a callable."""
     if isinstance(model, NetworkModel):
         return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x, per_layer=True)
@@ -314,7 +313,7 @@ def _pre_output_kernels(model: TrainedModel, trained: Tree, fixed: Tree, x: Arra
 
 def kernel_velocity(
     net: Network | Apply,
-    params: Tree,
+    params: PyTree,
     x: Shaped[ArrayLike, "n ..."],
     y: Shaped[ArrayLike, "n C"],
     loss: Callable[[Array, Array], Array] | None = None,
@@ -352,9 +351,8 @@ def kernel_velocity(
     net, rows, num_outputs = accepted(net, params, x)
     inputs, targets = jnp.asarray(rows), jnp.asarray(accepted_targets(y, len(rows), num_outputs))
     mean_loss = loss or Loss(net.output if isinstance(net, Network) else "linear")
-    moving: Any
     outputs: Apply
-    restore: Callable[[Tree], Tree]
+    restore: Callable[[PyTree], PyTree]
     if isinstance(net, Network):
         moving, fixed = net.partition(params)
         outputs, restore = net.pre_outputs, partial(merge, fixed=fixed)

@@ -1,24 +1,21 @@
 """The linear model that a network becomes, and the quadratic one that is the next best."""
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, axes_of, check_model, like_params
+from ntk_core.traced import Apply, accepted, axes_of, check_model, like_params
 
-Tree = Any  # of arrays, such as parameters
-Apply = Callable[[Tree, Array], Array]
 Linearized = Apply
 
 
-def linearize(net: Network | Apply, params: Tree) -> Linearized:
+def linearize(net: Network | Apply, params: PyTree) -> Linearized:
     """Return the linear model of a function at its parameters.
 
     f_lin(params, x) = f(w₀; x) + ⟨∇_w f(w₀; x), w − w₀⟩ with w₀ = ``params``, shape (n, C).
@@ -43,7 +40,7 @@ def linearize(net: Network | Apply, params: Tree) -> Linearized:
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_lin(moved: Tree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
+    def f_lin(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
         apply, rows, direction = _at(net, params, moved, x)
         value, change = jax.jvp(lambda w: apply(rebuild(w), rows), (origin,), (direction,))
         return _shaped(value + change, apply)
@@ -51,7 +48,7 @@ def linearize(net: Network | Apply, params: Tree) -> Linearized:
     return f_lin
 
 
-def quadratic_model(net: Network | Apply, params: Tree) -> Linearized:
+def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
     """Return the quadratic model of a function at its parameters.
 
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
@@ -78,14 +75,16 @@ def quadratic_model(net: Network | Apply, params: Tree) -> Linearized:
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_quad(moved: Tree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
+    def f_quad(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
         apply, rows, direction = _at(net, params, moved, x)
         return _shaped(second_order(lambda w: apply(rebuild(w), rows), origin, direction), apply)
 
     return f_quad
 
 
-def _at(net: Network | Apply, params: Tree, moved: Tree, x: Shaped[ArrayLike, "n ..."]) -> tuple[Apply, Array, Tree]:
+def _at(
+    net: Network | Apply, params: PyTree, moved: PyTree, x: Shaped[ArrayLike, "n ..."]
+) -> tuple[Apply, Array, PyTree]:
     """(the function, x as an array, w − w₀) where a model is evaluated at the parameters w."""
     found, rows, _ = accepted(net, params, x)
     like_params(moved, params, "params")
@@ -99,10 +98,10 @@ def _shaped(outputs: Array, apply: Apply) -> Float[Array, "n ..."]:
     return outputs.reshape(len(outputs), *axes) if axes else outputs
 
 
-def second_order(function: Callable[[Tree], Array], origin: Tree, direction: Tree) -> Array:
+def second_order(function: Callable[[PyTree], Array], origin: PyTree, direction: PyTree) -> Array:
     """function(w₀) + its first and half its second derivative along ``direction``."""
 
-    def along(w: Tree) -> tuple[Array, Array]:
+    def along(w: PyTree) -> tuple[Array, Array]:
         return jax.jvp(function, (w,), (direction,))
 
     (value, slope), (_, curvature) = jax.jvp(along, (origin,), (direction,))

@@ -3,19 +3,17 @@
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.dynamics._linearize import Apply, Tree
 from ntk_core.dynamics.choices import LOSSES
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.traced import accepted, accepted_targets, axes_of, like_params
+from ntk_core.traced import Apply, Rows, accepted, accepted_targets, axes_of, like_params
 
 
 @dataclass(frozen=True)
@@ -100,8 +98,8 @@ class Loss:
 
 
 def loss_hessian_product(
-    net: Network | Apply, params: Tree, x: ArrayLike, y: ArrayLike, vector: Tree, loss: str = ""
-) -> Tree:
+    net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str = ""
+) -> PyTree:
     """Return the product of the loss Hessian with a vector.
 
     v ↦ ∂²L/∂w² v for the mean training loss L(w) = (1/n) Σ_i ℓ(f(x_i; w), y_i), a tree like ``params``.
@@ -134,8 +132,8 @@ def loss_hessian_product(
 
 
 def gauss_newton_product(
-    net: Network | Apply, params: Tree, x: ArrayLike, y: ArrayLike, vector: Tree, loss: str = ""
-) -> Tree:
+    net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str = ""
+) -> PyTree:
     """Return the product of the Gauss-Newton matrix with a vector.
 
     v ↦ Jᵀ ∂²L/∂F² J v: the part of the loss Hessian without second derivatives of the network.
@@ -163,8 +161,8 @@ def gauss_newton_product(
 
 
 def _asked(
-    net: Network | Apply, params: Tree, x: ArrayLike, y: ArrayLike, vector: Tree, loss: str
-) -> tuple[Apply, Any, Any, Loss]:
+    net: Network | Apply, params: PyTree, x: ArrayLike, y: ArrayLike, vector: PyTree, loss: str
+) -> tuple[Apply, Rows, Rows, Loss]:
     model, inputs, num_outputs = accepted(net, params, x)
     targets = accepted_targets(y, len(inputs), num_outputs, axes=axes_of(model))
     like_params(vector, params, "vector")
@@ -177,12 +175,12 @@ def _asked(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _hessian_product(apply: Apply, loss: Loss, params: Tree, x: Array, y: Array, vector: Tree) -> Tree:
+def _hessian_product(apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree) -> PyTree:
     return jax.jvp(jax.grad(lambda w: loss(apply(w, x), y)), (params,), (vector,))[1]
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _gauss_newton(apply: Apply, loss: Loss, params: Tree, x: Array, y: Array, vector: Tree) -> Tree:
+def _gauss_newton(apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree) -> PyTree:
     # In the model F, as which a square loss of a nonlinear output is convex.
     outputs, along = jax.jvp(lambda w: loss.model(apply(w, x)), (params,), (vector,))
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]

@@ -13,15 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 from numpy.typing import NDArray
 
-from ntk_core.dynamics._linearize import Tree, second_order
+from ntk_core.dynamics._linearize import second_order
 from ntk_core.dynamics._losses import Loss
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 
 Rows = Array | None  # indices of a batch, or None for all samples
-LossAndGradient = Callable[[Tree, Rows], tuple[Array, Tree]]
+LossAndGradient = Callable[[PyTree, Rows], tuple[Array, PyTree]]
 
 
 class Model(abc.ABC):
@@ -30,29 +30,29 @@ class Model(abc.ABC):
     loss: Loss
 
     @abc.abstractmethod
-    def outputs(self, trained: Tree, fixed: Tree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def outputs(self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """F, (n, C)."""
 
-    def pre_outputs(self, trained: Tree, fixed: Tree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def pre_outputs(self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f, (n, C)."""
         raise NotImplementedError(f"{type(self).__name__} has no pre-outputs of its own")
 
-    def pack(self, trained: Tree) -> Tree:
+    def pack(self, trained: PyTree) -> PyTree:
         """The layout in which steps are taken."""
         return trained
 
-    def unpack(self, packed: Tree) -> Tree:
+    def unpack(self, packed: PyTree) -> PyTree:
         """The inverse of :meth:`pack`."""
         return packed
 
-    def packed_outputs(self, packed: Tree, fixed: Tree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def packed_outputs(self, packed: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """F from packed parameters."""
         return self.outputs(packed, fixed, x)
 
-    def loss_and_gradient(self, fixed: Tree, x: Array, y: Array) -> LossAndGradient:
+    def loss_and_gradient(self, fixed: PyTree, x: Array, y: Array) -> LossAndGradient:
         """(packed, rows) ↦ (loss, its gradient) on these rows; what does not change from step to step is done here."""
 
-        def at(packed: Tree, rows: Rows) -> tuple[Array, Tree]:
+        def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
             return jax.value_and_grad(lambda w: self.loss.of_model(self.packed_outputs(w, fixed, batch), targets))(
                 packed
@@ -105,10 +105,10 @@ class CallableModel(Model):
     function: Callable[[list[Array], Array], Array]
     loss: Loss
 
-    def outputs(self, trained: list[Array], fixed: Tree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def outputs(self, trained: list[Array], fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         return self.loss.model(self.pre_outputs(trained, fixed, x))
 
-    def pre_outputs(self, trained: list[Array], fixed: Tree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def pre_outputs(self, trained: list[Array], fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         with jax.default_matmul_precision("highest"):
             return self.function(trained, x)
 
@@ -116,8 +116,8 @@ class CallableModel(Model):
 class Origin(NamedTuple):
     """Where a model is linearized: its w₀ and what it keeps fixed."""
 
-    trained: Tree
-    fixed: Tree
+    trained: PyTree
+    fixed: PyTree
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class TangentModel(Model):
     def loss(self) -> Loss:  # type: ignore[override]
         return self.model.loss
 
-    def outputs(self, trained: Tree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def outputs(self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
         value, change = jax.jvp(lambda w: self.model.outputs(w, fixed.fixed, x), (fixed.trained,), (direction,))
         return value + change
@@ -141,13 +141,13 @@ class TangentModel(Model):
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
         """The derivative at w₀ does not move, so all samples share what their passes need of it."""
 
-        def derivative(batch: Array) -> tuple[Array, Callable[[Tree], Array], Callable[[Array], tuple[Tree]]]:
+        def derivative(batch: Array) -> tuple[Array, Callable[[PyTree], Array], Callable[[Array], tuple[PyTree]]]:
             value, push = jax.linearize(lambda w: self.model.outputs(w, fixed.fixed, batch), fixed.trained)
             return value, push, jax.linear_transpose(push, fixed.trained)
 
         whole = derivative(x)
 
-        def at(trained: Tree, rows: Rows) -> tuple[Array, Tree]:
+        def at(trained: PyTree, rows: Rows) -> tuple[Array, PyTree]:
             value, push, pull = whole if rows is None else derivative(x[rows])
             direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
             targets = y if rows is None else y[rows]
@@ -172,16 +172,16 @@ class QuadraticModel(Model):
     def loss(self) -> Loss:  # type: ignore[override]
         return self.model.loss
 
-    def outputs(self, trained: Tree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
+    def outputs(self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
         return second_order(lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction)
 
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
-        def at(trained: Tree, rows: Rows) -> tuple[Array, Tree]:
+        def at(trained: PyTree, rows: Rows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
             loss, cotangent = jax.value_and_grad(self.loss.of_model)(self.outputs(trained, fixed, batch), targets)
 
-            def pulled(w: Tree) -> Tree:
+            def pulled(w: PyTree) -> PyTree:
                 return jax.vjp(lambda v: self.model.outputs(v, fixed.fixed, batch), w)[1](cotangent)[0]
 
             direction = jax.tree.map(jnp.subtract, trained, fixed.trained)

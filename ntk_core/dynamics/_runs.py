@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 from numpy.typing import NDArray
 
 from ntk_core.dynamics._descent import Descent
 from ntk_core.dynamics._history import FloatArray, Path
-from ntk_core.dynamics._linearize import Tree
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import KernelModel, Model, Origin
 from ntk_core.errors import InvalidInput
@@ -153,7 +153,7 @@ def _loss(loss: Loss, outputs: Array, y: Array) -> Array:
 
 @partial(jax.jit, static_argnums=0)
 def _look_at_weights(
-    model: Model, trained: Tree, fixed: Tree, origin: Origin, x: Array, y: Array, x_test: Array
+    model: Model, trained: PyTree, fixed: PyTree, origin: Origin, x: Array, y: Array, x_test: Array
 ) -> _Measured:
     moved = jax.tree.leaves(jax.tree.map(jnp.subtract, trained, origin.trained))
     test_outputs = model.outputs(trained, fixed, x_test) if len(x_test) else None
@@ -170,7 +170,7 @@ def _look_at_weights(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _look_through_kernel(
-    model: KernelModel, tangent: Model | None, trained: Array, fixed: Tree, origin: Origin | None, x: Array, y: Array
+    model: KernelModel, tangent: Model | None, trained: Array, fixed: PyTree, origin: Origin | None, x: Array, y: Array
 ) -> _Measured:
     """w − w₀ = ∇F(w₀)ᵀ c has the norm √(cᵀ K c); its largest entry takes one backward pass."""
     n = len(trained)
@@ -189,11 +189,11 @@ def _look_through_kernel(
     return _Measured(outputs[:n], outputs[n:], norm(trained), largest, norm(gradient))
 
 
-def _norm(tree: Tree) -> Array:
+def _norm(tree: PyTree) -> Array:
     return jnp.sqrt(jnp.asarray(sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(tree))))
 
 
-def _largest(tree: Tree) -> Array:
+def _largest(tree: PyTree) -> Array:
     return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(tree)]))
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import optax
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, record_steps, stretches
 from ntk_core.dynamics._history import Difference, TrainingHistory
 from ntk_core.dynamics._kernel_training import FollowedKernel, pre_output_kernel, pre_outputs
-from ntk_core.dynamics._linearize import Apply, Tree
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import (
     CallableModel,
@@ -30,7 +30,7 @@ from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import infinite_width_ntk, split_inexact
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import accepted, axes_of, through_output
+from ntk_core.traced import Apply, accepted, axes_of, through_output
 
 MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel
@@ -49,7 +49,7 @@ class Training:
     def __init__(
         self,
         net: Network | Apply,
-        params: Tree,
+        params: PyTree,
         x: ArrayLike,
         y: ArrayLike,
         *,
@@ -140,7 +140,7 @@ class Training:
         )
 
     @property
-    def params(self) -> Tree:
+    def params(self) -> PyTree:
         """The parameters w_t now, a tree like w₀; the next stretch overwrites them."""
         return self._restored(self.runs["network"].descent.state.trained)
 
@@ -154,7 +154,7 @@ class Training:
         return adam_rate(self.model, self.origin, self.points.x)
 
     def _run(
-        self, model: Model, trained: Tree, fixed: Tree, origin: Origin | None, tangent: Model | None = None
+        self, model: Model, trained: PyTree, fixed: PyTree, origin: Origin | None, tangent: Model | None = None
     ) -> Run:
         points = self.points
         descent = Descent(
@@ -163,7 +163,7 @@ class Training:
         )  # fmt: skip
         return Run(descent, points, origin, tangent)
 
-    def _copy(self) -> Tree:
+    def _copy(self) -> PyTree:
         """w₀, to be handed over."""
         return jax.tree.map(jnp.copy, self.origin.trained)
 
@@ -204,7 +204,7 @@ class Training:
 
 def train(
     net: Network | Apply,
-    params: Tree,
+    params: PyTree,
     x: ArrayLike,
     y: ArrayLike,
     *,
@@ -286,8 +286,8 @@ def train(
 
 
 def _model(
-    net: Network | Apply, params: Tree, loss: Loss
-) -> tuple[NetworkModel | CallableModel, Origin, Callable[[Tree], Tree]]:
+    net: Network | Apply, params: PyTree, loss: Loss
+) -> tuple[NetworkModel | CallableModel, Origin, Callable[[PyTree], PyTree]]:
     """The model, its w₀, and a function from trained parameters to a tree like ``params``."""
     if isinstance(net, Network):
         origin = Origin(*net.partition(params))

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, TypedDict, Unpack, overload
+from typing import NamedTuple, TypedDict, Unpack, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Bool, Float, Key, Shaped
+from jaxtyping import Bool, Float, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import relative_tolerance
@@ -243,13 +243,13 @@ class Measure:
         if quantity not in QUANTITIES:
             raise InvalidInput("quantity", quantity, "one of " + ", ".join(QUANTITIES))
         find = accepted_input if quantity == "hessian" else accepted
-        net, x, num_outputs = find(accepted_network(net), params, x)
-        self._net, self._x, self._quantity, self._with_direction = net, jnp.asarray(x), quantity, with_direction
+        _, inputs, num_outputs = find(accepted_network(net), params, x)
+        self._net, self._x, self._quantity, self._with_direction = net, jnp.asarray(inputs), quantity, with_direction
         if quantity == "hessian":
             check_request(net, params, num_outputs, output_index, max_matvecs)
             self._settings = (output_index, relative_tolerance(tolerance, jnp.result_type(float)), max_matvecs)
         else:
-            self._kernel = empirical_ntk(net, params, x)
+            self._kernel = empirical_ntk(net, params, inputs)
 
     def __call__(self, trained: NetworkParams, fixed: NetworkParams) -> Place:
         converged: Array | bool = True
@@ -328,11 +328,11 @@ def free(direction: NetworkParams, fixed: NetworkParams) -> NetworkParams:
     }
 
 
-def tree_norm(tree: Any) -> Float[Array, ""]:
+def tree_norm(tree: PyTree) -> Float[Array, ""]:
     return jnp.sqrt(sum((jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(tree)), start=jnp.zeros(())))
 
 
-def unit(tree: Any) -> Any:
+def unit(tree: PyTree) -> PyTree:
     size = tree_norm(tree)
     return jax.tree.map(lambda leaf: leaf / jnp.where(size > 0, size, 1), tree)
 

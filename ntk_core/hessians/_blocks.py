@@ -69,7 +69,7 @@ def hessian_block_norms(
 
     Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """
-    net, x, num_outputs = accepted_input(accepted_network(net), params, x)
+    _, x, num_outputs = accepted_input(accepted_network(net), params, x)
     relative, key = checked_request(net, params, x, num_outputs, output_index, tolerance, max_matvecs, key)
     order = net.layer_input_shapes(x.shape)
     layers = tuple(name for name in order if net.layers[name].trainable)

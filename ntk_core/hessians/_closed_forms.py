@@ -62,7 +62,7 @@ def shallow_hessian_blocks(
     ):
         if given != needed:
             raise InvalidInput(field, given, f"{needed} for the closed form of §3.1")
-    net, x, num_outputs = accepted_input(net, params, x)
+    _, x, num_outputs = accepted_input(net, params, x)
     check_request(net, params, num_outputs, output_index)
     hidden, output = tuple(net.layer_input_shapes(x.shape))
     layer, head = net.layers[hidden], net.layers[output]
@@ -184,7 +184,7 @@ def nonlinear_output_parts(
     key: Array | None = None,
 ) -> tuple[float, float, bool]:
     """(``gradient_part``, ``linear_part``, whether the latter converged) of :func:`nonlinear_output_hessian` alone."""
-    net, x, num_outputs = accepted_input(accepted_network(net), params, x)
+    _, x, num_outputs = accepted_input(accepted_network(net), params, x)
     relative, key = checked_request(net, params, x, num_outputs, output_index, tolerance, max_matvecs, key)
     with jax.default_matmul_precision("highest"):
         gradient, linear, converged = _parts(net, params, x, output_index, relative, max_matvecs, key)

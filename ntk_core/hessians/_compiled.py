@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
-from jax.tree_util import Partial
+from jax.stages import Wrapped
+from jax.tree_util import Partial, PyTreeDef
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._operator import operator
@@ -18,6 +20,7 @@ from ntk_core.hessians._space import Bases, SmallSpace, lifted, zero_coordinates
 from ntk_core.kernels import as_it_is
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import (
+    Model,
     Program,
     TracingDisagrees,
     checked,
@@ -29,10 +32,13 @@ from ntk_core.traced import (
     wide,
 )
 
+Linearized = tuple[Partial, Array, dict[str, Bases]]
 MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
 
 
-def compiled_product(net: Network | Program, params: Any, x: Any, output_index: int) -> tuple[Any, Array, Any]:
+def compiled_product(
+    net: Network | Program, params: PyTree, x: Array | np.ndarray, output_index: int
+) -> tuple[Callable[[np.ndarray], tuple[Array, Array]], Array, dict[str, Bases]]:
     """(v ↦ (P v, H P v) by a compiled program, the zero vector, bases of the small space)."""
     num_weights = sum(leaf.size for leaf in jax.tree.leaves(params))
     linearized, image = _compiled(jax.default_backend(), num_weights > MANY_WEIGHTS)
@@ -41,7 +47,7 @@ def compiled_product(net: Network | Program, params: Any, x: Any, output_index: 
 
 
 @cache
-def _compiled(backend: str, many_weights: bool = False) -> tuple[Any, Any]:
+def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrapped]:
     """The programs behind a norm; on a CPU those that run but once, or on little, without LLVM's optimizations."""
     quick = quick_options(backend)
     return (
@@ -50,7 +56,7 @@ def _compiled(backend: str, many_weights: bool = False) -> tuple[Any, Any]:
     )
 
 
-def _linearized(net: Network | Program, params: Any, x: Array, output_index: int | Array) -> tuple[Partial, Array, Any]:
+def _linearized(net: Network | Program, params: PyTree, x: Array, output_index: int | Array) -> Linearized:
     """((leaves of params, v) ↦ (P v, H P v), zero, bases): what is computed at the parameters is computed here."""
     hessian = operator(net, params, x, output_index)
 
@@ -66,16 +72,18 @@ def _linearized(net: Network | Program, params: Any, x: Array, output_index: int
     return Partial(partial(_joined, structure, sources), own), hessian.zero, bases
 
 
-def _joined(structure: Any, sources: list[int | None], own: list[Array], leaves: list[Array], v: Array) -> Any:
+def _joined(
+    structure: PyTreeDef, sources: list[int | None], own: list[Array], leaves: list[Array], v: Array
+) -> tuple[Array, Array]:
     rest = iter(own)
     return jax.tree.unflatten(structure, [next(rest) if at is None else leaves[at] for at in sources])(v)
 
 
-def _image(product: Partial, params: Any, v: Array) -> tuple[Array, Array]:
+def _image(product: Partial, params: PyTree, v: Array) -> tuple[Array, Array]:
     return product(jax.tree.leaves(params), v)
 
 
-def with_layers(net: Any, params: Any, x: Array) -> Any:
+def with_layers(net: Model, params: PyTree, x: Array) -> Model:
     """The traced program of a callable; one that cannot be traced is compiled at every call.
 
     Before its first use a product with the Hessian of layers is compared with a plain one.
@@ -86,7 +94,7 @@ def with_layers(net: Any, params: Any, x: Array) -> Any:
     """
     if isinstance(net, Network):
         return net
-    row: Any = x if isinstance(x, jax.core.Tracer) else np.asarray(x)
+    row = x if isinstance(x, jax.core.Tracer) else np.asarray(x)
     try:
         program = checked(net, params, row[None])
     except InvalidInput:
@@ -100,7 +108,7 @@ def with_layers(net: Any, params: Any, x: Array) -> Any:
     return program
 
 
-def _compared(program: Program, params: Any, rows: Any) -> float:
+def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> float:
     """How far ⟨e, H d⟩ is from a plain one, for a random direction d of the space and a random e of all parameters.
 
     What of H d lay outside of the space would be missing from it.
@@ -111,7 +119,7 @@ def _compared(program: Program, params: Any, rows: Any) -> float:
         product, zero, bases = compiled_product(program, params, x, 0)
         d, image = jax.device_get(product(rng.standard_normal(zero.size).astype(zero.dtype)))
 
-        def plainly(by: Any, params: Any) -> Any:
+        def plainly(by: Callable[..., tuple[Array, ...]], params: PyTree) -> list[float]:
             return [float(each) for each in quickly(by)(program, params, x, bases, d, image, along)]
 
         length, inside = (float(np.linalg.norm(each.astype(np.float64))) for each in (d, image))
@@ -138,12 +146,12 @@ def _compared(program: Program, params: Any, rows: Any) -> float:
 def _plain(
     forward: bool,
     program: Program,
-    params: Any,
+    params: PyTree,
     x: Array,
     bases: dict[str, Bases],
     d: Array,
     image: Array,
-    along: dict[int, Any],
+    along: dict[int, Array],
 ) -> tuple[Array, ...]:
     """(⟨e, H d⟩ by plain derivatives, ⟨e, image⟩, ⟨e, ∇f⟩, by which rounding is measured), all of full size."""
     small = SmallSpace(bases, zero_coordinates(program, bases))

@@ -3,20 +3,19 @@
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import numpy as np
 from jax import Array, lax
 from jax.typing import ArrayLike
-from jaxtyping import Float, Key, Shaped
+from jaxtyping import Float, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_quadrature
-from ntk_core.hessians._operator import Apply, check_request, operator
+from ntk_core.hessians._operator import check_request, operator
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted_input
+from ntk_core.traced import Model, accepted_input
 
 
 @dataclass(frozen=True)
@@ -52,8 +51,8 @@ class SpectralDensity:
 
 
 def hessian_density(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
@@ -103,7 +102,7 @@ def hessian_density(
     return SpectralDensity(np.asarray(nodes), np.asarray(weights), int(dimension) - removed, num_parameters)
 
 
-def _num_removed_edges(net: Network | Apply, params: Any) -> int:
+def _num_removed_edges(net: Model, params: PyTree) -> int:
     """Weights that masks hold at zero: no directions, hence no eigenvalues."""
     if not isinstance(net, Network):
         return 0
@@ -113,7 +112,13 @@ def _num_removed_edges(net: Network | Apply, params: Any) -> int:
 
 @partial(jax.jit, static_argnums=(0, 4, 5))
 def _sampled(
-    net: Network | Apply, params: Any, x: Array, output_index: int | Array, num_probes: int, num_steps: int, key: Array
+    net: Model,
+    params: PyTree,
+    x: Array,
+    output_index: int | Array,
+    num_probes: int,
+    num_steps: int,
+    key: Array,
 ) -> tuple[Array, Array, int]:
     hessian = operator(net, params, x, output_index)
     steps = min(num_steps, hessian.dimension)

@@ -8,9 +8,10 @@ Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett,
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.linalg import eigh_tridiagonal, norm
 
@@ -27,7 +28,9 @@ class Leading(NamedTuple):
     num_matvecs: int
 
 
-def leading(product: Callable[[Vector], tuple[Any, Any]], start: Vector, max_matvecs: int, tolerance: float) -> Leading:
+def leading(
+    product: Callable[[Vector], tuple[ArrayLike, ArrayLike]], start: Vector, max_matvecs: int, tolerance: float
+) -> Leading:
     """The eigenvalue of largest |λ| of P A P, of either sign.
 
     Args:

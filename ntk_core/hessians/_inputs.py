@@ -1,12 +1,15 @@
 """One input or a batch, one seed or several."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, accepted_input, axes_of, checked_array
+from ntk_core.traced import Model, accepted, accepted_input, axes_of, checked_array
 
 
 class Rows(NamedTuple):
@@ -20,14 +23,14 @@ class Rows(NamedTuple):
         lead: shape of what is measured: (), (n,), (num_seeds,) or (num_seeds, n).
     """
 
-    net: Any
-    seeds: list[Any]
-    inputs: list[Any]
+    net: Model
+    seeds: list[PyTree]
+    inputs: list[Array]
     num_outputs: int
     lead: tuple[int, ...]
 
 
-def accepted_rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
+def accepted_rows(net: Model, params: PyTree, x: ArrayLike, batched: bool | None) -> Rows:
     """Inputs one by one, and the parameters of every seed; a list is one tree where a function accepts it as such.
 
     Raises:
@@ -50,7 +53,7 @@ def accepted_rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
     return found._replace(seeds=params, lead=(len(params), *found.lead))
 
 
-def _rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
+def _rows(net: Model, params: PyTree, x: ArrayLike, batched: bool | None) -> Rows:
     reasons, readings = [], []
     for is_batch in (False, True) if batched is None else (batched,):
         try:
@@ -72,11 +75,11 @@ def _rows(net: Any, params: Any, x: Any, batched: bool | None) -> Rows:
     return readings[0]
 
 
-def _read(net: Any, params: Any, x: Any, is_batch: bool) -> Rows:
+def _read(net: Model, params: PyTree, x: ArrayLike, is_batch: bool) -> Rows:
     if not is_batch:
         model, one, num_outputs = accepted_input(net, params, x)
         return Rows(model, [params], [one], num_outputs, ())
-    if np.ndim(checked_array(x, "x")) and not len(x):
+    if 0 in checked_array(x, "x").shape[:1]:
         raise InvalidInput("x", "nothing", "at least one input")
     model, inputs, num_outputs = accepted(net, params, x)
     rows = [accepted_input(model, params, row).x for row in np.asarray(inputs)]

@@ -8,20 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
-from jaxtyping import Key, Shaped
+from jax.typing import ArrayLike, DTypeLike
+from jaxtyping import Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import compiled_product, with_layers
 from ntk_core.hessians._host_lanczos import Leading, leading
 from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
-from ntk_core.hessians._operator import Apply, check_request, operator
+from ntk_core.hessians._operator import check_request, operator
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import Program, accepted_input, compiling, name_of, traced
+from ntk_core.traced import Model, Program, accepted_input, compiling, name_of, traced
 
 MAX_MATVECS = 128
+
+
+Measured = Any  # a number, or an array with axes for seeds and inputs where there are several
 
 
 @dataclass(frozen=True)
@@ -45,11 +48,11 @@ class SpectralEstimate:
     True
     """
 
-    value: Any
-    eigenvalue: Any
-    residual: Any
-    converged: Any
-    num_matvecs: Any
+    value: Measured
+    eigenvalue: Measured
+    residual: Measured
+    converged: Measured
+    num_matvecs: Measured
     tolerance: float
 
     def _repr_html_(self) -> str:
@@ -79,13 +82,13 @@ class LeadingEigenpairs:
     residuals: np.ndarray
     converged: bool
     num_matvecs: int
-    coordinates: Any
-    directions: list[Any]
+    coordinates: PyTree
+    directions: list[PyTree]
 
 
 def hessian_norm(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
@@ -151,8 +154,8 @@ def hessian_norm(
 
 
 def hessian_eigenpairs(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
@@ -208,7 +211,7 @@ def hessian_eigenpairs(
     )
 
 
-def relative_tolerance(tolerance: float | None, dtype: Any) -> float:
+def relative_tolerance(tolerance: float | None, dtype: DTypeLike) -> float:
     """√eps of the dtype by default; a tolerance that its rounding cannot reach is refused."""
     eps = float(jnp.finfo(dtype).eps)
     if tolerance is None:
@@ -219,8 +222,8 @@ def relative_tolerance(tolerance: float | None, dtype: Any) -> float:
 
 
 def checked_request(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x: Array,
     num_outputs: int,
     output_index: int,
@@ -242,8 +245,8 @@ def checked_request(
 
 @partial(jax.jit, static_argnums=(0, 4, 6))
 def _leading(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x: Array,
     output_index: int | Array,
     num_wanted: int,
@@ -258,8 +261,8 @@ def _leading(
 
 
 def _norm(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x: Array | np.ndarray,
     output_index: int,
     tolerance: float,
@@ -280,7 +283,7 @@ def _norm(
 
 @partial(jax.jit, static_argnums=(0, 5))
 def _written_out(
-    net: Network | Apply, params: Any, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
-) -> tuple[Any, Any]:
+    net: Model, params: PyTree, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
+) -> tuple[PyTree, PyTree]:
     hessian = operator(net, params, x, output_index)
     return hessian.unravel(flat), hessian.direction(flat) if at_full_size else None

@@ -3,22 +3,20 @@
 import math
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Float, Key, Shaped
+from jaxtyping import Float, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._space import Coordinates, Scalar, SmallSpace, dimension, lifted, projected, restricted
 from ntk_core.kernels import split_inexact
 from ntk_core.networks.architectures import Network, output_function
-from ntk_core.traced import Program, program_of_network, wide
-
-Apply = Callable[[Any, Array], Array]
+from ntk_core.traced import Apply, Model, Program, program_of_network, wide
 
 
 class Operator(NamedTuple):
@@ -36,8 +34,8 @@ class Operator(NamedTuple):
 
     matvec: Callable[[Array], Array]
     project: Callable[[Array], Array]
-    unravel: Callable[[Array], Any]
-    direction: Callable[[Array], Any]
+    unravel: Callable[[Array], PyTree]
+    direction: Callable[[Array], PyTree]
     zero: Array
     dimension: int
     space: SmallSpace | None
@@ -67,7 +65,7 @@ def output_scalar(net: Network | Program, output_index: int | Array) -> Scalar:
     return lambda f: phi(f[None])[0, output_index]
 
 
-def restricted_operator(net: Network | Program, params: Any, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
+def restricted_operator(net: Network | Program, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
     """Hessian of scalar(f(w; x)) at ``params`` on its small space, for one input ``x`` without batch axis.
 
     A product reads each weight matrix twice (tangents forward and backward); the passes at w0 are not repeated.
@@ -81,7 +79,7 @@ def restricted_operator(net: Network | Program, params: Any, x: Shaped[Array, ".
     def project(coordinates: Coordinates) -> Array:
         return ravel_pytree(projected(small, coordinates))[0]
 
-    def direction(v: Array) -> Any:
+    def direction(v: Array) -> PyTree:
         tree = program.tree(lifted(program, small, unravel(v), leaves))
         return net.partition(tree)[0] if isinstance(net, Network) else tree
 
@@ -96,7 +94,7 @@ def restricted_operator(net: Network | Program, params: Any, x: Shaped[Array, ".
     )
 
 
-def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_index: int | Array) -> Operator:
+def generic_operator(apply: Apply, params: PyTree, x: Shaped[Array, "..."], output_index: int | Array) -> Operator:
     """Hessian of ``apply(params, x[None])[0, output_index]`` over all parameters, by Hessian-vector products."""
     moving, restore = split_inexact(params)
     flat_params, unravel = ravel_pytree([leaf.astype(wide(leaf.dtype)) for leaf in moving])
@@ -105,7 +103,7 @@ def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_
         own = [leaf.astype(like.dtype) for leaf, like in zip(unravel(flat), moving, strict=True)]
         return apply(restore(own), x[None])[0, output_index]
 
-    def directions(flat: Array) -> Any:
+    def directions(flat: Array) -> PyTree:
         return restore(unravel(flat))
 
     _, tangent = jax.linearize(jax.grad(value), flat_params)
@@ -113,14 +111,14 @@ def generic_operator(apply: Apply, params: Any, x: Shaped[Array, "..."], output_
     return Operator(tangent, lambda v: v, directions, directions, zero, zero.size, None)
 
 
-def operator(net: Network | Apply, params: Any, x: Array, output_index: int | Array) -> Operator:
+def operator(net: Model, params: PyTree, x: Array, output_index: int | Array) -> Operator:
     """The restricted operator of a network or a traced program, the generic one of any other callable."""
     if isinstance(net, Network | Program):
         return restricted_operator(net, params, x, output_scalar(net, output_index))
     return generic_operator(net, params, x, output_index)
 
 
-def check_request(net: Network | Apply, params: Any, num_outputs: int, output_index: int, max_steps: int = 1) -> None:
+def check_request(net: Model, params: PyTree, num_outputs: int, output_index: int, max_steps: int = 1) -> None:
     """Refuse, before the operator is traced, what cannot be answered.
 
     Raises:
@@ -133,7 +131,7 @@ def check_request(net: Network | Apply, params: Any, num_outputs: int, output_in
         _check_memory(params, max_steps)
 
 
-def _check_memory(params: Any, max_steps: int) -> None:
+def _check_memory(params: PyTree, max_steps: int) -> None:
     vector_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in split_inexact(params)[0])
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     required = vector_bytes * (max_steps + 8)  # the basis, and what a product with the Hessian needs beside it

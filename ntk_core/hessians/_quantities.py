@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -67,13 +67,13 @@ class LayerQuantities:
 
 
 class _Measured(NamedTuple):
-    b_max: Any
-    b_norm: Any
-    weight_jacobian: Any
-    input_jacobian: Any
-    second_weight: Any
-    second_mixed: Any
-    second_input: Any
+    b_max: Array | np.ndarray
+    b_norm: Array | np.ndarray
+    weight_jacobian: Array | np.ndarray
+    input_jacobian: Array | np.ndarray
+    second_weight: Array | np.ndarray
+    second_mixed: Array | np.ndarray
+    second_input: Array | np.ndarray
 
 
 def layer_quantities(
@@ -109,7 +109,7 @@ def layer_quantities(
     accepted_network(net, (FullyConnected, Bottleneck))
     if net.output != "linear":
         raise InvalidInput("output", net.output, "linear, as in Theorem 3.1")
-    net, x, num_outputs = accepted_input(net, params, x)
+    _, x, num_outputs = accepted_input(net, params, x)
     check_request(net, params, num_outputs, output_index)
     names = tuple(net.layer_input_shapes(x.shape))
     with jax.default_matmul_precision("highest"):

@@ -11,10 +11,10 @@ All uses of a matrix W share one space, block by block; uses of Wᵀ bring cotan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -65,7 +65,7 @@ class Taps(NamedTuple):
 
 
 def restricted(
-    program: Program, leaves: list[Any], x: Array, scalar: Scalar
+    program: Program, leaves: list[Array], x: Array, scalar: Scalar
 ) -> tuple[SmallSpace, Callable[[Coordinates], Coordinates]]:
     """The space around ``leaves`` for g = scalar(f), f (C,) of one row ``x``, and the Hessian of g as a map on it.
 
@@ -132,7 +132,7 @@ def _pays(program: Program, layer: TracedLayer) -> bool:
     return layer.mask is None and all(small_space_pays(each.positions, *each.sizes[1:]) for each in parts)
 
 
-def _as_a_whole(program: Program, restricted_layers: Any) -> list[int]:
+def _as_a_whole(program: Program, restricted_layers: Container[str]) -> list[int]:
     """Parameters, by number, without a layer that has bases."""
     apart = {layer.leaf for layer in program.layers if layer.name in restricted_layers}
     return [at for at in program.names if at not in apart]
@@ -184,7 +184,7 @@ def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
     return result
 
 
-def lifted(program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Any]) -> list[Any]:
+def lifted(program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Array]) -> list[Array]:
     """The direction itself, of the size of the parameters; fixed ones are unchanged."""
     found = {at: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for at in program.names}
     for at in _as_a_whole(program, small.bases):

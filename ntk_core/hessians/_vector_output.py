@@ -71,7 +71,7 @@ def vector_hessian_norm(
 
     Source: Zhu, Liu & Belkin 2022, App. C.
     """
-    net, x, num_outputs = accepted_input(accepted_network(net), params, x)
+    _, x, num_outputs = accepted_input(accepted_network(net), params, x)
     relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
     alone = [
         hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)

@@ -18,16 +18,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import block_of, even_size
 from ntk_core.kernels._empirical import VIEW_COPIES, empirical_ntk, rows_of
 from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
-from ntk_core.kernels._generic import Apply, as_function
+from ntk_core.kernels._generic import as_function
 from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, checked_limit, num_moving
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, accepted_targets, checked, like_params, through_output
+from ntk_core.traced import Model, accepted, accepted_targets, checked, like_params, through_output
 
 PAIR_COPIES = 6  # of a block of the kernel that are held while two are made and compared; measured
 Pair = tuple[int, int]
@@ -60,9 +60,9 @@ class KernelComparison(NamedTuple):
 
 
 def kernel_change_between(
-    net: Network | Apply,
-    params0: Any,
-    params1: Any,
+    net: Model,
+    params0: PyTree,
+    params1: PyTree,
     x: Shaped[ArrayLike, "n ..."],
     *,
     targets: Float[ArrayLike, "n C"] | None = None,
@@ -124,8 +124,8 @@ def kernel_change_between(
 
 
 def changes_from_first(
-    net: Network | Apply,
-    params: Sequence[Any],
+    net: Model,
+    params: Sequence[PyTree],
     x: Shaped[ArrayLike, "n ..."],
     *,
     outputs: tuple[str, ...] = (),
@@ -199,9 +199,9 @@ def _comparison(sums: Sums, size_of_targets: float, error: float, interval: floa
 class _Problem(NamedTuple):
     """What the pairs are taken from; ``params`` are w₀ and all that is compared with it, ``size`` rows of a block."""
 
-    net: Network | Apply
-    params: tuple[Any, ...]
-    x: Any
+    net: Model
+    params: tuple[PyTree, ...]
+    x: Array | np.ndarray
     targets: np.ndarray | None
     outputs: tuple[str, ...]
     size: int = 0
@@ -273,7 +273,7 @@ def _sums_of_pair_there(pair: Pair, problem: _Problem) -> Sums:
 
 
 def _kernels(
-    net: Network | Apply, params: Any, rows: Array, others: Array | None, outputs: tuple[str, ...]
+    net: Model, params: PyTree, rows: Array, others: Array | None, outputs: tuple[str, ...]
 ) -> tuple[Float[Array, "n1 n2 C C"], ...]:
     """The kernel, or that of the pre-outputs seen through each output."""
     if not (outputs and isinstance(net, Network)):
@@ -285,7 +285,7 @@ def _kernels(
 
 
 @partial(jax.jit, static_argnums=0)
-def _pre_outputs(net: Network, params: Any, rows: Array) -> Float[Array, "n C"]:
+def _pre_outputs(net: Network, params: PyTree, rows: Array) -> Float[Array, "n C"]:
     return net.pre_outputs(params, rows)
 
 
@@ -328,7 +328,7 @@ class _Finished:
         with contextlib.suppress(*self._trouble):
             self._begin(path, {"kernels": digest, "rows": size})
 
-    def _begin(self, path: Path, header: dict[str, Any]) -> None:
+    def _begin(self, path: Path, header: dict[str, str | int]) -> None:
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
         found = _parsed(lines[0]) if lines else None
         if isinstance(found, dict) and found.get("kernels") == header["kernels"]:
@@ -363,7 +363,7 @@ def _parsed(line: str) -> Any:
         return None
 
 
-def _digest(net: Network | Apply, of: Any) -> str:
+def _digest(net: Model, of: PyTree) -> str:
     """Of the network, its weights, inputs and targets; of a callable, its name in place of the network."""
     digest = hashlib.sha256(
         (repr(net) if isinstance(net, Network) else getattr(getattr(net, "function", net), "__qualname__", "")).encode()

@@ -2,15 +2,16 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Shaped
+from jaxtyping import PyTree, Shaped
 
-View = Any  # what is kept of a block of rows, a tree of arrays
+View = TypeVar("View")  # of a block of rows, a tree of arrays
+Kernels = TypeVar("Kernels")  # a tree of them
 
 
 def rows_within(memory_limit: float, row_bytes: float) -> int:
@@ -20,11 +21,11 @@ def rows_within(memory_limit: float, row_bytes: float) -> int:
 
 def in_blocks(
     view: Callable[[Array], View],
-    contract: Callable[[View, View | None], Any],
+    contract: Callable[[View, View | None], Kernels],
     x1: Array,
     x2: Array | None,
     size: int,
-) -> Any:
+) -> Kernels:
     """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each, a tree of (n1, n2, C, C) arrays.
 
     Two views live at a time. Blocks have equal sizes (the last one is filled up), so that everything is compiled once.
@@ -32,7 +33,7 @@ def in_blocks(
     """
     blocks1 = _blocks(x1, size)
     blocks2 = blocks1 if x2 is None else _blocks(x2, size)
-    grid: list[list[Any]] = [[None] * len(blocks2) for _ in blocks1]
+    grid: list[list[PyTree]] = [[None] * len(blocks2) for _ in blocks1]
     for i, rows in enumerate(blocks1):
         left = view(rows)
         for j, others in enumerate(blocks2):

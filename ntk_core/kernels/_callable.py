@@ -8,21 +8,20 @@ input and an output, n1 n2 C · 2F, in memory for C p numbers (docs/math/kernel_
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.kernels._blocks import in_blocks, rows_within
-from ntk_core.kernels._generic import Apply, as_it_is, split_inexact
-from ntk_core.traced import Program, wide
+from ntk_core.kernels._generic import as_it_is, split_inexact
+from ntk_core.traced import Apply, Program, wide
 
 
 def callable_ntk(
     apply: Apply,
-    params: Any,
+    params: PyTree,
     x1: Shaped[Array, "n1 ..."],
     x2: Shaped[Array, "n2 ..."] | None,
     memory_limit: float | None,
@@ -57,20 +56,20 @@ def vector_products_are_cheaper(
     return by_products < by_jacobians
 
 
-def forward_multiplications(function: Apply, params: Any, row: Array, num_params: int) -> float:
+def forward_multiplications(function: Apply, params: PyTree, row: Array, num_params: int) -> float:
     """Multiplications of one forward pass of one row, as the compiler counts them; p where it does not say."""
     costs = jax.jit(function).lower(params, row).cost_analysis()
     flops = costs.get("flops", 0.0) if isinstance(costs, dict) else 0.0
     return flops / 2 if flops > 0 else float(num_params)
 
 
-def _row_function(apply: Apply, params: Any) -> tuple[list[Array], Callable[[list[Array], Array], Array]]:
+def _row_function(apply: Apply, params: PyTree) -> tuple[list[Array], Callable[[list[Array], Array], Array]]:
     moving, restore = split_inexact(params)
     return moving, lambda leaves, row: apply(restore(leaves), row[None])[0]
 
 
 @partial(jax.jit, static_argnums=0)
-def row_jacobian(apply: Apply, params: Any, x: Shaped[Array, "n ..."]) -> list[Float[Array, "n C _"]]:
+def row_jacobian(apply: Apply, params: PyTree, x: Shaped[Array, "n ..."]) -> list[Float[Array, "n C _"]]:
     """∂apply/∂w of each leaf, (n, C, size), row by row: C backward passes a row, none over other rows."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
@@ -91,11 +90,11 @@ def contract_jacobians(
 
 
 @partial(jax.jit, static_argnums=0)
-def _by_jacobians(apply: Apply, params: Any, x1: Array, x2: Array | None) -> Array:
+def _by_jacobians(apply: Apply, params: PyTree, x1: Array, x2: Array | None) -> Array:
     return contract_jacobians(row_jacobian(apply, params, x1), None if x2 is None else row_jacobian(apply, params, x2))
 
 
-def derivative_along(function: Callable[[Any], Array], at: Any) -> Callable[[Any], Array]:
+def derivative_along(function: Callable[[PyTree], Array], at: PyTree) -> Callable[[PyTree], Array]:
     """Direction ↦ derivative of ``function`` along it, by reverse mode alone: all that a ``custom_vjp`` defines."""
     outputs, pull = jax.vjp(function, at)
     transposed = jax.linear_transpose(pull, outputs)
@@ -104,7 +103,7 @@ def derivative_along(function: Callable[[Any], Array], at: Any) -> Callable[[Any
 
 @partial(jax.jit, static_argnums=0)
 def _by_vector_products(
-    apply: Apply, params: Any, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
+    apply: Apply, params: PyTree, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
 ) -> Float[Array, "n1 n2 C C"]:
     """Column (j, b) of the kernel is ⟨∇f(x1), g⟩, g = ∇f_b(x2_j): a backward pass, then the transpose of one."""
     moving, function = _row_function(apply, params)

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, VIEW_COPIES, rows_of
-from ntk_core.kernels._generic import Apply, as_function, as_it_is, split_inexact
-from ntk_core.networks.architectures import Network
-from ntk_core.traced import Program, Views, accepted, agree, checked, kernels_of
+from ntk_core.kernels._generic import as_function, as_it_is, split_inexact
+from ntk_core.traced import Apply, Model, Program, Views, accepted, agree, checked, kernels_of
 
-Moving = tuple[Any, Any]  # a tree of arrays and its derivative
+Moving = tuple[PyTree, PyTree]  # a tree of arrays and its derivative
 KernelPair = tuple[Float[Array, "n n C C"], Float[Array, "n n C C"]]
 
 
 def kernel_derivative(
-    net: Network | Apply,
-    params: Any,
-    direction: Any,
+    net: Model,
+    params: PyTree,
+    direction: PyTree,
     x: Shaped[ArrayLike, "n ..."],
     *,
     memory_limit: float | None = None,
@@ -67,10 +65,10 @@ def kernel_derivative(
 
 
 @partial(jax.jit, static_argnums=0)
-def _views(program: Program, leaves: list[Any], moves: list[Any], x: Array) -> Moving:
+def _views(program: Program, leaves: list[Array], moves: list[Array], x: Array) -> Moving:
     places = list(program.names)
 
-    def views(moving: list[Array]) -> Any:
+    def views(moving: list[Array]) -> Views:
         values = dict(enumerate(leaves)) | dict(zip(places, moving, strict=True))
         return program.views(list(values.values()), x)
 
@@ -78,7 +76,7 @@ def _views(program: Program, leaves: list[Any], moves: list[Any], x: Array) -> M
 
 
 @partial(jax.jit, static_argnums=0)
-def _contract(program: Program, leaves: list[Any], left: Moving, right: Moving | None) -> Moving:
+def _contract(program: Program, leaves: list[Array], left: Moving, right: Moving | None) -> Moving:
     def kernel(views1: Views, views2: Views | None = None) -> Array:
         # One object twice: the contraction then computes the upper triangle alone.
         found: Array = kernels_of(program, False, leaves, views1, views2)
@@ -88,7 +86,7 @@ def _contract(program: Program, leaves: list[Any], left: Moving, right: Moving |
 
 
 @partial(jax.jit, static_argnums=0)
-def _jacobians(apply: Apply, params: Any, moves: list[Array], x: Array) -> Moving:
+def _jacobians(apply: Apply, params: PyTree, moves: list[Array], x: Array) -> Moving:
     leaves, restore = split_inexact(params)
     return jax.jvp(lambda w: row_jacobian(apply, restore(w), x), (leaves,), (moves,))
 

@@ -1,18 +1,17 @@
 """How far weights must at least have moved, given what the outputs did: Liu, Zhu & Belkin 2020, Eq. 2, and sharper."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Shaped
+from jaxtyping import PyTree, Shaped
 
 from ntk_core.kernels._empirical import empirical_ntk
-from ntk_core.kernels._generic import Apply, as_function
-from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, like_params
+from ntk_core.kernels._generic import as_function
+from ntk_core.traced import Model, accepted, like_params
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from start to end at which the kernel is taken; our choice
 SMALLEST = 1e-6  # eigenvalues of K(w₀) below this share of the largest one are left out of its inverse
@@ -30,7 +29,7 @@ class LeastDistance(NamedTuple):
     all_inputs: float
 
 
-def least_distance(net: Network | Apply, start: Any, end: Any, x: Shaped[ArrayLike, "n ..."]) -> LeastDistance:
+def least_distance(net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, "n ..."]) -> LeastDistance:
     """Return lower bounds of the distance that training must go.
 
     Lower bounds of ‖w − w₀‖₂ by what the outputs F at x, (n, ...), did between ``start`` w₀ and ``end`` w.
@@ -71,7 +70,7 @@ def least_distance(net: Network | Apply, start: Any, end: Any, x: Shaped[ArrayLi
     return LeastDistance(float(one.max()), abs(float(u @ moved)) / math.sqrt(largest) if largest > 0 else 0.0)
 
 
-def _kernel(net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."]) -> np.ndarray:
+def _kernel(net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> np.ndarray:
     """K of all outputs at all inputs, (n C, n C)."""
     kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
     size = kernel.shape[0] * kernel.shape[2]

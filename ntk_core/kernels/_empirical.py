@@ -6,20 +6,21 @@ K = Σ_layers (a·a') ∘ (δ·δ'): O(n² C² m) work after one forward and one
 """
 
 from functools import partial
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
-from ntk_core.kernels._generic import Apply, as_function
+from ntk_core.kernels._generic import as_function
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
+    Model,
     accepted,
     agree,
     checked,
@@ -42,8 +43,8 @@ LayerKernels = dict[str, Kernel]
 
 @overload
 def empirical_ntk(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x1: Inputs1,
     x2: Inputs2 | None = None,
     *,
@@ -55,8 +56,8 @@ def empirical_ntk(
 
 @overload
 def empirical_ntk(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x1: Inputs1,
     x2: Inputs2 | None = None,
     *,
@@ -68,8 +69,8 @@ def empirical_ntk(
 
 @overload
 def empirical_ntk(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x1: Inputs1,
     x2: Inputs2 | None = None,
     *,
@@ -79,8 +80,8 @@ def empirical_ntk(
 
 
 def empirical_ntk(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     x1: Inputs1,
     x2: Inputs2 | None = None,
     *,
@@ -138,7 +139,12 @@ def empirical_ntk(
 
 
 def _kernel(
-    net: Network | Apply, params: Any, x1: Any, x2: Any, per_layer: bool, memory_limit: float | None
+    net: Model,
+    params: PyTree,
+    x1: ArrayLike,
+    x2: ArrayLike | None,
+    per_layer: bool,
+    memory_limit: float | None,
 ) -> Kernel | LayerKernels:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)
@@ -161,7 +167,7 @@ def _kernel(
     return kernel
 
 
-def rows_of(net: Network | Apply, x: Any) -> Array:
+def rows_of(net: Model, x: ArrayLike) -> Array:
     """Inputs as a model takes them: a network multiplies, so that images of bytes become numbers."""
     rows = jnp.asarray(x)
     return rows.astype(jnp.result_type(rows, float)) if isinstance(net, Network) else rows

@@ -7,26 +7,25 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.networks.architectures import Network
+from ntk_core.traced import Apply, Model
 
-Apply = Callable[[Any, Array], Array]
 
-
-def split_inexact(params: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
     """(floating-point leaves, a function that puts new ones in their place); masks and counters stay as they are."""
     leaves, structure = jax.tree.flatten(params)
     moves = [hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves]
 
-    def restore(moving: list[Any]) -> Any:
+    def restore(moving: PyTree) -> PyTree:
         new = iter(moving)
         return jax.tree.unflatten(structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
 
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
 
 
-def as_function(net: Network | Apply) -> Apply:
+def as_function(net: Model) -> Apply:
     """(params, x) ↦ outputs."""
     return net.apply if isinstance(net, Network) else net
 
@@ -37,7 +36,7 @@ def as_it_is(apply: Apply) -> Apply:
 
 
 def generic_ntk(
-    apply: Apply, params: Any, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
+    apply: Apply, params: PyTree, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None = None
 ) -> Float[Array, "n1 n2 C C"]:
     """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C), from explicit Jacobians.
 

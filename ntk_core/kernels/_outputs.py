@@ -1,19 +1,16 @@
 """Kernels of shape (n, n): outputs traced, the diagonal alone, or outputs as rows."""
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._empirical import empirical_ntk
-from ntk_core.kernels._generic import Apply
 from ntk_core.networks.architectures import Network
-from ntk_core.traced import accepted, freeze
+from ntk_core.traced import Model, accepted, freeze
 
 ROWS_AT_ONCE = 16  # our choice
 
@@ -43,7 +40,7 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
     return jnp.einsum("ijaa->ij", array) / array.shape[2]
 
 
-def diagonal_ntk(net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C C"]:
+def diagonal_ntk(net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n C C"]:
     """Return the tangent kernel of every input with itself.
 
     K[i, a, b] = ⟨∇_w f_a(x_i), ∇_w f_b(x_i)⟩, in memory proportional to n.
@@ -78,7 +75,7 @@ def diagonal_ntk(net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."
     return found
 
 
-def as_matrix(kernel: Any, field: str = "kernel") -> np.ndarray:
+def as_matrix(kernel: ArrayLike, field: str = "kernel") -> np.ndarray:
     """(n1, n2, C, C) as (n1 C, n2 C), outputs as rows (i, a); (n1, n2) as it is.
 
     Raises:

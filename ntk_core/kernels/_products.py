@@ -1,16 +1,15 @@
 """Products of tangent kernels with vectors, for kernels that do not fit into memory."""
 
 import math
-from collections.abc import Callable
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, cg
 
@@ -18,10 +17,10 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import even_size, rows_within
 from ntk_core.kernels._callable import derivative_along
 from ntk_core.kernels._empirical import empirical_ntk, rows_of
-from ntk_core.kernels._generic import Apply, as_function, as_it_is, split_inexact
+from ntk_core.kernels._generic import as_function, as_it_is, split_inexact
 from ntk_core.kernels._regression import JITTER
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import accepted, accepted_targets, checked, like_rows
+from ntk_core.traced import Apply, Model, accepted, accepted_targets, checked, like_rows
 
 LARGE_MEMORY = 2**30  # bytes for everything between parameters and products, by default
 CALLABLE_ROWS = 128  # for callables, whose activations are unknown; our choice
@@ -90,9 +89,7 @@ class KernelOperator:
     Source: Novak, Sohl-Dickstein & Schoenholz 2022, §3; Pearlmutter 1994.
     """
 
-    def __init__(
-        self, net: Network | Apply, params: Any, x: Shaped[ArrayLike, "n ..."], *, memory_limit: float | None = None
-    ):
+    def __init__(self, net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."], *, memory_limit: float | None = None):
         checked_limit(memory_limit)
         net, inputs, self.num_outputs = accepted(net, params, x)
         x = rows_of(net, inputs)
@@ -216,7 +213,7 @@ def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blo
     return filled.reshape(num_blocks, size, *x.shape[1:])
 
 
-def _moving(net: Network | Apply, params: Any) -> tuple[Any, Callable[[Any, Array], Array]]:
+def _moving(net: Model, params: PyTree) -> tuple[PyTree, Apply]:
     """What is differentiated, and the outputs as a function of it."""
     if isinstance(net, Network):
         trained, fixed = net.partition(params)
@@ -227,15 +224,15 @@ def _moving(net: Network | Apply, params: Any) -> tuple[Any, Callable[[Any, Arra
 
 @partial(jax.jit, static_argnums=0)
 def _product(
-    net: Network | Apply,
-    params: Any,
+    net: Model,
+    params: PyTree,
     rows: Shaped[Array, "blocks rows ..."],
     others: Shaped[Array, "other_blocks other_rows ..."],
     v: Float[Array, "blocks rows C"],
 ) -> Float[Array, "other_blocks other_rows C"]:
     moving, outputs = _moving(net, params)
 
-    def add(total: Any, block: tuple[Array, Array]) -> tuple[Any, None]:
+    def add(total: PyTree, block: tuple[Array, Array]) -> tuple[PyTree, None]:
         _, pull = jax.vjp(lambda w: outputs(w, block[0]), moving)
         return jax.tree.map(jnp.add, total, pull(block[1])[0]), None
 
@@ -245,9 +242,7 @@ def _product(
 
 
 @partial(jax.jit, static_argnums=0)
-def _row_traces(
-    net: Network | Apply, params: Any, rows: Shaped[Array, "blocks rows ..."]
-) -> Float[Array, "blocks rows"]:
+def _row_traces(net: Model, params: PyTree, rows: Shaped[Array, "blocks rows ..."]) -> Float[Array, "blocks rows"]:
     """Σ_a K[i, i, a, a] of each row."""
     moving, outputs = _moving(net, params)
 
@@ -264,6 +259,6 @@ def _row_traces(
         return jax.lax.map(lambda block: jax.lax.map(by_jacobian, block), rows)
 
 
-def num_moving(net: Network | Apply, params: Any) -> int:
+def num_moving(net: Model, params: PyTree) -> int:
     """How many numbers are differentiated."""
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(_moving(net, params)[0]))

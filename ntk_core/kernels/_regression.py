@@ -1,7 +1,7 @@
 """Regression with a kernel: what a linear model predicts once it fits its training points."""
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -75,7 +75,7 @@ def kernel_regression(
         raise InvalidInput("kernel", f"shape {np.shape(kernel)}", "a square matrix, such as outputs' rows (i, a)")
     if np.ndim(cross) != 2 or cross.shape[1] != rows:
         raise InvalidInput("cross", f"shape {np.shape(cross)}", f"shape (others, {rows}), as in the kernel")
-    targets = accepted_targets(targets, rows, None, "targets")
+    targets = np.asarray(accepted_targets(targets, rows, None, "targets"))
     if prior is not None and np.shape(prior) != (len(cross),):
         raise InvalidInput("prior", f"shape {np.shape(prior)}", f"shape ({len(cross)},), one number a row of cross")
     nothing = np.full((len(cross), targets.shape[1]), np.nan)
@@ -102,7 +102,9 @@ def kernel_regression(
     return KernelRegression(cross @ solved, jitter, 1 / reciprocal if reciprocal else math.inf, variance)
 
 
-def _over_outputs(kernel: Any, targets: Any, cross: Any, ridge: float, prior: Any) -> KernelRegression:
+def _over_outputs(
+    kernel: np.ndarray, targets: np.ndarray, cross: np.ndarray, ridge: float, prior: np.ndarray | None
+) -> KernelRegression:
     """Regression with outputs as rows (i, a); predictions (others, C), variances (others, C)."""
     num_outputs, others = np.shape(kernel)[2], len(cross)
     y = accepted_targets(targets, len(kernel), num_outputs, "targets")

@@ -6,12 +6,13 @@ from typing import Any
 
 import jax
 import numpy as np
+from jaxtyping import PyTree
 
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput, kind_of
-from ntk_core.own_models._contract import CONTRACT, Apply, Params
+from ntk_core.own_models._contract import CONTRACT
 from ntk_core.own_models._torch import from_torch
-from ntk_core.traced import leaf_name
+from ntk_core.traced import Apply, leaf_name
 
 Weights = dict[str, np.ndarray]
 SUFFIXES = ".npz, .safetensors, or .pt, .pth or .bin of torch.save(module.state_dict(), …)"
@@ -43,7 +44,7 @@ def read_checkpoint(path: Path) -> Weights:
     return found
 
 
-def with_checkpoints(made: Any, before: Weights, after: Weights, x: np.ndarray) -> tuple[Apply, Params, Params]:
+def with_checkpoints(made: Any, before: Weights, after: Weights, x: np.ndarray) -> tuple[Apply, PyTree, PyTree]:
     """Return (apply, w₀, w₁) of a model, (apply, params) or a ``torch.nn.Module``, with the weights of two files.
 
     Arrays have the names of a state dictionary, or of leaves in the tree of parameters: ``encoder.weight``.
@@ -69,7 +70,7 @@ def with_checkpoints(made: Any, before: Weights, after: Weights, x: np.ndarray) 
     return apply, params, {name: after[name].astype(each.dtype) for name, each in params.items()}
 
 
-def _in_tree(params: Params, weights: Weights, field: str) -> Params:
+def _in_tree(params: PyTree, weights: Weights, field: str) -> PyTree:
     paths, structure = jax.tree_util.tree_flatten_with_path(params)
     expected = {leaf_name(path): np.shape(leaf) for path, leaf in paths}
     _check_names({name: each.shape for name, each in weights.items()}, expected, field)

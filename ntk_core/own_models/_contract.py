@@ -2,24 +2,23 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.kernels import as_function
 from ntk_core.own_models._torch import from_torch
-from ntk_core.traced import accepted
+from ntk_core.traced import Apply, accepted
 
-Params = Any  # a tree of arrays
-Apply = Callable[[Params, Array], Array]
-OwnModel = Callable[[int, Array], tuple[Apply, Params]]
+OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
 CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
 # A torch.nn.Module in place of (apply, params) will do, and its weights then follow the key.
 
 
-def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, Params]:
+def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, PyTree]:
     """(apply, params) of this width and key, with outputs of the right shape; nothing but shapes is computed of apply.
 
     Raises:
@@ -43,4 +42,4 @@ def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs
     if found.num_outputs != num_outputs:
         labels = f"as many as targets have; class labels become targets by jax.nn.one_hot(y, {found.num_outputs})"
         raise InvalidInput("model", f"{found.num_outputs} outputs", f"{num_outputs}, {labels}")
-    return found.net, params
+    return as_function(found.net), params

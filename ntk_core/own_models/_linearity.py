@@ -2,20 +2,30 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Shaped
+from jax.typing import ArrayLike
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, kernel_change_between, kernel_regression, split_inexact
 from ntk_core.linearity import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.own_models._contract import Apply, Params
-from ntk_core.traced import accepted, accepted_targets, axes_of, compiling, leaf_name, like_params, name_of, quickly
+from ntk_core.traced import (
+    Model,
+    accepted,
+    accepted_targets,
+    axes_of,
+    compiling,
+    leaf_name,
+    like_params,
+    name_of,
+    quickly,
+)
 
 Function = Callable[[list[Array], Array], Array]
 MOST_ROWS = 2048  # (input, output) pairs up to which kernels are exact
@@ -24,11 +34,11 @@ MOST_SEEDS = 16  # backward passes of an input; beyond that many outputs, random
 
 
 def linearity_report(
-    apply: Network | Apply,
-    params0: Params,
-    params1: Params,
-    x: Shaped[Any, "n ..."],
-    y: Float[Any, "n C"] | None = None,
+    apply: Model,
+    params0: PyTree,
+    params1: PyTree,
+    x: Shaped[ArrayLike, "n ..."],
+    y: Float[ArrayLike, "n C"] | None = None,
     *,
     kernel: Literal["auto", "exact", "estimated"] = "auto",
     memory_limit: float | None = None,
@@ -114,7 +124,7 @@ def linearity_report(
     )
 
 
-def _check_moved(params0: Params, params1: Params) -> None:
+def _check_moved(params0: PyTree, params1: PyTree) -> None:
     """Refuse weights that are not finite, other integers, and equal weights."""
     moved = False
     later = jax.tree.leaves(params1)
@@ -132,7 +142,9 @@ def _check_moved(params0: Params, params1: Params) -> None:
         raise InvalidInput("params1", "the weights of params0", "another checkpoint: nothing moved between these two")
 
 
-def _differentiated(net: Any, params0: Params, params1: Params) -> tuple[list[str], list[Array], list[Array], Function]:
+def _differentiated(
+    net: Model, params0: PyTree, params1: PyTree
+) -> tuple[list[str], list[Array], list[Array], Function]:
     """(names, w₀, w₁, outputs as a function) of what is differentiated."""
     if isinstance(net, Network):
         (trained, fixed), (later, _) = net.partition(params0), net.partition(params1)
@@ -189,7 +201,7 @@ def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[
 
 
 def _losses(
-    net: Any, params0: Params, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
+    net: Model, params0: PyTree, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
 ) -> dict[str, float]:
     """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression."""
     f0, f1, linear = outputs

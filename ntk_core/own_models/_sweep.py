@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
 from ntk_core.dynamics import (
@@ -28,8 +29,8 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, kernel_change, split_inexact
 from ntk_core.markup import paragraph, table
 from ntk_core.networks.build import initial_key
-from ntk_core.own_models._contract import Apply, OwnModel, Params, checked_model
-from ntk_core.traced import accepted_targets, checked_array, same_program
+from ntk_core.own_models._contract import OwnModel, checked_model
+from ntk_core.traced import Apply, accepted_targets, checked_array, same_program
 
 LossKind = Literal["square", "cross-entropy"]
 TOLERANCE, MAX_MATVECS = 1e-3, 128
@@ -199,21 +200,21 @@ def runs_at(
 class _Program:
     """What is compiled once for all seeds of a width whose functions are the same."""
 
-    def __init__(self, apply: Apply, params: Params, loss: Loss, x: Array, y: Array):
+    def __init__(self, apply: Apply, params: PyTree, loss: Loss, x: Array, y: Array):
         moving, self.restore = split_inexact(params)
         self.apply, self.x, self.y = apply, x, y
-        self._structure: Any = jax.tree.structure(params)
+        self._structure: object = jax.tree.structure(params)
         self._has_others = len(moving) < len(jax.tree.leaves(params))
         self.model = CallableModel(lambda leaves, rows: apply(self.restore(leaves), rows), loss)
         self.loss_of = jax.jit(lambda leaves: loss.of_model(apply(self.restore(leaves), x), y))
 
-    def serves(self, apply: Apply, params: Params) -> bool:
+    def serves(self, apply: Apply, params: PyTree) -> bool:
         """Whether another function of the same width, with all its numbers in ``params``, has the same program."""
-        same_numbers = not self._has_others and jax.tree.structure(params) == self._structure
+        same_numbers = not self._has_others and self._structure == jax.tree.structure(params)
         return same_numbers and same_program(apply, self.apply)
 
     def train(
-        self, params: Params, learning_rate: float | str, loss_threshold: float, records: list[int]
+        self, params: PyTree, learning_rate: float | str, loss_threshold: float, records: list[int]
     ) -> dict[str, Any]:
         """Descent from w₀ with the kernels on the way; what an :class:`OwnRun` states of it, by its names."""
         before = empirical_ntk(self.apply, params, self.x)
@@ -242,7 +243,7 @@ class _Program:
         return {**known, "outcome": descent.outcomes()[0], **found}
 
 
-def _hessian_norm(apply: Apply, params: Params, x: Array, output_index: int) -> dict[str, Any]:
+def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> dict[str, Any]:
     """‖H(w₀)‖ as an :class:`OwnRun` states it; nothing without inputs."""
     if not len(x):
         return {}

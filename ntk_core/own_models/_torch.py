@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
@@ -14,10 +14,15 @@ from numpy.typing import ArrayLike
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
 
+if TYPE_CHECKING:
+    import torch
+
 AGREEMENT = 1e-3  # of float32 outputs, relative to the largest
 
 
-def from_torch(module: Any, example: ArrayLike) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
+def from_torch(
+    module: torch.nn.Module, example: ArrayLike
+) -> tuple[Callable[[dict[str, Array], Array], Array], dict[str, Array]]:
     """Convert a PyTorch module to a JAX function with parameters.
 
     (apply, params) of a ``torch.nn.Module`` in eval mode; apply(params, x) = module(x) has shape (n, C) or (n, T, C).
@@ -55,7 +60,7 @@ def from_torch(module: Any, example: ArrayLike) -> tuple[Callable[[dict[str, Arr
     if not isinstance(module, torch.nn.Module):
         raise InvalidInput("model", type(module).__name__, "a torch.nn.Module")
     rows = torch.as_tensor(np.array(example))
-    whole = _Outputs.around(torch, module).eval()
+    whole = _Outputs.around(module).eval()
     with torch.no_grad():
         expected = whole(rows)
     if not isinstance(expected, torch.Tensor) or expected.ndim not in (2, 3) or len(expected) != len(rows):
@@ -87,7 +92,7 @@ def from_torch(module: Any, example: ArrayLike) -> tuple[Callable[[dict[str, Arr
     return apply, params
 
 
-def _in_place(tensor: Any, copied: Array) -> Array:
+def _in_place(tensor: torch.Tensor, copied: Array) -> Array:
     """The tensor's own memory as an array, where JAX can read it there; else the copy."""
     try:
         found = jax.dlpack.from_dlpack(tensor.detach())
@@ -102,13 +107,15 @@ class _Outputs:
     PREFIX = "module."
 
     @staticmethod
-    def around(torch: Any, module: Any) -> Any:
+    def around(module: torch.nn.Module) -> torch.nn.Module:
+        import torch
+
         class Outputs(torch.nn.Module):
             def __init__(self) -> None:
                 super().__init__()
                 self.module = module
 
-            def forward(self, x: Any) -> Any:
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
                 found = self.module(x)
                 found = getattr(found, "logits", found)
                 return found[:, None] if getattr(found, "ndim", 0) == 1 else found

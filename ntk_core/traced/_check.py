@@ -6,17 +6,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import version
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._of_network import program_of_network
-from ntk_core.traced._program import Apply, Program, whole_kernels
+from ntk_core.traced._program import Model, Program, Rows, whole_kernels
 from ntk_core.traced._rows import operation_between_rows
 from ntk_core.traced._same import Comparison
 from ntk_core.traced._trace import Batch, traced_batch
@@ -24,6 +26,7 @@ from ntk_core.traced._trace import Batch, traced_batch
 EXPLAINED = 30  # differences up to this multiple of one rounding are the program's precision
 ROWS_SEARCHED = 64  # for two that differ
 STRETCH = 2**14
+Result = TypeVar("Result")
 
 
 class TracingDisagrees(RuntimeError):
@@ -60,7 +63,7 @@ class Check:
     tolerance: float
 
 
-def checked(apply: Network | Apply, params: Any, x: Array) -> Program | None:
+def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
     """The program of a model, in which rows are known to be apart: that of the pre-outputs of a network.
 
     None where Jacobians of the function are the way: it cannot be traced, or there are no numbers to check it with.
@@ -87,7 +90,11 @@ def checked(apply: Network | Apply, params: Any, x: Array) -> Program | None:
 
 
 def compared_once(
-    program: Program, name: str, compare: Callable[[Program, Any, Array], Any], params: Any, x: Any
+    program: Program,
+    name: str,
+    compare: Callable[[Program, PyTree, Rows], object],
+    params: PyTree,
+    x: Rows,
 ) -> bool:
     """Whether ``compare(program, params, x)`` has been made, and kept by its name; it raises where numbers disagree.
 
@@ -106,7 +113,7 @@ def compared_once(
     return True
 
 
-def _numbers(params: Any, x: Any) -> tuple[Any, Any] | None:
+def _numbers(params: PyTree, x: Rows) -> tuple[PyTree, Rows] | None:
     """Parameters and inputs, with small random numbers for what is not known; None for keys, which cannot be drawn."""
     draw = partial(_drawn, np.random.default_rng(0))
     leaves = (*jax.tree.leaves(params), x)
@@ -115,7 +122,7 @@ def _numbers(params: Any, x: Any) -> tuple[Any, Any] | None:
     return jax.tree.map(draw, params), draw(x)
 
 
-def _drawn(rng: np.random.Generator, leaf: Any) -> Any:
+def _drawn(rng: np.random.Generator, leaf: Rows) -> Rows:
     if not isinstance(leaf, jax.core.Tracer):
         return leaf
     if not jnp.issubdtype(leaf.dtype, jnp.inexact):
@@ -123,7 +130,7 @@ def _drawn(rng: np.random.Generator, leaf: Any) -> Any:
     return jnp.asarray(rng.standard_normal(leaf.shape, np.float32) / max(1, *leaf.shape[:1]) ** 0.5, leaf.dtype)
 
 
-def _how_apart(batch: Batch, params: Any, x: Array) -> str:
+def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
     """``proven`` or ``compared``; empty where neither is possible.
 
     Raises:
@@ -150,7 +157,7 @@ def _how_apart(batch: Batch, params: Any, x: Array) -> str:
     return "compared"
 
 
-def _batches(x: Array, size: int) -> list[Array]:
+def _batches(x: Rows, size: int) -> list[Array]:
     """Rows as they are given, and as many random ones, all distinct; ids stay among those that are given."""
     rng = np.random.default_rng(0)
     given = np.asarray(x)
@@ -163,11 +170,11 @@ def _batches(x: Array, size: int) -> list[Array]:
     return [jnp.asarray(x), found] if len(given) == size else [jnp.concatenate([jnp.asarray(x), found[len(given) :]])]
 
 
-def _both_ways(batch: Batch, leaves: list[Any], x: Array, seeds: Any) -> tuple[Any, Any]:
+def _both_ways(batch: Batch, leaves: list[Array], x: Array, seeds: np.ndarray) -> tuple[PyTree, PyTree]:
     """(outputs, gradient of their random mixture) of the whole batch, and of its rows one by one."""
     places = list(batch.program.names)
 
-    def values(moving: list[Array]) -> list[Any]:
+    def values(moving: list[Array]) -> list[Array]:
         return list((dict(enumerate(leaves)) | dict(zip(places, moving, strict=True))).values())
 
     def whole(moving: list[Array]) -> Array:
@@ -176,7 +183,7 @@ def _both_ways(batch: Batch, leaves: list[Any], x: Array, seeds: Any) -> tuple[A
     def single(moving: list[Array]) -> Array:
         return jax.vmap(partial(batch.program.row, values(moving)))(x)
 
-    def derived(function: Callable[[list[Array]], Array]) -> Any:
+    def derived(function: Callable[[list[Array]], Array]) -> PyTree:
         outputs, pull = jax.vjp(function, [leaves[at] for at in places])
         return outputs, pull(seeds.astype(outputs.dtype))
 
@@ -184,7 +191,7 @@ def _both_ways(batch: Batch, leaves: list[Any], x: Array, seeds: Any) -> tuple[A
         return derived(whole), derived(single)
 
 
-def agree(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Any) -> None:
+def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel: PyTree) -> None:
     """Compare a kernel of ``program``, or its parts, with plain derivatives for two distinct rows, once per program.
 
     Raises:
@@ -195,11 +202,11 @@ def agree(program: Program, params: Any, x1: Array, x2: Array | None, kernel: An
         program.kept["kernel"] = _compared(program, params, x1, x2, kernel)
 
 
-def _kernel_compared(program: Program, params: Any, x: Array) -> Check:
+def _kernel_compared(program: Program, params: PyTree, x: Rows) -> Check:
     return _compared(program, params, x, None, whole_kernels(program, False, program.leaves(params), x, None))
 
 
-def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel: Any) -> Check:
+def _compared(program: Program, params: PyTree, x1: Rows, x2: Array | None, kernel: PyTree) -> Check:
     rng = np.random.default_rng(0)
     tolerance = program.epsilon**0.5
     if not program.layers:
@@ -213,7 +220,7 @@ def _compared(program: Program, params: Any, x1: Array, x2: Array | None, kernel
     seeds = rng.standard_normal((2, program.num_outputs))
     seeds = seeds.astype(np.float32)
 
-    def products(leaves: list[Any]) -> Any:
+    def products(leaves: list[Array]) -> tuple[np.ndarray, float]:
         """By plain gradients: of each entry, and of each row with itself."""
         pair = [
             quickly(_gradient)(program, leaves, row, seed) for row, seed in zip((left[i], right[j]), seeds, strict=True)
@@ -248,11 +255,11 @@ def _inner(one: Sequence[Array], two: Sequence[Array]) -> float:
     return total
 
 
-def rounded_otherwise(program: Program, params: Any) -> Any:
+def rounded_otherwise(program: Program, params: PyTree) -> PyTree:
     """Parameters that differ by no more than a rounding of the program."""
     rng = np.random.default_rng(0)
 
-    def moved(leaf: Any) -> Any:
+    def moved(leaf: Array) -> Array:
         if not jnp.issubdtype(jnp.result_type(leaf), jnp.inexact):
             return leaf
         return (leaf * (1 + program.epsilon * rng.choice([-1, 1], jnp.shape(leaf)))).astype(leaf.dtype)
@@ -277,7 +284,7 @@ def refuse_imprecise(program: Program, difference: float, rounding: float) -> No
     )
 
 
-def _gradient(program: Program, leaves: list[Any], row: Array, seed: Array) -> list[Array]:
+def _gradient(program: Program, leaves: list[Array], row: Array, seed: Array) -> list[Array]:
     """∇⟨u, f(x)⟩ along all moving parameters, by reverse mode."""
     places = list(program.names)
 
@@ -291,12 +298,12 @@ def _gradient(program: Program, leaves: list[Any], row: Array, seed: Array) -> l
 
 
 @cache
-def quickly(function: Callable[..., Any]) -> Any:
+def quickly(function: Callable[..., Result]) -> Callable[..., Result]:
     """Compiled for one run, the first argument being static."""
     return jax.jit(function, static_argnums=0, compiler_options=quick_options(jax.default_backend()))
 
 
-def quick_options(backend: str) -> dict[str, Any] | None:
+def quick_options(backend: str) -> dict[str, int | bool] | None:
     """For programs that run but once or on little: on a CPU without most optimizations.
 
     XLA's older emitters, as long as it has them, compile a gradient in half the time.
@@ -307,7 +314,7 @@ def quick_options(backend: str) -> dict[str, Any] | None:
     return {"xla_backend_optimization_level": 0, **({"xla_cpu_use_fusion_emitters": False} if older else {})}
 
 
-def difference_of(expected: Any, found: Any, scale: float = 0.0) -> float:
+def difference_of(expected: ArrayLike, found: ArrayLike, scale: float = 0.0) -> float:
     """Largest difference in units of the largest entry; infinite where they are not finite in the same places."""
     one, other = np.asarray(expected).astype(np.float64), np.asarray(found).astype(np.float64)
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):

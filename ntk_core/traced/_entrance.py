@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,18 @@ import numpy as np
 from jax import Array
 from jax.errors import ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError
 from jax.extend.core import ClosedJaxpr
+from jax.tree_util import KeyPath, PyTreeDef
+from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures import Network
 from ntk_core.traced._overwrites import Plain, overwrites
-from ntk_core.traced._program import Apply, Program
+from ntk_core.traced._program import Apply, Model, Program, Rows
 from ntk_core.traced._trace import Frozen, Seen, rules_of, trace
+from ntk_core.traced._uses import Avals
 
-Model = Network | Program | Apply
+Inputs = TypeVar("Inputs")
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
 # How a module of another library becomes (apply, params); `model` is the module.
 SPLIT = {
@@ -39,7 +43,7 @@ MODEL_ERROR = "the model reports: "
 _UNTRACEABLE = (ConcretizationTypeError, TracerArrayConversionError, TracerIntegerConversionError)
 
 
-class Accepted(NamedTuple):
+class Accepted(NamedTuple, Generic[Inputs]):
     """A model that can be measured.
 
     Attributes:
@@ -48,8 +52,8 @@ class Accepted(NamedTuple):
         num_outputs: C.
     """
 
-    net: Any
-    x: Any
+    net: Model
+    x: Inputs
     num_outputs: int
 
 
@@ -66,12 +70,12 @@ class Flat:
     function: Apply
     axes: tuple[int, ...]
 
-    def __call__(self, params: Any, x: Array) -> Array:
+    def __call__(self, params: PyTree, x: Array) -> Array:
         outputs = self.function(params, x)
         return outputs.reshape(len(outputs), math.prod(self.axes))
 
 
-def accepted(net: Any, params: Any, x: Any, field: str = "x") -> Accepted:
+def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Accepted[Rows]:
     """``net``, which maps (params, x) → (n, C), (n,) or (n, T, C), for inputs x of shape (n, *input_shape).
 
     Raises:
@@ -88,23 +92,21 @@ def accepted(net: Any, params: Any, x: Any, field: str = "x") -> Accepted:
     if not (single or (len(shape) in (2, 3) and shape[0] == n)):
         raise _wrong_shape(net, params, inputs, field, shape)
     _check_type(outputs)
-    if closed is None:
+    if closed is None or isinstance(net, Network | Program):
         return Accepted(net, inputs, shape[-1])
-    if isinstance(net, Program):
-        return Accepted(net, inputs, shape[-1])
-    seen: Any = Seen(net, closed, rules_of(closed))
+    seen = Seen(net, closed, rules_of(closed))
     model = Plain(seen) if overwrites(closed.jaxpr) else seen
     if len(shape) == 2:
         return Accepted(model, inputs, shape[-1])
     return Accepted(Flat(model, shape[1:]), inputs, math.prod(shape[1:]))
 
 
-def axes_of(net: Any) -> tuple[int, ...]:
+def axes_of(net: object) -> tuple[int, ...]:
     """Return (T, C) of an accepted model whose outputs were (n, T, C); () for any other."""
     return net.axes if isinstance(net, Flat) else ()
 
 
-def accepted_input(net: Any, params: Any, x: Any) -> Accepted:
+def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> Accepted[Array]:
     """As :func:`accepted`, for one input x without a batch axis."""
     one = checked_array(x, "x")
     check_model(net, params)
@@ -121,12 +123,12 @@ def accepted_input(net: Any, params: Any, x: Any) -> Accepted:
             raise InvalidInput("x", f"shape {one.shape} and type {one.dtype}", allowed) from error
         raise
     whole = isinstance(net, Network) and not jnp.issubdtype(one.dtype, jnp.inexact)
-    return found._replace(x=jnp.asarray(one, jnp.result_type(float)) if whole else jnp.asarray(one))
+    return Accepted(found.net, jnp.asarray(one, jnp.result_type(float) if whole else None), found.num_outputs)
 
 
 def accepted_targets(
-    y: Any, num_samples: int, num_outputs: int | None, field: str = "y", axes: tuple[int, ...] = ()
-) -> Any:
+    y: object, num_samples: int, num_outputs: int | None, field: str = "y", axes: tuple[int, ...] = ()
+) -> Rows:
     """Targets as floats (n, C); (n,) counts as (n, 1), and (n, T, C) as (n, T·C) for a model with these output axes.
 
     Raises:
@@ -146,7 +148,7 @@ def accepted_targets(
     return targets if inexact else targets.astype(jnp.result_type(float))
 
 
-def like_rows(x: Any, rows: Any, field: str) -> Any:
+def like_rows(x: ArrayLike, rows: Rows, field: str) -> Rows:
     """``x`` as an array of further inputs, of the shape of those of ``rows``.
 
     Raises:
@@ -160,7 +162,7 @@ def like_rows(x: Any, rows: Any, field: str) -> Any:
     return array
 
 
-def like_params(params: Any, origin: Any, field: str) -> None:
+def like_params(params: PyTree, origin: PyTree, field: str) -> None:
     """Refuse parameters that are no tree like those of ``origin``.
 
     Raises:
@@ -180,12 +182,12 @@ def like_params(params: Any, origin: Any, field: str) -> None:
         raise InvalidInput(field, f"a tree {found}", f"one like {structure}")
 
 
-def leaf_name(path: Any) -> str:
+def leaf_name(path: KeyPath) -> str:
     """Where an array is in a tree: ``encoder.weight``; ``params`` for a tree that is one array."""
     return jax.tree_util.keystr(path, simple=True, separator=".") or "params"
 
 
-def check_model(net: Any, params: Any) -> None:
+def check_model(net: object, params: PyTree) -> None:
     """Refuse what is no model, and parameters that cannot be differentiated.
 
     Raises:
@@ -208,14 +210,14 @@ def check_model(net: Any, params: Any) -> None:
         _refuse_params(params)
 
 
-def checked_array(x: Any, field: str) -> Any:
+def checked_array(x: object, field: str) -> Rows:
     """``x`` as an array of numbers: as it is where it is one.
 
     Raises:
         InvalidInput: for anything else.
     """
     try:
-        array = x if isinstance(x, Array | np.ndarray) else np.asarray(x)
+        array = x if isinstance(x, Rows) else np.asarray(x)
     except ValueError:
         raise InvalidInput(field, f"a {type(x).__name__} of rows of different lengths", "an array of numbers") from None
     if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
@@ -223,17 +225,17 @@ def checked_array(x: Any, field: str) -> Any:
     return array
 
 
-def _is_float(leaf: Any) -> bool:
+def _is_float(leaf: object) -> bool:
     return hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
 
 
-def _is_parameter(leaf: Any) -> bool:
+def _is_parameter(leaf: object) -> bool:
     if hasattr(leaf, "dtype"):
         return not jnp.issubdtype(leaf.dtype, jnp.complexfloating) and leaf.dtype != object
     return isinstance(leaf, int)
 
 
-def _refuse_params(params: Any) -> None:
+def _refuse_params(params: PyTree) -> None:
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
         place = jax.tree_util.keystr(path) or "params"
         if isinstance(leaf, float | complex):
@@ -247,13 +249,15 @@ def _refuse_params(params: Any) -> None:
     raise InvalidInput("params", given, "a tree with at least one array of floats")
 
 
-def _rows(x: Any, count: int | None = None) -> jax.ShapeDtypeStruct:
+def _rows(x: Rows, count: int | None = None) -> jax.ShapeDtypeStruct:
     """Rows like those of ``x``, by shape and type; ``x`` as a single row for None."""
     shape = (1, *x.shape) if count is None else (count, *x.shape[1:])
     return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(x.dtype))
 
 
-def _evaluated(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> tuple[Any, ClosedJaxpr | None]:
+def _evaluated(
+    net: Model, params: PyTree, rows: jax.ShapeDtypeStruct
+) -> tuple[jax.ShapeDtypeStruct, ClosedJaxpr | None]:
     """(shape and type of the outputs, the program of a callable)."""
     if not isinstance(net, Network):
         leaves, structure = jax.tree.flatten(params)
@@ -271,12 +275,14 @@ def _evaluated(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> tuple[Any
 
 
 @lru_cache(maxsize=256)  # tracing a narrow network takes as long as its kernel
-def _network_outputs(net: Network, structure: Any, leaves: tuple[Any, ...], rows: Any) -> Any:
+def _network_outputs(
+    net: Network, structure: PyTreeDef, leaves: Avals, rows: jax.ShapeDtypeStruct
+) -> jax.ShapeDtypeStruct:
     net.layer_input_shapes(rows.shape[1:])
     return jax.eval_shape(net.apply, jax.tree.unflatten(structure, leaves), rows)
 
 
-def _tried(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
+def _tried(net: Model, params: PyTree, rows: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
     """The shape of the outputs for these rows, None where there are none."""
     try:
         return tuple(_evaluated(net, params, rows)[0].shape)
@@ -284,13 +290,13 @@ def _tried(net: Model, params: Any, rows: jax.ShapeDtypeStruct) -> tuple[int, ..
         return None
 
 
-def _fits(net: Model, params: Any, x: Any) -> bool:
+def _fits(net: Model, params: PyTree, x: Rows) -> bool:
     """Whether outputs for the rows of ``x`` have the shape (n,) or (n, C)."""
     shape = _tried(net, params, _rows(x, len(x)))
     return shape is not None and 0 < len(shape) <= 2 and shape[0] == len(x)
 
 
-def _outputs(net: Model, params: Any, x: Any, field: str) -> tuple[Any, ClosedJaxpr | None]:
+def _outputs(net: Model, params: PyTree, x: Rows, field: str) -> tuple[jax.ShapeDtypeStruct, ClosedJaxpr | None]:
     """As :func:`_evaluated`, for the rows of ``x``."""
     try:
         outputs, closed = _evaluated(net, params, _rows(x, len(x)))
@@ -310,11 +316,11 @@ def _outputs(net: Model, params: Any, x: Any, field: str) -> tuple[Any, ClosedJa
     return outputs, closed
 
 
-def _without_batch(x: Any, field: str) -> InvalidInput:
+def _without_batch(x: Rows, field: str) -> InvalidInput:
     return InvalidInput(field, f"shape {x.shape} without a batch axis", f"shape (n, …): {field}[None] for one input")
 
 
-def _wrong_shape(net: Model, params: Any, x: Any, field: str, shape: tuple[int, ...]) -> InvalidInput:
+def _wrong_shape(net: Model, params: PyTree, x: Rows, field: str, shape: tuple[int, ...]) -> InvalidInput:
     single = _tried(net, params, _rows(x))
     if shape and single is not None and single[:1] == (1,) and len(single) <= 2:
         return _without_batch(x, field)
@@ -328,7 +334,7 @@ def _wrong_shape(net: Model, params: Any, x: Any, field: str, shape: tuple[int, 
     return InvalidInput("net", given, allowed)
 
 
-def _check_type(outputs: Any) -> None:
+def _check_type(outputs: jax.ShapeDtypeStruct) -> None:
     if not jnp.issubdtype(outputs.dtype, jnp.floating):
         parts = ", such as real and imaginary parts beside each other" if outputs.dtype.kind == "c" else ""
         raise InvalidInput("net", f"a function with outputs of type {outputs.dtype}", f"real floats{parts}")

@@ -1,15 +1,19 @@
 """Running a traced program with something done at each use of a parameter."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
-from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import DropVar, Jaxpr, JaxprEqn, Literal, Var
+from jaxtyping import PyTree
 
 from ntk_core.traced._positions import row_numbers
 from ntk_core.traced._uses import Site, Use, inner_program
+
+Touch = Callable[[Use, Array, Array, PyTree], Array]
+Threaded = Callable[[Use, int], bool]
 
 
 class Changes(NamedTuple):
@@ -26,25 +30,25 @@ class Changes(NamedTuple):
 
     uses: Mapping[Site, Use]
     taps: Mapping[Site, Use]
-    touch: Callable[[Use, Array, Array, Any], Array]
-    belongings: Mapping[str, Any]
-    threaded: Callable[[Use, int], bool]
+    touch: Touch
+    belongings: Mapping[str, PyTree]
+    threaded: Threaded
 
 
 def evaluate(
-    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], changes: Changes, place: Site = (), level: int = 0
-) -> tuple[list[Any], dict[str, Array]]:
+    jaxpr: Jaxpr, consts: Sequence[Array], inputs: Sequence[Array], changes: Changes, place: Site = (), level: int = 0
+) -> tuple[list[Array], dict[str, Array]]:
     """(outputs, the input a of each use, with an axis in front for each scan around) of the program at ``place``."""
-    env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env: dict[Var, Array] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, inputs, strict=True))
     seen: dict[str, Array] = {}
 
-    def read(atom: Any) -> Any:
+    def read(atom: Var | Literal) -> Array:
         return atom.val if isinstance(atom, Literal) else env[atom]
 
     for index, eqn in enumerate(jaxpr.eqns):
         here, use = (*place, index), changes.uses.get((*place, index))
-        made: Sequence[Any] = eqn.outvars
+        made = eqn.outvars
         if use is None and any(site[: len(here)] == here for site in changes.uses):
             values = [read(atom) for atom in eqn.invars]
             run = _scan if eqn.primitive.name == "scan" else _call
@@ -68,23 +72,23 @@ def evaluate(
 
 
 def _call(
-    eqn: JaxprEqn, values: list[Any], changes: Changes, here: Site, level: int
-) -> tuple[list[Any], dict[str, Array]]:
+    eqn: JaxprEqn, values: list[Array], changes: Changes, here: Site, level: int
+) -> tuple[list[Array], dict[str, Array]]:
     inner = inner_program(eqn)
     assert inner is not None
     return evaluate(*inner, values, changes, here, level)
 
 
 def _scan(
-    eqn: JaxprEqn, values: list[Any], changes: Changes, here: Site, level: int
-) -> tuple[list[Any], dict[str, Array]]:
+    eqn: JaxprEqn, values: list[Array], changes: Changes, here: Site, level: int
+) -> tuple[list[Array], dict[str, Array]]:
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
     consts, carry, xs = values[:num_consts], values[num_consts:][:num_carry], values[num_consts + num_carry :]
     within = [use for site, use in changes.uses.items() if site[: len(here)] == here]
     own = [use.name for use in within if use.name in changes.belongings and changes.threaded(use, level)]
     stepwise = {name: changes.belongings[name] for name in own}
 
-    def body(carry: tuple[Any, ...], both: Any) -> tuple[tuple[Any, ...], Any]:
+    def body(carry: tuple[Array, ...], both: PyTree) -> tuple[tuple[Array, ...], PyTree]:
         xs, own = both
         there = changes._replace(belongings={**changes.belongings, **own})
         outputs, seen = _call(eqn, [*consts, *carry, *xs], there, here, level + 1)

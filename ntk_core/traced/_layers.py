@@ -8,11 +8,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from ntk_core.traced._contractions import (
@@ -26,7 +28,7 @@ from ntk_core.traced._contractions import (
     whole,
 )
 from ntk_core.traced._positions import features_at, indices, positions_of
-from ntk_core.traced._uses import Axes, Found, Use
+from ntk_core.traced._uses import Avals, Axes, Found, Use
 from ntk_core.traced._views import num_entries
 
 
@@ -46,7 +48,7 @@ class TracedLayer:
     name: str
     uses: tuple[Use, ...]
     flipped: tuple[bool, ...]
-    dtype: Any
+    dtype: np.dtype
     mask: int | None = None
     bias: tuple[int, float] | None = None
 
@@ -85,13 +87,13 @@ def num_positions(use: Use) -> int:
     return over_time * z_entries // num_entries((*use.blocks, *use.columns))
 
 
-def wide(dtype: Any) -> Any:
+def wide(dtype: DTypeLike) -> np.dtype:
     """The type of sums over many products of numbers of this one."""
     return jnp.promote_types(dtype, jnp.float32)
 
 
 def sorted_into_layers(
-    found: Found, names: Mapping[int, str], avals: Sequence[Any], masks: Mapping[int, int]
+    found: Found, names: Mapping[int, str], avals: Avals, masks: Mapping[int, int]
 ) -> tuple[list[TracedLayer], dict[int, set[str]]]:
     """(layers, why other parameters are none): those whose uses all fit together, and that go nowhere else."""
     biases = {
@@ -132,7 +134,7 @@ def _overlap(one: Sequence[tuple[int, int]], two: Sequence[tuple[int, int]]) -> 
     )
 
 
-def _layer(name: str, uses: Sequence[Use], dtype: Any) -> TracedLayer | None:
+def _layer(name: str, uses: Sequence[Use], dtype: np.dtype) -> TracedLayer | None:
     first = next((use for use in uses if use.kind == "look-up"), uses[0])
     flipped = []
     for use in uses:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.tree_util import PyTreeDef
 
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.traced._contractions import Patches
 from ntk_core.traced._program import Program, Stated
 from ntk_core.traced._trace import trace
+from ntk_core.traced._uses import Avals
 
 
 def program_of_network(net: Network, params: NetworkParams, row: Array | jax.ShapeDtypeStruct) -> Program:
@@ -26,7 +28,7 @@ def program_of_network(net: Network, params: NetworkParams, row: Array | jax.Sha
 
 @lru_cache(maxsize=256)  # one sweep of widths
 def _traced(
-    net: Network, structure: Any, avals: tuple[Any, ...], shape: tuple[int, ...], dtype: Any, _: tuple[str, ...]
+    net: Network, structure: PyTreeDef, avals: Avals, shape: tuple[int, ...], dtype: np.dtype, _: tuple[str, ...]
 ) -> Program:
     single, _outputs = trace(net.pre_outputs, structure, avals, (1, *shape), dtype)
     paths, _structure = jax.tree_util.tree_flatten_with_path(jax.tree.unflatten(structure, avals))

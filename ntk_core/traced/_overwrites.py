@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax import Array
-from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, subjaxprs
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from jaxtyping import PyTree
+
+from ntk_core.traced._views import aval_of
 
 
 def overwrites(jaxpr: Jaxpr) -> bool:
@@ -31,7 +33,7 @@ def reverses(jaxpr: Jaxpr) -> bool:
 def _is_whole(eqn: JaxprEqn) -> bool:
     if not eqn.primitive.name.startswith("scatter"):
         return False
-    avals: list[Any] = [atom.aval for atom in eqn.invars]
+    avals = [aval_of(atom) for atom in eqn.invars]
     numbers, (operand, indices, update) = eqn.params["dimension_numbers"], avals
     placed = numbers.scatter_dims_to_operand_dims or numbers.operand_batching_dims
     return not placed and not indices.size and operand.shape == update.shape
@@ -50,18 +52,18 @@ def _written(eqn: JaxprEqn, old: Array, new: Array) -> Array:
 class Plain:
     """A function without such scatters; equal for equal functions, as compiled programs need."""
 
-    function: Callable[[Any, Array], Any]
+    function: Callable[[PyTree, Array], PyTree]
 
-    def __call__(self, params: Any, x: Array) -> Any:
+    def __call__(self, params: PyTree, x: Array) -> PyTree:
         closed, outputs = jax.make_jaxpr(self.function, return_shape=True)(params, x)
         found = _evaluated(closed.jaxpr, closed.consts, *jax.tree.leaves((params, x)))
         return jax.tree.unflatten(jax.tree.structure(outputs), found)
 
 
-def _evaluated(jaxpr: Jaxpr, consts: Sequence[Any], *inputs: Any) -> list[Any]:
-    known: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True))
+def _evaluated(jaxpr: Jaxpr, consts: Sequence[Array], *inputs: Array) -> list[Array]:
+    known: dict[Var, Array] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *inputs), strict=True))
 
-    def read(atom: Any) -> Any:
+    def read(atom: Var | Literal) -> Array:
         return atom.val if isinstance(atom, Literal) else known[atom]
 
     for eqn in jaxpr.eqns:
@@ -78,7 +80,7 @@ def _evaluated(jaxpr: Jaxpr, consts: Sequence[Any], *inputs: Any) -> list[Any]:
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _rewritten(value: Any) -> Any:
+def _rewritten(value: object) -> object:
     """A parameter of an equation; where it is a program that overwrites, one that does not."""
     if isinstance(value, tuple):
         return tuple(map(_rewritten, value))

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +11,7 @@ from jax import Array
 from jax.lax import GatherScatterMode
 
 from ntk_core.traced._uses import Use
+from ntk_core.traced._views import EquationParams
 
 
 def features_at(use: Use, a: Array) -> Array:
@@ -42,7 +42,7 @@ def _convolution_features(use: Use, a: Array) -> Array:
     return stacked.transpose(1, 0, 3, 2, 4).reshape(use.groups, n * math.prod(out), -1)
 
 
-def _windows(kernel: Sequence[int], out: Sequence[int], params: dict[str, Any]) -> Iterator[tuple[slice, ...]]:
+def _windows(kernel: Sequence[int], out: Sequence[int], params: EquationParams) -> Iterator[tuple[slice, ...]]:
     for offset in np.ndindex(*kernel):
         yield tuple(
             slice(o * dilation, o * dilation + (size - 1) * stride + 1, stride)

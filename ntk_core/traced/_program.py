@@ -10,14 +10,17 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
-from jaxtyping import Float, Shaped
+from jax.tree_util import PyTreeDef
+from jax.typing import DTypeLike
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures import output_jacobian
+from ntk_core.networks.architectures import Network, output_jacobian
 from ntk_core.traced._contractions import Cotangents, FactoredCotangents, Patches, gram
-from ntk_core.traced._evaluate import Changes, evaluate
+from ntk_core.traced._evaluate import Changes, Threaded, Touch, evaluate
 from ntk_core.traced._layers import (
     TracedLayer,
     dense_kernel,
@@ -28,9 +31,13 @@ from ntk_core.traced._layers import (
     wide,
 )
 from ntk_core.traced._positions import indices, positions_of, z_of
-from ntk_core.traced._uses import Found, Use, find_uses
+from ntk_core.traced._uses import Avals, Found, Use, find_uses
 
-Apply = Callable[[Any, Array], Array]
+Apply = Callable[[PyTree, Array], Array]
+Model = Network | Apply
+Rows = Array | np.ndarray
+Parts = dict[str, Array]  # by name of the use or parameter
+Outputs = tuple[Array, Parts]  # (C,) of one row, and the input of each use
 
 
 class Views(NamedTuple):
@@ -97,15 +104,15 @@ class Program:
     def __init__(
         self,
         single: ClosedJaxpr,
-        structure: Any,
-        avals: Sequence[Any],
+        structure: PyTreeDef,
+        avals: Avals,
         moving: Sequence[bool],
-        row: Any,
+        row: jax.ShapeDtypeStruct,
         stated: Stated = FUNCTION,
     ):
         self.single, self._structure, self._moving, self.stated = single, structure, moving, stated
 
-        def one_row(leaves: list[Any], row: Array) -> Array:
+        def one_row(leaves: list[Array], row: Array) -> Array:
             return jax.core.eval_jaxpr(single.jaxpr, single.consts, *leaves, row[None])[0][0]
 
         with jax.default_matmul_precision("highest"):  # which equations remember
@@ -142,28 +149,30 @@ class Program:
         """Relative rounding of its numbers."""
         return float(jnp.finfo(self.roughest).eps)
 
-    def __call__(self, params: Any, x: Array) -> Array:
+    def __call__(self, params: PyTree, x: Rows) -> Array:
         """Outputs (n, C), row by row."""
         leaves = self.leaves(params)
         return jax.vmap(lambda row: self.row(leaves, row))(x)
 
-    def row(self, leaves: Sequence[Any], row: Array) -> Array:
+    def row(self, leaves: Sequence[Array], row: Array) -> Array:
         """Outputs (C,) of one row."""
         (outputs,) = jax.core.eval_jaxpr(self.closed.jaxpr, self.closed.consts, *leaves, row)
         return jnp.asarray(outputs)
 
-    def leaves(self, params: Any) -> list[Any]:
+    def leaves(self, params: PyTree) -> list[Array]:
         """All parameters in their order; of a network, those of its own layers."""
         if self.stated.layers:
             params = {name: params[name] for name in self.stated.layers}
         leaves = self._structure.flatten_up_to(params)
         return [jnp.asarray(leaf) if moves else leaf for leaf, moves in zip(leaves, self._moving, strict=True)]
 
-    def tree(self, leaves: Sequence[Any]) -> Any:
+    def tree(self, leaves: Sequence[Array]) -> PyTree:
         """The inverse of :meth:`leaves`."""
         return jax.tree.unflatten(self._structure, leaves)
 
-    def run(self, leaves: Sequence[Any], row: Array, touch: Any, belongings: Any, threaded: Any) -> tuple[Array, Any]:
+    def run(
+        self, leaves: Sequence[Array], row: Array, touch: Touch, belongings: Mapping[str, PyTree], threaded: Threaded
+    ) -> Outputs:
         """(outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
         uses = [*self.uses.values(), *(use for uses in self.readers.values() for use in uses)]
         by_site, by_tap = ({place(use): use for use in uses} for place in (lambda use: use.site, lambda use: use.tap))
@@ -171,15 +180,15 @@ class Program:
         (outputs,), seen = evaluate(self.closed.jaxpr, self.closed.consts, [*leaves, row], changes)
         return outputs, seen
 
-    def steady(self, leaves: Sequence[Any], row: Array, taps: Mapping[str, Array] = MappingProxyType({})) -> Any:
+    def steady(self, leaves: Sequence[Array], row: Array, taps: Mapping[str, Array] = MappingProxyType({})) -> Outputs:
         """(outputs (C,) of one row, inputs of all uses) with ``taps`` added to z of some uses.
 
         The derivative of a look-up outside its table is 0 in forward mode too. JAX gives it to the nearest row there,
         and to none in reverse mode, where ids are promised to lie inside.
         """
-        look_ups: dict[str, Any] = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
+        look_ups: dict[str, PyTree] = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
 
-        def touch(use: Use, a: Array, z: Array, tap: Any) -> Array:
+        def touch(use: Use, a: Array, z: Array, tap: PyTree) -> Array:
             if use.name in taps:
                 return z + tap
             reads = z_of(use, jnp.broadcast_to(indices(use, a), positions_of(use, z).shape)) < use.shapes[1][0]
@@ -187,7 +196,7 @@ class Program:
 
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
-    def row_views(self, leaves: Sequence[Any], row: Array, seed: Array) -> tuple[Array, Any, Any, Any, Any]:
+    def row_views(self, leaves: Sequence[Array], row: Array, seed: Array) -> tuple[Array, Parts, Parts, Parts, Parts]:
         """Outputs, inputs, slopes, cotangents and Jacobians of one row, for the seed (C,) of a backward pass.
 
         Moving all z that are read elementwise by one together gives their slopes, without a backward pass.
@@ -199,10 +208,10 @@ class Program:
         moved = {name: taps.pop(name) for name in self.readers}
         others = {at: leaves[at] for at in self.others}
 
-        def tapped(taps: Any, others: Any) -> tuple[Array, Any]:
+        def tapped(taps: dict[str, Array], others: dict[int, Array]) -> tuple[Array, PyTree]:
             values = [others.get(at, leaf) for at, leaf in enumerate(leaves)]
 
-            def forward(moved: Any) -> tuple[Any, Any]:
+            def forward(moved: dict[str, Array]) -> PyTree:
                 all_taps = {**taps, **moved}
                 found = self.run(values, row, lambda use, a, z, tap: z + tap, all_taps, lambda use, level: True)
                 read = {name: [found[1][use.name].ravel() for use in uses] for name, uses in self.readers.items()}
@@ -215,7 +224,7 @@ class Program:
         cotangents, jacobians = pull(seed.astype(outputs.dtype))
         return outputs, seen, slopes, cotangents, {self.names[at]: each.ravel() for at, each in jacobians.items()}
 
-    def views(self, leaves: Sequence[Any], x: Shaped[Array, "n ..."]) -> Views:
+    def views(self, leaves: Sequence[Array], x: Shaped[Array, "n ..."]) -> Views:
         """One forward pass, and one backward pass for each output."""
         with jax.default_matmul_precision("highest"):
             rows = jax.vmap(self.row_views, (None, 0, None))
@@ -228,7 +237,7 @@ class Program:
                 cotangents[name] = FactoredCotangents(slopes[name], jnp.concatenate(weights, 1))
         return Views(outputs, {name: inputs[name] for name in self.uses}, cotangents, jacobians)
 
-    def kernels(self, leaves: Sequence[Any], views1: Views, views2: Views) -> dict[str, Float[Array, "C n1 C n2"]]:
+    def kernels(self, leaves: Sequence[Array], views1: Views, views2: Views) -> dict[str, Float[Array, "C n1 C n2"]]:
         """The part of each layer and of each other parameter; one object twice for a batch with itself."""
         same = views2 is views1
         parts: dict[str, Array] = {}
@@ -250,11 +259,11 @@ class Program:
                 parts[name] = gram(jacobian, other)
         return parts
 
-    def kernel(self, leaves: Sequence[Any], views1: Views, views2: Views) -> Float[Array, "n1 n2 C C"]:
+    def kernel(self, leaves: Sequence[Array], views1: Views, views2: Views) -> Float[Array, "n1 n2 C C"]:
         """The whole kernel of f, without φ."""
         return jnp.transpose(jnp.asarray(sum(self.kernels(leaves, views1, views2).values())), (1, 3, 0, 2))
 
-    def layer_kernels(self, leaves: Sequence[Any], views1: Views, views2: Views) -> dict[str, Array]:
+    def layer_kernels(self, leaves: Sequence[Array], views1: Views, views2: Views) -> dict[str, Array]:
         """The kernel of f, (n1, n2, C, C), of each layer of a network, or each parameter of a function."""
         found: dict[str, Array] = {}
         for name, part in self.kernels(leaves, views1, views2).items():
@@ -285,19 +294,19 @@ def _readers(layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, i
     return readers
 
 
-def _pulled(use: Use, leaves: Sequence[Any], deltas: Float[Array, "C ..."]) -> Float[Array, "C rows"]:
+def _pulled(use: Use, leaves: Sequence[Array], deltas: Float[Array, "C ..."]) -> Float[Array, "C rows"]:
     """Cotangents of a from those of z, for a matrix (rows, columns) that is used as it is."""
     part = tuple(slice(low, high) for low, high in use.view.box)
     return use.view.scale * (deltas.reshape(len(deltas), -1) @ leaves[use.view.leaf][part].T)
 
 
-def _check_reversible(one_row: Apply, avals: Sequence[Any], moving: Sequence[bool], row: Any) -> None:
+def _check_reversible(one_row: Apply, avals: Avals, moving: Sequence[bool], row: jax.ShapeDtypeStruct) -> None:
     """Refuse loops through which JAX has no gradient."""
 
-    def gradient(leaves: list[Any], row: Array) -> Any:
+    def gradient(leaves: list[Array], row: Array) -> list[Array]:
         own = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
 
-        def value(own: list[Any]) -> Array:
+        def value(own: list[Array]) -> Array:
             new = iter(own)
             values = [next(new) if moves else leaf for leaf, moves in zip(leaves, moving, strict=True)]
             return jnp.sum(one_row(values, row).real)
@@ -314,7 +323,7 @@ def _check_reversible(one_row: Apply, avals: Sequence[Any], moving: Sequence[boo
         ) from error
 
 
-def _types(jaxpr: Jaxpr) -> Iterator[Any]:
+def _types(jaxpr: Jaxpr) -> Iterator[DTypeLike]:
     """Of all inexact numbers in a program, those of its calls included."""
     for atom in (*jaxpr.invars, *(var for eqn in _equations(jaxpr) for var in eqn.outvars)):
         dtype = getattr(atom.aval, "dtype", int)
@@ -343,12 +352,14 @@ def through_output(
 
 
 @partial(jax.jit, static_argnums=0)
-def views_of(program: Program, leaves: list[Any], x: Array) -> Views:
+def views_of(program: Program, leaves: list[Array], x: Array) -> Views:
     return program.views(leaves, x)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def kernels_of(program: Program, per_layer: bool, leaves: list[Any], left: Views, right: Views | None) -> Any:
+def kernels_of(
+    program: Program, per_layer: bool, leaves: list[Array], left: Views, right: Views | None
+) -> Array | Parts:
     """The kernel, or its parts."""
     both = (leaves, left, left if right is None else right)
     kernels = program.layer_kernels(*both) if per_layer else program.kernel(*both)
@@ -357,6 +368,6 @@ def kernels_of(program: Program, per_layer: bool, leaves: list[Any], left: Views
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def whole_kernels(program: Program, per_layer: bool, leaves: list[Any], x1: Array, x2: Array | None) -> Any:
+def whole_kernels(program: Program, per_layer: bool, leaves: list[Array], x1: Array, x2: Array | None) -> Array | Parts:
     left = program.views(leaves, x1)
     return kernels_of(program, per_layer, leaves, left, None if x2 is None else program.views(leaves, x2))

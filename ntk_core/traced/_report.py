@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import jax.numpy as jnp
-from jaxtyping import Shaped
+from jax.typing import ArrayLike
+from jaxtyping import PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures import Network
@@ -95,7 +95,7 @@ class LayersFound:
         return sum(layer.jacobian_bytes for layer in self.layers)
 
 
-def layers_of(apply: Apply, params: Any, x: Shaped[Any, "n ..."]) -> LayersFound:
+def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> LayersFound:
     """Report the layers that tracing finds in a function.
 
     The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from jax.extend.core import Literal, Var
+
+from ntk_core.traced._views import shape_of
 
 
 class Rows(NamedTuple):
@@ -44,14 +48,10 @@ class Unproven(Exception):
     """The operation in which the proof ends."""
 
 
-def shape_of(atom: Any) -> tuple[int, ...]:
-    return tuple(atom.aval.shape)
-
-
-def alike_along(axis: int) -> Callable[[Any, Known], bool]:
+def alike_along(axis: int) -> Callable[[Var | Literal, Known], bool]:
     """Whether an operand has equal entries along this axis."""
 
-    def check(atom: Any, known: Known) -> bool:
+    def check(atom: Var | Literal, known: Known) -> bool:
         shape = shape_of(atom)
         return not shape or (isinstance(known, Alike) and (axis in known.axes or shape[axis] == 1))
 

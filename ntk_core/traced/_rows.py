@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from ntk_core.traced._row_axes import (
     ELEMENTWISE,
@@ -25,6 +24,7 @@ from ntk_core.traced._row_axes import (
     shape_of,
 )
 from ntk_core.traced._same import of_jax
+from ntk_core.traced._views import shape_of
 
 CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr",
@@ -47,10 +47,10 @@ def operation_between_rows(closed: ClosedJaxpr, size: int) -> str | None:
 
 
 def _walk(jaxpr: Jaxpr, inputs: Sequence[Known], size: int) -> list[Known]:
-    known: dict[Any, Known] = dict.fromkeys(jaxpr.constvars, NOTHING)
+    known: dict[Var, Known] = dict.fromkeys(jaxpr.constvars, NOTHING)
     known.update(zip(jaxpr.invars, inputs, strict=True))
 
-    def read(atom: Any) -> Known:
+    def read(atom: Var | Literal) -> Known:
         return Alike(frozenset(range(len(shape_of(atom))))) if isinstance(atom, Literal) else known[atom]
 
     for eqn in jaxpr.eqns:
@@ -307,7 +307,7 @@ RULES: dict[str, Callable[[JaxprEqn, list[Known], int], Known | None]] = {
 }
 
 
-def _joined(one: Known, two: Known, atom: Any) -> Known:
+def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
     """What is known of an array that is either: rows, where the other is equal for every row."""
     if one == two:
         return one
@@ -319,7 +319,9 @@ def _joined(one: Known, two: Known, atom: Any) -> Known:
     raise Unproven("a loop")
 
 
-def _fixed(body: Callable[[list[Known]], Sequence[Known]], carry: list[Known], atoms: Sequence[Any]) -> list[Known]:
+def _fixed(
+    body: Callable[[list[Known]], Sequence[Known]], carry: list[Known], atoms: Sequence[Var | Literal]
+) -> list[Known]:
     """What stays true of a carry, whatever the number of steps: it can only change from alike to rows."""
     while True:
         found = [_joined(old, new, atom) for old, new, atom in zip(carry, body(carry), atoms, strict=True)]
@@ -328,7 +330,7 @@ def _fixed(body: Callable[[list[Known]], Sequence[Known]], carry: list[Known], a
         carry = found
 
 
-def _guessed(known: Known, atom: Any, size: int) -> Known:
+def _guessed(known: Known, atom: Var | Literal, size: int) -> Known:
     """Rows in an array of equal ones, as in zeros that a loop starts from."""
     if isinstance(known, Rows):
         return known
@@ -337,7 +339,9 @@ def _guessed(known: Known, atom: Any, size: int) -> Known:
     return known if axis is None else Rows(axis)
 
 
-def _either(run: Callable[[list[Known]], list[Known]], carry: list[Known], atoms: Sequence[Any], size: int) -> Any:
+def _either(
+    run: Callable[[list[Known]], list[Known]], carry: list[Known], atoms: Sequence[Var | Literal], size: int
+) -> list[Known]:
     """The first start of a loop from which the proof goes through."""
     guessed = [_guessed(known, atom, size) for known, atom in zip(carry, atoms, strict=True)]
     try:

@@ -6,7 +6,7 @@ attributes have changed has another program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -14,12 +14,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, subjaxprs
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 
 # They move numbers without changing them; JAX leaves out those that a batch of one does not need.
 PLUMBING = frozenset({"broadcast_in_dim", "reshape", "squeeze", "expand_dims"})
 IGNORED = frozenset({"name", "debug_info"})
 RULES = frozenset({"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"})  # custom derivatives
+Numbered = dict[Var, int | Var | Literal]  # variables by order of use, or the variable that they copy
 _OF_JAX = str(Path(jax.__file__).parent)
 
 
@@ -48,8 +49,8 @@ class Comparison:
         if len(one.constvars) != len(two.constvars) or len(one.invars) != len(two.invars):
             return False
         numbers = count()
-        first: dict[Any, Any] = {}
-        second: dict[Any, Any] = {}
+        first: Numbered = {}
+        second: Numbered = {}
         for left, right in zip((*one.constvars, *one.invars), (*two.constvars, *two.invars), strict=True):
             if not self._shapes(left.aval, right.aval):
                 return False
@@ -64,7 +65,7 @@ class Comparison:
                 first[made] = second[same_as] = next(numbers)
         return [_known(first, each) for each in one.outvars] == [_known(second, each) for each in two.outvars]
 
-    def _counting(self, jaxpr: Jaxpr, known: dict[Any, Any]) -> Iterator[JaxprEqn]:
+    def _counting(self, jaxpr: Jaxpr, known: Numbered) -> Iterator[JaxprEqn]:
         """Equations that count; the results of plumbing are known as their operands."""
         for eqn in jaxpr.eqns:
             if self.size is not None and eqn.primitive.name in PLUMBING:
@@ -72,7 +73,7 @@ class Comparison:
             else:
                 yield eqn
 
-    def _equations(self, one: JaxprEqn, two: JaxprEqn, first: Mapping[Any, Any], second: Mapping[Any, Any]) -> bool:
+    def _equations(self, one: JaxprEqn, two: JaxprEqn, first: Numbered, second: Numbered) -> bool:
         if one.primitive is not two.primitive or len(one.invars) != len(two.invars):
             return False
         if any(_known(first, a) != _known(second, b) for a, b in zip(one.invars, two.invars, strict=True)):
@@ -86,12 +87,12 @@ class Comparison:
             self.rules |= not (of_jax(one.params[key]) and of_jax(two.params[key]))
         return agree
 
-    def _shapes(self, one: Any, two: Any) -> bool:
+    def _shapes(self, one: object, two: object) -> bool:
         if self.size is not None:
             return bool(getattr(one, "dtype", None) == getattr(two, "dtype", None))
         return bool(one == two)
 
-    def _values(self, one: Any, two: Any) -> bool:
+    def _values(self, one: object, two: object) -> bool:
         """Whether two parameters of an equation agree."""
         if one is two:
             return True
@@ -103,7 +104,7 @@ class Comparison:
             return bool(one == two or (self.size is not None and one == two * self.size))
         if type(one) is not type(two):
             return False
-        if isinstance(one, tuple | list):
+        if isinstance(one, tuple | list) and isinstance(two, tuple | list):
             return len(one) == len(two) and all(map(self._values, one, two))
         if isinstance(one, np.ndarray | jax.Array):
             return _equal_arrays([one], [two])
@@ -113,13 +114,13 @@ class Comparison:
             return False
 
 
-def of_jax(rule: Any) -> bool:
+def of_jax(rule: object) -> bool:
     """Whether JAX itself defines the derivative of a function, as that of a ReLU, so that it cannot change."""
     found = getattr(getattr(rule, "debug_info", None), "func_filename", None)
     return bool(found) and str(found).startswith(_OF_JAX)
 
 
-def _known(known: Mapping[Any, Any], atom: Any) -> Any:
+def _known(known: Numbered, atom: Var | Literal) -> object:
     """The number of a variable, or what a literal is."""
     if isinstance(atom, Literal):
         value = np.asarray(atom.val)
@@ -128,7 +129,7 @@ def _known(known: Mapping[Any, Any], atom: Any) -> Any:
     return found if isinstance(found, int) else _known(known, found)
 
 
-def _equal_arrays(ones: Sequence[Any], others: Sequence[Any]) -> bool:
+def _equal_arrays(ones: Sequence[object], others: Sequence[object]) -> bool:
     return len(ones) == len(others) and all(map(_equal, ones, others))
 
 

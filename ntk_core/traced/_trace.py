@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.extend.core import ClosedJaxpr, Jaxpr, Literal, subjaxprs
+from jax.tree_util import PyTreeDef
+from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
 from ntk_core.traced._overwrites import overwrites, reverses
-from ntk_core.traced._program import Apply, Program
+from ntk_core.traced._program import Apply, Program, Rows
 from ntk_core.traced._same import has_rules, same
+from ntk_core.traced._uses import Avals
 
 BATCHES_KEPT = 64
+Kind = TypeVar("Kind")
+# Structure, shapes and motion of parameters, shape and type of inputs, the type of floats.
+Key = tuple[PyTreeDef, Avals, tuple[bool, ...], tuple[int, ...], np.dtype, str]
 
 
 @dataclass(eq=False)
@@ -32,7 +37,7 @@ class Batch:
         apart: how it is known that rows do not meet: proven or compared; empty before that.
     """
 
-    key: tuple[Any, ...]
+    key: Key
     closed: ClosedJaxpr
     rules: ClosedJaxpr | None
     program: Program
@@ -54,10 +59,10 @@ class Frozen:
 
     def __init__(self, apply: Apply):
         self.apply = apply
-        self.batches: dict[tuple[Any, ...], Batch] = {}
-        self.traces: dict[tuple[Any, ...], Any] = {}
+        self.batches: dict[tuple[object, ...], Batch] = {}
+        self.traces: dict[tuple[object, ...], tuple[ClosedJaxpr, PyTree]] = {}
 
-    def __call__(self, params: Any, x: Array) -> Array:
+    def __call__(self, params: PyTree, x: Array) -> Array:
         return self.apply(params, x)
 
 
@@ -88,7 +93,7 @@ def freeze(apply: Apply) -> Frozen:
 _KEPT: list[Batch] = []  # the latest first
 
 
-def traced(apply: Apply, params: Any, x: Array) -> Program | None:
+def traced(apply: Apply, params: PyTree, x: Array) -> Program | None:
     """The program of one row of ``apply``; see :func:`traced_batch`."""
     if isinstance(apply, Program):
         return apply
@@ -96,7 +101,7 @@ def traced(apply: Apply, params: Any, x: Array) -> Program | None:
     return None if batch is None else batch.program
 
 
-def traced_batch(apply: Apply, params: Any, x: Array) -> Batch | None:
+def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
     """The program of ``apply`` as it is now, for parameters and a batch of these shapes.
 
     None where there is nothing to trace: outputs that are not (n, C), leaves that are no arrays, complex parameters, or
@@ -137,7 +142,7 @@ def traced_batch(apply: Apply, params: Any, x: Array) -> Batch | None:
     return batch
 
 
-def _unwrapped(apply: Any, kind: type) -> tuple[Any, tuple[type, ...]]:
+def _unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type, ...]]:
     """(what of this kind is inside, the kinds of what is around it)."""
     kinds: tuple[type, ...] = ()
     while apply is not None and not isinstance(apply, kind):
@@ -148,10 +153,10 @@ def _unwrapped(apply: Any, kind: type) -> tuple[Any, tuple[type, ...]]:
 def same_program(one: Apply, two: Apply) -> bool:
     """Whether two accepted functions computed the same when they were accepted, whatever objects they are."""
     (left, kinds), (right, others) = (_unwrapped(each, Seen) for each in (one, two))
-    return kinds == others and None not in (left, right) and left.computes(right)
+    return kinds == others and left is not None and right is not None and left.computes(right)
 
 
-def _program(apply: Apply, key: tuple[Any, ...]) -> Program | None:
+def _program(apply: Apply, key: Key) -> Program | None:
     """The program of a single row: one that is kept, where it is the same."""
     structure, avals, moving, shape, dtype, _ = key
     single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
@@ -170,11 +175,11 @@ def _program(apply: Apply, key: tuple[Any, ...]) -> Program | None:
 
 
 def trace(
-    apply: Apply, structure: Any, avals: Sequence[Any], shape: tuple[int, ...], dtype: Any
-) -> tuple[ClosedJaxpr, Any]:
+    apply: Apply, structure: PyTreeDef, avals: Avals, shape: tuple[int, ...], dtype: np.dtype
+) -> tuple[ClosedJaxpr, PyTree]:
     """(the program of (*parameters, x) as it is now, the shapes of what it returns)."""
 
-    def function(leaves: list[Any], x: Array) -> Array:  # another one each time: JAX keeps traces by identity
+    def function(leaves: list[Array], x: Array) -> Array:  # another one each time: JAX keeps traces by identity
         return apply(jax.tree.unflatten(structure, leaves), x)
 
     with jax.default_matmul_precision("highest"):
@@ -197,7 +202,7 @@ class Seen:
     closed: ClosedJaxpr
     rules: ClosedJaxpr | None
 
-    def __call__(self, params: Any, x: Array) -> Array:
+    def __call__(self, params: PyTree, x: Array) -> Array:
         leaves, structure = jax.tree.flatten(params)
         avals, closed = [jax.typeof(leaf) for leaf in leaves], self.closed
         if not self.is_for(avals, x.shape, x.dtype):
@@ -210,7 +215,7 @@ class Seen:
         except TypeError:
             return id(self.function)
 
-    def __eq__(self, other: Any) -> bool:
+    def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Seen) or not (self.function is other.function or self.function == other.function):
@@ -224,13 +229,13 @@ class Seen:
         """Whether the programs are the same."""
         return same(self.closed, other.closed, (self.rules, other.rules))
 
-    def is_for(self, avals: Sequence[Any], shape: tuple[int, ...], dtype: Any) -> bool:
+    def is_for(self, avals: Avals, shape: tuple[int, ...], dtype: np.dtype) -> bool:
         """Whether the program is for parameters and rows of these shapes."""
         own = [(var.aval.shape, var.aval.dtype) for var in self.closed.jaxpr.invars]
         return own == [*((each.shape, each.dtype) for each in avals), (shape, dtype)]
 
 
-def _copied(const: Any) -> Any:
+def _copied(const: Array | np.ndarray) -> Array | np.ndarray:
     """A constant that cannot change. JAX keeps NumPy arrays as they are, or a copy for as long as that is in use."""
     return const if isinstance(const, jax.Array | jax.core.Tracer) else np.array(const)
 
@@ -252,7 +257,7 @@ def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:
     moving = [jnp.issubdtype(leaf.dtype, jnp.inexact) and leaf.size > 0 for leaf in leaves]
     x = jax.ShapeDtypeStruct(closed.jaxpr.invars[-1].aval.shape, closed.jaxpr.invars[-1].aval.dtype)
 
-    def slope(moved: list[Array], leaves: list[Any], x: Array) -> Any:
+    def slope(moved: list[Array], leaves: list[Array], x: Array) -> PyTree:
         def outputs(moved: list[Array]) -> Array:
             new = iter(moved)
             values = [next(new) if moves else leaf for moves, leaf in zip(moving, leaves, strict=True)]
@@ -260,7 +265,7 @@ def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:
 
         return jax.grad(lambda moved: jnp.sum(outputs(moved)))(moved)
 
-    def curved(leaves: list[Any], x: Array) -> Any:
+    def curved(leaves: list[Array], x: Array) -> PyTree:
         moved = [leaf for moves, leaf in zip(moving, leaves, strict=True) if moves]
         return jax.jvp(lambda each: slope(each, leaves, x), (moved,), (moved,))
 

@@ -13,16 +13,29 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal
+from jax import Array
+from jax.extend.core import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from jax.lax import GatherScatterMode
 
-from ntk_core.traced._views import Axes, View, moved_on, num_entries, times_number, whole
+from ntk_core.traced._views import (
+    Axes,
+    EquationParams,
+    View,
+    aval_of,
+    moved_on,
+    num_entries,
+    shape_of,
+    times_number,
+    whole,
+)
 
 Site = tuple[int, ...]  # the place of an equation: its number, behind those of the calls and scans around it
 # Calls whose program is read in place; one with a derivative of its own is left whole, since that is what counts.
 INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
 MOST_ROWS = 2**24  # of a table: their numbers are exact in float32
 ADDED, MULTIPLIED = frozenset({"add", "sub", "add_any"}), frozenset({"mul", "div"})
+
+Avals = Sequence[jax.ShapeDtypeStruct]
 
 
 @dataclass(frozen=True)
@@ -56,9 +69,9 @@ class Use:
     rows: Axes
     columns: Axes
     groups: int
-    params: dict[str, Any] = field(hash=False, compare=False)
+    params: EquationParams = field(hash=False, compare=False)
     shapes: tuple[tuple[int, ...], ...]
-    dtype: Any
+    dtype: np.dtype
 
     @property
     def stacked(self) -> Axes:
@@ -87,6 +100,9 @@ class Addition(NamedTuple):
     scale: float
 
 
+Known = View | Image | Mask | np.ndarray | float | None  # of an array: a number where it is a constant
+
+
 @dataclass
 class Found:
     """All uses, and for each parameter why it cannot be taken by its uses alone.
@@ -105,7 +121,7 @@ class Found:
 def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, int]) -> Found:
     """Uses of the inputs number ``leaves`` of a program; ``masks`` are the inputs that mask some of them."""
     found = Found()
-    known: list[Any] = [whole(at, _shape(var)) if at in leaves else None for at, var in enumerate(closed.invars)]
+    known: list[Known] = [whole(at, shape_of(var)) if at in leaves else None for at, var in enumerate(closed.invars)]
     for leaf, mask in masks.items():
         known[mask] = Mask(leaf)
     outputs = _walk(closed.jaxpr, closed.consts, known, (), (), found)
@@ -114,7 +130,7 @@ def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, in
     return found
 
 
-def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
+def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Array]] | None:
     """(program, constants) of a call that is read in place or of a scan; None for all else."""
     key = "jaxpr" if eqn.primitive.name == "scan" else INLINED.get(eqn.primitive.name)
     inner = None if key is None else eqn.params[key]
@@ -122,16 +138,16 @@ def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
 
 
 def _walk(
-    jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[Any], place: Site, lengths: tuple[int, ...], found: Found
-) -> list[Any]:
+    jaxpr: Jaxpr, consts: Sequence[Array], inputs: Sequence[Known], place: Site, lengths: tuple[int, ...], found: Found
+) -> list[Known]:
     """What is known of the outputs: a View, the number of a constant, or None."""
-    known: dict[Any, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
+    known: dict[Var, Known] = dict(zip(jaxpr.invars, inputs, strict=True))
     known.update((var, _number(const)) for var, const in zip(jaxpr.constvars, consts, strict=True))
 
-    def read(atom: Any) -> Any:
+    def read(atom: Var | Literal) -> Known:
         return _number(atom.val) if isinstance(atom, Literal) else known.get(atom)
 
-    read_times: Counter[Any] = Counter(
+    read_times: Counter[Var | Literal] = Counter(
         atom for eqn in jaxpr.eqns for atom in eqn.invars if not isinstance(atom, Literal)
     )
     read_times.update(atom for atom in jaxpr.outvars if not isinstance(atom, Literal))
@@ -140,17 +156,19 @@ def _walk(
         image = times_number(eqn.primitive.name, operands, Image)
         if image is not None:
             once = all(read_times[atom] == 1 for atom in eqn.invars if isinstance(read(atom), Image))
-            results: Sequence[Any] = [_behind(found, image, site) if once else image]
+            results: Sequence[Known] = [_behind(found, image, site) if once else image]
         else:
             results = _equation(eqn, operands, site, lengths, found)
         for var, result in zip(eqn.outvars, results, strict=True):
-            known[var] = _fitting(result, _shape(var))
+            known[var] = _fitting(result, shape_of(var))
             if result is None or isinstance(result, Image):
-                found.largest = max(found.largest, math.prod(_shape(var)))
+                found.largest = max(found.largest, math.prod(shape_of(var)))
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...], found: Found) -> Sequence[Any]:
+def _equation(
+    eqn: JaxprEqn, operands: list[Known], site: Site, lengths: tuple[int, ...], found: Found
+) -> Sequence[Known]:
     nothing = [None] * len(eqn.outvars)
     views = [each for each in operands if isinstance(each, View)]
     if all(isinstance(var, DropVar) for var in eqn.outvars):
@@ -175,7 +193,7 @@ def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int
     if inner is not None:  # images stay inside, where it is known how often they are read
         inside = _walk(*inner, _without_images(operands), site, lengths, found)
         return _without_images(inside)
-    moved = moved_on(name, eqn.params, operands, _shape(eqn.invars[0]))
+    moved = moved_on(name, eqn.params, operands, shape_of(eqn.invars[0]))
     if moved is not None:
         return moved
     use = _use(eqn, operands, site, lengths) if len(views) == 1 else None
@@ -191,7 +209,7 @@ def _equation(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int
     return nothing
 
 
-def _without_images(known: Sequence[Any]) -> list[Any]:
+def _without_images(known: Sequence[Known]) -> list[Known]:
     return [None if isinstance(each, Image) else each for each in known]
 
 
@@ -202,15 +220,7 @@ def _behind(found: Found, image: Image, site: Site) -> Image:
     return Image(image.site)
 
 
-def _aval(atom: Any) -> Any:
-    return atom.aval
-
-
-def _shape(atom: Any) -> tuple[int, ...]:
-    return tuple(atom.aval.shape)
-
-
-def _escape(found: Found, view: Any, reason: str, added: Addition | None = None) -> None:
+def _escape(found: Found, view: Known, reason: str, added: Addition | None = None) -> None:
     if isinstance(view, View):
         found.escapes.setdefault(view.leaf, set()).add(reason)
         found.added.setdefault(view.leaf, []).append(added)
@@ -222,57 +232,60 @@ def _is_first(eqn: JaxprEqn) -> bool:
     return not inner.eqns and inner.outvars == inner.invars[:1]
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any) -> np.ndarray | float | None:
     """The number itself where there is one, known before the program runs."""
     if isinstance(value, jax.core.Tracer) or not hasattr(value, "size") or value.size != 1:
         return value if isinstance(value, bool | int | float) else None
     return np.asarray(value).reshape(()) if _is_numeric(value.dtype) else None
 
 
-def _is_numeric(dtype: Any) -> bool:
+def _is_numeric(dtype: np.dtype) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.number) or jnp.issubdtype(dtype, jnp.bool_))
 
 
-def _constant(eqn: JaxprEqn, operands: list[Any]) -> list[Any] | None:
+def _constant(eqn: JaxprEqn, operands: list[Known]) -> list[Known] | None:
     """Numbers that follow from numbers, such as the square root of a width."""
     unknown = any(each is None or isinstance(each, Image | Mask) for each in operands)
     if not operands or unknown or inner_program(eqn) or eqn.effects:
         return None
     if eqn.primitive.name in ("broadcast_in_dim", "copy"):
         return operands[:1]
-    if any(math.prod(_shape(var)) != 1 or not _is_numeric(_aval(var).dtype) for var in eqn.outvars):
+    if any(math.prod(shape_of(var)) != 1 or not _is_numeric(aval_of(var).dtype) for var in eqn.outvars):
         return None
     if any(isinstance(each, ClosedJaxpr | Jaxpr) for each in eqn.params.values()):
         return None
-    values = [np.full(_shape(atom), each, _aval(atom).dtype) for atom, each in zip(eqn.invars, operands, strict=True)]
+    values = [
+        np.full(shape_of(atom), each, aval_of(atom).dtype) for atom, each in zip(eqn.invars, operands, strict=True)
+    ]
     with jax.ensure_compile_time_eval():
         results = eqn.primitive.bind(*values, **eqn.params)
     results = results if eqn.primitive.multiple_results else [results]
     return [_number(each) for each in results]
 
 
-def _fitting(result: Any, shape: tuple[int, ...]) -> Any:
+def _fitting(result: Known, shape: tuple[int, ...]) -> Known:
     if isinstance(result, View) and result.axes is not None:
         sizes = tuple(num_entries(axes) for axes in result.axes)
         return result if sizes == tuple(shape) else result.loose()
     return result
 
 
-def _use(eqn: JaxprEqn, operands: list[Any], site: Site, lengths: tuple[int, ...]) -> Use | None:
+def _use(eqn: JaxprEqn, operands: list[Known], site: Site, lengths: tuple[int, ...]) -> Use | None:
     """The equation as a use of the one parameter among its operands."""
-    operand = next(at for at, each in enumerate(operands) if isinstance(each, View))
-    view: View = operands[operand]
+    operand, view = next((at, each) for at, each in enumerate(operands) if isinstance(each, View))
     read = _READERS.get(eqn.primitive.name)
     if view.axes is None or read is None or len(eqn.invars) != 2:
         return None
-    if any(jnp.issubdtype(_aval(each).dtype, jnp.complexfloating) for each in (*eqn.invars, *eqn.outvars)):
+    if any(jnp.issubdtype(aval_of(each).dtype, jnp.complexfloating) for each in (*eqn.invars, *eqn.outvars)):
         return None
     parts = read(eqn, view, operand)
     if parts is None:
         return None
-    shapes = tuple(_shape(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
+    shapes = tuple(shape_of(each) for each in (eqn.invars[1 - operand], eqn.invars[operand], eqn.outvars[0]))
     name = "use" + ".".join(map(str, site))
-    return Use(name, site, site, view, operand, lengths, *parts, dict(eqn.params), shapes, _aval(eqn.outvars[0]).dtype)
+    return Use(
+        name, site, site, view, operand, lengths, *parts, dict(eqn.params), shapes, aval_of(eqn.outvars[0]).dtype
+    )
 
 
 Parts = tuple[str, Axes, Axes, Axes, int]
@@ -280,7 +293,7 @@ Parts = tuple[str, Axes, Axes, Axes, int]
 
 def _product(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     contracting, batch = (each[operand] for each in eqn.params["dimension_numbers"])
-    free = [at for at in range(len(_shape(eqn.invars[operand]))) if at not in (*contracting, *batch)]
+    free = [at for at in range(len(shape_of(eqn.invars[operand]))) if at not in (*contracting, *batch)]
     return "product", view.ordered(batch), view.ordered(contracting), view.ordered(free), 1
 
 
@@ -294,11 +307,11 @@ def _convolution(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
 
 def _look_up(eqn: JaxprEqn, view: View, operand: int) -> Parts | None:
     """Rows of a table: one index each, whole rows."""
-    if eqn.params["mode"] == GatherScatterMode.ONE_HOT or _shape(eqn.invars[0])[0] > MOST_ROWS:
+    if eqn.params["mode"] == GatherScatterMode.ONE_HOT or shape_of(eqn.invars[0])[0] > MOST_ROWS:
         return None
-    numbers, shape, sizes = eqn.params["dimension_numbers"], _shape(eqn.invars[0]), eqn.params["slice_sizes"]
+    numbers, shape, sizes = eqn.params["dimension_numbers"], shape_of(eqn.invars[0]), eqn.params["slice_sizes"]
     rows_alone = numbers.collapsed_slice_dims == numbers.start_index_map == (0,) and not numbers.operand_batching_dims
-    rank = len(_shape(eqn.outvars[0]))
+    rank = len(shape_of(eqn.outvars[0]))
     last = tuple(range(rank - len(shape) + 1, rank))
     if operand or not rows_alone or tuple(sizes) != (1, *shape[1:]) or tuple(numbers.offset_dims) != last:
         return None

@@ -7,15 +7,28 @@ either order. What is none of these leaves a *loose* view: it only records which
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Literal, Var
 
 Atom = tuple[int, int, int]  # (axis of the parameter, stride, size): a part of that axis
 Axes = tuple[Atom, ...]
-Params = dict[str, Any]
+EquationParams = dict[str, Any]  # by JAX's names
 Shape = Sequence[int]
+Scaled = TypeVar("Scaled")
+
+
+def aval_of(atom: Var | Literal) -> jax.ShapeDtypeStruct:
+    """Shape and type of an array in a program."""
+    aval: Any = atom.aval  # abstract, by JAX's types
+    return aval
+
+
+def shape_of(atom: Var | Literal) -> tuple[int, ...]:
+    return tuple(aval_of(atom).shape)
 
 
 @dataclass(frozen=True)
@@ -77,7 +90,7 @@ def _rearranged(view: View, axes: Sequence[Axes] | None) -> list[View]:
     return [view.loose() if axes is None else replace(view, axes=tuple(axes))]
 
 
-def _reshape(view: View, params: Params, shape: Shape) -> list[View]:
+def _reshape(view: View, params: EquationParams, shape: Shape) -> list[View]:
     if view.axes is None or params.get("dimensions") is not None:
         return [view.loose()]
     rest, axes = list(view.ordered(range(len(view.axes)))), []
@@ -96,16 +109,16 @@ def _reshape(view: View, params: Params, shape: Shape) -> list[View]:
     return _rearranged(view, axes)
 
 
-def _transpose(view: View, params: Params, shape: Shape) -> list[View]:
+def _transpose(view: View, params: EquationParams, shape: Shape) -> list[View]:
     return _rearranged(view, view.axes and [view.axes[old] for old in params["permutation"]])
 
 
-def _squeeze(view: View, params: Params, shape: Shape) -> list[View]:
+def _squeeze(view: View, params: EquationParams, shape: Shape) -> list[View]:
     gone = params["dimensions"]
     return _rearranged(view, view.axes and [each for at, each in enumerate(view.axes) if at not in gone])
 
 
-def _broadcast(view: View, params: Params, shape: Shape) -> list[View]:
+def _broadcast(view: View, params: EquationParams, shape: Shape) -> list[View]:
     if view.axes is None:
         return [view]
     axes: list[Axes] = [()] * len(params["shape"])
@@ -134,14 +147,14 @@ def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequenc
     return replace(view, box=tuple(box), axes=tuple(axes))
 
 
-def _slice(view: View, params: Params, shape: Shape) -> list[View]:
+def _slice(view: View, params: EquationParams, shape: Shape) -> list[View]:
     strides = params["strides"]
     if strides is not None and any(stride != 1 for stride in strides):
         return [view.loose()]
     return [_cut(view, params["start_indices"], params["limit_indices"], shape)]
 
 
-def _split(view: View, params: Params, shape: Shape) -> list[View]:
+def _split(view: View, params: EquationParams, shape: Shape) -> list[View]:
     axis, found, start = params["axis"], [], 0
     for size in params["sizes"]:
         starts, stops = [0] * len(shape), list(shape)
@@ -151,13 +164,13 @@ def _split(view: View, params: Params, shape: Shape) -> list[View]:
     return found
 
 
-def _unstack(view: View, params: Params, shape: Shape) -> list[View]:
+def _unstack(view: View, params: EquationParams, shape: Shape) -> list[View]:
     axis = params["axis"]
     ones = {"axis": axis, "sizes": (1,) * shape[axis]}
     return [one for each in _split(view, ones, shape) for one in _squeeze(each, {"dimensions": (axis,)}, shape)]
 
 
-def _convert(view: View, params: Params, shape: Shape) -> list[View]:
+def _convert(view: View, params: EquationParams, shape: Shape) -> list[View]:
     return [view if jnp.issubdtype(params["new_dtype"], jnp.floating) else view.loose()]
 
 
@@ -166,7 +179,7 @@ def _dynamic_slice(view: View, starts: Sequence[float], sizes: Shape, shape: Sha
     return [_cut(view, low, [a + b for a, b in zip(low, sizes, strict=True)], shape)]
 
 
-_RULES: dict[str, Callable[[View, Params, Shape], list[View]]] = {
+_RULES: dict[str, Callable[[View, EquationParams, Shape], list[View]]] = {
     "reshape": _reshape,
     "transpose": _transpose,
     "squeeze": _squeeze,
@@ -180,7 +193,7 @@ _RULES: dict[str, Callable[[View, Params, Shape], list[View]]] = {
 }
 
 
-def moved_on(name: str, params: Params, inputs: Sequence[Any], shape: Shape) -> list[View] | None:
+def moved_on(name: str, params: EquationParams, inputs: Sequence[object], shape: Shape) -> list[View] | None:
     """Views after the primitive ``name``, or None where it is no rule of ours.
 
     Args:
@@ -201,7 +214,7 @@ def moved_on(name: str, params: Params, inputs: Sequence[Any], shape: Shape) -> 
     return None
 
 
-def times_number(name: str, inputs: Sequence[Any], kind: type) -> Any:
+def times_number(name: str, inputs: Sequence[object], kind: type[Scaled]) -> Scaled | None:
     """A product or quotient of one operand of this kind and a number, which goes to its scale; None for all else."""
     if name not in ("mul", "div") or len(inputs) != 2:
         return None

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 from numpy.linalg import eigvalsh, norm
 
 from ntk_core.data import Dataset
@@ -142,7 +143,7 @@ def _advance(
     x, x_test, y = points
     network = NetworkModel(net, Loss("linear"))
 
-    def after(model: Model, stays: Any, start: NetworkParams, rate: float, count: int) -> tuple[Any, Array, Array]:
+    def after(model: Model, stays: PyTree, start: NetworkParams, rate: float, count: int) -> tuple[Any, Array, Array]:
         def objective(w: NetworkParams) -> Array:
             f = model.outputs(w, stays, x)
             return log_loss(f, y) if is_log else jnp.sum((f - y) ** 2) / (2 * len(y))

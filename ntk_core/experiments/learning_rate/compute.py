@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import (
@@ -196,19 +197,19 @@ class _Chunk:
 
 
 @partial(jax.jit, static_argnums=0)
-def _outputs(model: Any, trained: Any, fixed: Any, x: Array) -> Array:
+def _outputs(model: Any, trained: PyTree, fixed: PyTree, x: Array) -> Array:
     """F of every run, (runs, n, C)."""
     found: Array = jax.vmap(lambda t, f: model.outputs(t, f, x))(trained, fixed)
     return found
 
 
-def _kernels(model: Any, trained: Any, fixed: Any, x: Array) -> Kernels:
+def _kernels(model: Any, trained: PyTree, fixed: PyTree, x: Array) -> Kernels:
     """The tangent kernel of every run as a matrix, in float64."""
     return np.asarray(_kernel_matrices(model, trained, fixed, x), np.float64)
 
 
 @partial(jax.jit, static_argnums=0)
-def _kernel_matrices(model: Any, trained: Any, fixed: Any, x: Array) -> Array:
+def _kernel_matrices(model: Any, trained: PyTree, fixed: PyTree, x: Array) -> Array:
     def one(run: tuple[Any, Any]) -> Array:
         now, stays = run
         outputs, pull = jax.vjp(lambda w: model.outputs(w, stays, x), now)
@@ -221,6 +222,6 @@ def _kernel_matrices(model: Any, trained: Any, fixed: Any, x: Array) -> Array:
 
 
 @jax.jit
-def _distances(trained: Any, origin: Any) -> Array:
+def _distances(trained: PyTree, origin: PyTree) -> Array:
     squares = jax.tree.map(lambda w, w0: jnp.sum((w - w0) ** 2, axis=tuple(range(1, w.ndim))), trained, origin)
     return jnp.sqrt(sum(jax.tree.leaves(squares), jnp.zeros(())))

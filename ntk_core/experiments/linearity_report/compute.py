@@ -2,17 +2,18 @@
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from ntk_core.data import Dataset
 from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportSpec
-from ntk_core.own_models import Apply, linearity_report, their_errors
+from ntk_core.own_models import linearity_report, their_errors
 from ntk_core.runs import Computation, Progress, load_data
+from ntk_core.traced import Apply
 
 
-def reported_by(apply: Apply, params0: Any, params1: Any, path: Path) -> Computation:
+def reported_by(apply: Apply, params0: PyTree, params1: PyTree, path: Path) -> Computation:
     """What computes the point of a :class:`LinearityReportSpec`: only who holds model and weights has it."""
 
     def compute(spec: LinearityReportSpec, data: Dataset, key: str) -> Generator[Progress, None, LinearityReportPoint]:

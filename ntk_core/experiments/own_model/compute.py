@@ -6,14 +6,15 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
+from jaxtyping import PyTree
 
 from ntk_core.data import Dataset
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelRun, OwnModelSpec
 from ntk_core.networks.build import initial_key
-from ntk_core.own_models import Apply, OwnModel, checked_model, runs_at, their_errors
+from ntk_core.own_models import OwnModel, checked_model, runs_at, their_errors
 from ntk_core.runs import Computation, Progress, load_data
-from ntk_core.traced import LayersFound, layers_of
+from ntk_core.traced import Apply, LayersFound, layers_of
 
 
 def computed_by(model: OwnModel, path: Path) -> Computation:
@@ -51,7 +52,7 @@ def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> t
     return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x
 
 
-def _found(apply: Apply, params: Any, x: Array) -> LayersFound | None:
+def _found(apply: Apply, params: PyTree, x: Array) -> LayersFound | None:
     """Its layers; None where it cannot be traced."""
     try:
         return layers_of(apply, params, x)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.networks.architectures._activations import MAX_WIDTH, check_choice, check_count
@@ -27,19 +27,19 @@ class Model(NamedTuple):
     apply: Callable[[Any, Array], Array]
 
 
-def _neurons(params: Any, x: Array) -> Array:
+def _neurons(params: PyTree, x: Array) -> Array:
     w, (u,) = params
     return jnp.tanh(x @ w.T / math.sqrt(x.shape[-1])) @ u / math.sqrt(3)
 
 
-def _tree(params: Any, x: Array) -> Array:
+def _tree(params: PyTree, x: Array) -> Array:
     w, (leaves,) = params
     first, left, right = jax.nn.sigmoid(x @ w.T / math.sqrt(x.shape[-1])).T
     ways = (first * left, first * (1 - left), (1 - first) * right, (1 - first) * (1 - right))
     return sum(leaf * way for leaf, way in zip(leaves, ways, strict=True))
 
 
-def _sines(params: Any, x: Array) -> Array:
+def _sines(params: PyTree, x: Array) -> Array:
     w, (b,) = params
     return jnp.sin(x @ w.T / math.sqrt(x.shape[-1]) + b).prod(axis=-1)
 

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 from jax.sharding import AxisType, Mesh, PartitionSpec
 from jax.typing import ArrayLike
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput, kind_of
 from ntk_core.markup import Markup
@@ -65,7 +65,7 @@ def num_parts() -> int:
     return dict(jax.sharding.get_abstract_mesh().shape).get(AXIS, 1)
 
 
-def divided(params: Any) -> Any:
+def divided(params: PyTree) -> Any:
     """The same arrays with the longest axis of each over all devices, where its length allows; inside ``jax.jit``."""
     return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params)
 
