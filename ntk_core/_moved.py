@@ -1,7 +1,6 @@
 """Names of version 0.2 that have moved or changed, for one release."""
 
 from collections.abc import Callable
-from typing import Any
 
 _NEW = {
     "digest": "experiments.spec_digest",
@@ -39,13 +38,13 @@ _MOVED = {
 MOVED = _NEW | {name: f"{place}.{name}" for place, names in _MOVED.items() for name in names}
 
 
-def checked(found: Callable[[str], Any]) -> Callable[[str], Any]:
+def checked(found: Callable[[str], object]) -> Callable[[str], object]:
     """``found``, the lookup of names, with an error that states the new name of a moved one.
 
     The error is an ``ImportError``: ``from ntk_core import name`` hides the words of an ``AttributeError``.
     """
 
-    def named(name: str) -> Any:
+    def named(name: str) -> object:
         if name in MOVED:
             raise ImportError(f"ntk_core.{name} is now ntk_core.{MOVED[name]}")
         return found(name)

@@ -5,6 +5,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 _LINE = "1px solid rgba(128,128,128,.35)"
@@ -59,7 +60,7 @@ def notebook_place() -> Callable[[str], None] | None:
     return partial(_update, importlib.import_module("IPython.display"), [])
 
 
-def _update(display: Any, handles: list[Any], text: str) -> None:
+def _update(display: ModuleType, handles: list[Any], text: str) -> None:
     shown = display.HTML(text)
     if handles:
         handles[0].update(shown)

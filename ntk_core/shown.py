@@ -15,6 +15,7 @@ from ntk_core.runs import ResultValue, Spec, estimate, run_summary
 from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
 from ntk_core.settings.grammar import settings_html
 
+Part = Any  # of what is displayed: HTML, or a Plotly figure
 FIGURES = "linearity_lab.figures"  # entry points: result → (Plotly figure, sentences below it)
 HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
 _ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}
@@ -37,9 +38,9 @@ def estimate_words(found: Estimated) -> str:
     return f"{points}, {time_s} on this machine, about {size(found.peak_bytes)} of memory for the largest."
 
 
-def result_parts(result: ResultValue, with_figure: bool) -> list[Any]:
+def result_parts(result: ResultValue, with_figure: bool) -> list[Part]:
     """The outcome, the figure with its sentences, the numbers and the settings, from top to bottom."""
-    parts: list[Any] = [_outcome(result)]
+    parts: list[Part] = [_outcome(result)]
     found = figure_of(result) if with_figure and result.points else None
     if found is not None:
         parts += [found[0], paragraph(found[1])]
@@ -49,20 +50,20 @@ def result_parts(result: ResultValue, with_figure: bool) -> list[Any]:
     return [*parts, lines(run_summary(result.spec, result.points)), settings]
 
 
-def ended_parts(event: Ended, with_figure: bool) -> list[Any]:
+def ended_parts(event: Ended, with_figure: bool) -> list[Part]:
     """Why there is no result or only a part of it, and the result."""
-    why: list[Any] = [paragraph(event.reason, title=_ENDS[event.status])] if event.reason else []
+    why: list[Part] = [paragraph(event.reason, title=_ENDS[event.status])] if event.reason else []
     return why + (result_parts(event.result, with_figure) if event.result is not None else [])
 
 
-def figure_of(result: ResultValue) -> tuple[Any, str] | None:
+def figure_of(result: ResultValue) -> tuple[Part, str] | None:
     """The dashboard's figure of a result and the sentences below it; None without the dashboard or a view."""
     for entry in entry_points(group=FIGURES):
         try:
             draw = entry.load()
         except ImportError:  # installed without what it draws with
             continue
-        found: tuple[Any, str] | None = draw(result)
+        found: tuple[Part, str] | None = draw(result)
         return found
     return None
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.view_modules import has_view, view_module
-from ntk_core.runs import PointValue, SeededSpec, Spec, experiment_of
+from ntk_core.runs import PointValue, SeededSpec, Spec, Value, experiment_of
 from ntk_core.runs.columns import Columns, measures
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
@@ -63,9 +63,9 @@ class Chart:
         return first
 
 
-def _runs(point: PointValue) -> Sequence[Any]:
+def _runs(point: PointValue) -> Sequence[Value]:
     """Return the runs of a point; their type is that of its experiment."""
-    runs: Sequence[Any] = getattr(point, "runs", ())
+    runs: Sequence[Value] = getattr(point, "runs", ())
     return runs
 
 
@@ -196,7 +196,7 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
     return both
 
 
-def _is_curve(trace: Any) -> bool:
+def _is_curve(trace: go.Scatter) -> bool:
     """Whether a trace is a mean curve; text, bands and single seeds would be too pale to see."""
     is_seeds = isinstance(trace.meta, dict) and "seeds" in trace.meta
     is_opaque = trace.opacity is None or trace.opacity == 1
@@ -214,7 +214,7 @@ def _pale(trace: go.Scatter) -> dict[str, Any]:
     return {**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "meta": _GHOST}
 
 
-def _axes(figure: go.Figure) -> dict[str, tuple[Any, ...]]:
+def _axes(figure: go.Figure) -> dict[str, tuple[object, ...]]:
     """Map each axis to its quantity; what follows a comma explains it, such as the channels of a CNN."""
     names = [name for name in figure.layout if name[:5] in ("xaxis", "yaxis")]
     axes = {name: figure.layout[name] for name in names}
@@ -232,7 +232,7 @@ def _span(ticks: Mapping[float, str]) -> float:
     return max(ticks, default=1.0) / (min(ticks, default=1.0) or 1.0)
 
 
-def _ticks(axis: Any) -> dict[float, str]:
+def _ticks(axis: go.layout.XAxis) -> dict[float, str]:
     return dict(zip(axis.tickvals or (), axis.ticktext or (), strict=False))
 
 
@@ -269,7 +269,7 @@ class Comparison:
     measures: dict[str, str]
     lines: Mapping[str, Callable[[Any], Any]]
 
-    def line_words(self, line: Sequence[Any]) -> str:
+    def line_words(self, line: Sequence[object]) -> str:
         """Return the title of a line, such as ``linear output, random, ρ = 0.25``."""
         return ", ".join(str(words(part)) for words, part in zip(self.lines.values(), line, strict=True))
 

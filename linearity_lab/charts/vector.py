@@ -5,7 +5,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -86,7 +85,9 @@ def rows_as_pictures(figure: go.Figure) -> list[tuple[str, str]]:
     return found
 
 
-def _drawable(points: Sequence[tuple[Any, Any]], log_x: bool, log_y: bool) -> list[tuple[float, float]]:
+def _drawable(
+    points: Sequence[tuple[float | None, float | None]], log_x: bool, log_y: bool
+) -> list[tuple[float, float]]:
     pairs = [(float(a), float(b)) for a, b in points if a is not None and b is not None]
     return [(a, b) for a, b in pairs if math.isfinite(a + b) and (a > 0 or not log_x) and (b > 0 or not log_y)]
 

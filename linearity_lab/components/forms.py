@@ -25,7 +25,7 @@ from ntk_core.settings.grammar import (
     values_of,
     with_settings,
 )
-from ntk_core.settings.part import SpecPart
+from ntk_core.settings.part import SpecPart, Values
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
 MAX_SHOWN = 60  # characters of a setting inside a sentence
@@ -43,8 +43,8 @@ class _FormState:
     """
 
     preset: str
-    raw: dict[str, Any] = field(default_factory=dict)
-    notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    raw: Values = field(default_factory=dict)
+    notes: dict[str, tuple[object, str]] = field(default_factory=dict)
 
 
 class SpecForm(Generic[AnySpec]):
@@ -153,7 +153,7 @@ class SpecForm(Generic[AnySpec]):
         """The widget of one setting, under this title."""
         self._widget(setting, title)
 
-    def used(self, prefix: str) -> dict[Setting, Any]:
+    def used(self, prefix: str) -> dict[Setting, object]:
         """Setting → what is given for it, of those below this prefix that the chosen kinds use."""
         values = self._values()
         return {
@@ -172,17 +172,17 @@ class SpecForm(Generic[AnySpec]):
             if setting.name not in drawn or setting.entry == "list":
                 st.session_state[self._key(setting.name)] = self._state.raw[setting.name]
 
-    def put(self, values: Mapping[str, Any]) -> None:
+    def put(self, values: Mapping[str, object]) -> None:
         """Let the widgets hold these values, by the dotted names of their settings."""
         for setting in self._settings:
             if setting.name in values:
                 st.session_state[self._key(setting.name)] = _held(setting, values[setting.name])
 
-    def changed(self) -> dict[Setting, Any]:
+    def changed(self) -> dict[Setting, object]:
         """Setting → what is given for it, of those that are used and not as the preset has them."""
         before = values_of(self.preset.spec)
 
-        def is_as_before(setting: Setting, value: Any) -> bool:
+        def is_as_before(setting: Setting, value: object) -> bool:
             other = before.get(setting.name, setting.info.default)
             return in_numbers(value) == in_numbers(other) or text_of(value) == text_of(other)
 
@@ -266,7 +266,7 @@ class SpecForm(Generic[AnySpec]):
             if setting.name in self._state.notes and self._state.notes[setting.name][0] != held:
                 del self._state.notes[setting.name]
 
-    def _values(self) -> dict[str, Any]:
+    def _values(self) -> Values:
         """Dotted name → what is given for it, of the settings that the chosen kinds use."""
         given = {setting.name: _given(setting, self._state.raw[setting.name]) for setting in self._settings}
         return {setting.name: given[setting.name] for setting in self._settings if setting.is_used(given)}
@@ -337,13 +337,13 @@ def in_numbers(value: Any) -> Any:
         return tuple(value)
 
 
-def _short_label(setting: Setting, option: Any) -> str:
+def _short_label(setting: Setting, option: object) -> str:
     """Label of a choice without the word in the title of its list: ``linear`` among outputs."""
     label = setting.label(option)
     return label.removesuffix(" output") if setting.title.startswith("Outputs") else label
 
 
-def _held(setting: Setting, value: Any) -> Any:
+def _held(setting: Setting, value: Any) -> object:
     """What the setting's widget holds for a value."""
     if setting.entry in ("list", "text", "upload", "composition"):
         text = "" if value is None else text_of(value)
@@ -351,6 +351,6 @@ def _held(setting: Setting, value: Any) -> Any:
     return list(value) if setting.entry == "choices" else value
 
 
-def _given(setting: Setting, held: Any) -> Any:
+def _given(setting: Setting, held: object) -> object:
     """What a spec is given for what the widget holds."""
     return value_of(setting, held) if isinstance(held, str) and setting.entry != "choice" else held

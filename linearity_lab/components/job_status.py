@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import streamlit as st
 from starlette.requests import Request
@@ -17,6 +17,7 @@ from starlette.routing import Route
 from linearity_lab.components import session
 from linearity_lab.jobs import shared_jobs
 from ntk_core.numbers import duration
+from ntk_core.settings.part import JSON
 
 if TYPE_CHECKING:
     from linearity_lab.jobs import Snapshot
@@ -81,16 +82,16 @@ async def _stop_job(request: Request) -> Response:
     return JSONResponse({"stopped": shared_jobs().stop(job_id, viewer)})
 
 
-def _followed(viewer: str) -> list[dict[str, Any]]:
+def _followed(viewer: str) -> list[JSON]:
     return [entry(each) for each in shared_jobs().followed(viewer)[:MAX_LISTED]]
 
 
-def _every_s(jobs: list[dict[str, Any]]) -> float:
+def _every_s(jobs: list[JSON]) -> float:
     rarer = max(1.0, shared_jobs().num_viewers() / CROWD)
     return rarer * (EVERY_S if any(job["status"] == "running" for job in jobs) else WAITING_S)
 
 
-def entry(now: Snapshot) -> dict[str, Any]:
+def entry(now: Snapshot) -> JSON:
     """What the browser shows of a job; ``seen`` changes when there is something new to draw."""
     return {
         "id": now.job_id,

@@ -62,7 +62,7 @@ def _replaced(page: str) -> list[tuple[Mapping[str, str], float]]:
 
 
 def read_address(
-    address: Mapping[str, str], readers: Mapping[str, Callable[[str], Any]]
+    address: Mapping[str, str], readers: Mapping[str, Callable[[str], object]]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Parsed values by part of the URL, and errors by part."""
     found, notes = {}, {}
@@ -77,7 +77,7 @@ def read_address(
     return found, notes
 
 
-def noted_address(page: str, readers: Mapping[str, Callable[[str], Any]]) -> dict[str, Any] | None:
+def noted_address(page: str, readers: Mapping[str, Callable[[str], object]]) -> dict[str, Any] | None:
     """Return the parsed values of a URL that a user changed, else None; keep sentences about the others."""
     address = new_address(page)
     if address is None:

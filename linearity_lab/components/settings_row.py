@@ -172,7 +172,7 @@ def _has(text: str, sought: str) -> bool:
     return all(word in text.lower() for word in sought.lower().split())
 
 
-def _shown(setting: Setting, value: Any) -> str:
+def _shown(setting: Setting, value: object) -> str:
     """Return a short form of a value."""
     text = f"{value:g}" if isinstance(value, float) else value_words(setting, value) or "none"
     return text if 0 < len(text) <= MAX_CHARACTERS else "changed"

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from ntk_core.settings.part import JSON
+
 COLUMNS = 33  # as in sketch.js
 MOST = 40.0  # |log10| of a drawn line
 HTML = '<div class="sketch"></div>'
@@ -34,9 +36,7 @@ _mount = st.components.v2.component(
 )
 
 
-def sketch_data(
-    plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]
-) -> dict[str, Any]:
+def sketch_data(plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]) -> JSON:
     """Return the data of the component.
 
     Args:
@@ -49,7 +49,7 @@ def sketch_data(
     return {"plot": plot, "ends": (low, high), "start": math.log10(start), "letter": letter, "words": dict(words)}
 
 
-def sketch(key: str, data: Mapping[str, Any], drawn: Callable[[float, list[tuple[float, float]]], None]) -> None:
+def sketch(key: str, data: JSON, drawn: Callable[[float, list[tuple[float, float]]], None]) -> None:
     """Let a user draw a line from the first point of a figure to its right edge.
 
     Args:

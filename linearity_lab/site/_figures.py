@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -25,6 +24,7 @@ from linearity_lab.views.lecture.drawing import before_answer
 from linearity_lab.views.lecture.steps import Step
 from linearity_lab.words.markdown import typeset
 from ntk_core.runs import PRESETS, ResultValue
+from ntk_core.settings.part import JSON
 
 _CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
 
@@ -76,7 +76,7 @@ class Figure:
         return f"lab.take({json.dumps(self.name)}, {encoded});\n"
 
 
-def chart_data(chart: Chart) -> dict[str, Any]:
+def chart_data(chart: Chart) -> JSON:
     """A chart as the page draws it: the figure itself, but for Plotly's own template, its words and its numbers."""
     figure = json.loads(chart.figure.to_json())
     figure["layout"].pop("template", None)

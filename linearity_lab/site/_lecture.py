@@ -2,8 +2,7 @@
 
 import html
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.live import home_data
@@ -16,6 +15,7 @@ from linearity_lab.views.overview.page import TITLE
 from linearity_lab.words.pages import FINITE, SHOWS, figure_words, glossary, prose
 from ntk_core.numbers import width_label
 from ntk_core.runs import PRESETS
+from ntk_core.settings.part import JSON
 
 SCRIPTS = ("home.js", "sketch.js", "lecture.js")
 _STEP = """\
@@ -47,7 +47,7 @@ def lecture_figures() -> list[Figure]:
 
 def lecture_page() -> Page:
     """The page: what a tangent kernel is, the phenomenon in motion, the steps in their parts, and the end."""
-    answers: dict[str, Any] = {}
+    answers: JSON = {}
     parts = []
     for number, (part, names) in enumerate(PARTS.items(), start=1):
         steps = [step for step in STEPS if step.name in names]
@@ -106,7 +106,7 @@ def _step(step: Step) -> str:
     )
 
 
-def _answers(step: Step) -> dict[str, Any]:
+def _answers(step: Step) -> JSON:
     """Return the response to each choice, with ``None`` for a request for the answer."""
     results, question = _results(step), step.question
     words = figure_words(f"lecture.{step.name}")
@@ -122,7 +122,7 @@ def _answers(step: Step) -> dict[str, Any]:
     }
 
 
-def _line(step: Step, results: Mapping[str, Any]) -> dict[str, Any]:
+def _line(step: Step, results: JSON) -> JSON:
     """What is needed to compare a drawn line with what was measured, as ``drawing.line_words`` does."""
     assert step.measured is not None
     measured = step.measured(results)
@@ -145,7 +145,7 @@ def _line(step: Step, results: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _results(step: Step) -> dict[str, Any]:
+def _results(step: Step) -> JSON:
     return {name: gallery_result(name) for name in step.gallery}
 
 

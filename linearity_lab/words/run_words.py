@@ -3,7 +3,6 @@
 import functools
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
@@ -96,7 +95,7 @@ def _joined(parts: Sequence[str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def value_words(setting: Setting, value: Any) -> str:
+def value_words(setting: Setting, value: object) -> str:
     """A value as people write it; a graph by its name in the gallery, or as your own with letters of its digest."""
     if isinstance(value, list | tuple):
         return ", ".join(value_words(setting, each) for each in value)

@@ -2,20 +2,25 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from ntk_core.settings.part import SpecPart, Term, table
 
+if TYPE_CHECKING:
+    from jax import Array
+    from optax import GradientTransformation
 
-def _jax() -> Any:
+
+def _jax() -> ModuleType:
     import jax
 
     return jax
 
 
-def _optax() -> Any:
+def _optax() -> ModuleType:
     import optax
 
     return optax
@@ -30,11 +35,11 @@ class LossTerm(Term):
         curvature: bound of the second derivative of one sample's loss in F.
     """
 
-    mean: Callable[[Any, Any], Any]
+    mean: "Callable[[Array, Array], Array]"
     curvature: float = 1.0
 
 
-def _mean(parts: Any) -> Any:
+def _mean(parts: "Array") -> "Array":
     """Over the samples, of sums over the outputs."""
     return _jax().numpy.mean(_jax().numpy.sum(parts, axis=-1))
 
@@ -76,7 +81,7 @@ class Method(Term):
         rate_factor: by what the learning rate of the spec is multiplied.
     """
 
-    direction: Callable[[float], Any] = lambda momentum: _optax().identity()
+    direction: "Callable[[float], GradientTransformation]" = lambda momentum: _optax().identity()
     is_linear: bool = True
     stable_factor: Callable[[float], float] = lambda momentum: 1.0
     batches: Literal["never", "always", "if asked"] = "never"

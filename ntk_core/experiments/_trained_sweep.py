@@ -69,7 +69,7 @@ class TrainedSweep(SweepSpec):
         return almost_everywhere(self.architecture.activations, self.outputs)
 
     def every_run(
-        self, run: Callable[..., Generator[Any, None, Any]], data: Dataset, key: str, *lines: Sequence[Any]
+        self, run: Callable[..., Generator[Any, None, Value]], data: Dataset, key: str, *lines: Sequence[object]
     ) -> Generator[Any, None, dict[str, Any]]:
         """The fields of a :class:`TrainedPoint`: ``run(spec, data, key, *line, seed)`` of every line and seed."""
         from ntk_core.networks.build import build_network  # which starts JAX
@@ -132,12 +132,12 @@ class TrainedPoint(WidthPoint, Generic[Run]):
     num_params: int
     runs: tuple[Run, ...]
 
-    def of(self, *line: Any) -> tuple[Run, ...]:
+    def of(self, *line: object) -> tuple[Run, ...]:
         """The runs with these values of the fields of :attr:`line`, in this order; None, or no value, takes all."""
         wanted = [(name, value) for name, value in zip(self.line, line, strict=False) if value is not None]
         return tuple(run for run in self.runs if all(getattr(run, name) == value for name, value in wanted))
 
 
-def along(points: Iterable[TrainedPoint[Run]], *line: Any, by: str = "width") -> list[tuple[float, Run]]:
+def along(points: Iterable[TrainedPoint[Run]], *line: object, by: str = "width") -> list[tuple[float, Run]]:
     """(width, run) of all runs of one line, see :meth:`TrainedPoint.of`."""
     return [(float(getattr(point, by)), run) for point in points for run in point.of(*line)]

@@ -22,7 +22,7 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
     taken = {field.name for field in dataclasses.fields(made)}
     named = taken & set(type(architecture).model_fields)
     given = {name: getattr(architecture, name) for name in named if architecture.uses(name)}
-    settings: dict[str, Any] = {name: value for name, value in given.items() if value != "same"}  # as by default
+    settings = {name: value for name, value in given.items() if value != "same"}  # as by default
     settings |= {
         "width": architecture.widths(width) if architecture.has_relative_widths else width,
         "num_outputs": num_outputs,

@@ -2,12 +2,16 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from ntk_core.settings.part import Term, table
 
+if TYPE_CHECKING:
+    from jax import Array
 
-def _jax() -> Any:
+
+def _jax() -> ModuleType:
     import jax
 
     return jax
@@ -27,7 +31,7 @@ class Function(Term):
         live: whether *Live* computes it in the browser too (``components/live/functions.js``).
     """
 
-    apply: Callable[[Any], Any]
+    apply: "Callable[[Array], Array]"
     min_slope: float = 0.0
     bound: float | None = None
     smooth: bool = True

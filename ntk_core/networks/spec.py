@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
@@ -38,7 +38,7 @@ MAX_DEPTH = 16  # hidden layers
 COMPOSED = "composed"  # the architecture that a person puts together
 
 
-def _composition(data: Any) -> Any:
+def _composition(data: object) -> Composition:
     """A composition from JSON; what is wrong inside it is named after the name of the setting."""
     try:
         return parse_composition(data)

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from ntk_core.errors import InvalidInput, UnknownSetting
 from ntk_core.markup import paragraph, table
-from ntk_core.settings.part import SpecPart
+from ntk_core.settings.part import SpecPart, Values
 from ntk_core.settings.validation import allowed_values, lengths, part_type, problems
 from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in, values_of
 
@@ -77,7 +77,7 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
     return validated(model, data)
 
 
-def validated(model: type[Part], data: dict[str, Any]) -> Part:
+def validated(model: type[Part], data: Values) -> Part:
     """A part of a spec from its data.
 
     Raises:
@@ -101,7 +101,7 @@ def _resized(setting: Setting, groups: object, count: int) -> list[object]:
     return kept + [inner().model_dump(mode="json") for _ in range(count - len(kept))]
 
 
-def _drop_unused(model: type[SpecPart], data: dict[str, Any], given: Mapping[str, object]) -> None:
+def _drop_unused(model: type[SpecPart], data: Values, given: Mapping[str, object]) -> None:
     """Take out of ``data`` what the kind chosen there does not use, unless it is given by its dotted name."""
     found = values_in(model, data)
     values = {**{setting.name: setting.info.default for setting in settings(model)}, **found}
@@ -145,7 +145,7 @@ def value_of(setting: Setting, text: str) -> Any:
     return _number(text, whole=setting.entry in ("integer", "parts"))
 
 
-def changed_values(spec: SpecPart, base: SpecPart) -> dict[str, Any]:
+def changed_values(spec: SpecPart, base: SpecPart) -> Values:
     """Dotted name → value of what makes ``spec`` out of ``base`` by :func:`ntk_core.runs.with_settings`."""
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}

@@ -37,7 +37,7 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
 
 def part_type(info: FieldInfo) -> type[SpecPart] | None:
     """The type of the group of settings that a field holds, one or several; None for a single setting."""
-    held: Any = info.annotation
+    held = info.annotation
     if typing.get_origin(held) is tuple:
         held = typing.get_args(held)[0]
     return held if _is_part(held) else None

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import SpecPart, Term, chosen_among
+from ntk_core.settings.part import SpecPart, Term, Values, chosen_among
 from ntk_core.settings.validation import (
     allowed_values,
     bounds,
@@ -23,6 +23,7 @@ from ntk_core.settings.validation import (
 )
 
 Part = TypeVar("Part", bound=SpecPart)
+Option = str | int
 Condition = tuple[str, tuple[str, ...] | int]
 Entry = Literal["choice", "choices", "switch", "integer", "number", "list", "text", "upload", "composition", "parts"]
 
@@ -44,7 +45,7 @@ class Setting:
     part: type[SpecPart]
     info: FieldInfo
     entry: Entry
-    options: tuple[Any, ...] = ()
+    options: tuple[Option, ...] = ()
     conditions: tuple[Condition, ...] = ()
     place: str = ""
 
@@ -137,7 +138,7 @@ def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Condition, .
                 yield from _settings(inner, f"{name}.{index}.", (*needed, (name, index)), one)
 
 
-def entry_of(annotation: object) -> tuple[Entry, tuple[Any, ...]]:
+def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:
     """How a value of this type is given, and what can be chosen."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
@@ -184,7 +185,7 @@ def with_value(part: Any, name: str, value: Any) -> Any:
     return part.model_copy(update={step: with_value(getattr(part, step), rest, value) if rest else value})
 
 
-def values_in(model: type[SpecPart], data: object) -> dict[str, Any]:
+def values_in(model: type[SpecPart], data: object) -> Values:
     """Dotted name → value of every setting in a spec of this type, or in its data."""
     found = {}
     for setting in settings(model):
@@ -196,11 +197,11 @@ def values_in(model: type[SpecPart], data: object) -> dict[str, Any]:
     return found
 
 
-def values_of(spec: SpecPart) -> dict[str, Any]:
+def values_of(spec: SpecPart) -> Values:
     """Dotted name → value of every setting that the spec uses; of a list of groups their number."""
     return dict(_values_of(spec))
 
 
 @functools.lru_cache(maxsize=512)  # a page asks for those of its settings again and again
-def _values_of(spec: SpecPart) -> Mapping[str, Any]:
+def _values_of(spec: SpecPart) -> Values:
     return values_in(type(spec), spec)

@@ -26,7 +26,17 @@ from ntk_core.traced._layers import TracedLayer, arranged, wide
 from ntk_core.traced._messages import compiling, name_of
 from ntk_core.traced._of_network import program_of_network
 from ntk_core.traced._positions import features_at, positions_of
-from ntk_core.traced._program import Apply, Model, Program, Rows, Views, kernels_of, through_output, views_of, whole_kernels
+from ntk_core.traced._program import (
+    Apply,
+    Model,
+    Program,
+    Rows,
+    Views,
+    kernels_of,
+    through_output,
+    views_of,
+    whole_kernels,
+)
 from ntk_core.traced._report import LayerFound, LayersFound, layers_of
 from ntk_core.traced._trace import Frozen, freeze, same_program, traced
 from ntk_core.traced._uses import Use

@@ -21,7 +21,6 @@ from ntk_core.traced._row_axes import (
     Rows,
     Unproven,
     alike_along,
-    shape_of,
 )
 from ntk_core.traced._same import of_jax
 from ntk_core.traced._views import shape_of

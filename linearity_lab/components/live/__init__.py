@@ -1,12 +1,11 @@
 """A network and its linear model train before one's eyes: a component of our own, in the browser alone."""
 
-from typing import Any
-
 import streamlit as st
 
 from linearity_lab.charts.style import network_style
 from linearity_lab.components.live import source
 from linearity_lab.components.live.settings import LiveSettings
+from ntk_core.settings.part import JSON
 
 NAME = "linearity_lab_live"
 TOUR = (4, 64, 4096)
@@ -17,7 +16,7 @@ _mount = st.components.v2.component(NAME, css=source.style(), js=source.module()
 _mount_home = st.components.v2.component(HOME_NAME, css=source.style(), js=source.home_module())
 
 
-def given(settings: LiveSettings, *, small: bool = False, **more: Any) -> dict[str, Any]:
+def given(settings: LiveSettings, *, small: bool = False, **more: object) -> JSON:
     """Return the data of the component: settings, words and colors."""
     form = "small" if small else "page"
     return {
@@ -30,7 +29,7 @@ def given(settings: LiveSettings, *, small: bool = False, **more: Any) -> dict[s
     }
 
 
-def live_page(key: str, settings: LiveSettings, version: int) -> dict[str, Any] | None:
+def live_page(key: str, settings: LiveSettings, version: int) -> JSON | None:
     """All of it; the settings that a person has chosen last, as the browser reports them.
 
     Args:
@@ -40,7 +39,7 @@ def live_page(key: str, settings: LiveSettings, version: int) -> dict[str, Any] 
     return _mount(key=key, data=payload, on_settings_change=lambda: None).settings
 
 
-def home_data() -> dict[str, Any]:
+def home_data() -> JSON:
     """Settings, words and looks of the two networks on the first page."""
     styles = [network_style("fully-connected", output) for output in source.HOME_OUTPUTS]
     looks = [{"color": style.color, "symbol": style.symbol} for style in styles]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
-from typing import Any
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.settings.part import JSON
 
 Points = tuple[tuple[float, float], ...]
 WIDTHS, RATES = (4, 4096), (0.1, 4.0)
-CHOICES: dict[str, tuple[Any, ...]] = {
+CHOICES: dict[str, tuple[object, ...]] = {
     "activation": tuple(name for name, function in ACTIVATIONS.items() if function.live),
     "output": ("linear", "tanh", "swish"),
     "layers": (1, 2),
@@ -108,12 +108,12 @@ class LiveSettings:
             **{f"architecture.{name}": text for name, text in network.items()},
         }
 
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> JSON:
         """As JSON has it."""
         return asdict(self)
 
 
-def from_browser(given: Mapping[str, Any]) -> LiveSettings:
+def from_browser(given: JSON) -> LiveSettings:
     """The settings that a component reports.
 
     Raises:
@@ -127,7 +127,7 @@ def from_browser(given: Mapping[str, Any]) -> LiveSettings:
     return made({name: READERS[name](text) for name, text in texts.items()})
 
 
-def made(found: Mapping[str, Any]) -> LiveSettings:
+def made(found: JSON) -> LiveSettings:
     """Build settings from parsed values; custom points are a target."""
     return LiveSettings(**{**found, "target": OWN} if "points" in found else found)
 
@@ -136,7 +136,7 @@ def _rounded(values: tuple[float, ...]) -> str:
     return ",".join(str(round(value, 4)) for value in values)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -156,10 +156,10 @@ def _rate(text: str) -> float:
     return value
 
 
-def _chosen(name: str) -> Callable[[str], Any]:
+def _chosen(name: str) -> Callable[[str], object]:
     options = {str(option): option for option in CHOICES[name]}
 
-    def read(text: str) -> Any:
+    def read(text: str) -> object:
         if text not in options:
             raise InvalidInput(name, text[:MOST_TEXT], "one of " + ", ".join(options))
         return options[text]
@@ -183,7 +183,7 @@ def _number(text: str) -> float:
         return math.nan
 
 
-READERS: dict[str, Callable[[str], Any]] = {
+READERS: dict[str, Callable[[str], object]] = {
     "width": _whole("width", *WIDTHS),
     "rate": _rate,
     **{name: _chosen(name) for name in CHOICES},

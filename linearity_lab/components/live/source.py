@@ -2,16 +2,15 @@
 
 import html
 import json
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from linearity_lab.charts.style import model_style
 from linearity_lab.components.live.settings import CHOICES, OWN
 from linearity_lab.components.scripts import joined
 from linearity_lab.words.markdown import read
 from ntk_core.networks.choices import ACTIVATIONS
+from ntk_core.settings.part import JSON
 
 FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.
@@ -55,7 +54,7 @@ def home_module() -> str:
     return _with_worker(HOME)
 
 
-def early_module(shown: Mapping[str, Any]) -> str:
+def early_module(shown: JSON) -> str:
     """``home_module``, which shows and begins Home by itself."""
     return f"const EARLY = {json.dumps(shown)};\n{home_module()}\n{joined(FOLDER, ('early',))}"
 
@@ -73,7 +72,7 @@ def style() -> str:
 
 
 @cache
-def words() -> Mapping[str, Any]:
+def words() -> JSON:
     """Return all words of the component.
 
     Raises:
@@ -114,7 +113,7 @@ def colors() -> dict[str, str]:
     return {"network": model_style("network").color, "linear": model_style("linearized").color}
 
 
-def standalone_page(data: Mapping[str, Any], title: str) -> str:
+def standalone_page(data: JSON, title: str) -> str:
     """One HTML file that needs no server and loads nothing; its URL holds the settings.
 
     Args:

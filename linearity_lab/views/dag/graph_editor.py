@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import streamlit as st
 
@@ -29,15 +28,16 @@ from ntk_core.networks.graphs import (
     in_degrees,
     parse_graph,
 )
+from ntk_core.settings.part import JSON
 
 
-def sizes(spec: DAGSpec) -> dict[str, Any]:
+def sizes(spec: DAGSpec) -> JSON:
     """What boxes need beside the graph: the width that is shown, the largest, and the numbers of inputs and outputs."""
     shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
     return {"width": spec.widths[-1], "ends": {INPUT: math.prod(shapes.input_shape), OUTPUT: shapes.num_outputs}}
 
 
-def judged(text: str, spec: DAGSpec, sentence: str) -> dict[str, Any]:
+def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
     """Return the verdict on the graph in ``text``; with a ``sentence`` of the form against it, that and no verdict."""
     try:
         graph = parse_graph(text)
@@ -149,7 +149,7 @@ class Edit:
     places: Places
 
 
-def from_browser(given: Any) -> Edit:
+def from_browser(given: object) -> Edit:
     """An edit; what is wrong with its graph is for the spec to say.
 
     Raises:
@@ -179,16 +179,16 @@ def graph_text(given: Mapping[str, object]) -> str:
         return text
 
 
-def drawable(text: str) -> dict[str, list[dict[str, Any]]]:
+def drawable(text: str) -> dict[str, list[JSON]]:
     """Return the groups and edges of such a text for the canvas; none if it is not a graph."""
     try:
-        data: dict[str, list[dict[str, Any]]] = json.loads(graph_text(json.loads(text)))
+        data: dict[str, list[JSON]] = json.loads(graph_text(json.loads(text)))
     except (ValueError, RecursionError, AttributeError):
         return {"groups": [], "edges": []}
     return data
 
 
-def _rows(part: str, given: Any, fields: tuple[str, ...]) -> list[dict[str, object]]:
+def _rows(part: str, given: object, fields: tuple[str, ...]) -> list[dict[str, object]]:
     if not isinstance(given, list) or len(given) > MAX_BYTES // 10:
         raise InvalidInput(part, given, f"a list of {part}")
     for row in given:
@@ -197,19 +197,19 @@ def _rows(part: str, given: Any, fields: tuple[str, ...]) -> list[dict[str, obje
     return [dict(row) for row in given]
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     if isinstance(value, str):
         return len(value) <= MAX_TEXT
     return value is None or (isinstance(value, int | float) and abs(value) <= MAX_NUMBER)
 
 
-def _places(given: Any) -> dict[str, tuple[float, float]]:
+def _places(given: object) -> dict[str, tuple[float, float]]:
     """Return the places of groups; invalid ones are dropped."""
     found = list(given.items())[: MAX_GROUPS + 2] if isinstance(given, Mapping) else []
     return {name: (float(at[0]), float(at[1])) for name, at in found if _is_plain(name) and _is_place(at)}
 
 
-def _is_place(given: Any) -> bool:
+def _is_place(given: object) -> bool:
     return (
         isinstance(given, list)
         and len(given) == 2
@@ -275,7 +275,7 @@ def _graph(text: str) -> Graph | None:
         return None
 
 
-def _take_edit(page: str, reported: Any) -> None:
+def _take_edit(page: str, reported: object) -> None:
     drawn: _Drawn = st.session_state[_memory(page)]
     try:
         edit = from_browser(reported)

@@ -20,6 +20,7 @@ from linearity_lab.words.pages import titled_prose
 from ntk_core.experiments.hessian import HessianPoint
 from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
+from ntk_core.settings.part import Values
 from ntk_core.settings.walk import settings
 
 Runs = Shown[HessianSpec, HessianPoint]
@@ -78,7 +79,7 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
 
 def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], dict[str, str]]:
     """Return name → network of the form, valid or not, and name → title of these and all templates."""
-    given: dict[str, dict[str, Any]] = {}
+    given: dict[str, Values] = {}
     for setting, value in form.used("networks.").items():
         _, index, field = setting.name.split(".")
         given.setdefault(index, {})[field] = tuple(value) if isinstance(value, list) else value
@@ -86,7 +87,7 @@ def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], di
     return chosen, {**{name: network.title for name, network in TEMPLATES.items()}, **titles(chosen)}
 
 
-def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[Any]]:
+def _shared(networks: Sequence[ComparedNetwork]) -> dict[str, list[object]]:
     """Map settings that can be changed in all networks to their values."""
     free = [network for network in networks if not network.closed_form]
     return {
@@ -126,7 +127,7 @@ def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwo
 
 
 def _put(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwork]) -> None:
-    values: dict[str, Any] = {"networks": len(networks)}
+    values: Values = {"networks": len(networks)}
     for index, network in enumerate(networks):
         used = [field for field in type(network).model_fields if network.uses(field)]
         values |= {f"networks.{index}.{field}": getattr(network, field) for field in used}

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -24,6 +23,7 @@ from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint
 from ntk_core.fits import PowerLaw, exponent_words
 from ntk_core.numbers import signed
 from ntk_core.runs.columns import table_rows
+from ntk_core.settings.part import JSON
 
 # Expected exponents in m, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
@@ -79,7 +79,7 @@ def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float
     A vertical line marks the ``shown`` ρ, whose exponents the caption names.
     """
     figure = go.Figure()
-    table: list[dict[str, Any]] = []
+    table: list[JSON] = []
     sentences = ["Exponents in m against ρ."]
     fits: list[tuple[float, PowerLaw]] = []
     for measure, words in _EXPECTED:

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -14,7 +13,7 @@ from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR
 from linearity_lab.components.sketch import sketch, sketch_data
 from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.lecture.steps import STEPS, Step
+from linearity_lab.views.lecture.steps import STEPS, Option, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
 from linearity_lab.words.pages import VEILED_KEY
@@ -25,7 +24,7 @@ STEEPEST = 1.2  # steepest exponent that fits into the figure, up and down; as t
 Drawn = tuple[float, list[tuple[float, float]]]
 
 
-def before_answer(step: Step, results: Mapping[str, object], option: Any) -> Chart:
+def before_answer(step: Step, results: Mapping[str, object], option: Option) -> Chart:
     """Veil the figure of an unanswered step, with space for a line if one can be drawn."""
     shown = step.draw(results, option, False)
     number_of_step = 1 + [each.name for each in STEPS].index(step.name)

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import plotly.graph_objects as go
@@ -289,7 +289,7 @@ CARD = ""
 DOTS = 120
 
 
-def card(_: Any) -> str:
+def card(_: object) -> str:
     """Draw the entries of a diagonal Hessian."""
     weights, entries = diagonal_entries(DOTS)
     dots = list(zip(weights.tolist(), entries.tolist(), strict=True))

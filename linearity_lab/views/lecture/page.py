@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -23,6 +22,7 @@ from linearity_lab.words.markdown import Section, plain, read
 from linearity_lab.words.pages import VEILED_KEY, figure_words, prose
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS
+from ntk_core.settings.part import JSON
 
 _CSS = """\
 .speaker { font: 0.875rem/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }
@@ -301,6 +301,6 @@ def _export(step: Step, charts: Mapping[str, Chart]) -> None:
     export.export_menu(PAGE, step.title, runs, charts)
 
 
-def _results(step: Step) -> dict[str, Any] | None:
+def _results(step: Step) -> JSON | None:
     found = {name: gallery_result(name) for name in step.gallery}
     return None if any(result is None for result in found.values()) else found

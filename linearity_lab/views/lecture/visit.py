@@ -96,7 +96,7 @@ class Visit:
 
     def read(self, address: Mapping[str, str]) -> None:
         """Read step, size and option from a URL; return one sentence for each invalid part."""
-        readers: dict[str, Callable[[str], Any]] = {"step": step_index, "present": _is_large, "show": str}
+        readers: dict[str, Callable[[str], object]] = {"step": step_index, "present": _is_large, "show": str}
         found, notes = session.read_address(address, readers)
         self.index, self.presenting = found.get("step", 0), found.get("present", False)
         if "step" in notes:

@@ -52,7 +52,7 @@ else:
 DRAWN = "drawn"
 
 
-def _graph(data: Any) -> Graph:
+def _graph(data: object) -> Graph:
     """A graph from JSON; what is wrong inside it is named after the name of the setting."""
     try:
         return parse_graph(data)

@@ -31,7 +31,7 @@ from ntk_core.runs import Progress, by_steps, one_after_another
 def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress, None, DepthWidthPoint]:
     """All draws and seeds of one pair; yields (fraction, message) between stretches of work."""
     depth, width = spec.value_of(key)
-    works: list[Generator[Any, None, Any]] = [_drawn(spec, depth, width)]
+    works: list[Generator[Progress, None, Any]] = [_drawn(spec, depth, width)]
     if spec.trains(depth, width):
         works += [_trained(spec, data, depth, width, seed) for seed in spec.seeds]
     found, *runs = yield from one_after_another(works)

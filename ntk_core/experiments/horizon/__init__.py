@@ -284,7 +284,7 @@ def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
     return "\n".join([*text_table(COLUMNS, points, _counted), "", *notes, *laws])
 
 
-def _law(runs: Sequence[tuple[float, Any]], of: str) -> PowerLaw | None:
+def _law(runs: Sequence[tuple[float, HorizonRun]], of: str) -> PowerLaw | None:
     return fit_runs(runs, lambda run: getattr(run, of).at, lambda run: getattr(run, of).outcome == "departed")
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -143,7 +143,9 @@ def _advance(
     x, x_test, y = points
     network = NetworkModel(net, Loss("linear"))
 
-    def after(model: Model, stays: PyTree, start: NetworkParams, rate: float, count: int) -> tuple[Any, Array, Array]:
+    def after(
+        model: Model, stays: PyTree, start: NetworkParams, rate: float, count: int
+    ) -> tuple[NetworkParams, Array, Array]:
         def objective(w: NetworkParams) -> Array:
             f = model.outputs(w, stays, x)
             return log_loss(f, y) if is_log else jnp.sum((f - y) ** 2) / (2 * len(y))

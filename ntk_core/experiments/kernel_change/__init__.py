@@ -91,7 +91,7 @@ class KernelChanges(TrainedPoint[KernelChangeRun]):
 def _trained(column: Column) -> Column:
     """A column that is left out where nothing is trained."""
 
-    def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> Any:
+    def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> object:
         return column.value(point, run) if isinstance(run, KernelChangeRun) else None
 
     return replace(column, of=of, optional=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +15,7 @@ from ntk_core.dynamics import (
     KernelAndStart,
     KernelModel,
     Loss,
+    Model,
     NetworkModel,
     Optimizer,
     Origin,
@@ -95,7 +95,7 @@ class _Start:
         ]
         self.unit_rates = np.asarray(stable, np.float64) / 2
 
-    def of(self, index: np.ndarray, name: str) -> tuple[Any, Any, Any]:
+    def of(self, index: np.ndarray, name: str) -> tuple[Model, PyTree, PyTree]:
         """(model, what is trained, what stays) of one kind, for these seeds."""
         trained, fixed = jax.tree.map(lambda leaf: leaf[index], (self.trained, self.fixed))
         if name == "network":
@@ -197,20 +197,20 @@ class _Chunk:
 
 
 @partial(jax.jit, static_argnums=0)
-def _outputs(model: Any, trained: PyTree, fixed: PyTree, x: Array) -> Array:
+def _outputs(model: Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
     """F of every run, (runs, n, C)."""
     found: Array = jax.vmap(lambda t, f: model.outputs(t, f, x))(trained, fixed)
     return found
 
 
-def _kernels(model: Any, trained: PyTree, fixed: PyTree, x: Array) -> Kernels:
+def _kernels(model: Model, trained: PyTree, fixed: PyTree, x: Array) -> Kernels:
     """The tangent kernel of every run as a matrix, in float64."""
     return np.asarray(_kernel_matrices(model, trained, fixed, x), np.float64)
 
 
 @partial(jax.jit, static_argnums=0)
-def _kernel_matrices(model: Any, trained: PyTree, fixed: PyTree, x: Array) -> Array:
-    def one(run: tuple[Any, Any]) -> Array:
+def _kernel_matrices(model: Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
+    def one(run: tuple[PyTree, PyTree]) -> Array:
         now, stays = run
         outputs, pull = jax.vjp(lambda w: model.outputs(w, stays, x), now)
         rows = jnp.eye(outputs.size, dtype=outputs.dtype).reshape(outputs.size, *outputs.shape)

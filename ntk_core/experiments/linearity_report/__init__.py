@@ -83,7 +83,7 @@ _OF_ALL = (
 )  # fmt: skip
 
 
-def _of_all(name: str, point: LinearityReportPoint, _: LayerReport) -> Any:
+def _of_all(name: str, point: LinearityReportPoint, _: LayerReport) -> object:
     return getattr(point, name)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
@@ -42,7 +41,7 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
     return Computation(compute, load_data)
 
 
-def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> tuple[Apply, Any, Array]:
+def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> tuple[Apply, PyTree, Array]:
     """(apply, params, inputs) of the first seed; nothing is computed of apply but shapes.
 
     Raises:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +23,8 @@ from ntk_core.networks.kinds import ARCHITECTURES, Kind
 class Model(NamedTuple):
     """A model of your own: ``init(key, num_inputs)`` draws its parameters, ``apply(params, x)`` maps (n, d) to (n,)."""
 
-    init: Callable[[Array, int], Any]
-    apply: Callable[[Any, Array], Array]
+    init: Callable[[Array, int], PyTree]
+    apply: Callable[[PyTree, Array], Array]
 
 
 def _neurons(params: PyTree, x: Array) -> Array:
@@ -44,10 +44,10 @@ def _sines(params: PyTree, x: Array) -> Array:
     return jnp.sin(x @ w.T / math.sqrt(x.shape[-1]) + b).prod(axis=-1)
 
 
-def _drawn(name: str) -> Callable[[Array, int], Any]:
+def _drawn(name: str) -> Callable[[Array, int], PyTree]:
     size = SUB_MODELS[name]
 
-    def init(key: Array, num_inputs: int) -> Any:
+    def init(key: Array, num_inputs: int) -> PyTree:
         first, second = jax.random.split(key)
         return jax.random.normal(first, (size.per_input, num_inputs)), jax.random.normal(second, (1, size.others))
 
@@ -113,7 +113,7 @@ class Assembly(Listed):
     kind: ClassVar[Kind] = ARCHITECTURES["assembly"]
 
     width: int = 512
-    sub_model: str | tuple[Callable[[Array, int], Any], Callable[[Any, Array], Array]] = "neurons"
+    sub_model: str | tuple[Callable[[Array, int], PyTree], Callable[[PyTree, Array], Array]] = "neurons"
     num_outputs: int = 1
     output: str = "linear"
     parameterization: str = "ntk"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -65,7 +65,7 @@ def num_parts() -> int:
     return dict(jax.sharding.get_abstract_mesh().shape).get(AXIS, 1)
 
 
-def divided(params: PyTree) -> Any:
+def divided(params: PyTree) -> PyTree:
     """The same arrays with the longest axis of each over all devices, where its length allows; inside ``jax.jit``."""
     return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params)
 
@@ -226,7 +226,7 @@ class Network(abc.ABC):
         return trained, fixed
 
 
-def as_shape(given: Any) -> Shape:
+def as_shape(given: int | Sequence[int]) -> Shape:
     """A shape from a tuple of integers, or from a single one.
 
     Raises:

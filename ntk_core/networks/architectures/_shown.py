@@ -1,8 +1,8 @@
 """A network as notebooks show it: its settings, and its layers with their shapes and parameters."""
 
 import math
-from dataclasses import MISSING, fields
-from typing import Any
+from dataclasses import MISSING, Field, fields
+from typing import TYPE_CHECKING
 
 import jax
 
@@ -10,12 +10,15 @@ from ntk_core.errors import InvalidInput
 from ntk_core.markup import Markup, paragraph, table
 from ntk_core.networks.architectures._layers import Layer, Shape
 
+if TYPE_CHECKING:
+    from ntk_core.networks.architectures._network import Network
+
 # One input for the eye, where none is named: numbers, an image, a sequence.
 EXAMPLES: tuple[Shape, ...] = ((10,), (28, 28, 1), (16, 8))
 _LONGEST = 40
 
 
-def network_html(net: Any, input_shape: Shape | None) -> Markup:
+def network_html(net: "Network", input_shape: Shape | None) -> Markup:
     """The layers for one input of this shape, or of the first of ``EXAMPLES`` that the network takes.
 
     Raises:
@@ -41,13 +44,13 @@ def network_html(net: Any, input_shape: Shape | None) -> Markup:
     return Markup(title)
 
 
-def _chosen(net: Any) -> list[tuple[Any, Any]]:
+def _chosen(net: "Network") -> list[tuple[Field[object], object]]:
     """The fields that are not at their defaults."""
     found = [(each, getattr(net, each.name)) for each in fields(net) if each.repr]
     return [(each, value) for each, value in found if each.default is MISSING or value != each.default]
 
 
-def _value_text(value: Any) -> str:
+def _value_text(value: object) -> str:
     return type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value)
 
 
@@ -55,7 +58,7 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def _row(name: str, layer: Layer, below: Shape, params: dict[str, Any]) -> tuple[str, ...]:
+def _row(name: str, layer: Layer, below: Shape, params: dict[str, jax.ShapeDtypeStruct]) -> tuple[str, ...]:
     count = sum(math.prod(each.shape) for array, each in params.items() if array in layer.trainable_names())
     kind = type(layer).__name__ + ("" if layer.trainable else ", frozen")
     return name, kind, _sizes(below), _sizes(layer.output_shape(below)), f"{count:,}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -11,6 +11,8 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS, SUB_MODELS
 
 if TYPE_CHECKING:
+    from jax import Array
+
     FunctionName = str
 else:
     FunctionName = Literal[tuple(ACTIVATIONS)]
@@ -20,7 +22,7 @@ ALLOWED_WIDTH = f"m, a multiple of it such as 2m or 0.5m (at most {MAX_FACTOR:g}
 _SYMBOL = re.compile(r"(\d{1,4}(?:\.\d{1,4})?)?\s*m\Z")
 
 
-def _width(given: Any) -> Any:
+def _width(given: object) -> int | str:
     """``"m"``, ``"2m"``, ``"0.5m"``, or a number of neurons."""
     if isinstance(given, str) and (found := _SYMBOL.match(given.strip())):
         factor = float(found[1] or 1)
@@ -282,7 +284,7 @@ class ResidualBlock(_Block):
     kind: Literal["residual"] = "residual"
     layers: tuple[Block, ...] = Field(min_length=1, strict=False)
 
-    def join(self, around: Any, inner: Any) -> Any:
+    def join(self, around: "Array", inner: "Array") -> "Array":
         """Both ways together, arrays of one shape."""
         return around + inner
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -10,6 +10,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs._blocks import BLOCKS, Block, Nested, Trained
 from ntk_core.networks.graphs._steps import Step, Ways, composition_steps, find_ways, trains_hidden, trains_output
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
+from ntk_core.settings.part import JSON
 from ntk_core.settings.validation import allowed_values
 
 MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4
@@ -38,7 +39,7 @@ class Composition(Written):
         def __init__(self, layers: Sequence[Block], drop_probability: float = 0.0): ...
 
     @classmethod
-    def problem(cls, error: ValidationError, given: dict[str, Any]) -> InvalidInput:
+    def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
         """The first complaint, by its place and without the tags of kinds that pydantic puts there."""
         detail = error.errors(include_url=False)[0]
         *path, last = [part for part in detail["loc"] if part not in BLOCKS] or [""]
@@ -67,7 +68,7 @@ class Composition(Written):
         """The network as a graph of steps, the output layer last."""
         return composition_steps(self.layers, self.drop_probability)
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JSON:
         """The composition as JSON gives it: widths are written out, other settings only beside their defaults."""
         return {"layers": [_block_data(block) for block in self.layers]}
 
@@ -97,12 +98,12 @@ class Composition(Written):
         return tuple(dict.fromkeys(found))
 
 
-def composition_data(composition: Composition) -> dict[str, Any]:
+def composition_data(composition: Composition) -> JSON:
     """The composition as JSON gives it."""
     return composition.data()
 
 
-def parse_composition(data: Any) -> Composition:
+def parse_composition(data: object) -> Composition:
     """Parse a composition.
 
     JSON text, or a mapping as JSON gives it → composition.
@@ -141,7 +142,7 @@ def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tup
             yield from positions(block.layers, f"{prefix}.{index}.layers")
 
 
-def _check_nesting(layers: Any) -> None:
+def _check_nesting(layers: object) -> None:
     """Refuse what is too deep or too long, before anything is made of it."""
     level, depth, total = [layers], 0, 0
     while level:
@@ -155,8 +156,8 @@ def _check_nesting(layers: Any) -> None:
         level = [block.get("layers") for block in blocks]
 
 
-def _block_data(block: Block) -> dict[str, Any]:
-    values: dict[str, Any] = {"kind": block.kind}
+def _block_data(block: Block) -> JSON:
+    values: JSON = {"kind": block.kind}
     for name, info in type(block).model_fields.items():
         value = getattr(block, name)
         if name == "layers":

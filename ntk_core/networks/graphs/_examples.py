@@ -1,10 +1,10 @@
 """Networks that are known by name: graphs, those of Zhu, Liu & Belkin 2022 included, and layers to start from."""
 
 from functools import cache
-from typing import Any
 
 from ntk_core.networks.graphs._composition import Composition, parse_composition
 from ntk_core.networks.graphs._graph import INPUT, OUTPUT, Edge, Graph, Group
+from ntk_core.settings.part import JSON
 
 HIDDEN = "abcdefghijklmnop"
 
@@ -135,7 +135,7 @@ COMPOSITION_TITLES = {
 }
 
 
-def _dense(width: Any = "m", function: str = "tanh", bias: bool = False) -> list[dict[str, Any]]:
+def _dense(width: int | str = "m", function: str = "tanh", bias: bool = False) -> list[JSON]:
     return [{"kind": "dense", "width": width, "bias": bias}, {"kind": "activation", "function": function}]
 
 
@@ -154,7 +154,7 @@ def composition_examples() -> dict[str, Composition]:
     Source: our choice, docs/own-data-and-models.md.
     """
     convolution = [{"kind": "convolution", "width": "m"}, {"kind": "activation", "function": "tanh"}]
-    found: dict[str, list[dict[str, Any]]] = {
+    found: dict[str, list[JSON]] = {
         "fully-connected": [*_dense(), *_dense()],
         "bottleneck": [*_dense(), *_dense(3), *_dense()],
         "residual": [*_dense(), *[{"kind": "residual", "layers": _dense()}] * 2],

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, m
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
-from ntk_core.settings.part import Term, table
+from ntk_core.settings.part import JSON, Term, table
 from ntk_core.settings.validation import allowed_values
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _Part(Written):
     """Abstract: a group or an edge, whose settings are named after it (``groups.a.size``)."""
 
     @classmethod
-    def problem(cls, error: ValidationError, given: dict[str, Any]) -> InvalidInput:
+    def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
         detail = error.errors(include_url=False)[0]
         name = str(detail["loc"][0])
         label = cls.label(given)
@@ -55,7 +55,7 @@ class _Part(Written):
         return InvalidInput(field, detail["input"], allowed_values(cls.model_fields[name]))
 
     @classmethod
-    def label(cls, given: dict[str, Any]) -> str:
+    def label(cls, given: JSON) -> str:
         """The place that other settings are named after; empty without names."""
         raise NotImplementedError
 
@@ -98,7 +98,7 @@ class Group(_Part):
         ): ...
 
     @classmethod
-    def label(cls, given: dict[str, Any]) -> str:
+    def label(cls, given: JSON) -> str:
         return f"groups.{given['name']}" if isinstance(given.get("name"), str) else ""
 
     def size_at(self, width: int) -> int:
@@ -145,7 +145,7 @@ class Edge(_Part):
         ): ...
 
     @classmethod
-    def label(cls, given: dict[str, Any]) -> str:
+    def label(cls, given: JSON) -> str:
         ends = [given.get("source"), given.get("target")]
         return f"edges.{ends[0]}-{ends[1]}" if all(isinstance(end, str) for end in ends) else ""
 
@@ -179,7 +179,7 @@ class Graph(Written):
         def __init__(self, groups: Sequence[Group], edges: Sequence[Edge]): ...
 
     @classmethod
-    def problem(cls, error: ValidationError, given: dict[str, Any]) -> InvalidInput:
+    def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
         detail = error.errors(include_url=False)[0]
         place = ".".join(str(part + 1) if isinstance(part, int) else part for part in detail["loc"])
         if raised := inner_problem(error):
@@ -352,7 +352,7 @@ class Graph(Written):
                 raise InvalidInput(f"edges.{edge.source}-{edge.target}.kind", "skip", allowed)
 
 
-def graph_data(graph: Graph) -> dict[str, Any]:
+def graph_data(graph: Graph) -> JSON:
     """Convert a graph to JSON data.
 
     Graph → mapping as JSON gives it; settings at their defaults are left out.
@@ -371,7 +371,7 @@ def graph_data(graph: Graph) -> dict[str, Any]:
     return graph.data()
 
 
-def parse_graph(data: Any) -> Graph:
+def parse_graph(data: object) -> Graph:
     """Parse a graph.
 
     JSON text, or a mapping as JSON gives it → graph.

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ntk_core.errors import InvalidInput
+from ntk_core.settings.part import JSON
 
 
 class Written(BaseModel):
@@ -25,11 +26,11 @@ class Written(BaseModel):
             raise self.problem(error, values) from None
 
     @classmethod
-    def problem(cls, error: ValidationError, given: dict[str, Any]) -> InvalidInput:
+    def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
         """The first complaint in words."""
         raise NotImplementedError
 
-    def data(self) -> dict[str, Any]:
+    def data(self) -> JSON:
         """The value as JSON gives it: settings at their defaults are left out."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
@@ -38,7 +39,7 @@ class Written(BaseModel):
         return json.dumps(self.data(), separators=(",", ":"), ensure_ascii=False)
 
 
-def read_object(data: Any, field: str, most: int, allowed: str) -> dict[str, Any]:
+def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
     """The JSON object that a text of up to ``most`` characters holds, or ``data`` itself where it is one.
 
     Raises:

@@ -1,12 +1,11 @@
 """The source lecture and where its linearity ends, in eighteen steps, free of Streamlit."""
 
 from pathlib import Path
-from typing import Any
 
 from linearity_lab.views.lecture.steps._beyond import BEYOND
 from linearity_lab.views.lecture.steps._edges import EDGES, LIMITS
 from linearity_lab.views.lecture.steps._linear import LINEAR
-from linearity_lab.views.lecture.steps._step import Control, Question, Step
+from linearity_lab.views.lecture.steps._step import Control, Option, Question, Step
 from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 
@@ -40,12 +39,12 @@ def step_index(text: str) -> int:
     raise InvalidInput("step", text, f"a number from 1 to {len(STEPS)}, or the name of a step, such as {names[1]}")
 
 
-def option_name(option: Any) -> str:
+def option_name(option: Option) -> str:
     """What the URL calls an option of a figure: ``0.5``, ``4``, ``bound``."""
     return f"{option:g}" if isinstance(option, float) else str(option)
 
 
-def named_option(step: Step, text: str) -> Any:
+def named_option(step: Step, text: str) -> Option:
     """The option of the step's figure that a URL names.
 
     Raises:

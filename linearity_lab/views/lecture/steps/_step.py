@@ -13,9 +13,10 @@ from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.words.markdown import Section, WordsError, read
 from linearity_lab.words.pages import FINITE, SEE
 
-Results = Mapping[str, Any]
+Results = Mapping[str, Any]  # result of each preset
+Option = Any  # to choose in a step: a name, a width, a rate
 Numbers = Callable[[Results], Mapping[str, str]]
-Draw = Callable[[Results, Any], Chart]
+Draw = Callable[[Results, Option], Chart]
 Veil = Callable[[Results, Chart], Chart]
 Measured = Callable[[Results], tuple[Line, Axis]]
 _FIELDS = (
@@ -72,8 +73,8 @@ class Control:
     """
 
     label: str
-    options: Mapping[Any, str]
-    start: Any
+    options: Mapping[Option, str]
+    start: Option
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class Step:
         known = [index for index, each in enumerate(self.exponents) if math.isfinite(each)]
         return min(known, key=lambda index: abs(self.exponents[index] - exponent))
 
-    def draw(self, results: Results, option: Any, known: bool) -> Chart:
+    def draw(self, results: Results, option: Option, known: bool) -> Chart:
         """The figure; while the answer is not ``known``, without what would give it away."""
         chart = self.whole(results, option)
         if known:
@@ -187,7 +188,7 @@ def _marked(found: Section, heading: str) -> int:
     return marks.index("x")
 
 
-def _value(text: str) -> Any:
+def _value(text: str) -> Option:
     """An option as its figure takes it: a number where it is one."""
     for kind in (int, float):
         with suppress(ValueError):
