@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 import ntk_core
+from ntk_core import traced
 from ntk_core._moved import MOVED
 from ntk_core.experiments import EXPERIMENTS
 
@@ -154,6 +155,17 @@ def test_every_public_docstring_has_a_formula_and_a_source() -> None:
             missing[name] = lacking(ast.get_docstring(found[1]) or "")
     assert len(missing) > 80
     assert {name: what for name, what in missing.items() if what} == {}
+
+
+def test_every_public_name_and_traced_class_has_an_example() -> None:
+    """Those of the package ``traced`` are what its reports and errors name."""
+    classes = [name for name in dir(traced) if isinstance(getattr(traced, name), type)]
+    places = [*public_names(), *(("ntk_core.traced", name) for name in classes)]
+    found = {name: place[1] for module, name in places if (place := definition(module, name))}
+    assert {"Program", "TracedLayer", "Use", "Views", "empirical_ntk"} <= found.keys()
+    assert [
+        name for name, node in found.items() if not re.search(r"^ *>>> ", ast.get_docstring(node) or "", re.M)
+    ] == []
 
 
 def test_a_docstring_without_formula_and_source_is_recognized() -> None:

@@ -43,6 +43,11 @@ class TracedLayer:
         dtype: in which its gradients are contracted: that of the parameter, and no shorter one than float32.
         mask: the number of the parameter that masks entries of W; None where all do.
         bias: the number of the parameter b of z + r b, and r; None where there is none.
+
+    >>> from ntk_core.traced import traced
+    >>> (layer,) = traced(lambda w, x: jnp.tanh(x @ w), jnp.ones((3, 2)), jnp.ones((5, 3))).layers
+    >>> layer.sizes, layer.is_dense
+    ((1, 3, 2), True)
     """
 
     name: str

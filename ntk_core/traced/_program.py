@@ -48,6 +48,12 @@ class Views(NamedTuple):
         inputs: a of each use of a layer, (n, *scans, *a).
         cotangents: ∂f_c(x_i)/∂z of each use, (C, n, *scans, *z); factors of them where z is read elementwise.
         jacobians: ∂f_c(x_i)/∂w of each parameter that is no layer, (C, n, size).
+
+    >>> from ntk_core.traced import traced
+    >>> w, x = jnp.ones((3, 2)), jnp.ones((5, 3))
+    >>> program = traced(lambda w, x: jnp.tanh(x @ w), w, x)
+    >>> program.views(program.leaves(w), x).outputs.shape
+    (5, 2)
     """
 
     outputs: Array

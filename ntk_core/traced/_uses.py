@@ -56,6 +56,11 @@ class Use:
         params: of the equation.
         shapes: of a, of the parameter as it is seen, and of z.
         dtype: of z.
+
+    >>> from ntk_core.traced import traced
+    >>> (use,) = traced(lambda w, x: jnp.tanh(x @ w), jnp.ones((3, 2)), jnp.ones((5, 3))).uses.values()
+    >>> use.kind, use.operand
+    ('product', 1)
     """
 
     name: str
