@@ -10,7 +10,7 @@ from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.profile import error_text, profile
 from linearity_lab.server import lifespan, middleware, routes
 from linearity_lab.server.garbage import collect_garbage
-from linearity_lab.views.lecture import rooms
+from linearity_lab.views.lecture import polls
 from linearity_lab.views.navigation import ICON, PAGES, menu
 from linearity_lab.views.overview import early
 from linearity_lab.words.markdown import plain
@@ -32,5 +32,5 @@ if __name__ == "__main__":
     page.run()
     collect_garbage(page.url_path)
 elif __name__ == "app":
-    ours = [*routes(), *job_status.routes(), early.ROUTE, rooms.ROUTE]
+    ours = [*routes(), *job_status.routes(), early.ROUTE, polls.ROUTE]
     app = st.App(__file__, lifespan=lifespan, routes=ours, middleware=middleware())

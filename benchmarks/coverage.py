@@ -26,7 +26,7 @@ CHOSEN = "clustered by seed, CR2"
 
 @dataclass(frozen=True)
 class Sample:
-    """Runs that count: log width x, log value y, and seed of each."""
+    """Converged runs: log width x, log value y, and seed of each."""
 
     x: np.ndarray
     y: np.ndarray

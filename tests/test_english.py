@@ -39,6 +39,9 @@ WORDS = {
     r"holds with a correction": "holds, with a caveat",
     r"what there is of": "partial",
     r"falls like": "decreases as",
+    r"besides": "also",
+    r"rooms|room for|no room": "package, module, poll; space",
+    r"in no mean|runs? that count": "excluded from means and fits, converged runs",
 }
 # Files and folders of prose; a generated page follows its generator.
 CLEAN = (

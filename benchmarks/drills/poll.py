@@ -139,7 +139,7 @@ def claims(found: Row) -> dict[str, bool]:
 
 
 def files_with(folder: Path) -> Callable[[bytes], list[str]]:
-    """What looks for some bytes in every file of a folder."""
+    """Search for some bytes in every file of a folder."""
     return lambda wanted: [path.name for path in folder.rglob("*") if path.is_file() and wanted in path.read_bytes()]
 
 

@@ -21,7 +21,7 @@ GAP = 6  # pixels between two labels, and between a curve and its label
 ENDS_TOGETHER = 0.12  # of the axis: curves that end further from its right end keep their legend entry
 # Height in pixels of a legend with one row and with two, so that the figure fits the first screen.
 LEGEND_HEIGHTS, MOST_IN_ROW = (50, 82), 6
-MARK_SIZE, MARK_ROOM = 8, 22  # of a mark before a label, and of the unseen one that moves the label to its right
+MARK_SIZE, MARK_MARGIN = 8, 22  # of a mark before a label, and of the unseen one that moves the label to its right
 # Plotly moves a mark by pixels only along its own direction, so marks are turned by 90° and given as others.
 TURNED = {
     "triangle-up": "triangle-right", "triangle-right": "triangle-down", "triangle-down": "triangle-left",
@@ -36,7 +36,7 @@ class End:
     """The end of a curve with its label.
 
     Attributes:
-        rows: of letters; the last ones go first where there is no room.
+        rows: of letters; the last ones go first where there is no space.
         style: None for a guide, which has no color of its own.
         symbol: of the marks on the curve; empty for a curve without marks, whose label has a short line.
         group: of the curve in the legend, so that its label comes and goes with it.
@@ -107,7 +107,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
     """Write labels at the ends of curves into the right margin of a figure with one pair of axes.
 
     Their traces leave the legend. The axes must have their ranges. Where labels would cover each other, they are
-    shifted apart, with a thin line from the curve; rows that find no room are left out.
+    shifted apart, with a thin line from the curve; rows that do not fit are left out.
     """
     vertical = figure.layout.yaxis
     if not ends or vertical.range is None:  # nothing is drawn
@@ -132,7 +132,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
         marker = {
             "symbol": _turned(end.symbol or "line-ew-open"),
             "color": [color, color, color, "rgba(0, 0, 0, 0)"],
-            "size": [0, MARK_SIZE, 0, MARK_ROOM],
+            "size": [0, MARK_SIZE, 0, MARK_MARGIN],
             "angle": -90,
             "standoff": MARK_SIZE - 1,
             "line": {"width": 2.5 if end.symbol in ("", "x", "x-open") else 0},
@@ -163,8 +163,8 @@ def _turned(symbol: str) -> str:
     return TURNED.get(name, name) + ("-open" if name == "x" else symbol[len(name) :])
 
 
-def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float) -> list[float]:
-    """Return centers near ``wanted`` such that intervals of these ``heights`` do not overlap within 0 and ``room``.
+def shifted_apart(wanted: Sequence[float], heights: Sequence[float], height: float) -> list[float]:
+    """Return centers near ``wanted`` such that intervals of these ``heights`` do not overlap within 0 and ``height``.
 
     The sum of their squared shifts is least.
     """
@@ -175,6 +175,6 @@ def shifted_apart(wanted: Sequence[float], heights: Sequence[float], room: float
     for rank, index in enumerate(order):
         # Without the heights above it: least squares of an ascending sequence, max over j of min over k.
         runs = ((fmean(free[j:k]) for k in range(rank + 1, count + 1)) for j in range(rank + 1))
-        start = min(max(0.0, *map(min, runs)), room - below[-1])
+        start = min(max(0.0, *map(min, runs)), height - below[-1])
         places[index] = start + below[rank] + heights[index] / 2
     return places

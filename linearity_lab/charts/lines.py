@@ -18,7 +18,7 @@ class Dot:
     Attributes:
         at: value of what is swept; runs that share it have one mean.
         value: NaN where the run has no number; it is then not drawn, but named where it is left out.
-        why: why the run is in no mean and no exponent (its marker is open); empty where it counts.
+        why: why the run is excluded from means and fits (its marker is open); empty where it counts.
         note: text of its hover below the number; by default the reason.
         outcome: of its training, where that is the reason: it has a mark of its own.
         x: where it is drawn, if not at ``at``.

@@ -21,7 +21,7 @@ GUIDE_COLOR = "#7F8A99"  # contrast above 3:1 on the light and on the dark backg
 BAND_OPACITY = 0.2
 SEED_OPACITY = 0.45
 FIGURE_HEIGHT = 470
-FONT_SIZE = 14  # readable at the back of a lecture room when the page is projected
+FONT_SIZE = 14  # readable at the back of a lecture hall when the page is projected
 # The toolbar writes SVG without a server; the cloud button would send data away.
 CHART_CONFIG = {
     "displaylogo": False,

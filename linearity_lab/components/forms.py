@@ -140,7 +140,7 @@ class SpecForm(Generic[AnySpec]):
             )
 
     def entries(self, members: Sequence[Setting]) -> None:
-        """The widgets of some settings side by side, as many as there is room for, each with its sentence if any."""
+        """The widgets of some settings side by side, as many as fit, each with its sentence if any."""
         row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
         for setting in members:
             wide = setting.entry in ("upload", "composition", "choices")

@@ -111,7 +111,7 @@ def bar(page: str, now: Snapshot) -> None:
 
 
 def watch(page: str, now: Snapshot) -> None:
-    """Run the enclosing fragment again when the job that a page follows has something new to draw; takes no room."""
+    """Run the enclosing fragment again when the job that a page follows has something new to draw; takes no space."""
     with st.container(key=f"{page}.watched"):
         data = {"kind": "watch", "jobs": [entry(now)], **_where()}
         _mount(key=f"{page}.watch", data=data, on_news_change=lambda: None)

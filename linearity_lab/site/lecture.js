@@ -144,7 +144,7 @@ class Step {
     return lab.draw(this.place, this.line && index === this.data.start ? this.withLine(chart) : chart);
   }
 
-  // As drawing.with_line does: in the color of guides, with room for it.
+  // As drawing.with_line does: in the color of guides, with space for it.
   withLine(chart) {
     const { exponent, heights, x } = this.line;
     const figure = structuredClone(chart.figure);

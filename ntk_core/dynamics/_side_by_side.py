@@ -1,4 +1,4 @@
-"""A network and its linear models, trained by the same steps; the host looks, records and stops between stretches."""
+"""A network and its linear models, trained by the same steps; the host records and stops between stretches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

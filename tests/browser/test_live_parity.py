@@ -164,8 +164,8 @@ def test_erf_is_known_to_eleven_digits(model):
 LARGE = """async ([exact, sizes, a, above, strengths]) => {
   const { LargeMatrix, precisionFor } = await window.model, precision = precisionFor(...sizes, exact);
   const large = new LargeMatrix(precision, 3, 2, ...sizes, strengths.length);
-  const room = (m) => new Float64Array(strengths.length * m);
-  const z = room(sizes[0]), found = room(sizes[1]), after = room(sizes[0]);
+  const zeros = (m) => new Float64Array(strengths.length * m);
+  const z = zeros(sizes[0]), found = zeros(sizes[1]), after = zeros(sizes[0]);
   large.forward(a, strengths.length, 0.5, z);
   large.pull(above, strengths.length, 0.25, found);
   large.move(strengths, above, a);

@@ -106,7 +106,7 @@ class Reading:
         against: path of what is swept.
         where: conditions on the records.
         beside: conditions that replace some of ``where``: each value is divided by that of the same seed there.
-        same: path of what must be equal in both, besides swept value and seed.
+        same: path of what must be equal in both, apart from swept value and seed.
         difference: whether the other value is subtracted instead.
     """
 

@@ -239,7 +239,7 @@ def test_average_of_balanced_seeds_uses_interval_of_means():
 
 
 def test_an_average_of_correlated_runs_covers_its_mean():
-    """Values share an error of their seed as large as their own, and seeds have 1 to 6 runs that count."""
+    """Values share an error of their seed as large as their own, and seeds have 1 to 6 converged runs."""
     rng = np.random.default_rng(0)
     hits = 0
     for _ in range(4000):

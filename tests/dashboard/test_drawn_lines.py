@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from linearity_lab.components.sketch import COLUMNS, from_browser
-from linearity_lab.views.lecture.drawing import line_words, room_to_draw, with_line
+from linearity_lab.views.lecture.drawing import line_words, space_to_draw, with_line
 from linearity_lab.views.lecture.page import _results
 from linearity_lab.views.lecture.steps import STEPS
 from tests.dashboard.open_pages import checked, open_page, words
@@ -79,7 +79,7 @@ def test_drawn_line_is_compared_with_the_measured_interval(step):
 def test_axis_for_drawing_is_symmetric(step):
     results = _results(step)
     line, _ = step.measured(results)
-    veiled = room_to_draw(step.draw(results, step.control.start, False), line)
+    veiled = space_to_draw(step.draw(results, step.control.start, False), line)
     low, high = veiled.figure.layout.yaxis.range
     assert (low + high) / 2 == pytest.approx(math.log10(line.means[0][1].value))
     whole = step.draw(results, step.control.start, True)

@@ -10,8 +10,8 @@ import threading
 import pytest
 from starlette.applications import Starlette
 
-from linearity_lab.views.lecture import rooms
-from linearity_lab.views.lecture.rooms import Polls, TooManyPolls
+from linearity_lab.views.lecture import polls as module
+from linearity_lab.views.lecture.polls import Polls, TooManyPolls
 from tests.hosting.answer import Answer
 
 HOST, LINE = "host", "192.0.2.1"
@@ -56,7 +56,7 @@ def test_code_has_96_random_bits_and_constant_time_compare(polls, monkeypatch):
         compared.append((a, b))
         return same(a, b)
 
-    monkeypatch.setattr(rooms.hmac, "compare_digest", noted)
+    monkeypatch.setattr(module.hmac, "compare_digest", noted)
     assert polls.join(next(iter(codes)), "a") == "joined"
     assert len(compared) == 30, "also after the right one was found"
     for guess in ("", "x", "ä" * 4, next(iter(codes))[:-1], "\ud800"):
@@ -100,10 +100,10 @@ def test_only_the_host_asks_and_ends(polls):
     polls.close(code, HOST)
     assert polls.look(code, "a") is None
     assert polls.join(code, "a") == "unknown"
-    assert polls._rooms == {}, "nothing is kept"
+    assert polls._held == {}, "nothing is kept"
 
 
-def test_several_people_hold_rooms_of_their_own(polls):
+def test_several_people_hold_polls_of_their_own(polls):
     codes = {host: polls.open(host, LINE) for host in ("one", "two", "three")}
     for host, code in codes.items():
         polls.ask(code, host, host, ORDER, is_revealed=False)
@@ -111,53 +111,53 @@ def test_several_people_hold_rooms_of_their_own(polls):
         polls.vote(code, "a", host, 0)
     assert [polls.look(code, "a").question for code in codes.values()] == list(codes)
     again = polls.open("one", LINE)
-    assert polls.look(codes["one"], "a") is None, "a host has one room"
+    assert polls.look(codes["one"], "a") is None, "a host has one poll"
     assert polls.ask(again, "one", "q", ORDER, is_revealed=False).num_votes == 0
 
 
-def test_the_numbers_of_rooms_questions_and_members_are_bounded(polls, clock):
-    for index in range(rooms.MAX_ROOMS_PER_ADDRESS):
+def test_the_numbers_of_polls_questions_and_members_are_bounded(polls, clock):
+    for index in range(module.MAX_POLLS_PER_ADDRESS):
         polls.open(f"host {index}", LINE)
     with pytest.raises(TooManyPolls):
         polls.open("one more", LINE)
-    clock.now += rooms.SILENT_S + 1
+    clock.now += module.SILENT_S + 1
     polls.open("one more", LINE)  # replaces one with an absent host
-    assert "host 0" not in polls._rooms
-    for index in range(rooms.MAX_ROOMS_PER_ADDRESS - 1):
+    assert "host 0" not in polls._held
+    for index in range(module.MAX_POLLS_PER_ADDRESS - 1):
         polls.open(f"again {index}", LINE)
     with pytest.raises(TooManyPolls):
         polls.open("once too often", LINE)
-    for index in range(rooms.MAX_ROOMS - rooms.MAX_ROOMS_PER_ADDRESS):
+    for index in range(module.MAX_POLLS - module.MAX_POLLS_PER_ADDRESS):
         code = polls.open(f"other {index}", f"line {index}")
     with pytest.raises(TooManyPolls):
         polls.open("last", "another line")
     host = f"other {index}"
     polls.ask(code, host, "q", ORDER, is_revealed=False)
-    for member in range(rooms.MAX_MEMBERS):
+    for member in range(module.MAX_MEMBERS):
         assert polls.join(code, str(member)) == "joined"
         polls.vote(code, str(member), "q", 0)
     assert polls.join(code, "late") == "full"
-    clock.now += rooms.AWAY_S + 1
+    clock.now += module.AWAY_S + 1
     assert polls.join(code, "late") == "joined", "in place of one that is long away, with its vote"
-    assert polls.look(code, "late").num_votes == rooms.MAX_MEMBERS - 1
+    assert polls.look(code, "late").num_votes == module.MAX_MEMBERS - 1
     for question in range(100):
         polls.ask(code, host, f"question {question}", ORDER, is_revealed=True)
-    (room,) = (room for room in polls._rooms.values() if room.code == code)
-    assert len(room.votes) == rooms.MAX_QUESTIONS
-    assert len(room.revealed) <= rooms.MAX_QUESTIONS
+    (held,) = (held for held in polls._held.values() if held.code == code)
+    assert len(held.votes) == module.MAX_QUESTIONS
+    assert len(held.revealed) <= module.MAX_QUESTIONS
 
 
 @pytest.mark.parametrize("silent", [True, False])
-def test_a_room_ends_by_itself(polls, clock, silent):
+def test_a_poll_ends_by_itself(polls, clock, silent):
     code = opened(polls)
-    ends = rooms.IDLE_S if silent else rooms.LONGEST_S
+    ends = module.IDLE_S if silent else module.LONGEST_S
     while clock.now < 1000 + ends:
         clock.now += 600
         if not silent:
             polls.ask(code, HOST, "q", ORDER, is_revealed=False)
     clock.now += 601
     assert polls.look(code, "a") is None
-    assert polls._rooms == {}
+    assert polls._held == {}
 
 
 def test_thirty_members_at_once_lose_no_vote(polls):
@@ -213,7 +213,7 @@ def test_timer_closes_the_votes_of_its_question(polls, clock):
     code = opened(polls)
     assert polls.look(code, "a").seconds_left is None
     polls.start_timer(code, HOST)
-    clock.now += rooms.TIMER_S - 1
+    clock.now += module.TIMER_S - 1
     assert polls.look(code, "a").seconds_left == 1
     assert polls.vote(code, "a", "q", 0)
     clock.now += 1
@@ -223,7 +223,7 @@ def test_timer_closes_the_votes_of_its_question(polls, clock):
     assert polls.vote(code, "a", "p", 1)
 
 
-def test_a_closed_room_keeps_its_phones_and_admits_no_others(polls):
+def test_a_closed_poll_keeps_its_phones_and_admits_no_others(polls):
     code = opened(polls)
     polls.admit(code, "a", False)
     assert polls.look(code, "a").is_open, "only the host closes"
@@ -241,19 +241,19 @@ def test_state_is_empty_for_strangers(polls, given, who):
 
 
 def _cookie(app: Starlette, watch: str) -> str:
-    return str(Answer(app, rooms.PATH, headers={"x-lab-watch": watch}).headers.get("set-cookie", ""))
+    return str(Answer(app, module.PATH, headers={"x-lab-watch": watch}).headers.get("set-cookie", ""))
 
 
 def test_state_is_served_for_the_header(polls, monkeypatch):
-    monkeypatch.setattr(rooms, "_SHARED", polls)
+    monkeypatch.setattr(module, "_SHARED", polls)
     code = polls.open("host", "")
-    app = Starlette(routes=[rooms.ROUTE])
+    app = Starlette(routes=[module.ROUTE])
 
     def state(watch: str) -> str:
-        return json.loads(Answer(app, rooms.PATH, headers={"x-lab-watch": watch}).text)["state"]
+        return json.loads(Answer(app, module.PATH, headers={"x-lab-watch": watch}).text)["state"]
 
     assert state(f"{code} host") == polls.state(code, "host") != ""
     assert not _cookie(app, f"{code} host")
     polls.join(code, "phone")
-    assert f"{rooms.COOKIE}=phone" in _cookie(app, f"{code} phone")
+    assert f"{module.COOKIE}=phone" in _cookie(app, f"{code} phone")
     assert state("") == state(code) == state(f"{code} eve") == ""

@@ -11,8 +11,8 @@ export class Batch {
     this.size = inputs.length;
     this.inputs = Float64Array.from(inputs);
     this.f = new Float64Array(this.size);
-    const room = (m) => new Float64Array(this.size * m);
-    this.layers = hidden.map((m) => ({ width: m, z: room(m), a: room(m), slope: room(m), delta: room(m) }));
+    const zeros = (m) => new Float64Array(this.size * m);
+    this.layers = hidden.map((m) => ({ width: m, z: zeros(m), a: zeros(m), slope: zeros(m), delta: zeros(m) }));
   }
 
   // What reaches hidden layer `index`, or the output layer.

@@ -9,7 +9,7 @@ const LINEAR_DASH = [9, 7];
 const LEFT = 52; // of all pictures over x, so that their axes agree
 const MANY_NEURONS = 500; // above, shading in cells of some pixels replaces dots
 const CELL = 7;
-const ROOM = 1.15; // of the scale, for a kernel that grows
+const HEADROOM = 1.15; // of the scale, for a kernel that grows
 const CHANGE_DECADES = [-4, 1];
 const LOSS_DECADES = [-6, 1];
 // Cividis (Nuñez, Anderton & Renslow 2018), the scale of every kernel in the lab.
@@ -78,7 +78,7 @@ export function drawKernel(canvas, theme, { begun, now, words }) {
   const n = begun.points.length, gap = 14, top = 20, scale = 34;
   const side = Math.min((plot.width - gap) / 2, plot.height - top - scale);
   const most = Math.max(...begun.startKernel), least = Math.min(...begun.startKernel);
-  const upper = least + (ROOM * (most - least) || 1);
+  const upper = least + (HEADROOM * (most - least) || 1);
   const left = (plot.width - 2 * side - gap) / 2;
   [[begun.startKernel, words.start], [now.kernel, words.now]].forEach(([kernel, title], at) => {
     const from = left + at * (side + gap);

@@ -40,7 +40,7 @@ export class Plot {
     this.box = { left: 0, right: this.width, top: 0, bottom: this.height };
   }
 
-  // Room for axes, and the scales: ranges are [from, to].
+  // Margins for axes, and the scales: ranges are [from, to].
   frame({ left, right, top, bottom }, across, up) {
     this.box = { left, right: this.width - right, top, bottom: this.height - bottom };
     const { box } = this;

@@ -30,10 +30,10 @@ def before_answer(step: Step, results: Mapping[str, object], option: Option) -> 
     number_of_step = 1 + [each.name for each in STEPS].index(step.name)
     alt = f"{shown.takeaway} The rest of the figure appears with the answer of step {number_of_step}."
     chart = Chart(shown.figure, alt, drawn_rows(shown.figure))
-    return room_to_draw(chart, step.measured(results)[0]) if step.measured else chart
+    return space_to_draw(chart, step.measured(results)[0]) if step.measured else chart
 
 
-def room_to_draw(chart: Chart, line: Line) -> Chart:
+def space_to_draw(chart: Chart, line: Line) -> Chart:
     """Center the vertical range at the first point, so that the axis does not reveal the answer."""
     (first, start), *_, (last, _) = line.means
     span = STEEPEST * math.log10(last / first)

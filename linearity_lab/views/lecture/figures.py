@@ -273,14 +273,14 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
         title="farthest ‖w − w<sub>0</sub>‖<sub>2</sub>",
         tickvals=DISTANCE_TICKS,
         ticktext=tick_labels(DISTANCE_TICKS),
-        range=_room(distances),
+        range=_margins(distances),
     )
-    figure.update_yaxes(title="kernel change ΔK", **log_ticks(changes), range=_room(changes))
+    figure.update_yaxes(title="kernel change ΔK", **log_ticks(changes), range=_margins(changes))
     alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
     return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed per method."])
 
 
-def _room(values: Sequence[float]) -> list[float]:
+def _margins(values: Sequence[float]) -> list[float]:
     """Return a logarithmic range around ``values`` with space for the marks."""
     return [math.log10(min(values) / 1.6), math.log10(max(values) * 1.6)]
 

@@ -111,8 +111,8 @@ FOLDER = Path(__file__).parent
 
 def show() -> None:
     """Show the current step of URL or session, or a poll on a phone, or the speaker's second window."""
-    if room := st.query_params.get("room"):
-        poll.show_phone(room)
+    if code := st.query_params.get("room"):
+        poll.show_phone(code)
         return
     if "notes" in st.query_params:
         show_notes()
@@ -233,8 +233,8 @@ def _question(visit: Visit) -> None:
     """The question with its choices; once one is chosen, what the figure answers and why."""
     step, question = visit.step, visit.step.question
     st.markdown(f"**{'Predicted' if visit.known else 'Predict first'}.** {question.text}")
-    if visit.room:
-        poll.show_room(visit)
+    if visit.poll_code:
+        poll.show_host(visit)
     elif not visit.known:
         for place, index in enumerate(visit.order(step), start=1):
             st.button(question.choices[index], key=f"{PAGE}.choice{index}", on_click=visit.answer, args=(index,),
@@ -280,7 +280,7 @@ def _figure(visit: Visit) -> None:
         label_visibility="collapsed",
         help=None if known else "Predict first.",
     )
-    if measured and not (known or visit.room):
+    if measured and not (known or visit.poll_code):
         draw_line(visit, *measured)
     option = control.start if chosen is None else chosen
     drawn = step.draw(results, option, known) if known else before_answer(step, results, option)

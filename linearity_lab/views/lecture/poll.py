@@ -10,12 +10,12 @@ import streamlit as st
 from linearity_lab.components import session
 from linearity_lab.components.job_status import rerun_on_news
 from linearity_lab.view_modules import VIEWS
-from linearity_lab.views.lecture.rooms import COOKIE, PATH, TIMER_S, Poll, TooManyPolls, shared_polls
+from linearity_lab.views.lecture.polls import COOKIE, PATH, TIMER_S, PollView, TooManyPolls, shared_polls
 from linearity_lab.views.lecture.steps import STEPS, Step
 from linearity_lab.views.lecture.visit import PAGE, Visit
 from linearity_lab.words.markdown import read
 
-HOST_S, PHONE_S = 1.0, 1.5  # between two looks
+HOST_S, PHONE_S = 1.0, 1.5  # between two requests
 BARS_KEY = "b"
 JOINED, MEMBER = f"{PAGE}.joined", "me"
 
@@ -28,30 +28,30 @@ def button(visit: Visit) -> None:
     """Open a poll, or end it."""
 
     def turn() -> None:
-        if visit.room:
-            shared_polls().close(visit.room, session.viewer())
-            visit.room = ""
+        if visit.poll_code:
+            shared_polls().close(visit.poll_code, session.viewer())
+            visit.poll_code = ""
             return
         try:
-            visit.room = shared_polls().open(session.viewer(), session.network_address())
+            visit.poll_code = shared_polls().open(session.viewer(), session.network_address())
         except TooManyPolls:
             visit.notes = [_word("full")]
 
-    label = _word("end" if visit.room else "button")
+    label = _word("end" if visit.poll_code else "button")
     st.button(label, key=f"{PAGE}.poll", icon=":material/how_to_vote:", on_click=turn, help=_word("help"))
 
 
-def show_room(visit: Visit) -> None:
+def show_host(visit: Visit) -> None:
     """On the projector: how to join, how many have answered, and in time the bars."""
     ask = _asking(visit)
     if ask is None:
-        visit.room = ""  # its time is over
+        visit.poll_code = ""  # its time is over
         st.warning(_word("ended"))
         return
     if visit.known:
         _bars(visit.step, ask)
         return
-    url = f"{st.context.url or ''}?room={visit.room}"
+    url = f"{st.context.url or ''}?room={visit.poll_code}"
     answers, code = st.columns([3, 2], vertical_alignment="center")
     with answers:
         st.fragment(_follow)(visit)
@@ -70,15 +70,15 @@ def show_room(visit: Visit) -> None:
         elif not ask.before:
             st.button(_word("again"), key=f"{PAGE}.again", on_click=_vote_again, args=(visit,), help=_word("discuss"))
         st.button(_word("timer").format(seconds=int(TIMER_S)), key=f"{PAGE}.timer", icon=":material/timer:",
-                  on_click=polls.start_timer, args=(visit.room, host))  # fmt: skip
+                  on_click=polls.start_timer, args=(visit.poll_code, host))  # fmt: skip
         st.button(_word("close" if ask.is_open else "open"), key=f"{PAGE}.admit", on_click=polls.admit,
                   icon=":material/lock:" if ask.is_open else ":material/lock_open:",
-                  args=(visit.room, host, not ask.is_open))  # fmt: skip
+                  args=(visit.poll_code, host, not ask.is_open))  # fmt: skip
 
 
 def _vote_again(visit: Visit) -> None:
     """Hide the bars of the first vote while the class votes again."""
-    shared_polls().vote_again(visit.room, session.viewer())
+    shared_polls().vote_again(visit.poll_code, session.viewer())
     visit.bars.discard(visit.step.name)
 
 
@@ -95,10 +95,10 @@ def _code_picture(url: str, width: str) -> str:
     )
 
 
-def _asking(visit: Visit) -> Poll | None:
+def _asking(visit: Visit) -> PollView | None:
     step = visit.step
     return shared_polls().ask(
-        visit.room, session.viewer(), step.name, visit.order(step), is_revealed=step.name in visit.answers
+        visit.poll_code, session.viewer(), step.name, visit.order(step), is_revealed=step.name in visit.answers
     )
 
 
@@ -106,7 +106,7 @@ def _follow(visit: Visit) -> None:
     seen = _asking(visit)
     if seen is None:
         st.rerun()
-    _watch(visit.room, session.viewer(), HOST_S)
+    _watch(visit.poll_code, session.viewer(), HOST_S)
     if visit.step.name in visit.bars:
         _bars(visit.step, seen)
     else:
@@ -122,12 +122,12 @@ def _left_words(seconds: int) -> str:
 
 
 def _watch(code: str, member: str, every_s: float) -> None:
-    """Run this part of the page again when the room looks different to a member or the host."""
+    """Run this part of the page again when a member or the host has something new to see."""
     seen = shared_polls().state(code, member)
-    rerun_on_news(f"{PAGE}.room", PATH, f"{code} {member}", seen, every_s)
+    rerun_on_news(f"{PAGE}.watched", PATH, f"{code} {member}", seen, every_s)
 
 
-def _bars(step: Step, seen: Poll) -> None:
+def _bars(step: Step, seen: PollView) -> None:
     for place, index in enumerate(seen.order, start=1):
         count = seen.counts[index]
         right = " :material/check:" if seen.is_revealed and index == step.question.answer else ""
@@ -153,7 +153,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def show_phone(code: str) -> None:
-    """On a phone: the question of the room, and after the answer what was right."""
+    """On a phone: the current question, and after the answer what was right."""
     joined = st.session_state.get(JOINED) == code
     member = st.query_params.get(MEMBER) or st.context.cookies.get(COOKIE, "")  # one vote per phone
     if shared_polls().look(code, member) is None:

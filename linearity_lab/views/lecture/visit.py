@@ -27,7 +27,7 @@ class Visit:
         shown: name of a step → option of its figure, which waits for the answer.
         drawn: name of a step → the power of the line that was drawn, and its (x, y).
         notes: what was wrong with the URL.
-        room: of the poll that is held, empty for none.
+        poll_code: of the poll that this visit holds; empty for none.
         bars: names of steps whose bars are shown.
     """
 
@@ -38,7 +38,7 @@ class Visit:
     shown: dict[str, Any] = field(default_factory=dict)
     drawn: dict[str, tuple[float, list[tuple[float, float]]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    room: str = ""
+    poll_code: str = ""
     bars: set[str] = field(default_factory=set)
 
     @property
@@ -56,9 +56,9 @@ class Visit:
     @property
     def next_shows(self) -> str:
         """Return what Next shows first: ``bars``, ``answer``, or empty for the next step."""
-        if self.known or not (self.presenting or self.room):
+        if self.known or not (self.presenting or self.poll_code):
             return ""
-        return "bars" if self.room and self.step.name not in self.bars else "answer"
+        return "bars" if self.poll_code and self.step.name not in self.bars else "answer"
 
     def order(self, step: Step) -> list[int]:
         """Return the choices in this visit's order, which is random and fixed."""

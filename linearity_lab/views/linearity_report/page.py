@@ -35,7 +35,7 @@ def show() -> None:
         st.error(plain(f"The reports cannot be read: {error_text(error)}."))
         return
     reports = stored or {spec_digest(each.spec): each for each in examples()}
-    with st.container(key="experiment"):  # look.css: two columns, or one where there is no room
+    with st.container(key="experiment"):  # look.css: two columns, or one where there is no space
         side, figures = st.columns([3, 7], gap="medium")
     with side, st.container(key="side"):
         session.show_notes(PAGE)
@@ -49,7 +49,7 @@ def show() -> None:
         st.code("linearity-lab report MODEL.py:NAME BEFORE AFTER", language=None, wrap_lines=True)
     with figures, shown_charts([result.spec]) as shown:
         above = st.container(horizontal=True, horizontal_alignment="right", key=f"{PAGE}.above")
-        # First, as an empty container takes no room.
+        # First, as an empty container takes no space.
         above.caption(name_of(result) if stored else "An example. No report is stored yet.")
         drawn = [
             Panel("", partial(errors, reports, run)),

@@ -24,7 +24,7 @@ from ntk_core.runs.columns import table_rows
 
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
-LOSS_ROOM = 30  # how far above L₀ the axis of the loss goes
+LOSS_HEADROOM = 30  # how far above L₀ the axis of the loss goes
 BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
 CHANGE = Measure[OptimizationRun]("kernel change ΔK of φ(f)", "ΔK", lambda run: run.sup_change)
 PL_BOUND_TITLE = "with the measured PL* constant"
@@ -55,7 +55,7 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
     that diverges leaves at the top, from a cross.
     """
     runs = point.of(output)
-    ceiling = LOSS_ROOM * max(run.loss[0] for run in runs)
+    ceiling = LOSS_HEADROOM * max(run.loss[0] for run in runs)
     # The bound of the theorem comes before the one with the measured constant, which waits for a click.
     curves = [*_curves(point, output, lambda run: run.loss, "loss", ceiling=ceiling), *bound_curves(point, output)]
     last = 1.15 * max(run.num_steps for run in slow_runs(point, output)) if axis == "linear" else math.inf

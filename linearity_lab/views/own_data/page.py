@@ -80,7 +80,7 @@ class _File:
 
 def upload_data(page: str) -> None:
     """Upload, preview, choices, what the network sees, and the ways on from there."""
-    with st.container(key=f"{page}.places"):  # look.css puts the second one beside the others, where there is room
+    with st.container(key=f"{page}.places"):  # look.css puts the second one beside the others, where they fit
         source, seen, choosing = (st.container(key=f"{page}.{name}") for name in ("source", "seen", "choosing"))
     with source:
         file, read = _chosen_file(page)
