@@ -16,8 +16,8 @@ from starlette.routing import Route
 
 from linearity_lab.components import session
 from linearity_lab.jobs import shared_jobs
+from ntk_core.markup import JSON
 from ntk_core.numbers import duration
-from ntk_core.settings.part import JSON
 
 if TYPE_CHECKING:
     from linearity_lab.jobs import Snapshot

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from ntk_core.settings.part import JSON
+from ntk_core.markup import JSON
 
 COLUMNS = 33  # as in sketch.js
 MOST = 40.0  # |log10| of a drawn line

@@ -23,8 +23,8 @@ from linearity_lab.views.embed.page import gallery_panels, page_of
 from linearity_lab.views.lecture.drawing import before_answer
 from linearity_lab.views.lecture.steps import Step
 from linearity_lab.words.markdown import typeset
+from ntk_core.markup import JSON
 from ntk_core.runs import PRESETS, ResultValue
-from ntk_core.settings.part import JSON
 
 _CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
 

@@ -13,9 +13,9 @@ from linearity_lab.views.lecture.drawing import drawing_words, measured_words, t
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
 from linearity_lab.views.overview.page import TITLE
 from linearity_lab.words.pages import FINITE, SHOWS, figure_words, glossary, prose
+from ntk_core.markup import JSON
 from ntk_core.numbers import width_label
 from ntk_core.runs import PRESETS
-from ntk_core.settings.part import JSON
 
 SCRIPTS = ("home.js", "sketch.js", "lecture.js")
 _STEP = """\

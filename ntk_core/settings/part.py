@@ -29,7 +29,6 @@ def _count(given: object) -> object:
 
 Once = AfterValidator(lambda names: tuple(dict.fromkeys(names)))  # of a list: what is chosen twice counts once
 Ascending = AfterValidator(lambda numbers: tuple(sorted(set(numbers))))
-JSON = dict[str, Any]  # an object as JSON gives it
 Values = dict[str, Any]  # of settings, by dotted name
 
 

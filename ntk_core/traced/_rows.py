@@ -25,6 +25,7 @@ from ntk_core.traced._row_axes import (
 from ntk_core.traced._same import of_jax
 from ntk_core.traced._views import shape_of
 
+Carry = list[Known]  # of a loop
 CALLS = {
     "jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr",
     "custom_jvp_call": "call_jaxpr",
@@ -318,9 +319,7 @@ def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
     raise Unproven("a loop")
 
 
-def _fixed(
-    body: Callable[[list[Known]], Sequence[Known]], carry: list[Known], atoms: Sequence[Var | Literal]
-) -> list[Known]:
+def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequence[Var]) -> Carry:
     """What stays true of a carry, whatever the number of steps: it can only change from alike to rows."""
     while True:
         found = [_joined(old, new, atom) for old, new, atom in zip(carry, body(carry), atoms, strict=True)]
@@ -338,9 +337,7 @@ def _guessed(known: Known, atom: Var | Literal, size: int) -> Known:
     return known if axis is None else Rows(axis)
 
 
-def _either(
-    run: Callable[[list[Known]], list[Known]], carry: list[Known], atoms: Sequence[Var | Literal], size: int
-) -> list[Known]:
+def _either(run: Callable[[Carry], Carry], carry: Carry, atoms: Sequence[Var], size: int) -> Carry:
     """The first start of a loop from which the proof goes through."""
     guessed = [_guessed(known, atom, size) for known, atom in zip(carry, atoms, strict=True)]
     try:

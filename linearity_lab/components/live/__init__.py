@@ -5,7 +5,7 @@ import streamlit as st
 from linearity_lab.charts.style import network_style
 from linearity_lab.components.live import source
 from linearity_lab.components.live.settings import LiveSettings
-from ntk_core.settings.part import JSON
+from ntk_core.markup import JSON
 
 NAME = "linearity_lab_live"
 TOUR = (4, 64, 4096)

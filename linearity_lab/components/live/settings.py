@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import JSON
 from ntk_core.networks.choices import ACTIVATIONS
-from ntk_core.settings.part import JSON
 
 Points = tuple[tuple[float, float], ...]
 WIDTHS, RATES = (4, 4096), (0.1, 4.0)

@@ -9,8 +9,8 @@ from linearity_lab.charts.style import model_style
 from linearity_lab.components.live.settings import CHOICES, OWN
 from linearity_lab.components.scripts import joined
 from linearity_lab.words.markdown import read
+from ntk_core.markup import JSON
 from ntk_core.networks.choices import ACTIVATIONS
-from ntk_core.settings.part import JSON
 
 FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.

@@ -14,6 +14,7 @@ from linearity_lab.words.pages import prose
 from ntk_core.data import dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag import DAGSpec
+from ntk_core.markup import JSON
 from ntk_core.networks.graphs import (
     GRAPH_TITLES,
     INPUT,
@@ -28,7 +29,6 @@ from ntk_core.networks.graphs import (
     in_degrees,
     parse_graph,
 )
-from ntk_core.settings.part import JSON
 
 
 def sizes(spec: DAGSpec) -> JSON:

@@ -21,9 +21,9 @@ from linearity_lab.views.lazy.figures import (
 )
 from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint
 from ntk_core.fits import PowerLaw, exponent_words
+from ntk_core.markup import JSON
 from ntk_core.numbers import signed
 from ntk_core.runs.columns import table_rows
-from ntk_core.settings.part import JSON
 
 # Expected exponents in m, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}

@@ -21,8 +21,8 @@ from linearity_lab.views.lecture.visit import PAGE, Visit, control_key
 from linearity_lab.words.markdown import Section, plain, read
 from linearity_lab.words.pages import VEILED_KEY, figure_words, prose
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import JSON
 from ntk_core.runs import PRESETS
-from ntk_core.settings.part import JSON
 
 _CSS = """\
 .speaker { font: 0.875rem/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, Field, ValidationError
 
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import JSON
 from ntk_core.networks.graphs._blocks import BLOCKS, Block, Nested, Trained
 from ntk_core.networks.graphs._steps import Step, Ways, composition_steps, find_ways, trains_hidden, trains_output
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
-from ntk_core.settings.part import JSON
 from ntk_core.settings.validation import allowed_values
 
 MAX_BYTES, MAX_BLOCKS, MAX_NESTING = 20_000, 64, 4

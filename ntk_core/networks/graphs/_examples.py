@@ -2,9 +2,9 @@
 
 from functools import cache
 
+from ntk_core.markup import JSON
 from ntk_core.networks.graphs._composition import Composition, parse_composition
 from ntk_core.networks.graphs._graph import INPUT, OUTPUT, Edge, Graph, Group
-from ntk_core.settings.part import JSON
 
 HIDDEN = "abcdefghijklmnop"
 

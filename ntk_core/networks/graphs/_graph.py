@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import JSON
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
-from ntk_core.settings.part import JSON, Term, table
+from ntk_core.settings.part import Term, table
 from ntk_core.settings.validation import allowed_values
 
 if TYPE_CHECKING:

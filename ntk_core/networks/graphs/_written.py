@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import JSON
+from ntk_core.markup import JSON
 
 
 class Written(BaseModel):
