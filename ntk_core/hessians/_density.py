@@ -112,13 +112,7 @@ def _num_removed_edges(net: Model, params: PyTree) -> int:
 
 @partial(jax.jit, static_argnums=(0, 4, 5))
 def _sampled(
-    net: Model,
-    params: PyTree,
-    x: Array,
-    output_index: int | Array,
-    num_probes: int,
-    num_steps: int,
-    key: Array,
+    net: Model, params: PyTree, x: Array, output_index: int | Array, num_probes: int, num_steps: int, key: Array
 ) -> tuple[Array, Array, int]:
     hessian = operator(net, params, x, output_index)
     steps = min(num_steps, hessian.dimension)

@@ -139,12 +139,7 @@ def empirical_ntk(
 
 
 def _kernel(
-    net: Model,
-    params: PyTree,
-    x1: ArrayLike,
-    x2: ArrayLike | None,
-    per_layer: bool,
-    memory_limit: float | None,
+    net: Model, params: PyTree, x1: ArrayLike, x2: ArrayLike | None, per_layer: bool, memory_limit: float | None
 ) -> Kernel | LayerKernels:
     net, x1, _ = accepted(net, params, x1, "x1")
     left = rows_of(net, x1)

@@ -90,11 +90,7 @@ def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
 
 
 def compared_once(
-    program: Program,
-    name: str,
-    compare: Callable[[Program, PyTree, Rows], object],
-    params: PyTree,
-    x: Rows,
+    program: Program, name: str, compare: Callable[[Program, PyTree, Rows], object], params: PyTree, x: Rows
 ) -> bool:
     """Whether ``compare(program, params, x)`` has been made, and kept by its name; it raises where numbers disagree.
 
