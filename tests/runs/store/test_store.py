@@ -32,8 +32,7 @@ def test_the_first_of_two_intact_points_stays(store):
 @pytest.mark.parametrize("damage", ["{}", "", "�\x01", '{"kind": "kernel_change", "width": 10}'])
 def test_damaged_point_is_dropped_and_replaced(store, change, damage):
     points = store.points(SPEC)
-    points.save("width=10", point(10))
-    points.save("width=20", point(20))
+    store.save_result(result())
     change("UPDATE lab_parts SET json = :damage WHERE key = 'width=10'", damage=damage)
     assert points.finished() == {"width=20": point(20)}
     assert [run.num_points for run in store.runs().runs] == [1]
@@ -83,13 +82,6 @@ def test_damaged_result_is_none_until_it_is_replaced(store, change, damage):
     assert store.result(spec_digest(SPEC)).status == "cancelled"
     store.save_result(result())
     assert store.result(spec_digest(SPEC)) == result()
-
-
-def test_damaged_point_is_recomputed_alone(store, change):
-    store.save_result(result())
-    change("UPDATE lab_parts SET json = '{}' WHERE key = 'width=10'")
-    assert store.result(spec_digest(SPEC)) is None
-    assert store.points(SPEC).finished() == {"width=20": point(20)}
 
 
 @pytest.mark.parametrize("text", ["{", '{"schema_version": 0}', '{"widths":[7]}'])
