@@ -57,6 +57,8 @@ _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic", "dask", "di
 class Cluster:
     """The workers of the dask scheduler at ``address``."""
 
+    provenance = None  # each point records the device of its worker
+
     def __init__(self, spec: Spec, address: str):
         self._spec, self._address, self._conditions = canonical_json(spec), address, conditions()
         self._run = uuid.uuid4().hex

@@ -2,19 +2,22 @@
 
 import importlib.util
 import time
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ntk_core.environment import how_to_install
 from ntk_core.runs._estimate import check_size, estimate, scheduler_address, seconds_of_points
 from ntk_core.runs._parse import spec_from
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Computation, experiment_of
-from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess
-from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
+from ntk_core.runs._this_process import SiteFailure, ThisProcess
+from ntk_core.runs._values import EndStatus, PointValue, Provenance, latest_provenance
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
+
+if TYPE_CHECKING:
+    from ntk_core.runs._cluster import Cluster
 
 PointKey = str
 
@@ -105,10 +108,11 @@ def _events(
     for key, point in done.items():
         yield PointFinished(key=key, point=point, resumed=True, **clock.so_far())
     missing = [key for key in keys if key not in done]
-    origin, reason = latest_provenance(done.values()), ""
+    origin, site, reason = latest_provenance(done.values()), None, ""
     status: EndStatus = "completed"
     try:
-        with closing(_reports(spec, missing, address, computation)) as reports:
+        site = _site(spec, address if missing else None, computation)
+        with closing(site.reports(missing)) as reports:
             for report in reports:
                 if isinstance(report, PointStarted | None) and should_stop():
                     status = "cancelled"
@@ -129,7 +133,7 @@ def _events(
                         yield report
                     case PointFinished(key=key, point=point):
                         clock.advance(key, 1.0)
-                        origin = point.provenance and point.provenance.model_copy(update={"started_at": started_at})
+                        origin = _started(point.provenance, started_at)
                         done[key] = point.model_copy(update={"provenance": origin})
                         if points is not None:
                             points.save(key, done[key])
@@ -138,6 +142,8 @@ def _events(
         reason = str(failure)
     if reason and status == "completed":
         status = "failed"
+    if origin is None and site is not None:  # without points
+        origin = _started(site.provenance, started_at)
     result = origin and experiment_of(spec).result(
         spec=spec,
         points=tuple(done[key] for key in keys if key in done),
@@ -148,17 +154,19 @@ def _events(
     yield Ended(status=status, result=result, reason=reason)
 
 
-def _reports(
-    spec: Spec, keys: Sequence[str], address: str | None, computation: Computation | None
-) -> Generator[Report | None, None, None]:
-    """The points of these keys, from this process or the cluster of the scheduler at ``address``."""
-    if address is None or not keys:
-        return ThisProcess(spec, computation).reports(keys)
+def _started(provenance: Provenance | None, started_at: str) -> Provenance | None:
+    return provenance and provenance.model_copy(update={"started_at": started_at})
+
+
+def _site(spec: Spec, address: str | None, computation: Computation | None) -> "ThisProcess | Cluster":
+    """This process, or the cluster of the scheduler at ``address``."""
+    if address is None:
+        return ThisProcess(spec, computation)
     if importlib.util.find_spec("distributed") is None:
         raise SiteFailure(f"Computing on a cluster needs dask.distributed: {how_to_install('cluster')}")
     from ntk_core.runs._cluster import Cluster  # dask starts for this caller only
 
-    return Cluster(spec, address).reports(keys)
+    return Cluster(spec, address)
 
 
 TRUST_S = 1.0  # seconds of work after which measurement counts as much as expectation (our choice)

@@ -33,10 +33,15 @@ class SiteFailure(Exception):
 
 
 class ThisProcess:
-    """This process; JAX starts and the data are loaded when they are first needed."""
+    """This process; JAX starts and the data are loaded when they are first needed.
+
+    Attributes:
+        provenance: of the points that are computed here; None before they are.
+    """
 
     def __init__(self, spec: Spec, computation: Computation | None = None):
         self._spec, self._is_given, self._data = spec, computation is not None, None
+        self.provenance: Provenance | None = None
         computation = computation or experiment_of(spec).computation()
         self._computation = on_own_data(computation) if getattr(spec, "draws_data", False) else computation
 
@@ -53,7 +58,7 @@ class ThisProcess:
             parts = {key: 1 if self._is_given else devices_for(self._spec, key) for key in keys}
         except InvalidInput as error:
             raise SiteFailure(str(error)) from None
-        provenance = self._provenance()
+        self.provenance = self._provenance()
         for key in keys:
             yield PointStarted(key=key)
             began = time.monotonic()
@@ -62,7 +67,7 @@ class ThisProcess:
             except (MemoryError, RuntimeError) as error:
                 yield PointFailed(key=key, reason=sentence(error))
             else:
-                made = {"provenance": provenance, "runtime_s": time.monotonic() - began}
+                made = {"provenance": self.provenance, "runtime_s": time.monotonic() - began}
                 yield PointFinished(key=key, point=point.model_copy(update=made))
 
     def _advances(self, key: str, num_devices: int) -> Generator[PointProgress, None, PointValue]:
