@@ -2,93 +2,57 @@
 
 import bisect
 import contextlib
-import dataclasses
 import functools
-import io
 import itertools
-import json
 import multiprocessing
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from functools import partial
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext, SpawnContext
 
-import numpy as np
-from numpy.typing import NDArray
+from pydantic import ConfigDict, TypeAdapter
 
 from linearity_lab.jobs._process import limit_memory, no_start_script, yield_to_pages
 from linearity_lab.jobs.profile import profile
-from ntk_core.data import uploads as files
-from ntk_core.data.uploads import Candidate, Choices, Cleaned, Limits
+from ntk_core.data.uploads import BadLine, Candidate, Choices, Cleaned, Limits, clean_upload, parse_upload
 from ntk_core.errors import InvalidInput
 
 MAX_READING_S = 20.0
 MAX_READING_BYTES = 3 * 2**29
 MAX_ANSWER_BYTES = 2**28
 SMALL_BYTES = 2**20
+Read = Callable[[], bytes]
 _PRELOADED = ["linearity_lab.jobs.uploads", "pandas", "PIL.Image"]
-_DATA = ("Arrays", "BadLine", "Cleaned", "Column", "ImageEntry", "ImageFolders", "Table")
-_KINDS = {"InvalidInput": InvalidInput, **{name: getattr(files, name) for name in _DATA}}
 
 
-def packed(value: object) -> bytes:
-    """A value as npy files, the first with its JSON: nothing that could run as code."""
-    arrays: list[NDArray] = []
-    text = json.dumps(value, default=partial(_plain, arrays)).encode()
-    stream = io.BytesIO()
-    for each in (np.frombuffer(text, np.uint8), *arrays):
-        np.save(stream, each, allow_pickle=False)
-    return stream.getvalue()
+@dataclass(frozen=True)
+class Refusal:
+    """An error of ``parse_upload`` or ``clean_upload``."""
+
+    field: str
+    given: str
+    allowed: str
+    is_bad_line: bool
 
 
-def unpacked(data: bytes) -> object:
-    """The value, its lists as tuples; raises ``ValueError`` for anything that :func:`packed` does not write."""
-    stream, arrays = io.BytesIO(data), list[NDArray]()
-    try:
-        while not arrays or stream.tell() < len(data):
-            arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
-        return _with_tuples(json.loads(arrays[0].tobytes(), object_hook=partial(_value, arrays)))
-    except Exception as error:  # of json, of NumPy, or of a class
-        raise ValueError("no value of ours") from error
+# In JSON: nothing that could run as code.
+ANSWER: TypeAdapter[Candidate | Cleaned | Refusal] = TypeAdapter(
+    Candidate | Cleaned | Refusal, config=ConfigDict(ser_json_bytes="base64", val_json_bytes="base64")
+)
 
 
-def _plain(arrays: list[NDArray], value: object) -> dict[str, object]:
-    if isinstance(value, bytes | np.ndarray):
-        arrays.append(np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value)
-        return {"bytes" if isinstance(value, bytes) else "array": len(arrays)}  # the first is the JSON
-    is_error = isinstance(value, InvalidInput)
-    names = ("field", "given", "allowed") if is_error else [each.name for each in dataclasses.fields(value)]  # type: ignore[arg-type]
-    return {"kind": type(value).__name__, "fields": {name: getattr(value, name) for name in names}}
-
-
-def _value(arrays: list[NDArray], found: dict[str, object]) -> object:
-    """What :func:`_plain` has written; any other dictionary has arrays as values."""
-    match found:
-        case {"bytes": int(index)}:
-            return arrays[index].tobytes()
-        case {"array": int(index)}:
-            return arrays[index]
-        case {"kind": str(name), "fields": dict(fields)}:
-            return _KINDS[name](**{field: _with_tuples(value) for field, value in fields.items()})
-    return found
-
-
-def _with_tuples(value: object) -> object:
-    return tuple(map(_with_tuples, value)) if isinstance(value, list) else value
-
-
-def answer(out: Connection, max_bytes: int, what: str, arguments: tuple) -> None:
+def answer(out: Connection, max_bytes: int, read: Callable, arguments: tuple) -> None:
     """Send what a file holds or its cleaned data, within this memory; nothing where that is not enough."""
     yield_to_pages()
     limit_memory(max_bytes, is_final=True)
     with out, contextlib.suppress(MemoryError, OSError):
         try:
-            found: object = {"parse": files.parse_upload, "clean": files.clean_upload}[what](*arguments)  # type: ignore[operator]
+            found = read(*arguments)
         except InvalidInput as error:
-            found = error
-        out.send_bytes(packed(found))
+            found = Refusal(error.field, error.given, error.allowed, isinstance(error, BadLine))
+        out.send_bytes(ANSWER.dump_json(found))
 
 
 class Reader:
@@ -100,7 +64,7 @@ class Reader:
         self._waiting: list[tuple[int, int]] = []  # (bytes of the file, ticket), smallest first
         self._is_reading = False
 
-    def ask(self, what: str, *arguments: object, size: int = 0) -> tuple[object, int]:
+    def ask(self, read: Callable, *arguments: object, size: int = 0) -> tuple[Candidate | Cleaned, int]:
         """What ``parse_upload`` or ``clean_upload`` makes of the arguments, and its size in bytes.
 
         Args:
@@ -110,14 +74,14 @@ class Reader:
             InvalidInput: what they raise, or that it takes too long or too much memory.
         """
         with self._turn(size):
-            data = self._answer(what, arguments)
+            data = self._answer(read, arguments)
         try:
-            found = unpacked(data)
-        except ValueError:  # it has ended, or writes what is no answer
+            found = ANSWER.validate_json(data)
+        except Exception:  # it has ended, or writes what is no answer
             allowed = f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} GiB of memory"
             raise InvalidInput("file", "this file", allowed) from None
-        if isinstance(found, InvalidInput):
-            raise found
+        if isinstance(found, Refusal):
+            raise (BadLine if found.is_bad_line else InvalidInput)(found.field, found.given, found.allowed)
         return found, len(data)
 
     @contextlib.contextmanager
@@ -135,11 +99,11 @@ class Reader:
                 self._is_reading = False
                 self._changed.notify_all()
 
-    def _answer(self, what: str, arguments: tuple) -> bytes:
+    def _answer(self, read: Callable, arguments: tuple) -> bytes:
         """The answer of a process; empty where it gives none in time."""
         context = _context()
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=answer, args=(theirs, self._max_bytes, what, arguments), daemon=True)
+        process = context.Process(target=answer, args=(theirs, self._max_bytes, read, arguments), daemon=True)
         with no_start_script():
             process.start()
         theirs.close()  # so that the pipe ends with the process
@@ -176,29 +140,30 @@ class ReadUploads:
     def __init__(self, most_bytes: int, small: Reader, large: Reader):
         self._most_bytes, self._small, self._large = most_bytes, small, large
         self._lock = threading.Lock()
-        self._kept: OrderedDict[object, tuple[object, int]] = OrderedDict()
+        self._kept: OrderedDict[object, tuple[Candidate | Cleaned, int]] = OrderedDict()
 
-    def candidate(self, version: str, read: Callable[[], bytes], limits: Limits) -> Candidate:
+    def candidate(self, version: str, read: Read, limits: Limits) -> Candidate:
         """What the file of this SHA-256 holds; refuses as ``parse_upload``, or what takes too long or too much."""
-        found = self._answer((version, limits), read, "parse", lambda: (read(), limits))
-        assert isinstance(found, Candidate)
+        found = self._answer((version, limits), read, lambda data: (parse_upload, data, limits))
+        assert not isinstance(found, Cleaned)
         return found
 
-    def cleaned(self, version: str, read: Callable[[], bytes], choices: Choices, limits: Limits) -> Cleaned:
+    def cleaned(self, version: str, read: Read, choices: Choices, limits: Limits) -> Cleaned:
         """What these choices make of it; refuses as ``clean_upload``, or what takes too long or too much."""
         candidate = self.candidate(version, read, limits)
-        found = self._answer((version, limits, choices), read, "clean", lambda: (candidate, choices, limits))
+        key, question = (version, limits, choices), (clean_upload, candidate, choices, limits)
+        found = self._answer(key, read, lambda _: question)
         assert isinstance(found, Cleaned)
         return found
 
-    def _answer(self, key: object, read: Callable[[], bytes], what: str, arguments: Callable[[], tuple]) -> object:
+    def _answer(self, key: object, read: Read, question: Callable[[bytes], tuple]) -> Candidate | Cleaned:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key][0]
-        size = len(read())
-        reader = self._small if size <= SMALL_BYTES else self._large
-        found, num_bytes = reader.ask(what, *arguments(), size=size)
+        data = read()
+        reader = self._small if len(data) <= SMALL_BYTES else self._large
+        found, num_bytes = reader.ask(*question(data), size=len(data))
         with self._lock:
             self._kept[key] = found, num_bytes
             while sum(held for _, held in self._kept.values()) > self._most_bytes:

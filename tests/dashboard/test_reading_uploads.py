@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import pickle
@@ -13,7 +14,7 @@ import pytest
 
 from linearity_lab.jobs import uploads as reading
 from linearity_lab.jobs.profile import PROFILES
-from linearity_lab.jobs.uploads import Reader, ReadUploads, packed, unpacked
+from linearity_lab.jobs.uploads import ANSWER, Reader, ReadUploads
 from ntk_core.data.uploads import Limits, Table, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import arrays, blobs, flowers, pets
@@ -40,15 +41,15 @@ def test_the_process_reads_what_this_one_would_have_read(reader, data):
 
 def test_a_refusal_comes_over_as_it_is(reader):
     with pytest.raises(InvalidInput, match=r"file: array x, of Python objects \(a pickle\)"):
-        reader.ask("parse", arrays(x=np.array([{}], object)), LIMITS)
+        reader.ask(parse_upload, arrays(x=np.array([{}], object)), LIMITS)
 
 
 def test_slow_file_is_abandoned_and_the_next_one_is_read():
     slow = Reader(max_s=0.001)
     with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
-        slow.ask("parse", flowers(), LIMITS)
+        slow.ask(parse_upload, flowers(), LIMITS)
     slow._max_s = 60.0
-    found, num_bytes = slow.ask("parse", flowers(), LIMITS)
+    found, num_bytes = slow.ask(parse_upload, flowers(), LIMITS)
     assert isinstance(found, Table)
     assert (found.num_rows, num_bytes > 1000) == (60, True)
 
@@ -58,8 +59,15 @@ def test_file_over_memory_is_refused_and_the_next_one_read():
     zeros = arrays(**{f"x{index}": np.zeros((512, 2**15), np.int8) for index in range(16)})
     generous = Limits(max_unpacked_bytes=2**29)
     with pytest.raises(InvalidInput, match=r"and 0\.25 GiB of memory"):
-        small.ask("parse", zeros, generous)
-    assert isinstance(small.ask("parse", flowers(), LIMITS)[0], Table)
+        small.ask(parse_upload, zeros, generous)
+    assert isinstance(small.ask(parse_upload, flowers(), LIMITS)[0], Table)
+
+
+TABLE = ANSWER.dump_json(parse_upload(flowers()))
+
+
+def _arrays(npy: bytes) -> bytes:
+    return json.dumps({"arrays": {"x": base64.b64encode(npy).decode()}}).encode()
 
 
 def _npy(array: np.ndarray) -> bytes:
@@ -68,14 +76,17 @@ def _npy(array: np.ndarray) -> bytes:
     return stream.getvalue()
 
 
-def _stated(value: object) -> bytes:
-    return _npy(np.frombuffer(json.dumps(value).encode(), np.uint8))
-
-
 def _huge_array() -> bytes:
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": (2**60,)})
     return stream.getvalue()
+
+
+class Sending(Reader):
+    """Takes the first argument for the answer of a process."""
+
+    def _answer(self, read, arguments):
+        return arguments[0]
 
 
 @pytest.mark.parametrize(
@@ -83,27 +94,30 @@ def _huge_array() -> bytes:
     [
         b"",
         b"\0" * 3,
-        packed({"a": 1})[:-1],
+        TABLE[:-1],
         pickle.dumps(MemoryError()) * 20,
-        _stated({"kind": "Popen", "fields": {}}),
-        _stated({"kind": "SystemExit", "fields": {}}),
-        _stated({"array": 3}),
-        _npy(np.frombuffer(b"[" * 10**5, np.uint8)),
-        _stated({"array": 1}) + _huge_array(),
-        _stated({"array": 1}) + pickle.dumps([1]),
-        _stated({"array": 1}) + _npy(np.array([{}], object)),
+        json.dumps({"kind": "Popen", "fields": {}}).encode(),
+        json.dumps({"field": "file", "given": [], "allowed": "", "is_bad_line": False}).encode(),
+        b"[" * 10**5,
+        _arrays(b""),
+        _arrays(_huge_array()),
+        _arrays(pickle.dumps([1])),
+        _arrays(_npy(np.array([{}], object))),
+        _arrays(arrays(x=np.ones(3))),
     ],
     ids=[
-        *("nothing", "half a header", "cut", "a pickle", "another class", "another error", "no such array"),
-        *("a deep list", "a huge array", "a pickle for an array", "objects"),
+        *("nothing", "zeros", "cut", "a pickle", "another class", "another type", "a deep list", "no array"),
+        *("a huge array", "a pickle for an array", "objects", "an archive for an array"),
     ],
 )
 def test_what_is_no_answer_is_refused(written):
-    with pytest.raises(ValueError, match="no value of ours"):
-        unpacked(written)
+    assert Sending().ask(parse_upload, TABLE)[0].num_rows == 60
+    assert list(Sending().ask(parse_upload, _arrays(_npy(np.ones(3))))[0].arrays) == ["x"]
+    with pytest.raises(InvalidInput, match="file: this file cannot be used"):
+        Sending().ask(parse_upload, written)
 
 
-def send_what_is_no_answer(out, max_bytes, what, arguments):
+def send_what_is_no_answer(out, max_bytes, read, arguments):
     out.send_bytes(b"x" * arguments[0])
 
 
@@ -112,20 +126,20 @@ def test_process_with_a_false_reply_is_refused(reader, monkeypatch, num_bytes):
     monkeypatch.setattr(reading, "answer", send_what_is_no_answer)
     monkeypatch.setattr(reading, "MAX_ANSWER_BYTES", 2**10)
     with pytest.raises(InvalidInput, match="file: this file cannot be used"):
-        reader.ask("parse", num_bytes)
+        reader.ask(parse_upload, num_bytes)
     monkeypatch.undo()
-    assert reader.ask("parse", flowers(), LIMITS)[0].num_rows == 60
+    assert reader.ask(parse_upload, flowers(), LIMITS)[0].num_rows == 60
 
 
 def test_names_of_arrays_are_no_instructions(reader):
     """An npz file may name its arrays as the answers name their parts."""
     named = arrays(bytes=np.ones(3), array=np.zeros(3), kind=np.arange(3), fields=np.arange(3), error=np.arange(3))
-    assert set(reader.ask("parse", named, LIMITS)[0].arrays) == {"bytes", "array", "kind", "fields", "error"}
+    assert set(reader.ask(parse_upload, named, LIMITS)[0].arrays) == {"bytes", "array", "kind", "fields", "error"}
 
 
 def test_small_file_does_not_wait_for_large_ones():
     class Stuck(Reader):
-        def _answer(self, what, arguments):
+        def _answer(self, read, arguments):
             assert released.wait(60)
             return b""
 
@@ -149,7 +163,7 @@ def _refused(uploads: ReadUploads, version: str, data: bytes) -> None:
 
 def test_equal_files_are_read_once_and_cached_by_last_use():
     class Counting(Reader):
-        def ask(self, what, *arguments, size=0):
+        def ask(self, read, *arguments, size=0):
             asked.append(arguments[0])
             return tables[arguments[0]], 40
 
@@ -165,7 +179,7 @@ def test_many_ask_at_once_and_each_gets_its_own_answer(reader):
     found: dict[int, int] = {}
 
     def ask(rows: int) -> None:
-        found[rows] = reader.ask("parse", flowers(num_rows=rows), LIMITS)[0].num_rows
+        found[rows] = reader.ask(parse_upload, flowers(num_rows=rows), LIMITS)[0].num_rows
 
     threads = [threading.Thread(target=ask, args=(rows,)) for rows in range(10, 18)]
     began = time.monotonic()
@@ -195,14 +209,16 @@ def test_small_file_that_expands_is_refused_by_its_size(limits, monkeypatch):
 
 def test_the_smallest_waiting_file_is_read_next():
     class Listing(Reader):
-        def _answer(self, what, arguments):
+        def _answer(self, read, arguments):
             assert released.wait(60)
             order.append(arguments[0])
-            return packed(0)
+            return TABLE
 
     released, order = threading.Event(), list[int]()
     reader, sizes = Listing(), [9_000, 8_000_000, 20, 300]
-    waiting = [threading.Thread(target=reader.ask, args=("parse", size), kwargs={"size": size}) for size in (0, *sizes)]
+    waiting = [
+        threading.Thread(target=reader.ask, args=(parse_upload, size), kwargs={"size": size}) for size in (0, *sizes)
+    ]
     waiting[0].start()
     while not reader._is_reading:
         time.sleep(0.001)

@@ -22,7 +22,7 @@ def _as_text(array: NDArray) -> str:
 
 
 def _from_text(text: str) -> NDArray:
-    return np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False)
+    return np.lib.format.read_array(io.BytesIO(base64.b64decode(text)), allow_pickle=False)
 
 
 # In JSON an npy file, which holds nothing that could run as code.
