@@ -1,11 +1,10 @@
 """One job: what pages see of it, how the events of its run change that, and whether it may wait or begin."""
 
-import collections
 import math
 import re
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from linearity_lab.jobs._pool import Computation
@@ -13,7 +12,7 @@ from linearity_lab.jobs.profile import Profile
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EndStatus, Point, Result, Spec, learn, spec_digest, work_of_points
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
-from ntk_core.runs.store import MIN_PREFIX, Store, partial_result
+from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob, partial_result
 
 MAX_PER_SESSION = 2  # one that runs and one that waits
 STOPPED = "stopped by the server; run it again to continue from its finished points"
@@ -59,6 +58,7 @@ class Snapshot:
         return self.status in ("queued", "running")
 
 
+@dataclass(eq=False)
 class Job:
     """A spec that becomes a result. Guarded by the lock of its ``Jobs``.
 
@@ -68,23 +68,26 @@ class Job:
         owner: the session that started it, in whose place it waits and runs.
         address: the network address of that session, empty where it is not known.
         viewers: sessions that follow it; each of them may stop it as long as no other one is there.
-        left_s: since when all of them have been away, in seconds of the monotonic clock; None while one is there.
         submitted_s: when it was started, in seconds since 1970.
         expected_s: expected seconds of all of it.
         num_tries: how often it has begun since then.
         computation: its run in a worker, None while it has none.
     """
 
-    def __init__(self, spec: Spec):
-        self.spec, self.job_id = spec, spec_digest(spec)[:MIN_PREFIX]
-        self.now = Snapshot(self.job_id, spec)
-        self.recorded: Status = "cancelled"
-        self.owner = self.address = ""
-        self.viewers: set[str] = set()
-        self.left_s: float | None = None
-        self.submitted_s = self.expected_s = self._began_s = self._reported_s = 0.0
-        self.num_tries = self._grown = 0
-        self.computation: Computation | None = None
+    spec: Spec
+    recorded: Status = "cancelled"
+    owner: str = ""
+    address: str = ""
+    viewers: set[str] = field(default_factory=set)
+    submitted_s: float = 0.0
+    expected_s: float = 0.0
+    num_tries: int = 0
+    computation: Computation | None = None
+    _began_s: float = 0.0
+    _reported_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.now = Snapshot(spec_digest(self.spec)[:MIN_PREFIX], self.spec)
 
     @classmethod
     def recalled(cls, store: Store, spec: Spec) -> "Job":
@@ -101,12 +104,12 @@ class Job:
         return job
 
     @property
-    def status(self) -> Status:
-        return self.now.status
+    def job_id(self) -> str:
+        return self.now.job_id
 
     @property
-    def active(self) -> bool:
-        return self.now.active
+    def status(self) -> Status:
+        return self.now.status
 
     def spent_s(self) -> float:
         """Seconds for which it has run."""
@@ -118,13 +121,31 @@ class Job:
             return self.expected_s * (1 - self.now.fraction)
         return max(0.0, self.now.remaining_s - (time.monotonic() - self._reported_s))
 
-    def wait(self) -> None:
-        """Begin to wait; the points of earlier runs stay."""
+    @property
+    def is_startable(self) -> bool:
+        """Whether it is neither unfinished nor completed."""
+        return not self.now.active and self.status != "completed"
+
+    def row(self, max_s: float) -> UnfinishedJob:
+        """What the store keeps of it while it is unfinished."""
+        allowed_s = max_s if max_s < math.inf else None
+        running = self.status == "running"
+        return UnfinishedJob(self.spec, self.owner, self.submitted_s, running, self.spent_s(), allowed_s)
+
+    def wait(self, owner: str, address: str = "", expected_s: float = 0.0) -> None:
+        """Begin to wait in the place of a session."""
+        self.owner, self.address, self.expected_s = owner, address, expected_s
+        self.submitted_s, self.num_tries = time.time(), 0
+        self.wait_again()
+
+    def wait_again(self) -> None:
+        """Go back to the queue; the points of earlier runs stay."""
         points, message = self.now.points, "waiting for a free worker"
         self.now = Snapshot(self.job_id, self.spec, "queued", points=points, message=message)
+        self.computation = None
 
-    def begin(self) -> None:
-        self._began_s = time.monotonic()
+    def begin(self, computation: Computation | None = None) -> None:
+        self._began_s, self.computation = time.monotonic(), computation
         self.num_tries += 1
         self._set(status="running", message="starting")
 
@@ -150,8 +171,7 @@ class Job:
                 self._progress(event)
                 self._set(message=event.message)
                 if event.point is not None:
-                    self._grown += 1
-                    self._set(growing=self._merged(self.now.growing, [event.point]), grown=self._grown)
+                    self._set(growing=self._merged(self.now.growing, [event.point]), grown=self.now.grown + 1)
             case PointFinished():
                 self._drop(event.key)
                 self.keep([event.point])
@@ -177,7 +197,7 @@ class Job:
     def _drop(self, key: str) -> None:
         """Forget a partial point."""
         left = tuple(point for point in self.now.growing if point.key != key)
-        self._set(growing=left, grown=self._grown if left else 0)
+        self._set(growing=left, grown=self.now.grown + 1 if left else 0)
 
     def _merged(self, known: Iterable[Point], added: Iterable[Point]) -> tuple[Point, ...]:
         """Points in the order of the spec's keys."""
@@ -191,25 +211,16 @@ class NoRoom(InvalidInput):
     template = "{}: {} cannot be taken; try again {}"
 
 
-def check_room(queue: Sequence[Job], active: Sequence[Job], limits: Profile, owner: str, address: str) -> None:
+def check_room(active: Sequence[Job], limits: Profile, owner: str, address: str) -> None:
     """Refuse one job too many."""
     if limits.is_shared and owner and sum(job.owner == owner for job in active) >= MAX_PER_SESSION:
         raise NoRoom("run", "a third unfinished run of yours", "when one has ended or is stopped")
     if address and sum(job.address == address for job in active) >= limits.max_per_address:
         what = f"one more than {limits.max_per_address:.0f} unfinished runs from your network address"
         raise NoRoom("run", what, "when one of them has ended")
-    if len(queue) >= limits.max_waiting:
+    if sum(job.status == "queued" for job in active) >= limits.max_waiting:
         what = f"one more than {limits.max_waiting} waiting jobs"
         raise NoRoom("run", what, "in a moment, when one of them has started")
-
-
-def first(queue: Sequence[Job], running: Sequence[Job], limits: Profile) -> Job | None:
-    """The job that waits longest; on shared servers of a session without a running one, and the least busy address."""
-    if not limits.is_shared:
-        return next(iter(queue), None)
-    owners = {job.owner for job in running} - {""}
-    busy = collections.Counter(job.address for job in running if limits.max_per_address < math.inf and job.address)
-    return min((job for job in queue if job.owner not in owners), key=lambda job: busy[job.address], default=None)
 
 
 def key_words(key: str) -> str:

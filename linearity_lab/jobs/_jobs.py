@@ -8,31 +8,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from linearity_lab.jobs._job import Job, Snapshot, check_room, first
-from linearity_lab.jobs._pool import POOL_BROKE, Computation, WorkerPool
+from linearity_lab.jobs._job import Job, Snapshot, check_room
+from linearity_lab.jobs._pool import POOL_BROKE, WorkerPool
 from linearity_lab.jobs.profile import PROFILES, Profile, known_causes
 from linearity_lab.jobs.worker import over_memory
+from ntk_core import runs
 from ntk_core.environment import memory_limit
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
-from ntk_core.runs import (
-    EXPERIMENTS,
-    EndStatus,
-    Result,
-    Spec,
-    canonical_json,
-    estimate,
-    learn,
-    spec_digest,
-    work_of_points,
-)
+from ntk_core.runs import EndStatus, Result, Spec, canonical_json, spec_digest
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 MAX_REMEMBERED = 64
 MAX_TRIES = 3  # of a job whose pool of workers breaks
 TICK_S, IDLE_S = 0.1, 1.0  # between two measurements of memory; between two checks of everything else
 WRITE_S = 10.0  # between two notes of how long jobs have run
-ABANDONED_S = 60.0  # a reloaded page, or a phone that wakes up, is back sooner
 # Number and size of runs that estimates are learned from; all are read at the start.
 NUM_LEARNED, MAX_LEARNED_BYTES = 30, 1_000_000
 _LOG = logging.getLogger(__name__)
@@ -55,16 +45,14 @@ class Jobs:
         num_spare: int = 1,
         check: Callable[[Spec], None] = lambda spec: None,
     ):
-        self._limits, self._check = limits, check
-        self._store = store or Store()
-        num_processes = limits.num_workers + num_spare
+        self._limits, self._check, self._store = limits, check, store or Store()
         # Output of workers names users' data.
-        self._workers = WorkerPool(self._store.location, num_processes, is_quiet=limits.name == "hosted")
+        is_quiet = limits.name == "hosted"
+        self._workers = WorkerPool(self._store.location, limits.num_workers + num_spare, is_quiet=is_quiet)
         self._is_connected: Callable[[str], bool] = lambda session: True
         self._starting, self._writing = threading.Lock(), threading.Lock()
         self._changed = threading.Condition()  # guards everything below; notified when a job begins to wait or ends
         self._jobs: dict[str, Job] = {}
-        self._queue: list[Job] = []
         self._threads: list[threading.Thread] = []
         self._closing = False
 
@@ -85,17 +73,21 @@ class Jobs:
         expected_s, _ = self.foreseen(spec)
         with self._changed:
             job = self._remembered(recalled, viewer)
-            if not job.active and job.status != "completed":
-                check_room(self._queue, self._active(), self._limits, viewer, address)
-                job.address = address if self._limits.max_per_address < math.inf else ""
-                job.expected_s, job.viewers = expected_s, {viewer} - {""}
-                self._enqueue(job, viewer)
+            if job.is_startable:
+                check_room(self._active(), self._limits, viewer, address)
+                job.viewers = {viewer} - {""}
+                job.wait(viewer, address, expected_s)
+                self._changed.notify_all()
         self._write()
         return job.job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
         """The job at this moment, also one of an earlier server, and followed by ``viewer``; None for an unknown id."""
-        recalled = self._jobs.get(job_id) or self._recalled(job_id)
+        recalled = self._jobs.get(job_id)
+        if recalled is None and len(job_id) == MIN_PREFIX:
+            with _only_logged("A job cannot be read"):
+                spec = self._store.spec(job_id)
+                recalled = Job.recalled(self._store, spec) if spec else None
         if recalled is None:
             return None
         with self._changed:
@@ -104,13 +96,12 @@ class Jobs:
     def followed(self, viewer: str) -> tuple[Snapshot, ...]:
         """The jobs that a session has started or opened here while they were unfinished, the latest first."""
         with self._changed:
-            found = [self._snapshot(job) for job in self._jobs.values() if viewer in job.viewers]
-        return tuple(reversed(found))
+            return tuple(self._snapshot(job) for job in reversed(self._jobs.values()) if viewer in job.viewers)
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
         """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
         done = self._store.runtimes(spec_digest(spec))
-        return estimate(spec, done).seconds, len(done)
+        return runs.estimate(spec, done).seconds, len(done)
 
     def adopt(self, result: Result) -> None:
         """Keep a result that was computed elsewhere, so that it is not computed again."""
@@ -121,7 +112,7 @@ class Jobs:
         """Stop a job; False where other sessions follow it, and only this one leaves."""
         with self._changed:
             job = self._jobs.get(job_id)
-            if job is not None and job.active:
+            if job is not None and job.now.active:
                 if any(map(self._is_connected, job.viewers - {viewer})):
                     job.viewers.discard(viewer)
                     return False
@@ -132,7 +123,7 @@ class Jobs:
     def forget(self, job_id: str) -> bool:
         """Drop a job from memory, once its run is deleted from the store; False while it waits or runs."""
         with self._changed:
-            if (job := self._jobs.get(job_id)) is not None and job.active:
+            if (job := self._jobs.get(job_id)) is not None and job.now.active:
                 return False
             self._jobs.pop(job_id, None)
             return True
@@ -148,10 +139,9 @@ class Jobs:
                 if self._closing or self._threads:
                     return
                 self._store.lock_for_server()
-                for index, target in enumerate((self._watch, *self._limits.num_workers * (self._serve,))):
-                    thread = threading.Thread(target=target, daemon=True, name=f"jobs-{index}")
-                    self._threads.append(thread)
-                    thread.start()
+                for target in (self._watch, *self._limits.num_workers * (self._serve,)):
+                    self._threads.append(threading.Thread(target=target, daemon=True, name=f"jobs-{target.__name__}"))
+                    self._threads[-1].start()
             self._workers.warm_up()
             with _only_logged("Unfinished jobs are not resumed"):
                 for each in self._store.claim_jobs():
@@ -163,7 +153,6 @@ class Jobs:
         self._write()
         with self._changed:
             self._closing = True
-            self._queue.clear()
             for job in self._active():
                 job.end("cancelled")
             self._changed.notify_all()
@@ -183,9 +172,9 @@ class Jobs:
             InvalidInput: when the store cannot be read and written.
         """
         self._store.try_to_write()
-        with self._changed:
-            waiting = {"waiting": len(self._queue), "max_waiting": self._limits.max_waiting}
-            return {"workers": len(self.worker_pids()), "running": len(self._running()), **waiting}
+        running, waiting = len(self._active("running")), len(self._active("queued"))
+        most = self._limits.max_waiting
+        return {"workers": len(self.worker_pids()), "running": running, "waiting": waiting, "max_waiting": most}
 
     def needed_uploads(self) -> frozenset[str]:
         """Digests of the uploads that waiting and running jobs compute with."""
@@ -196,100 +185,69 @@ class Jobs:
         """Number of sessions that follow an unfinished job."""
         return len({viewer for job in self._active() for viewer in job.viewers})
 
-    def _active(self) -> list[Job]:
+    def _active(self, *statuses: str) -> list[Job]:
+        """Unfinished jobs, by default waiting and running ones, in the order in which they were started."""
         with self._changed:
-            return [job for job in self._jobs.values() if job.active]
-
-    def _running(self) -> list[Job]:
-        return [job for job in self._active() if job.status == "running"]
+            found = [job for job in self._jobs.values() if job.status in (statuses or ("queued", "running"))]
+            return sorted(found, key=lambda job: job.submitted_s)
 
     def _first(self) -> Job | None:
-        return first(self._queue, self._running(), self._limits)
-
-    def _recalled(self, job_id: str) -> Job | None:
-        """The job of this id as the store knows it."""
-        found: Job | None = None
-        with _only_logged("A job cannot be read"):
-            spec = self._store.spec(job_id) if len(job_id) == MIN_PREFIX else None
-            found = Job.recalled(self._store, spec) if spec else None
-        return found
+        """The job that waits longest, on shared servers of a session without a running one."""
+        busy = {job.owner for job in self._active("running")} - {""} if self._limits.is_shared else set()
+        return next((job for job in self._active("queued") if job.owner not in busy), None)
 
     def _snapshot(self, job: Job) -> Snapshot:
         if job.status != "queued":
             return job.now
-        place, num_workers = self._queue.index(job), self._limits.num_workers
-        ahead = [*self._running(), *self._queue[:place]]
+        waiting, num_workers = self._active("queued"), self._limits.num_workers
+        place = waiting.index(job)
+        ahead = [*self._active("running"), *waiting[:place]]
         # As many jobs as workers start immediately.
         starts_in_s = sum(each.remaining_s() for each in ahead) / num_workers if len(ahead) >= num_workers else 0.0
         remaining_s = starts_in_s + job.remaining_s()
         return replace(job.now, position=place + 1, starts_in_s=starts_in_s, remaining_s=remaining_s)
 
-    def _enqueue(self, job: Job, owner: str) -> None:
-        job.owner, job.submitted_s, job.left_s, job.num_tries = owner, time.time(), None, 0
-        job.wait()
-        self._queue.append(job)
-        self._changed.notify_all()
-
-    def _remembered(self, job: Job, viewer: str = "") -> Job:
+    def _remembered(self, job: Job, viewer: str) -> Job:
         """The job of this id that is in memory, or this one from now on."""
         job = self._jobs.setdefault(job.job_id, job)
-        if viewer and job.active:
+        if viewer and job.now.active:
             job.viewers.add(viewer)
-        self._forget()
         return job
-
-    def _forget(self) -> None:
-        """Drop the oldest ended jobs from memory; the store keeps them."""
-        ended = [job_id for job_id, job in self._jobs.items() if job.status == job.recorded and not job.active]
-        for job_id in ended[:-MAX_REMEMBERED]:
-            del self._jobs[job_id]
 
     def _serve(self) -> None:
         """Lead one job after another through a worker."""
         while job := self._next():
-            with self._changed:
-                if job.status != "running" or job.computation is not None:  # stopped, and perhaps begun again
-                    continue
-                most = self._limits.max_memory_bytes
-                most = most if most < math.inf else memory_limit()
-                computation = job.computation = self._workers.compute(canonical_json(job.spec), most)
+            computation = job.computation
+            assert computation is not None
             for event in computation.events():
                 with self._changed:
                     if job.computation is computation:  # else it has ended, and its worker is being killed
                         job.take(event)
-                        if not job.active:
+                        if not job.now.active:
                             self._settle(job)
-            if job.computation is computation:
-                self._lose(job, computation)
+            cause = computation.death() if job.computation is computation else ""
+            with self._changed:
+                if job.computation is computation:
+                    if cause == POOL_BROKE and job.num_tries < MAX_TRIES:
+                        job.wait_again()
+                    else:
+                        self._end(job, "failed", f"{cause}; run it again to continue from its finished points")
             self._write()
 
     def _next(self) -> Job | None:
+        """Wait for a job and hand it to a worker; None at the end of the server."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing or self._first() is not None)
             job = self._first()
             if self._closing or job is None:
                 return None
-            self._queue.remove(job)
-            job.begin()
+            most = self._limits.max_memory_bytes
+            most = most if most < math.inf else memory_limit()
+            job.begin(self._workers.compute(canonical_json(job.spec), most))
             return job
-
-    def _lose(self, job: Job, computation: Computation) -> None:
-        """Let a job whose worker has ended fail, or wait again where only the pool is to blame."""
-        cause = computation.death()
-        with self._changed:
-            if job.computation is not computation:
-                return
-            if cause == POOL_BROKE and job.num_tries < MAX_TRIES:
-                job.computation = None
-                job.wait()
-                self._queue.insert(0, job)
-            else:
-                self._end(job, "failed", f"{cause}; run it again to continue from its finished points")
 
     def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
         """End a job whatever it does; its finished points are in the store."""
-        if job in self._queue:
-            self._queue.remove(job)
         if job.computation is not None:
             job.computation.kill()
         job.end(status, reason)
@@ -300,93 +258,81 @@ class Jobs:
         if job.status in ("failed", "stopped"):
             facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.now.reason)}
             _LOG.warning("a job did not complete", extra={"facts": facts})
-        self._forget()
         self._changed.notify_all()
 
     def _watch(self) -> None:
-        """End jobs that are over their budgets, abandoned or asked to end, and keep the pool alive."""
+        """End jobs that are over their budgets or asked to end, record jobs, and keep the pool alive."""
         with _only_logged("Estimates have learned nothing"):
             learn_from(self._store)
         checked = written = 0.0
         while True:
             with self._changed:
-                if self._changed.wait_for(lambda: self._closing, TICK_S if self._running() else IDLE_S):
+                if self._changed.wait_for(lambda: self._closing, TICK_S if self._active("running") else IDLE_S):
                     return
-                for job in self._running():
+                for job in self._active("running"):
+                    run = job.computation
                     if job.spent_s() > self._limits.max_job_s:
                         self._end(job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed")
-                    elif (run := job.computation) is not None and run.grown_bytes() > run.max_bytes:
+                    elif run is not None and run.grown_bytes() > run.max_bytes:
                         self._end(job, "stopped", over_memory(run.max_bytes))
             if (now := time.monotonic()) - checked >= IDLE_S:
                 checked = now
                 self._workers.warm_up()
-                self._end_abandoned(now)
-                self._end_asked()
+                with _only_logged("Requested ends are not known"):
+                    self._end_asked()
                 self._write(with_times=(is_due := now - written >= WRITE_S))
                 written = now if is_due else written
 
-    def _end_abandoned(self, now: float) -> None:
-        """On shared servers, cancel jobs whose sessions have all been away for a minute."""
-        with self._changed:
-            for job in self._active() if self._limits.is_shared else ():
-                if not job.viewers or any(map(self._is_connected, job.viewers)):
-                    job.left_s = None
-                elif job.left_s is None:
-                    job.left_s = now
-                elif now - job.left_s >= ABANDONED_S:
-                    self._end(job, "cancelled")
-
     def _end_asked(self) -> None:
         """End what the command line has asked to end."""
-        if self._active():
-            with _only_logged("Requested ends are not known"):
-                wanted = self._store.jobs_to_end()
-                with self._changed:
-                    for job in self._active():
-                        if spec_digest(job.spec) in wanted:
-                            self._end(job, "stopped", "stopped by the operator of the server")
+        wanted = self._store.jobs_to_end() if self._active() else ()
+        with self._changed:
+            for job in self._active() if wanted else ():
+                if spec_digest(job.spec) in wanted:
+                    self._end(job, "stopped", "stopped by the operator of the server")
 
     def _resume(self, left: UnfinishedJob) -> None:
         """Resume a job of an earlier server."""
-        job, is_allowed = Job(left.spec), False
         try:
             self._check(left.spec)
-            job, is_allowed = Job.recalled(self._store, left.spec), True
+            recalled = Job.recalled(self._store, left.spec)
         except InvalidInput as error:
             _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
+            self._store.write_jobs((), [left.digest])
+            return
         with self._changed:
-            job = self._remembered(job)
+            job = self._remembered(recalled, "")
             job.recorded = "running"
-            if is_allowed and not job.active and job.status != "completed":
-                self._enqueue(job, left.owner)
+            if job.is_startable:
+                job.wait(left.owner)
+                self._changed.notify_all()
 
     def _write(self, *, with_times: bool = False) -> None:
         """Record changed jobs, and how long the others have run; what fails is written later."""
         with self._writing, _only_logged("Jobs cannot be recorded for the next start"):
             with self._changed:
                 jobs = [] if self._closing else list(self._jobs.values())
-                new = {job: job.now for job in jobs if job.status != job.recorded or (with_times and job.active)}
-                rows = [self._row(job) for job, now in new.items() if now.active]
+                new = {job: job.now for job in jobs if job.status != job.recorded or (with_times and job.now.active)}
+                rows = [job.row(self._limits.max_job_s) for job, now in new.items() if now.active]
             if new:
                 self._store.write_jobs(rows, [spec_digest(now.spec) for now in new.values() if not now.active])
             for job, now in new.items():
                 if now.status == "stopped":
                     self._store.note_stopped(now.spec, now.result)
                 job.recorded = now.status
-
-    def _row(self, job: Job) -> UnfinishedJob:
-        allowed_s = self._limits.max_job_s if math.isfinite(self._limits.max_job_s) else None
-        running = job.status == "running"
-        return UnfinishedJob(job.spec, job.owner, job.submitted_s, running, job.spent_s(), allowed_s)
+            with self._changed:  # the store keeps the oldest ended jobs
+                ended = [job for job in jobs if job.status == job.recorded and not job.now.active]
+                for job in ended[:-MAX_REMEMBERED]:
+                    self._jobs.pop(job.job_id, None)
 
 
 def learn_from(store: Store) -> None:
     """Let estimates know how long the runs took that were finished here last."""
     for run in store.runs(status="completed", limit=NUM_LEARNED).runs:
-        has_work = run.experiment in EXPERIMENTS  # the cost of custom models is unknown
+        has_work = run.experiment in runs.EXPERIMENTS  # the cost of custom models is unknown
         if run.spec is not None and has_work and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
-            work = work_of_points(run.spec)
-            learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
+            work = runs.work_of_points(run.spec)
+            runs.learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
 
 
 @contextlib.contextmanager

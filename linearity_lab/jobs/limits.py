@@ -1,6 +1,8 @@
 """The limits of the server's profile, held against a spec before it becomes a job; free of Streamlit."""
 
+import contextlib
 import math
+from collections.abc import Iterator
 
 from linearity_lab.jobs.profile import Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
@@ -47,27 +49,20 @@ def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = m
     Args:
         expected_s: how long it should take at most, in seconds.
     """
-    for _ in range(16):
-        try:
-            check_limits(spec, limits)
-            check_time(spec, expected_s)
-        except (OverLimit, TooLarge) as refusal:
-            nearest = refusal.nearest
-            if (
-                not isinstance(nearest, int)
-                or nearest < 1
-                or not isinstance(setting_of(spec, refusal.field), int | tuple)
-            ):
-                return None
-            spec, before = capped(spec, refusal.field, nearest), spec
-            if spec == before:
-                return None
-        else:
-            try:
-                return with_settings(spec, {})
-            except InvalidSpec:  # smaller, but no longer a whole
-                return None
-    return None
+    for _ in settings(type(spec)):
+        refusal = _refusal(spec, limits, expected_s)
+        if refusal is None:
+            break
+        nearest, is_number = refusal.nearest, isinstance(setting_of(spec, refusal.field), int | tuple)
+        if not isinstance(nearest, int) or nearest < 1 or not is_number:
+            return None
+        spec, before = capped(spec, refusal.field, nearest), spec
+        if spec == before:
+            return None
+    try:
+        return with_settings(spec, {})
+    except InvalidSpec:  # smaller, but no longer a whole
+        return None
 
 
 def quick(spec: Spec, expected_s: float) -> Spec | None:
@@ -76,24 +71,9 @@ def quick(spec: Spec, expected_s: float) -> Spec | None:
     Intervals need three seeds and four values, so these go last. Where two values of one seed take too long,
     :func:`largest_fit` of them; None where that does not help.
     """
-    field = spec.swept_field
-    values, seeds = getattr(spec, field), getattr(spec, "num_seeds", 1)
-    thinnest = spec
-    for num_seeds in sorted({seeds, min(seeds, INTERVAL_SEEDS), 1}, reverse=True):
-        least = INTERVAL_VALUES if num_seeds > 1 else 2
-        for count in range(len(values), min(least, len(values)) - 1, -1):
-            at = {round(index * (len(values) - 1) / max(1, count - 1)) for index in range(count)}
-            changes: dict[str, object] = {field: [values[index] for index in sorted(at)]}
-            try:
-                thinnest = with_settings(spec, {**changes, **({"num_seeds": num_seeds} if seeds > 1 else {})})
-                check_limits(thinnest)
-                check_time(thinnest, expected_s)
-            except InvalidSpec:  # fewer values than such a sweep needs
-                continue
-            except (OverLimit, TooLarge):
-                continue
-            return thinnest
-    return largest_fit(thinnest, expected_s=expected_s)
+    thinned = list(_thinned(spec))
+    fitting = (each for each in thinned if _refusal(each, None, expected_s) is None)
+    return next(fitting, None) or largest_fit((spec, *thinned)[-1], expected_s=expected_s)
 
 
 def limit_words(setting: Setting, limits: Profile | None = None) -> str:
@@ -108,17 +88,36 @@ def _most(setting: Setting, limits: Profile) -> int | None:
     return limits.max_width if setting.counts_neurons else limits.max_seeds if setting.name == "num_seeds" else None
 
 
+def _refusal(spec: Spec, limits: Profile | None, expected_s: float) -> OverLimit | TooLarge | None:
+    try:
+        check_limits(spec, limits)
+        check_time(spec, expected_s)
+    except (OverLimit, TooLarge) as refusal:
+        return refusal
+    return None
+
+
+def _thinned(spec: Spec) -> Iterator[Spec]:
+    """``spec`` with fewer values of its sweep, and then with fewer seeds."""
+    values, seeds = getattr(spec, spec.swept_field), getattr(spec, "num_seeds", 1)
+    for num_seeds in sorted({seeds, min(seeds, INTERVAL_SEEDS), 1}, reverse=True):
+        least = min(INTERVAL_VALUES if num_seeds > 1 else 2, len(values))
+        for count in range(len(values), least - 1, -1):
+            chosen = [values[round(index * (len(values) - 1) / max(1, count - 1))] for index in range(count)]
+            with contextlib.suppress(InvalidSpec):  # fewer values than such a sweep needs
+                yield with_settings(spec, {spec.swept_field: chosen} | ({"num_seeds": num_seeds} if seeds > 1 else {}))
+
+
 def _check_derived_widths(spec: Spec, most: int) -> None:
     """Refuse values that make a layer wider than ``most`` by a factor, a power or a graph."""
-    field = spec.swept_field
 
     def fits(value: int) -> bool:
-        return all(widest <= most for widest in spec.widest_layers(value).values())
+        return max(spec.widest_layers(value).values(), default=0) <= most
 
-    given = max(getattr(spec, field))
+    given = max(getattr(spec, spec.swept_field))
     if fits(given):
         return
     if fits(1):
-        raise _over(field, given, largest_fitting(fits, given))
+        raise _over(spec.swept_field, given, largest_fitting(fits, given))
     name, widest = max(spec.widest_layers(given).items(), key=lambda item: item[1])
     raise _over(name, f"a layer of {widest:,} neurons", most)

@@ -1,17 +1,13 @@
 """Who the server is for, and so how much one person may ask of it; free of Streamlit."""
 
-import functools
 import math
 import os
 import re
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from ntk_core.environment import PREFIX, settings
 from ntk_core.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from ntk_core.variables import Settings
 
 WORKERS_VARIABLE = f"{PREFIX}WORKERS"
 ProfileName = Literal["local", "classroom", "hosted"]
@@ -75,11 +71,7 @@ def profile() -> Profile:
     Raises:
         InvalidInput: for an unknown profile, or a limit that is not a number in its range.
     """
-    return _profile(settings())
-
-
-@functools.lru_cache(maxsize=16)
-def _profile(given: "Settings") -> Profile:
+    given = settings()
     chosen = PROFILES[given.profile]
     changed = {
         limit: value * unit

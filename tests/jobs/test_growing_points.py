@@ -55,7 +55,7 @@ def test_partial_point_of_a_stopped_job_stays():
 
 
 def test_partial_point_is_gone_after_a_failure_or_another_start():
-    for end in (lambda job: job.end("failed", "why"), lambda job: job.wait()):
+    for end in (lambda job: job.end("failed", "why"), lambda job: job.wait("ann")):
         job = grown()
         end(job)
         assert job.now.growing == ()

@@ -9,7 +9,6 @@ import pytest
 
 import linearity_lab.jobs
 from linearity_lab.jobs import NoRoom, _jobs
-from linearity_lab.jobs._jobs import ABANDONED_S
 from linearity_lab.jobs.limits import OverLimit, check_limits
 from linearity_lab.jobs.profile import PROFILES, profile
 from ntk_core.runs import spec_digest
@@ -93,40 +92,6 @@ def test_sessions_behind_one_address_are_limited_apart(unattended, tiny, profile
     for seed in range(10):
         jobs.submit(tiny(seed), f"student{seed}", address)
     assert jobs.load()["waiting"] == 10
-
-
-def test_free_worker_is_for_the_least_busy_address(unattended, tiny):
-    jobs = unattended("hosted")
-    eves = [jobs.submit(tiny(seed), f"eve{seed}", "192.0.2.1") for seed in range(3)]
-    ann = jobs.submit(tiny(3), "ann", "192.0.2.2")
-    assert [jobs._next().job_id for _ in range(4)] == [eves[0], ann, *eves[1:]]
-
-
-@pytest.mark.parametrize(
-    ("profile", "status"), [("hosted", "cancelled"), ("classroom", "cancelled"), ("local", "running")]
-)
-def test_abandoned_jobs_end_on_shared_servers(unattended, tiny, profile, status):
-    jobs, connected = unattended(profile), {"ann", "bob"}
-    jobs.ask_presence(connected.__contains__)
-    running, waiting, followed = (jobs.submit(tiny(seed), who) for seed, who in enumerate(["ann", "ann", "bob"]))
-    jobs._next()
-    connected.remove("ann")
-    for now in (0.0, ABANDONED_S - 1):
-        jobs._end_abandoned(now)
-        assert [jobs.snapshot(job).status for job in (running, waiting)] == ["running", "queued"]
-    connected.add("cat")
-    jobs.snapshot(waiting, "cat")  # the same page, reloaded
-    jobs._end_abandoned(ABANDONED_S)
-    assert [jobs.snapshot(job).status for job in (running, waiting, followed)] == [status, "queued", "queued"]
-
-
-def test_resumed_jobs_are_not_abandoned(unattended, tiny):
-    jobs = unattended("classroom")
-    jobs.ask_presence(lambda session: False)
-    job_id = jobs.submit(tiny(0))
-    for now in (0.0, 2 * ABANDONED_S):
-        jobs._end_abandoned(now)
-    assert jobs.snapshot(job_id).status == "queued"
 
 
 def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
