@@ -82,6 +82,10 @@ def test_an_embedded_page_follows_a_running_job(open_page):
     wait_until(embedded, f"{STEPS_SHOWN} > 0", timeout=TIMEOUT_MS)
     first = embedded.evaluate(STEPS_SHOWN)
     wait_until(embedded, f"{STEPS_SHOWN} > {first}", timeout=TIMEOUT_MS)
+    embedded.close()
+    page.wait_for_timeout(1_000)  # while two sessions follow a job, Stop ends none
+    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Stopped: 0 of 1 point are done. Run begins again")).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def test_tray_stops_a_run_and_leaves_the_menu_of_a_phone_free(open_page):
