@@ -22,7 +22,7 @@ FLOAT = 4  # bytes
 
 @dataclass(frozen=True)
 class Machine:
-    """What one kind of machine is measured with: rows of the product, entries of the stream, sizes of each work."""
+    """Sizes for one type of machine: rows of the product, entries of the stream, sizes of each work."""
 
     product: int
     stream: int

@@ -47,7 +47,7 @@ class Sample:
 
     @cached_property
     def law(self) -> PowerLaw | None:
-        """What the lab fits."""
+        """Fit of the lab."""
         return fit_power_law(np.exp(self.x), np.exp(self.y), seeds=self.seed.tolist())
 
     def sums(self) -> np.ndarray:
@@ -75,7 +75,7 @@ def hc3(sample: Sample, _: np.random.Generator) -> Interval:
 
 
 def cr2(sample: Sample, _: np.random.Generator) -> Interval:
-    """What :func:`ntk_core.fits.fit_power_law` gives."""
+    """Result of :func:`ntk_core.fits.fit_power_law`."""
     law = sample.law
     return (math.nan, math.nan) if law is None else (law.exponent - law.interval, law.exponent + law.interval)
 

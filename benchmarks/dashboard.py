@@ -1,4 +1,4 @@
-"""What a person waits for in the browser: figures, answers to a setting, points of a run, Stop. In headless Chromium.
+"""Waits in the browser: figures, answers to a setting, points of a run, Stop. In headless Chromium.
 
 The worker is warm, as it is seconds after the server has started; each repetition asks for other seeds, so that nothing
 is taken from the store. A streamed point's way is timed from its row in the store, which the worker writes right before

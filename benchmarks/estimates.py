@@ -1,4 +1,4 @@
-"""What runs take against what was estimated: every preset and random specs, each in a fresh process.
+"""Costs of runs against their estimates: every preset and random specs, each in a fresh process.
 
 Long ones are shortened: fewer values of what is swept and of other lists, then fewer seeds and steps. What was measured
 is kept in ``.bench/estimates.jsonl``, so that a measurement that was cut off continues where it was, and new constants
@@ -171,7 +171,7 @@ _LEAST = {"networks": 1, "num_seeds": 1, "num_kernels": 1000, "training.max_step
 
 
 def seconds_of(spec: Spec) -> float:
-    """What all points of a spec should take by the yardstick."""
+    """Expected cost of all points of a spec by the yardstick."""
     even = dict.fromkeys(COEFFICIENTS, 0.8)
     points = [{"work": list(work), "programs": _programs(spec, key)} for key, work in work_of_points(spec).items()]
     return sum(seconds_by(YARDSTICK, even, point) for point in points)

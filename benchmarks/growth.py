@@ -37,7 +37,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Work:
-    """What is timed: ``call`` does it once, ``units()`` is the divisor of the time after a call."""
+    """Timed work: ``call`` does it once, ``units()`` is the divisor of the time after a call."""
 
     call: Callable[[], object]
     units: Callable[[], int] = lambda: 1

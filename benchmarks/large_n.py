@@ -21,7 +21,7 @@ WIDTH, NUM_OUTPUTS, INPUT_DIM, MOVED = 1_000, 10, 10, 0.1
 LIMIT, PROBES, RIDGE = 2**30, 32, 1e-2
 NT, PEER_SAMPLES, PEER_ROWS = "neural-tangents", 2_000, (250, 500, 1_000)
 EXPLICIT_SAMPLES, EXPLICIT_OUTPUTS = 2_000, 3
-# What, of how many inputs.
+# Measurement, and its number of inputs.
 ALONE = (("exact", 10_000), ("estimated", 10_000), ("estimated", 100_000), ("solve", 10_000), ("largest", 10_000))
 
 

@@ -60,7 +60,7 @@ Competitor = Callable[[bool], Measured]
 
 
 def environment(packages: Sequence[str] = ("jax", "jaxlib", "numpy")) -> Row:
-    """What the numbers depend on."""
+    """Conditions of the measurement."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -97,7 +97,7 @@ def own(work: Callable[[], object]) -> Competitor:
 
 @dataclass(frozen=True)
 class Turns:
-    """What competitors took and found in alternating calls.
+    """Times and values of competitors in alternating calls.
 
     Attributes:
         times: seconds and memory of each competitor, as they are committed.
@@ -159,7 +159,7 @@ def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> Row | None:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one call took and added to the peak memory of its process."""
+    """Time of one call and its addition to the peak memory of its process."""
 
     wall_s: float
     processor_s: float

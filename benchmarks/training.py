@@ -45,7 +45,7 @@ def compare(width: int, depth: int) -> Row:
         first = start(model, optimizer, trained, NUM_SAMPLES)
         return advance(model, optimizer, first, fixed, x, y, RATE, steps, 0.0).trained
 
-    # What is handed over is used up: each call gets a copy, made before the clock starts.
+    # Arguments are donated: each call gets a copy, made before the clock starts.
     copies = [jax.tree.map(jnp.copy, params) for _ in range(12)]
     competitors = {"ours": own(lambda: ours(copies.pop())), "plain_grad": own(lambda: plain(params, x, y))}
     turns = alternate(competitors, repeats=9)

@@ -32,7 +32,7 @@ OUTSIDE = "linearity_lab.experiments"  # entry points of other distributions: na
 
 
 def command_name() -> str:
-    """What starts the command line here: ``python -m ntk_core`` where this process was started so."""
+    """Command that starts the command line here: ``python -m ntk_core`` where this process was started so."""
     called = Path(sys.argv[0]).parts[-2:] if sys.argv else ()
     return "python -m ntk_core" if called == ("ntk_core", "__main__.py") else _NAME
 

@@ -122,7 +122,7 @@ def _rebuild_too_large(
 
 
 def kind_of(value: object) -> str:
-    """What something is, in a few words."""
+    """Describe a value in a few words."""
     if isinstance(value, str):
         return repr(value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""What is reported of two checkpoints: numbers, their words and their verdict."""
+"""Report on two checkpoints: numbers, their words and their verdict."""
 
 import math
 

@@ -52,7 +52,7 @@ def is_kernel() -> bool:
 
 
 def notebook_place() -> Callable[[str], None] | None:
-    """What shows HTML in place of what it showed before, in the notebook that runs this; None outside of one."""
+    """Return a function that replaces the HTML shown in this notebook; None outside a notebook."""
     marimo = sys.modules.get("marimo")  # notebooks have already loaded this module
     if marimo is not None and marimo.running_in_notebook():
         return lambda text: marimo.output.replace(marimo.Html(text))

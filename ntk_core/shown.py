@@ -1,4 +1,4 @@
-"""What notebooks show of a run: settings and cost, a bar, its figure and numbers; and the bar of a terminal."""
+"""Display of runs in notebooks (settings, cost, bar, figure, numbers) and the bar of a terminal."""
 
 import sys
 import time
@@ -23,7 +23,7 @@ _BETWEEN_S = 0.2  # between two updates of the bar
 
 
 def spec_html(spec: Spec) -> str:
-    """What is asked for: what is not at its default, and what it will cost here."""
+    """Settings that differ from their defaults, and the estimated cost here."""
     try:
         cost = estimate_words(estimate(spec))
     except InvalidInput as error:  # data that are not kept here

@@ -1,4 +1,4 @@
-"""What has been computed: find it, open it, compare it, export it."""
+"""Stored runs: find, open, compare and export them."""
 
 from linearity_lab.views.navigation import open_page
 

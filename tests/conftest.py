@@ -1,4 +1,4 @@
-"""What tests of every area share. JAX starts only for a test that asks for it."""
+"""Fixtures of all tests. JAX starts only for a test that asks for it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.compiler_flags import QUICK_FLAGS
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
-# What is compared there with an oracle or with itself, in this process; nothing there is about speed.
+# Folders whose tests compare with an oracle or with themselves in this process, never in speed.
 QUICK_FOLDERS = frozenset({
     "cli", "dashboard", "data", "dynamics", "early_time", "experiments", "hessians", "kernels", "networks",
     "own_models", "runs", "traced",
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """What stays as it is from now on: XLA's flags, which packages are installed, and all that was imported."""
+    """Fix XLA's flags, the list of installed packages, and all imports so far."""
     _let_xla_read_its_flags()
     if "streamlit" in sys.modules:  # each test of a page would read the metadata of every package again
         from streamlit.components.v2 import manifest_scanner

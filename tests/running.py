@@ -10,7 +10,7 @@ from ntk_core.runs.events import Ended
 
 
 def exhausted(work: Generator[Any, None, Any]) -> Any:
-    """What a generator returns."""
+    """Return the value of a generator."""
     while True:
         try:
             next(work)

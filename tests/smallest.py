@@ -16,7 +16,7 @@ WIDTH, NUM_STEPS, NUM_SAMPLES = 8, 4, 6
 
 
 def settings_of(kind: str, depth: int = 3) -> dict[str, Any]:
-    """What makes a network of this kind with its usual settings, this deep where its layers are numbered."""
+    """Settings of a network of this architecture, this deep if its layers are numbered."""
     return {"kind": kind, **({"depth": depth} if "depth" in ARCHITECTURES[kind].settings else {})}
 
 

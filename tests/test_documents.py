@@ -43,7 +43,7 @@ def installed_command(folder: Path) -> Path:
 
 
 def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str:
-    """What a command prints that leaves nothing outside the folder."""
+    """Output of a command that leaves no files outside the folder."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
     environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
     environment["PATH"] = os.pathsep.join((str(installed_command(folder)), environment["PATH"]))
@@ -56,7 +56,7 @@ def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str
 SHOWN = [path for path in documents() if program(path)]
 DOCUMENTS = [path for path in SHOWN if path.parent.name != "api"]  # make docs runs those of the library
 TOGETHER = [path for path in DOCUMENTS if path.parent.name == "tutorials" or path.stem in SHARING]
-# What a newcomer tries first is tried every time.
+# A newcomer's first commands are run every time.
 IN_TIERS = [
     path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow)
     for path in DOCUMENTS

@@ -164,3 +164,18 @@ def test_names_of_tests_are_short() -> None:
 def test_first_lines_of_public_docstrings_are_short() -> None:
     first = {name: (inspect.getdoc(getattr(ntk_core, name)) or "").partition("\n")[0] for name in ntk_core.__all__}
     assert {name: line for name, line in first.items() if not 0 < len(line.split()) <= MAX_FIRST_LINE} == {}
+
+
+def test_docstrings_begin_with_no_relative_clause() -> None:
+    """``Parsed file``, not ``What was read of a file``."""
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    paths = [path for folder in CLEAN_CODE for path in (ROOT / folder).rglob("*.py")]
+    assert len(paths) > 500
+    assert [
+        f"{path.relative_to(ROOT)}: {text[:60]}"
+        for path in paths
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, kinds)
+        and (text := ast.get_docstring(node) or "").startswith(("What ", "Those ", "Who"))
+        and not text.startswith(("Whole", "Whose "))
+    ] == []

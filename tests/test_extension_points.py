@@ -129,7 +129,7 @@ def environment(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def reported(place: Place, environment: dict[str, str], *arguments: str) -> str:
-    """What a program prints."""
+    """Return the output of a program."""
     done = subprocess.run(
         [sys.executable, "-W", "error:The experiment", *arguments],
         cwd=place.folder,

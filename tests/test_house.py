@@ -67,13 +67,13 @@ def unsafe_uses(module: ast.AST) -> Iterator[str]:
 
 
 def requirements(name: str) -> list[Requirement]:
-    """Those of a file, read as hatch_build.py reads them: a comment has a line of its own."""
+    """Requirements of a file, read as hatch_build.py reads them: comments have their own lines."""
     lines = (line.strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
 
 
 def violations(paths: Iterable[Path], found: Callable[[Path], Iterable[object]]) -> list[str]:
-    """What is found in any of these files, each with the name of its file; there must be such files."""
+    """Matches in any of these files, each with its file name; there must be such files."""
     looked_at = list(paths)
     assert looked_at
     return [f"{named(path)}: {each}" for path in looked_at for each in found(path)]
@@ -163,7 +163,7 @@ def test_every_requirement_fits_into_metadata(name: str) -> None:
 
 
 def test_every_import_is_a_stated_requirement() -> None:
-    """Those of the core are in the list of the library alone; what only a cluster needs is optional."""
+    """The library's list has the core's requirements; those of a cluster are optional."""
     own = {path.stem for path in ROOT.iterdir()}
     providers = importlib.metadata.packages_distributions()
     optional = ("requirements-cli.txt", "requirements-cluster.txt", "requirements-torch.txt")

@@ -99,7 +99,7 @@ def given(name: str) -> Any:
 
 
 def refusal(name: str, net: Any, params: Any, x: Any) -> InvalidInput:
-    """What the function answers, checked to be one short sentence."""
+    """Return the function's refusal, checked to be one short sentence."""
     with pytest.raises(InvalidInput) as caught:
         EVERY.get(name, NETWORK.get(name))(net, params, x)
     assert "\n" not in str(caught.value)

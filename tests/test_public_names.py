@@ -158,7 +158,7 @@ def test_every_public_docstring_has_a_formula_and_a_source() -> None:
 
 
 def test_every_public_name_and_traced_class_has_an_example() -> None:
-    """Those of the package ``traced`` are what its reports and errors name."""
+    """Reports and errors of the package ``traced`` name its classes."""
     classes = [name for name in dir(traced) if isinstance(getattr(traced, name), type)]
     places = [*public_names(), *(("ntk_core.traced", name) for name in classes)]
     found = {name: place[1] for module, name in places if (place := definition(module, name))}

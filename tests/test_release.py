@@ -1,4 +1,4 @@
-"""What others carry the project on with: workflows, citation, changelog, and the first screen."""
+"""Files for maintainers: workflows, citation, changelog, and the first screen."""
 
 from __future__ import annotations
 

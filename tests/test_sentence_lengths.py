@@ -103,7 +103,7 @@ def test_sentences_in_code_have_at_most_20_words() -> None:
 
 
 def test_text_beside_a_figure_has_at_most_60_words() -> None:
-    """What to look for on a page; text and answer of a step of the lecture."""
+    """Margin text of pages; text and answer of the lecture's steps."""
     found = {}
     for path in PAGES:
         for heading, section in sections(read(path)):

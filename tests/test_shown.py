@@ -1,4 +1,4 @@
-"""What a notebook shows of specs, estimates, runs and networks: true, escaped, and without a user interface."""
+"""Notebooks show specs, estimates, runs and networks: correct, escaped, without a user interface."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ class BrowserSession:
                 self.options[key] = tuple(shown.options)
 
     async def _ask_for_news(self) -> None:
-        """What the components of the page do: ask for states, and for a run of their part when one has changed."""
+        """Act as the page's components: poll states, and rerun their part when one has changed."""
         http, every_s = self._url.replace("ws://", "http://"), 0.3
         while True:
             await asyncio.sleep(every_s)

@@ -131,7 +131,7 @@ def arguments(draw: st.DrawFn, path: Path) -> list[str]:
 
 @dataclass
 class Findings:
-    """What became of the specs.
+    """Outcomes of the specs.
 
     Attributes:
         outcomes: input and outcome → how often.

@@ -30,7 +30,7 @@ PAGE = "lecture"
 
 @dataclass
 class Screen:
-    """What a session has been shown last: text → when it came first since the screen was wiped."""
+    """Texts last shown to a session → time of their first appearance since the screen was cleared."""
 
     texts: dict[str, float] = field(default_factory=dict)
 
@@ -50,7 +50,7 @@ class Screen:
 
 @dataclass
 class Seen:
-    """What was measured."""
+    """Measurements."""
 
     joined_s: list[float] = field(default_factory=list)
     answered_s: list[float] = field(default_factory=list)
@@ -126,7 +126,7 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, holds: Call
 
 
 def claims(found: Row) -> dict[str, bool]:
-    """What the drill is about."""
+    """Claims of the drill."""
     phones = found["num_phones"]
     return {
         f"an answer is confirmed within {ANSWERED_S:g} s (p95)": found["answered"]["p95_s"] <= ANSWERED_S,

@@ -40,7 +40,7 @@ BEGIN INSERT OR IGNORE INTO attempts VALUES (new.digest, new.key, new.sha); END;
 
 @dataclass(frozen=True)
 class Visit:
-    """What sessions do, and how patiently.
+    """Behavior and patience of the sessions.
 
     Attributes:
         query: settings of the sweeps, as in a link.

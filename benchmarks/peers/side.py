@@ -1,4 +1,4 @@
-"""What the peers' side scripts share, and we with them: one request per line, time and memory of a call."""
+"""Protocol of the peers' scripts and ours: one request per line, time and memory of a call."""
 
 import contextlib
 import ctypes

@@ -353,7 +353,7 @@ class _Cursor:
 
 @dataclass
 class _Linked:
-    """What the linked figures of a page share: axis → cursor, and the run that was clicked, for the browser."""
+    """Cursors (axis → cursor) and the clicked run, shared by the linked figures of a page."""
 
     cursors: dict[str, _Cursor] = field(default_factory=dict)
     answer: dict[str, object] | None = None

@@ -35,7 +35,7 @@ _WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # the meaning of an emp
 
 @dataclass
 class _FormState:
-    """What a page's form remembers while its widgets are away.
+    """State of a page's form while its widgets are not drawn.
 
     Attributes:
         raw: dotted name → what the widget holds.
@@ -82,7 +82,7 @@ class SpecForm(Generic[AnySpec]):
         return cast(Preset[AnySpec], PRESETS[self._state.preset])
 
     def query(self) -> dict[str, str]:
-        """What the URL has to say so that the form comes out as it is."""
+        """Return the URL query that restores the form."""
         changed = differences(self.spec, self.preset.spec) if self.spec else {}
         first = self._state.preset == self._preset_names[0]
         return changed if first else {"preset": self._state.preset, **changed}
@@ -232,7 +232,7 @@ class SpecForm(Generic[AnySpec]):
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
 
     def _shown_value(self, name: str) -> str:
-        """What the widget of this setting holds, where that is short."""
+        """Short value of this setting's widget."""
         kept = text_of(self._state.raw.get(name))
         return kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
 
@@ -323,7 +323,7 @@ class SpecForm(Generic[AnySpec]):
 
 
 def _help(setting: Setting) -> str:
-    """What a setting means, what is allowed, and what this server allows of it."""
+    """Meaning of a setting, its allowed values, and the limits of this server."""
     return f"{setting.help}\n\n{limit_words(setting)}".strip()
 
 
@@ -344,7 +344,7 @@ def _short_label(setting: Setting, option: object) -> str:
 
 
 def _held(setting: Setting, value: Any) -> object:
-    """What the setting's widget holds for a value."""
+    """Convert a value to that of the setting's widget."""
     if setting.entry in ("list", "text", "upload", "composition"):
         text = "" if value is None else text_of(value)
         return text.replace(",", ", ") if setting.entry == "list" else text
@@ -352,5 +352,5 @@ def _held(setting: Setting, value: Any) -> object:
 
 
 def _given(setting: Setting, held: object) -> object:
-    """What a spec is given for what the widget holds."""
+    """Convert a widget's value to that of a spec."""
     return value_of(setting, held) if isinstance(held, str) and setting.entry != "choice" else held

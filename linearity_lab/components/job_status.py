@@ -92,7 +92,7 @@ def _every_s(jobs: list[JSON]) -> float:
 
 
 def entry(now: Snapshot) -> JSON:
-    """What the browser shows of a job; ``seen`` changes when there is something new to draw."""
+    """Describe a job for the browser; ``seen`` changes when there is something new to draw."""
     return {
         "id": now.job_id,
         "page": now.spec.experiment,

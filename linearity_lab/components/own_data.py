@@ -140,7 +140,7 @@ def upload_chooser(label: str, key: str, help: str) -> None:
 
 
 def upload_limits() -> Limits:
-    """What one upload may cost on this server: three times its bytes when unpacked, its bytes as float32."""
+    """Limits of one upload on this server: three times its bytes when unpacked, its bytes as float32."""
     most = profile().max_upload_bytes
     return replace(
         DEFAULT_LIMITS,

@@ -1,4 +1,4 @@
-"""What a page shows: the points of a run, and charts that are drawn once for all sessions with the same points."""
+"""Points of a run on a page, and charts drawn once for all sessions with the same points."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -127,7 +127,7 @@ class Job:
         return not self.now.active and self.status != "completed"
 
     def row(self, max_s: float) -> UnfinishedJob:
-        """What the store keeps of it while it is unfinished."""
+        """Stored form of an unfinished job."""
         allowed_s = max_s if max_s < math.inf else None
         running = self.status == "running"
         return UnfinishedJob(self.spec, self.owner, self.submitted_s, running, self.spent_s(), allowed_s)

@@ -77,7 +77,7 @@ def quick(spec: Spec, expected_s: float) -> Spec | None:
 
 
 def limit_words(setting: Setting, limits: Profile | None = None) -> str:
-    """What the profile adds to the bounds of a setting, for its help; empty where that is nothing."""
+    """Limits that the profile adds to a setting, for its help; empty if there are none."""
     limits = limits or profile()
     most = _most(setting, limits)
     return f"On this server: at most {most:,}." if limits.is_shared and most is not None else ""

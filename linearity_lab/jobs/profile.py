@@ -1,4 +1,4 @@
-"""Who the server is for, and so how much one person may ask of it; free of Streamlit."""
+"""Server profiles and their limits per person; free of Streamlit."""
 
 import math
 import os

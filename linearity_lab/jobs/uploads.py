@@ -65,7 +65,7 @@ class Reader:
         self._is_reading = False
 
     def ask(self, read: Callable, *arguments: object, size: int = 0) -> tuple[Candidate | Cleaned, int]:
-        """What ``parse_upload`` or ``clean_upload`` makes of the arguments, and its size in bytes.
+        """Return the result of ``parse_upload`` or ``clean_upload``, and its size in bytes.
 
         Args:
             size: bytes of the file, by which waiting questions are ordered.
@@ -132,7 +132,7 @@ def _context() -> SpawnContext | ForkServerContext:
 
 
 class ReadUploads:
-    """What files hold and what choices make of them, read once for all sessions that upload the same bytes.
+    """Parsed and cleaned uploads, read once for all sessions that upload the same bytes.
 
     Files of up to SMALL_BYTES do not wait for larger ones. Of all answers, the last used ``most_bytes`` are kept.
     """
@@ -143,13 +143,13 @@ class ReadUploads:
         self._kept: OrderedDict[object, tuple[Candidate | Cleaned, int]] = OrderedDict()
 
     def candidate(self, version: str, read: Read, limits: Limits) -> Candidate:
-        """What the file of this SHA-256 holds; refuses as ``parse_upload``, or what takes too long or too much."""
+        """Parse the file of this SHA-256; refuses as ``parse_upload``, and files over time or memory."""
         found = self._answer((version, limits), read, lambda data: (parse_upload, data, limits))
         assert not isinstance(found, Cleaned)
         return found
 
     def cleaned(self, version: str, read: Read, choices: Choices, limits: Limits) -> Cleaned:
-        """What these choices make of it; refuses as ``clean_upload``, or what takes too long or too much."""
+        """Clean it by these choices; refuses as ``clean_upload``, and files over time or memory."""
         candidate = self.candidate(version, read, limits)
         key, question = (version, limits, choices), (clean_upload, candidate, choices, limits)
         found = self._answer(key, read, lambda _: question)
@@ -173,5 +173,5 @@ class ReadUploads:
 
 @functools.cache
 def read_uploads() -> ReadUploads:
-    """Those of this process, within the limits of its profile."""
+    """Uploads of this process, within the limits of its profile."""
     return ReadUploads(profile().max_held_bytes, Reader(), Reader())

@@ -1,4 +1,4 @@
-"""What a worker process does: warm up, then compute one spec after another and send the events of each.
+"""A worker process: warm up, then compute one spec after another and send the events of each.
 
 Started by pebble; it ends with its server.
 """

@@ -1,4 +1,4 @@
-"""Who may connect: allowed host names, pages of this server, and a bounded rate of messages per session."""
+"""Admission of visitors: allowed host names, pages of this server, and a bounded rate of messages per session."""
 
 import asyncio
 import re

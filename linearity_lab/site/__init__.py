@@ -57,7 +57,7 @@ def write_site(
 
 
 def _shared() -> dict[str, str]:
-    """What all pages load."""
+    """Files that all pages load."""
     return {
         "plotly.js": PLOTLY.read_text(encoding="utf-8"),
         "live.js": plain_script(source.module(), "live", "settingsFrom", "textsOf"),

@@ -31,7 +31,7 @@ _CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
 
 @dataclass(frozen=True)
 class Figure:
-    """What has a page of its own.
+    """A figure with its own page.
 
     Attributes:
         name: of its page and its data.
@@ -55,7 +55,7 @@ class Figure:
 
     @property
     def charts(self) -> Sequence[Chart]:
-        """Those of the option that is shown at first."""
+        """Charts of the option that is shown first."""
         return self.options[self.start]
 
     def data(self) -> dict[str, object]:

@@ -123,7 +123,7 @@ def _answers(step: Step) -> JSON:
 
 
 def _line(step: Step, results: JSON) -> JSON:
-    """What is needed to compare a drawn line with what was measured, as ``drawing.line_words`` does."""
+    """Data to compare a drawn line with the measured one, as ``drawing.line_words`` does."""
     assert step.measured is not None
     measured = step.measured(results)
     line, axis = measured

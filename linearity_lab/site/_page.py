@@ -1,4 +1,4 @@
-"""What every page of the site has: head, menu, foot, and Markdown as HTML with formulas as MathML."""
+"""Frame of every page of the site: head, menu, foot, and Markdown as HTML with formulas as MathML."""
 
 import functools
 import html
@@ -104,7 +104,7 @@ def embedded(name: str, data: object) -> str:
 
 
 def configuration() -> str:
-    """What the scripts need of the app's own settings."""
+    """App settings that the scripts need."""
     return f"lab.config = {json.dumps(CHART_CONFIG)};\n"
 
 

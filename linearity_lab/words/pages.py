@@ -140,7 +140,7 @@ class Link:
 
 
 def try_links(page: str) -> tuple[Link, ...]:
-    """What the page proposes to try: ``label: page?name=text&…``, a line each, in the front matter of its words."""
+    """Suggestions of the page: ``label: page?name=text&…``, a line each, in the front matter of its words."""
     links = []
     for label, target in _page(view_folder(page)).fields.items():
         name, _, query = target.partition("?")

@@ -1,4 +1,4 @@
-"""What every data set has: a name, options, sizes that are known before anything is read, and a way to load it."""
+"""Description of a data set: name, options, sizes known before reading, and a loader."""
 
 import math
 from abc import ABC, abstractmethod

@@ -81,7 +81,7 @@ class Optimizer:
         return not isinstance(self.name, str)
 
     def memory(self, trained: PyTree) -> PyTree:
-        """What the optimizer remembers before the first step."""
+        """Optimizer state before the first step."""
         return self._direction.init(trained)
 
     def move(self, trained: PyTree, gradient: PyTree, memory: PyTree, rate: Rate) -> tuple[PyTree, PyTree]:

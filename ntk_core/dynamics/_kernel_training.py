@@ -136,7 +136,7 @@ class KernelTraining:
         return tuple(row.errors[at] if row.errors else 0.0 for row in self._rows[seed])
 
     def recorded(self, seed: int, output: str) -> dict[str, Any]:
-        """What was recorded of one seed (its place in the batch) through one of the observed outputs.
+        """Record of one seed (its place in the batch) through one of the observed outputs.
 
         ``learning_rate`` (infinite where it is automatic and the kernel 0), ``outcome``, ``steps``, ``change`` (ΔK) and
         ``loss`` there, by these names.
@@ -181,7 +181,7 @@ class KernelTraining:
 
 
 class _Row(NamedTuple):
-    """What is recorded of one seed at one step."""
+    """Record of one seed at one step."""
 
     step: int
     changes: list[float]
@@ -215,7 +215,7 @@ def _pre_outputs_and_kernel(net: Network, held: bool, params: NetworkParams, x: 
     return over_seeds(one, params)
 
 
-# What is seen through outputs has no width, so these two programs serve the networks of all widths.
+# Outputs have no width, so these two programs serve the networks of all widths.
 @partial(jax.jit, static_argnums=(0, 1))
 def _seen(observed: tuple[str, ...], loss: Loss, f: Array, kernel: Array | None, y: Array) -> _Measured:
     def one(f: Array, kernel: Array | None) -> _Measured:

@@ -1,4 +1,4 @@
-"""What can be trained: a network, a callable, and the linear model of either, in weights or through its kernel.
+"""Trainable models: a network, a callable, and the linear model of either, in weights or through its kernel.
 
 A model is a static description; its numbers are two trees: what training moves, and what stays (``fixed``). All of them
 are trained by the same loop (:func:`ntk_core.dynamics._descent.advance`), so that they see the same steps and batches.
@@ -192,7 +192,7 @@ class QuadraticModel(Model):
 
 
 class KernelAndStart(NamedTuple):
-    """What a linear model needs to know.
+    """Kernel and initial outputs of a linear model.
 
     Attributes:
         kernel: K between all points (training points first) and the training points, (N, n, C, C).

@@ -1,4 +1,4 @@
-"""What is noted of a model at each record of its training, and the points at which it is measured."""
+"""Records of a model in training, and the points at which it is measured."""
 
 from __future__ import annotations
 

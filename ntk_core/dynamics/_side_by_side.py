@@ -119,7 +119,7 @@ class Training:
         return stretches([run.descent for run in self.runs.values()], self._record, self.records)
 
     def history(self) -> TrainingHistory:
-        """What was recorded so far."""
+        """Records so far."""
         paths = {name: run.path(self.steps) for name, run in self.runs.items()}
         differences = {
             name: Difference(*np.asarray(rows, np.float64).T) if rows else None

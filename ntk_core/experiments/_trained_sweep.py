@@ -65,7 +65,7 @@ class TrainedSweep(SweepSpec):
 
     @property
     def almost_everywhere(self) -> str:
-        """What second derivatives miss where an activation or output has a kink; empty for others."""
+        """Curvature that second derivatives miss at kinks; empty without kinks."""
         return almost_everywhere(self.architecture.activations, self.outputs)
 
     def every_run(

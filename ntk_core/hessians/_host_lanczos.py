@@ -68,7 +68,7 @@ def leading(
         size = abs(float(values[at]))
         exhausted = beta <= 100 * limits.eps * size  # what remains is rounding
         residual = 0.0 if exhausted else beta * abs(float(vectors[-1, at]))
-        # What is not 0 and too small for the format may be anything: no residual speaks for it.
+        # A nonzero value below the precision of the format is unreliable, whatever its residual.
         converged = residual <= tolerance * size and not 0 < size * limits.eps < limits.tiny
         if converged or exhausted:
             break

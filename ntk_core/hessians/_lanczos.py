@@ -96,7 +96,7 @@ def lanczos_extreme(
         )
 
     def converged(ritz: _Ritz) -> Array:
-        # What is not 0 and too small for the format may be anything: no residual speaks for it.
+        # A nonzero value below the precision of the format is unreliable, whatever its residual.
         size = jnp.abs(ritz.values[0])
         lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
         return jnp.all(ritz.residuals <= tolerance * size) & ~lost

@@ -51,7 +51,7 @@ class SmallSpace(NamedTuple):
 
 
 class Taps(NamedTuple):
-    """What is added at a point of the program.
+    """Terms added at points of the program.
 
     Attributes:
         outputs: to z of each use, (*lengths, *z).
@@ -143,7 +143,7 @@ def _features(layer: TracedLayer, use: Use, a: Array) -> Positions:
 
 
 def _at_the_use(use: Use, positions: Positions) -> Array:
-    """What :func:`arranged` has moved, where it was: its transpose."""
+    """Transpose of :func:`arranged`."""
     z = jax.ShapeDtypeStruct((*use.lengths, *use.shapes[2]), positions.dtype)
     (found,) = jax.linear_transpose(partial(arranged, use, local=positions_of), z)(positions)
     return jnp.asarray(found)

@@ -197,7 +197,7 @@ def _comparison(sums: Sums, size_of_targets: float, error: float, interval: floa
 
 
 class _Problem(NamedTuple):
-    """What the pairs are taken from; ``params`` are w₀ and all that is compared with it, ``size`` rows of a block."""
+    """Problem of all pairs; ``params`` are w₀ and the weights compared with it, ``size`` rows of a block."""
 
     net: Model
     params: tuple[PyTree, ...]

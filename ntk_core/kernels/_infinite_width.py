@@ -205,7 +205,7 @@ def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
 
 
 def _positions(net: Stack) -> Positions:
-    """Those of the first layer: all pairs of them where a pooling or a global average mixes them later."""
+    """Positions of the first layer: all pairs of them if a pooling or a global average mixes them later."""
     blocks = net.written_out.layers
     mixed = any(isinstance(block, graphs.AveragePoolBlock | graphs.GlobalAverageBlock) for block in blocks)
     return Positions(net.dimensions if isinstance(blocks[0], graphs.ConvolutionBlock) else 0, mixed)

@@ -44,7 +44,7 @@ class KernelExtremes(NamedTuple):
 
 
 class KernelSolution(NamedTuple):
-    """What :meth:`KernelOperator.solve` found.
+    """Result of :meth:`KernelOperator.solve`.
 
     Attributes:
         coefficients: α, (n, C).
@@ -214,7 +214,7 @@ def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blo
 
 
 def _moving(net: Model, params: PyTree) -> tuple[PyTree, Apply]:
-    """What is differentiated, and the outputs as a function of it."""
+    """Differentiated parameters, and the outputs as a function of them."""
     if isinstance(net, Network):
         trained, fixed = net.partition(params)
         return trained, lambda w, rows: net.apply(merge(w, fixed), rows)

@@ -135,7 +135,7 @@ PARAMETERIZATIONS = table(
 
 
 def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -> str:
-    """What a Hessian misses where one of these functions has a kink (ReLU, leaky ReLU): a sentence, empty for others.
+    """Curvature that a Hessian misses at kinks of these functions (ReLU, leaky ReLU): a sentence, empty for others.
 
     The identity has none: σ'' = 0 everywhere, and nothing is missed.
     """

@@ -115,7 +115,7 @@ class ArchitectureSpec(SpecPart):
     kernel_size: int = Field(default=3, ge=1, le=32, title="Filter size")
     """Pixels along each side of a convolution's filter."""
     padding: Literal["circular", "zero"] = Field(default="circular", title="Padding")
-    """What a filter sees beyond the border of the image."""
+    """Padding of a filter beyond the border of the image."""
     readout: Literal["flatten", "global-average"] = Field(default="flatten", title="Readout")
     """From the last convolution to the next dense layer."""
 
@@ -123,7 +123,7 @@ class ArchitectureSpec(SpecPart):
     """Side of the windows averaged after each convolution; 1: no pooling."""
 
     width_is: Literal["head_dim", "num_heads", "mlp_width"] = Field(default="head_dim", title="The width m is")
-    """What grows with m: the dimension d of a head, the number H of heads, or the MLPs."""
+    """Size that grows with m: the dimension d of a head, the number H of heads, or the MLPs."""
     num_heads: int = Field(default=4, ge=1, le=64, title="Heads H")
     """Number H of heads, unless it is m."""
     head_dim: int = Field(default=16, ge=1, le=4096, title="Head dimension d")
@@ -141,7 +141,7 @@ class ArchitectureSpec(SpecPart):
     positions: Literal["none", "fixed", "learned"] = Field(default="learned", title="Positions")
     """How positions are encoded: not at all, as sines and cosines, or as trained vectors."""
     token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
-    """What the output layer sees: the mean over positions, or the first position."""
+    """Input of the output layer: the mean over positions, or the first position."""
 
     base: Literal["fully-connected", "bottleneck", "resnet", "densenet"] = Field(
         default="fully-connected", title="Adapted architecture"
@@ -156,7 +156,7 @@ class ArchitectureSpec(SpecPart):
     rank_exponent: float = Field(default=0.5, ge=0, le=1, title="Scale exponent s")
     """Updates are B A / r^s: ½ keeps their kernel as r grows, 1 is usual."""
     grows: Literal["neurons", "rank"] = Field(default="neurons", title="What m is")
-    """What grows with m: the neurons of the hidden layers, or the rank r; the other stays."""
+    """Size that grows with m: the neurons of the hidden layers or the rank r; the other stays constant."""
     layer_width: Width = Field(default=256, title="Neurons of the layers")
     """Neurons of each hidden layer where the rank is m."""
 
@@ -177,7 +177,7 @@ class ArchitectureSpec(SpecPart):
 
     @property
     def record(self) -> Kind:
-        """What its kind states about itself."""
+        """Properties that its architecture declares."""
         return ARCHITECTURES[self.kind]
 
     @property

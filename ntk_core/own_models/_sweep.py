@@ -198,7 +198,7 @@ def runs_at(
 
 
 class _Program:
-    """What is compiled once for all seeds of a width whose functions are the same."""
+    """Programs compiled once for all seeds of a width with the same functions."""
 
     def __init__(self, apply: Apply, params: PyTree, loss: Loss, x: Array, y: Array):
         moving, self.restore = split_inexact(params)

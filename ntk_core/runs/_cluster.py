@@ -160,7 +160,7 @@ def _close(client: Client) -> None:
 
 
 def conditions() -> dict[str, str]:
-    """What client and workers must share for equal numbers: versions, and the floating-point type."""
+    """Versions and floating-point type, which client and workers must share for equal numbers."""
     import jax
 
     return {

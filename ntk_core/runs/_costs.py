@@ -1,4 +1,4 @@
-"""What a point computes and holds, counted; counts become work and bytes, work becomes seconds. Free of JAX."""
+"""Counts of a point's computations and arrays; counts become work and bytes, work becomes seconds. Free of JAX."""
 
 from __future__ import annotations
 

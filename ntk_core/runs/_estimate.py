@@ -1,4 +1,4 @@
-"""What a run will cost, before anything is traced; free of JAX, so that a page can ask at every change of a widget."""
+"""Cost of a run before tracing; free of JAX, so that a page can ask at every change of a widget."""
 
 import bisect
 import functools
@@ -22,7 +22,7 @@ from ntk_core.settings.walk import value_at, with_value
 _STEPS = "training.max_steps"
 SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
-# What a refusal offers in place of a value: numbers of two digits and zeros.
+# A refusal suggests numbers of two digits and zeros.
 ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
 
 

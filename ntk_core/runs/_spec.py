@@ -1,4 +1,4 @@
-"""What every spec of an experiment has: a name, a version, and the points that it asks for."""
+"""Base class of experiment specs: a name, a version, and the requested points."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -79,7 +79,7 @@ class ExperimentSpec(SpecPart):
         return values if len(values) > 1 else values[0]
 
     def parts_of(self, key: str) -> dict[str, Any]:
-        """What a key names → its value; 0 where the key leaves it out."""
+        """Return the parts of a key by name; 0 for a missing part."""
         given = dict(part.split("=") for part in re.split("[ ,]", key))
         return {name: read(given.get(name, "0")) for name, read in self.key_parts.items()}
 
@@ -115,7 +115,7 @@ class SeededSpec(ExperimentSpec):
 
     @property
     def scope(self) -> str:
-        """What the intervals of its exponents are about."""
+        """Population of the exponents' intervals."""
         return (
             "over random initializations and data sets"
             if self.draws_data

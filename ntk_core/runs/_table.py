@@ -123,7 +123,7 @@ def fingerprint(data: Any) -> str:
 
 @dataclass(frozen=True)
 class Computation:
-    """What computes a point: the function ``compute`` of the module beside the spec.
+    """Computation of points: the function ``compute`` of the module beside the spec.
 
     The module may also have a function ``load`` of its own, where its data are several data sets, by number or listed.
 
@@ -284,7 +284,7 @@ def experiment_of(spec: Spec) -> Experiment:
 
 
 def counts_of(spec: Spec, key: str, most: bool = False) -> Sequence[Counts]:
-    """What a point computes and holds; with ``most`` all steps and products that the settings allow."""
+    """Counts of a point; with ``most``, all steps and products that the settings allow."""
     return experiment_of(spec).counts(spec, key, most)
 
 

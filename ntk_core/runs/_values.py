@@ -1,4 +1,4 @@
-"""What the results of all experiments are made of: values, means with their errors, points, provenance."""
+"""Parts of all results: values, means with their errors, points, provenance."""
 
 import csv
 import io
@@ -139,7 +139,7 @@ class Provenance(Value):
 
 
 class PointValue(Value):
-    """What one point of an experiment gave; a subclass states its ``kind``, the experiment's name, and its values.
+    """Base class of an experiment's points; a subclass adds its ``kind``, the experiment's name, and its values.
 
     Attributes:
         runtime_s: wall time of the computation, in seconds; set by the run.
@@ -166,7 +166,7 @@ class PointValue(Value):
 
     @property
     def records(self) -> Sequence[Record]:
-        """What tables have a row for: the runs."""
+        """Rows of tables: the runs."""
         found: Sequence[Record] = getattr(self, "runs", ())
         return found
 

@@ -28,7 +28,7 @@ _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _PROCESSOR = Path("/proc/cpuinfo")
 # Linux allows 65,530 memory maps; a program takes about three, and one too many ends the process.
 MAX_MAPS = 25_000
-# What compiling and the programs may add to the memory of a process, about 10 MB a program; other widths need others.
+# Memory that compiled programs may add to a process, about 10 MB a program; other widths need other programs.
 MOST_BYTES = 400e6
 _MAPS = Path("/proc/self/maps")
 _at_rest = 0.0  # bytes when this process last let them go

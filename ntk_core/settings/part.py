@@ -1,4 +1,4 @@
-"""What every group of settings has in common: frozen, and nothing that is unknown or that its kind does not use."""
+"""Base class of all setting groups: frozen; rejects unknown and irrelevant fields."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

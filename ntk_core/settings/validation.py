@@ -49,7 +49,7 @@ def holds_several(info: FieldInfo) -> bool:
 
 
 def allowed_values(info: FieldInfo) -> str:
-    """What a setting accepts, in words: ``an integer from 1 to 16``."""
+    """Describe the accepted values of a setting: ``an integer from 1 to 16``."""
     return _describe(info.annotation, info.metadata)
 
 
@@ -80,7 +80,7 @@ def _is_part(annotation: object) -> TypeGuard[type[SpecPart]]:
 
 
 def _of_entries(info: FieldInfo) -> list[object]:
-    """What is noted of the entries of a list."""
+    """Metadata of the entries of a list."""
     arguments = typing.get_args(info.annotation)
     return next((_flatten(each.__metadata__) for each in arguments if typing.get_origin(each) is Annotated), [])
 

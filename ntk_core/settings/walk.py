@@ -61,7 +61,7 @@ class Setting:
 
     @property
     def help(self) -> str:
-        """What it means, what is allowed, and the formula of each choice."""
+        """Meaning, allowed values, and the formula of each choice."""
         allowed = "" if self.options else f" Allowed: {allowed_values(self.info)}."
         formulas = [f"- **{term.title}**: {term.formula}" for option in self.options if (term := self.term(option))]
         return "\n".join([(self.info.description or "") + allowed, "", *formulas]).strip()
@@ -102,7 +102,7 @@ class Setting:
         return None
 
     def sentence(self, problem: InvalidInput) -> str:
-        """What is wrong, naming the setting by its title."""
+        """Describe the problem, naming the setting by its title."""
         return f"{problem.template.format(self.full_title, problem.given, problem.allowed)}."
 
 

@@ -68,7 +68,7 @@ def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
     half = num1 // 2 if right is left and num1 >= MIN_HALVED_ROWS else 0
 
     def products(start: Array | int, size: int) -> tuple[Array, Array]:
-        """Those of the upper half, or all, and those of the lower half with itself, over one stretch of the rows."""
+        """Blocks of the upper half (or all), and those of the lower half with itself, for one range of rows."""
         part1 = _stretch_of(left, start, size)
         part2 = part1 if right is left else _stretch_of(right, start, size)
         return part1[: half or num1] @ part2.T, part1[half or num1 :] @ part2[half or num2 :].T

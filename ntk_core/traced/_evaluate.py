@@ -17,7 +17,7 @@ Threaded = Callable[[Use, int], bool]
 
 
 class Changes(NamedTuple):
-    """What is done at uses.
+    """Actions at uses.
 
     Attributes:
         uses: of the whole program, by their places.

@@ -215,7 +215,7 @@ class DenseSide(NamedTuple):
 
 
 def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> DenseSide:
-    """What a dense layer contracts, but for its constant: inputs (n, *a) and cotangents (C, n, *z) of its use."""
+    """Factors of a dense layer, without its constant: inputs (n, *a) and cotangents (C, n, *z) of its use."""
 
     def cast(each: Array, kept: int) -> Array:
         wide_enough = each.astype(jnp.promote_types(layer.dtype, each.dtype))

@@ -17,7 +17,7 @@ PATIENCE_S = 3.0
 
 
 class _Block:
-    """What is computed, since when, and what waits to name it."""
+    """A computation, its start, and the timer that reports it."""
 
     def __init__(self, what: str) -> None:
         self.what, self.start = what, time.monotonic()

@@ -15,7 +15,7 @@ from ntk_core.traced._views import EquationParams
 
 
 def features_at(use: Use, a: Array) -> Array:
-    """What the parameter multiplies, (blocks, positions, fan_in), for one step of all scans around."""
+    """Factor of the parameter, (blocks, positions, fan_in), for one step of all enclosing scans."""
     features = _ARRANGED[use.kind](use, a)
     return features if use.view.scale == 1 else use.view.scale * features
 

@@ -41,7 +41,7 @@ Outputs = tuple[Array, Parts]  # (C,) of one row, and the input of each use
 
 
 class Views(NamedTuple):
-    """What is seen of a batch of n rows.
+    """Views of a batch of n rows.
 
     Attributes:
         outputs: f, (n, C).
@@ -63,7 +63,7 @@ class Views(NamedTuple):
 
 
 class Stated(NamedTuple):
-    """What a network of this package knows of its own program.
+    """Facts that a network of this package declares about its own program.
 
     Attributes:
         layers: its layers' names, under which its parameters are.

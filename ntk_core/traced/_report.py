@@ -1,4 +1,4 @@
-"""What was found in a function: uses of each parameter, and what each route to the kernel costs."""
+"""Report on a traced function: uses of each parameter, and the cost of each route to the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of an array in a program for a batch: its rows, or the axes along which no row enters it."""
+"""Description of an array in a batched program: its rows, or its axes without rows."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ RULES: dict[str, Callable[[JaxprEqn, list[Known], int], Known | None]] = {
 
 
 def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
-    """What is known of an array that is either: rows, where the other is equal for every row."""
+    """Join two descriptions of an array: rows, if the other is equal for every row."""
     if one == two:
         return one
     if isinstance(one, Alike) and isinstance(two, Alike):
@@ -320,7 +320,7 @@ def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
 
 
 def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequence[Var]) -> Carry:
-    """What stays true of a carry, whatever the number of steps: it can only change from alike to rows."""
+    """Description of a carry after any number of steps; it only changes from alike to rows."""
     while True:
         found = [_joined(old, new, atom) for old, new, atom in zip(carry, body(carry), atoms, strict=True)]
         if found == carry:

@@ -26,7 +26,7 @@ _OF_JAX = str(Path(jax.__file__).parent)
 
 @dataclass
 class Comparison:
-    """What two programs differ in.
+    """Differences between two programs.
 
     Attributes:
         size: of the batch that the first program is for, where the second one is for a single row; None where both

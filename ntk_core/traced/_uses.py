@@ -145,7 +145,7 @@ def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Array]] | None:
 def _walk(
     jaxpr: Jaxpr, consts: Sequence[Array], inputs: Sequence[Known], place: Site, lengths: tuple[int, ...], found: Found
 ) -> list[Known]:
-    """What is known of the outputs: a View, the number of a constant, or None."""
+    """Descriptions of the outputs: a View, the number of a constant, or None."""
     known: dict[Var, Known] = dict(zip(jaxpr.invars, inputs, strict=True))
     known.update((var, _number(const)) for var, const in zip(jaxpr.constvars, consts, strict=True))
 

@@ -1,4 +1,4 @@
-"""What becomes of one parameter before it is used: a part of it, rearranged, times a constant.
+"""Linear view of one parameter before its use: a part of it, rearranged, times a constant.
 
 Every rule here is linear and keeps each number of the part once, so that inner products of gradients are the same in
 either order. What is none of these leaves a *loose* view: it only records which parameter it is part of.
@@ -66,7 +66,7 @@ class View:
         return tuple(found)
 
     def inside_scan(self, stacked: bool) -> "View":
-        """What one step of a scan sees: all of it, or one entry along its first axis."""
+        """View of one step of a scan: all of it, or one entry along its first axis."""
         if not stacked:
             return replace(self, levels=(*self.levels, None))
         if self.axes is None or len(self.axes[0]) > 1:

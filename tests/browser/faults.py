@@ -1,4 +1,4 @@
-"""What axe does not see of a page: what sticks out of it, and words of charts that are covered or pale."""
+"""Faults that axe misses: overflowing elements, and words of charts that are covered or pale."""
 
 from __future__ import annotations
 

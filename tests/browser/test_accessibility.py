@@ -33,7 +33,7 @@ TILTED = """() => [...document.querySelectorAll('.js-plotly-plot .xaxislayer-abo
   return words.some(each => /rotate\\([^0]/.test(each.getAttribute('transform'))) ||
     boxes.slice(1).some((box, index) => box.left < boxes[index].right);
 }).map(axis => axis.textContent)"""
-# What Streamlit itself draws and no page can mend: rule → where. On a phone the groups of its menu are boxes in a list.
+# Faults of Streamlit itself that no page can mend: rule → where. On a phone the groups of its menu are boxes in a list.
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
 INSIDE = "([element, place]) => Boolean(document.querySelector(element)?.closest(place))"
 

@@ -1,4 +1,4 @@
-"""What the browser computes on the live page is what ``ntk_core`` computes in float64 from the same weights."""
+"""The browser's numbers on *Live* equal those of ``ntk_core`` in float64 from the same weights."""
 
 from __future__ import annotations
 

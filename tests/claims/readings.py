@@ -24,7 +24,7 @@ _OF_SEVERAL: Mapping[str, Callable[[Any], Any]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """What a reading found.
+    """Result of a reading.
 
     Attributes:
         low, high: its interval; NaN where there are too few runs for one.

@@ -1,4 +1,4 @@
-"""What is claimed is measured: readings against scipy, verdicts at their edges, and the page against the gallery."""
+"""Claims are measured: readings against scipy, verdicts at their edges, and the page against the gallery."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_every_claim_is_measured_on_runs():
 
 
 def statement(claim) -> str:
-    """What users read: the file that quotes the claim, or the statement of its preset."""
+    """Text that users read: the file that quotes the claim, or the statement of its preset."""
     text = (ROOT / claim.document).read_text(encoding="utf-8") if claim.document else PRESETS[claim.preset].statement
     return plain(text).casefold()
 

@@ -69,11 +69,11 @@ def words(app: AppTest) -> str:
 
 
 def bars(app: AppTest) -> list[str]:
-    """What the bars of running jobs say."""
+    """Words of the bars of running jobs."""
     mounts = [json.loads(each.proto.json) for each in app.get("bidi_component") if "_jobs" in each.proto.component_name]
     return [mount["jobs"][0]["words"] for mount in mounts if mount["kind"] == "bar"]
 
 
 def chooser(app: AppTest, key: str) -> Widget:
-    """What chooses between charts under this key: chips where options are few and short, a list, or a slider."""
+    """Widget that chooses between charts under this key: chips, a list, or a slider."""
     return next(each for each in (*app.segmented_control, *app.selectbox, *app.select_slider) if each.key == key)

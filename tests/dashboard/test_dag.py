@@ -38,7 +38,7 @@ def test_one_run_of_fig_2_is_found_again():
 
 
 def edit(**changes):
-    """What a canvas reports of a graph of two groups."""
+    """A canvas's report of a graph of two groups."""
     graph = {
         "groups": [{"name": "a"}, {"name": "b"}],
         "edges": [{"source": s, "target": t} for s, t in (("input", "a"), ("a", "b"), ("b", "output"))],

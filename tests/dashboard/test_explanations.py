@@ -75,7 +75,7 @@ def contains(text: str, symbol: str) -> bool:
 
 
 def faults_of_help(setting) -> Iterator[str]:
-    """What a control's title and help lack."""
+    """Parts missing from a control's title and help."""
     description = setting.info.description or ""
     if not setting.info.title:
         yield "no title of its own"

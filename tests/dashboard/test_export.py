@@ -1,4 +1,4 @@
-"""What is exported works without the dashboard and without a network."""
+"""Exports work without the dashboard and without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown before anything is run was computed by this project, from the presets as they are now.
+"""Precomputed figures were computed by this project, from the current presets.
 
 The cheapest point of every preset is recomputed with its first seed. ``TO_THE_END`` names those that go to their end;
 the others go three steps, which needs the same data, networks, kernels and rates, and of lists (outputs, rates, graphs)

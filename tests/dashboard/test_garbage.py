@@ -1,4 +1,4 @@
-"""What stays is spared the garbage collector, once a page."""
+"""Lasting objects are frozen for the garbage collector, once a page."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_relu_figures_report_what_the_hessian_misses(gallery):
 
 
 def spec_of(app) -> HessianSpec:
-    """What the page's address asks for."""
+    """Spec of the page's URL."""
     texts = {name: text if isinstance(text, str) else text[0] for name, text in app.query_params.items()}
     spec, problems = spec_from_texts(texts, TABLE_1)
     assert problems == ()

@@ -36,7 +36,7 @@ def read(script: str, name: str) -> dict:
 
 
 def bare(figure: dict) -> dict:
-    """What a figure draws, without the template that Plotly adds to any."""
+    """Traces and layout of a figure, without Plotly's template."""
     layout = {name: value for name, value in figure["layout"].items() if name != "template"}
     return {"data": figure["data"], "layout": layout, "frames": figure.get("frames", [])}
 
@@ -102,7 +102,7 @@ def test_formulas_and_tables_become_html():
 
 
 def test_all_pages_share_one_menu():
-    """Those of the documentation by a template, whose open page is an entry of the menu."""
+    """Pages of the documentation use a template; the open page is an entry of the menu."""
     page = Page("Title", "", here="live.html", up="../").html(MENU | DOCUMENTATION)
     assert re.findall(r'<a href="\.\./([^"]+\.html)"[^>]*>\w', page) == [*MENU, *DOCUMENTATION]
     assert "docs/" not in Page("Title", "").html(MENU)

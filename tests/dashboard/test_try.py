@@ -19,7 +19,7 @@ LINKS = [link for path in VIEWS.glob("*/words.md") for link in try_links(path.pa
 
 
 def spec_of(link: Link) -> Spec:
-    """What a link to a page of an experiment asks for; its settings are taken as they are."""
+    """Spec of a link to an experiment's page, whose settings are used unchanged."""
     preset = link.query.get("preset", EXPERIMENTS[link.page].presets[0].name)
     assert preset in [each.name for each in EXPERIMENTS[link.page].presets], link
     texts = {name: text for name, text in link.query.items() if name != "preset"}

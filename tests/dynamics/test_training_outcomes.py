@@ -1,4 +1,4 @@
-"""What comes out of training beside the linear model: rates of approach, outcomes, refusals."""
+"""Outcomes of training beside the linear model: rates of convergence, statuses, refusals."""
 
 import jax
 import numpy as np

@@ -1,4 +1,4 @@
-"""What holds for every experiment: bad settings are refused by name, results survive JSON, costs grow."""
+"""Every experiment refuses bad settings by name, survives JSON, and has growing costs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from tests.hessians.test_lanczos import SPECTRA
 
 
 def found_for(spectrum, dtype=float, scale=1.0, max_matvecs=60, tolerance=None):
-    """What is found for a matrix of that spectrum times ``scale``."""
+    """Eigenvalue found for a matrix of that spectrum times ``scale``."""
     rng = np.random.default_rng(0)
     basis, _ = np.linalg.qr(rng.normal(size=(len(spectrum), len(spectrum))))
     matrix = ((basis * spectrum) @ basis.T).astype(dtype) * dtype(scale)

@@ -6,7 +6,7 @@ import asyncio
 
 
 class Answer:
-    """What an ASGI app sends for one request."""
+    """Return the response of an ASGI app to one request."""
 
     def __init__(
         self, app, path: str = "/", *, host="localhost:8501", scheme="http", method="GET", accept="*/*", headers=None

@@ -1,4 +1,4 @@
-"""What is installed where: bounds, locks, licenses."""
+"""Dependencies: bounds, locks, licenses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may connect, how fast a session may ask, and how much memory uploads may hold."""
+"""Admission of visitors, rates of requests per session, and memory of uploads."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
     program = program_of_network(net, params, jax.ShapeDtypeStruct(input_shape, jnp.float32))
     compiled = views_of.lower(program, jax.tree.leaves(params), x).compile()
     memory = compiled.memory_analysis()
-    # What the caller keeps comes out; a copy of the largest weights may lie beside it, whatever the number of rows.
+    # The result and one copy of the largest weights may be in memory, whatever the number of rows.
     used = memory.temp_size_in_bytes + memory.output_size_in_bytes
     assert used <= 4 * rows * program.row_bytes()
     assert used >= 0.2 * rows * program.row_bytes()  # and is no wild exaggeration

@@ -55,7 +55,7 @@ def problem(net):
 
 
 def estimated(*given) -> Estimated:
-    """What is found when all products are made."""
+    """Return the estimate after all products."""
     work = estimated_sums(*given)
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What is read from a network written out is what the class of its kind computes, for every kind."""
+"""Written-out networks compute what the class of their architecture computes."""
 
 from __future__ import annotations
 

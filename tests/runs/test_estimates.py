@@ -1,4 +1,4 @@
-"""What an estimate may cost, and what its counts mean."""
+"""Cost of an estimate, and the meaning of its counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is learned of a machine from finished points: its constants, near what is shipped where little is known."""
+"""Constants of a machine learned from finished points; near the shipped ones with little data."""
 
 from __future__ import annotations
 

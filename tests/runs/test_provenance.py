@@ -1,4 +1,4 @@
-"""Who computed a point is kept with it: a run that takes points over does not claim them."""
+"""Points keep their provenance: a run that takes points over does not claim them."""
 
 from __future__ import annotations
 

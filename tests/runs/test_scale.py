@@ -16,7 +16,7 @@ from ntk_core.runs._costs import total_work
 from ntk_core.settings.grammar import settings, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-# What grows, up to a size that dominates all others, and what the others are meanwhile.
+# Growing size, up to one that dominates all others, and the sizes of the others.
 GROWING: dict[str, tuple[str, object]] = {
     "n": ("dataset.num_samples", 50_000),
     "m": ("widths", (4_000_000,)),

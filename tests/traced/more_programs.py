@@ -24,7 +24,7 @@ def default_indexing(p, x):
 
 
 def default_indexing_outside_constant(p, x):
-    """What reverse mode makes of default indexing: outside the table nothing moves."""
+    """Reverse mode of default indexing: indices outside the table have no effect."""
     rows = p["table"][x]
     inside = ((x >= -7) & (x < 7))[..., None]
     return jnp.tanh(jnp.where(inside, rows, lax.stop_gradient(rows)) @ p["v"]).sum(1)

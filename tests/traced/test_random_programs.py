@@ -42,7 +42,7 @@ def rows_of(views, rows):
 
 
 def verdict(chain):
-    """What becomes of a program: ``right`` or ``refused``; an assertion fails where it is wrong."""
+    """Outcome of a program, ``right`` or ``refused``; an assertion fails for a wrong one."""
     x = jnp.asarray(X)
     params = chain.params(x)
     if any(link.step in REFUSED for link in chain.links):

@@ -1,4 +1,4 @@
-"""What a type checker sees of ``import ntk_core``: every name with its signature, and no name that does not exist."""
+"""Type checkers see every name of ``import ntk_core`` with its signature, and no other name."""
 
 from __future__ import annotations
 

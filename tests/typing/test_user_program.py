@@ -16,7 +16,7 @@ ROOT = PROGRAM.parents[2]
 
 
 def reported(*command: str, folder: Path) -> str:
-    """What a command prints; it must succeed."""
+    """Return the output of a command, which must succeed."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MYPYPATH": str(ROOT)}
     ended = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False

@@ -43,7 +43,7 @@ TOUR_STEPS = 6
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """What a person has set.
+    """Settings of *Live*.
 
     Attributes:
         rate: c = ηλ/n with the largest eigenvalue λ of the kernel at the start.

@@ -122,7 +122,7 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
 
 
 def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
-    """What the heatmaps show, for those who do not see them."""
+    """Describe the heatmaps for screen readers."""
     before, after = np.asarray(snapshot.initial), np.asarray(snapshot.final)
     change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
     sentence = (

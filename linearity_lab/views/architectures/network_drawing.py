@@ -144,7 +144,7 @@ def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], wi
 
 
 def _smallest(architecture: ArchitectureSpec) -> str:
-    """What the smallest of decides how linear the network is."""
+    """Name of the size whose minimum decides how linear the network is."""
     return "in-degree" if architecture.record.by_in_degree else "width"
 
 
@@ -154,7 +154,7 @@ def are_trained(architecture: ArchitectureSpec) -> tuple[bool, ...]:
 
 
 def _kinds(architecture: ArchitectureSpec) -> list[str]:
-    """What each layer is, the output layer last: its kind, and what it is for where that is known."""
+    """Describe each layer, the output layer last: its kind, and its role if known."""
     blocks = architecture.written_out.trained()
     kinds = [block.role or block.kind.replace("token-dense", "dense, shared by positions") for block in blocks]
     return [*kinds, "dense"]

@@ -1,4 +1,4 @@
-"""What graphs do as their widths grow: ΔK, ‖H‖, pre-activations, smallest eigenvalues (Zhu, Liu & Belkin 2022)."""
+"""Figures of graphs against their widths: ΔK, ‖H‖, pre-activations, smallest eigenvalues (Zhu, Liu & Belkin 2022)."""
 
 import functools
 import math

@@ -32,7 +32,7 @@ from ntk_core.networks.graphs import (
 
 
 def sizes(spec: DAGSpec) -> JSON:
-    """What boxes need beside the graph: the width that is shown, the largest, and the numbers of inputs and outputs."""
+    """Numbers for boxes: the shown width, the largest, and the numbers of inputs and outputs."""
     shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
     return {"width": spec.widths[-1], "ends": {INPUT: math.prod(shapes.input_shape), OUTPUT: shapes.num_outputs}}
 
@@ -219,7 +219,7 @@ def _is_place(given: object) -> bool:
 
 @dataclass
 class _Drawn:
-    """What the session remembers of the canvas; the graph itself is the setting ``graph`` of the page's form.
+    """Session state of the canvas; the graph itself is the setting ``graph`` of the page's form.
 
     Attributes:
         version: a graph that comes from elsewhere (a preset, the gallery, a file, a URL) is a new one.

@@ -1,4 +1,4 @@
-"""What linearity costs: generalization of network and kernel."""
+"""Generalization of network and kernel: what linearity costs."""
 
 from linearity_lab.view_modules import Page
 

@@ -1,4 +1,4 @@
-"""What linearity costs: generalization of network and kernel."""
+"""Generalization of network and kernel: what linearity costs."""
 
 from typing import Any
 

@@ -19,7 +19,7 @@ PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 
 @dataclass
 class Visit:
-    """What the lecture remembers in this session.
+    """State of the lecture in this session.
 
     Attributes:
         seed: of the order of choices.

@@ -121,7 +121,7 @@ def _of_images(
 def _target(
     page: str, titles: Mapping[str, str], first: Choices, sentence: InvalidInput | None, what: str
 ) -> tuple[str, Task, bool]:
-    """What is learned of the columns or arrays with these titles, as what, and whether it is standardized."""
+    """Choose the target among the columns or arrays with these titles, its type, and standardization."""
     target = st.selectbox(
         "Target y",
         list(titles),

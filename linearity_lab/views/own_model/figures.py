@@ -1,4 +1,4 @@
-"""What others show of a run: its card and its figure on *Results*, and how such runs are compared."""
+"""Card and figure of a run on *Results*, and the comparison of such runs."""
 
 from dataclasses import replace
 

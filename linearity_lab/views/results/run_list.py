@@ -181,7 +181,7 @@ def filters() -> RunList:
 
 
 def actions() -> DeltaGenerator:
-    """What can be done with the chosen runs, and the import of a file; what it returns is the place of the export."""
+    """Show actions on the chosen runs and the import of a file; return the container of the export."""
     _say_notice()
     chosen = chosen_runs()
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -31,7 +31,7 @@ T = TypeVar("T", Column, NDArray)
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """What networks will see of an upload.
+    """Uploaded data as networks see it.
 
     Attributes:
         x: inputs (n, *input_shape) float32; images channels last, from 0 to 1.

@@ -38,7 +38,7 @@ class MissingUpload(InvalidInput):
 
 
 class UploadShapes(BaseModel):
-    """What is known of a kept upload without reading its numbers; the header of its file.
+    """Header of a kept upload, read without its numbers.
 
     Attributes:
         shape: of all inputs.

@@ -63,7 +63,7 @@ class BadLine(InvalidInput):
 
 
 def parse_upload(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Candidate:
-    """What the bytes of a CSV file, an npz file or a zip of image folders hold; the name of the file plays no part.
+    """Parse the bytes of a CSV file, an npz file or a zip of image folders; file names are ignored.
 
     >>> parse_upload(b"a,b,kind\\n1,2,x\\n3,4,y\\n").names
     ('a', 'b', 'kind')

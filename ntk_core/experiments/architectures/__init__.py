@@ -73,7 +73,7 @@ class ArchitecturesSpec(SweepSpec):
         return dict(zip(LETTERS, self.architectures, strict=False))
 
     def of_network(self, letter: str) -> KernelChangeSpec:
-        """What is computed for one of the networks."""
+        """Kernel-change spec of one of the networks."""
         architecture = self.networks[letter]
         return KernelChangeSpec(
             architecture=architecture,

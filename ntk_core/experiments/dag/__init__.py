@@ -113,7 +113,7 @@ class DAGSpec(SweepSpec):
 
     @property
     def almost_everywhere(self) -> str:
-        """What the Hessians miss where an activation or output has a kink; empty for others, or without Hessians."""
+        """Curvature that the Hessians miss at kinks; empty without kinks or Hessians."""
         if not (self.num_hessians or self.pre_activations):
             return ""
         groups = [group for graph in self.graphs().values() for group in graph.groups]

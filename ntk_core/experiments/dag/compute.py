@@ -52,7 +52,7 @@ def _network(spec: DAGSpec, graph: Graph, output: str, width: int, data: Dataset
 def _run(
     spec: DAGSpec, data: Dataset, width: int, name: str, graph: Graph, output: str, seed: int
 ) -> Generator[Progress, None, DAGRun]:
-    """What is measured of one network at w₀, then its training."""
+    """Measure one network at w₀, then train it."""
     what = f"width {width:,}: {output if name == DRAWN else f'{name}, {output}'} output"
     yield 0.0, f"{what}, initial kernel"
     net, x = _network(spec, graph, output, width, data), jnp.asarray(data.x)

@@ -201,7 +201,7 @@ class DepthWidthPoint(WidthPoint, Scatter):
 
 
 def _of_pair(name: str, title: str, field: str = "", words: Callable[[float], str] | None = None) -> Column:
-    """What is known of a pair, the same for all of its runs; in the text summary where it has a format."""
+    """Column of a pair, equal for all of its runs; in the text summary if it has a format."""
 
     def of(point: DepthWidthPoint, _: DepthRun | None) -> object:
         return getattr(point, field or name)

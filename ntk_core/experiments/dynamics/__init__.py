@@ -65,7 +65,7 @@ class DynamicsSpec(TrainedSweep):
     num_seeds: int = TrainedSweep.field("num_seeds", 3)
     outputs: Outputs = outputs_field(("linear", "swish"), ", each with a network and a linear model of its own")
     loss: LossName = Field(default="square", title="Loss")
-    """What is minimized, for every output."""
+    """Training loss of every output."""
     methods: Annotated[tuple[MethodName, ...], Once] = Field(
         default=("gradient-descent",), min_length=1, max_length=len(METHODS), title="Methods"
     )

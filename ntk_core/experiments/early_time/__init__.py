@@ -1,4 +1,4 @@
-"""What networks learn first."""
+"""Early time: what networks learn first."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ Series = tuple[float, ...]
 
 
 class Constants(Value):
-    """What decides the linear model ψ = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] of an activation.
+    """Constants of the linear model ψ = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] of an activation.
 
     Attributes:
         zeta, nu, theta: ζ, ν and (ϑ₀, ϑ₁, ϑ₂) of Hu, Xiao, Adlam & Pennington 2020.

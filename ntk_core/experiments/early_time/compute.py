@@ -170,7 +170,7 @@ class _Pair:
             yield step, self._steps[-1] == step
 
     def run(self, activation: str) -> EarlyRun:
-        """What was recorded."""
+        """Recorded curves."""
         targets = self._y_test[: NUM_SINGLE_POINTS if self._keeps_outputs else 0]
         train_loss, test_loss = (
             _half_mean_square(outputs - y)

@@ -44,7 +44,7 @@ class EarlyDataSpec(SpecPart):
     )
     """Relative eigenvalues of the covariance Σ, spread evenly over the d directions; Tr Σ = d."""
     target: Literal["teacher", "norm", "sign", "linear"] = Field(default="teacher", title="Target y")
-    """What y is: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise."""
+    """Target y: a small two-layer erf network; ‖x‖/√d; the sign of u·x; or u·x/√d plus noise."""
     teacher_width: Annotated[int, CountsNeurons()] = Field(default=5, ge=1, le=1000, title="Width of the teacher")
     """Hidden neurons of the teacher network."""
     noise: float = Field(default=0.0, ge=0, le=100, title="Noise of the linear target")
@@ -185,7 +185,7 @@ class EarlyTimeSpec(SeededSpec):
     network: EarlyNetworkSpec = EarlyNetworkSpec()
     training: EarlyTrainingSpec = EarlyTrainingSpec()
     swept: Literal["width", "input_dim"] = Field(default="width", title="Swept")
-    """What the values are: widths m, or dimensions d of the inputs."""
+    """Swept quantity: widths m, or dimensions d of the inputs."""
     values: Annotated[tuple[Width, ...], Ascending] = Field(
         default=(256,), min_length=1, max_length=16, title="Swept m or d"
     )

@@ -1,4 +1,4 @@
-"""What linearity costs: generalization of network and kernel."""
+"""Generalization of network and kernel: what linearity costs."""
 
 import math
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ class GeneralizationSpec(TrainedSweep):
     num_test: int = Field(default=1000, ge=1, le=10_000, title="Test points")
     """Held-out test points; fewer if the data set is smaller."""
     ridge: float = Field(default=0.0, ge=0, le=1000, title="Ridge λ")
-    """What is added to the diagonal of every kernel that is inverted: λ times its mean."""
+    """Term added to the diagonal of every inverted kernel: λ times its mean."""
     infinite_width: bool = Field(default=True, title="Infinite-width kernel")
     """Regression with K_∞ too, where it is known."""
     training: TrainingSpec = TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=10)
@@ -231,7 +231,7 @@ class GeneralizationPoint(TrainedPoint[GeneralizationRun]):
 
 
 def predictors(run: GeneralizationRun) -> dict[str, Predictor | None]:
-    """What is compared at the end of training, by name."""
+    """Models compared at the end of training, by name."""
     return {
         "network": run.network[-1],
         "linear": run.linear,

@@ -113,7 +113,7 @@ def _alone(model: Descent, last: int) -> Iterator[int]:
 
 
 class _Record(NamedTuple):
-    """What is seen at one record, named as in the result."""
+    """Values of one record, named as in the result."""
 
     network: Predictor
     after: Predictor
@@ -127,7 +127,7 @@ class _Record(NamedTuple):
 
 
 class _Records:
-    """What is seen of a network and its kernels; F = ``factor`` · f, and all kernels are those of f."""
+    """Measurements of a network and its kernels; F = ``factor`` · f, and all kernels are those of f."""
 
     def __init__(self, net: Network, data: Dataset, factor: float, ridge: float):
         self._net, self._data, self._factor, self._ridge = net, data, factor, ridge
@@ -187,7 +187,7 @@ class _Records:
         return Descent(KernelModel(SQUARE), optimizer, jnp.zeros_like(y), self._start, self._x, y, rate)
 
     def of_linear(self, model: Descent) -> Predictor:
-        """What that model predicts now."""
+        """Current predictions of that model."""
         outputs = model.model.outputs(model.state.trained, model.fixed, self._x)
         return self._predictor(np.asarray(outputs, np.float64)[len(self._y) :])
 

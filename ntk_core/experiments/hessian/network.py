@@ -81,7 +81,7 @@ class ComparedNetwork(ArchitectureSpec):
 
     @property
     def almost_everywhere(self) -> str:
-        """What its Hessian misses where σ or φ has a kink; empty for others."""
+        """Curvature that its Hessian misses at kinks of σ or φ; empty without kinks."""
         return almost_everywhere(self.activations, [self.output])
 
     @property

@@ -44,7 +44,7 @@ class HessianSpec(SweepSpec):
     widths: tuple[Width, ...] = Field(default=(100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
     """Widths m of the wide hidden layers; or what is swept in their place."""
     swept: Literal["width", "num_tokens"] = Field(default="width", title="Swept")
-    """What the widths are: of the networks; or the number T of tokens of every sequence, at one width."""
+    """Swept quantity: widths of the networks, or the number T of tokens of every sequence at one width."""
     fixed_width: Width = Field(default=16, title="Width m at every length")
     """Width m of the networks where the number of tokens is swept."""
     num_seeds: int = Field(default=10, ge=1, le=500, title="Seeds")

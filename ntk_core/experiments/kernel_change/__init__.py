@@ -38,7 +38,7 @@ class KernelChangeRun(TrainedRun):
 
 
 class KernelAtStart(Value):
-    """What is known of the kernel of one output before training.
+    """Kernel of one output before training.
 
     Attributes:
         velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; where the spec asks for it.
@@ -98,7 +98,7 @@ def _trained(column: Column) -> Column:
 
 
 def _start(name: str, title: str, field: str) -> Column:
-    """What is known of the same output and seed before training."""
+    """Kernel of the same output and seed before training."""
 
     def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> float | None:
         found = (each for each in point.at_start if (each.output, each.seed) == (run.output, run.seed))

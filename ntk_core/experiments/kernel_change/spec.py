@@ -37,7 +37,7 @@ class KernelChangeSpec(TrainedSweep):
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()
     swept: Literal["width", "bottleneck_width"] = Field(default="width", title="Swept")
-    """What the widths are: of all hidden layers, or of the bottleneck alone."""
+    """Layers with the swept widths: all hidden layers, or the bottleneck alone."""
     hidden_width: Width = Field(default=1000, title="Width m of the other layers")
     """Width m of the layers around a swept bottleneck."""
     outputs: Outputs = outputs_field(("linear", "softmax", "swish"))

@@ -76,7 +76,7 @@ def _records(spec: LearningRateSpec) -> list[int]:
 
 
 class _Start:
-    """What all models of one width begin with, for every seed: w₀, its kernel, and the rate at c = 1."""
+    """Start of all models of one width, for every seed: w₀, its kernel, and the rate at c = 1."""
 
     def __init__(self, spec: LearningRateSpec, data: Dataset, width: int):
         net = build_network(spec.architecture, width, data.num_outputs, spec.output)

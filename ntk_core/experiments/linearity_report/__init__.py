@@ -43,7 +43,7 @@ class LinearityReportSpec(ExperimentSpec):
     after_sha256: str = Field(default="0" * 64, pattern=_SHA256, title="SHA-256 of the checkpoint after")
     """Of its bytes."""
     width: Width = Field(default=1, title="Width m")
-    """What the function is called with."""
+    """Arguments of the function."""
     dataset: DatasetSpec = DatasetSpec(num_samples=20)
 
     def point_keys(self) -> tuple[str, ...]:

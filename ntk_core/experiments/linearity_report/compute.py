@@ -14,7 +14,7 @@ from ntk_core.traced import Apply
 
 
 def reported_by(apply: Apply, params0: PyTree, params1: PyTree, path: Path) -> Computation:
-    """What computes the point of a :class:`LinearityReportSpec`: only who holds model and weights has it."""
+    """Computation of a :class:`LinearityReportSpec`'s point, which needs the loaded model and weights."""
 
     def compute(spec: LinearityReportSpec, data: Dataset, key: str) -> Generator[Progress, None, LinearityReportPoint]:
         yield 0.0, "report"

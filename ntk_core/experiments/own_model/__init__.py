@@ -176,7 +176,7 @@ def layer_rows(point: OwnModelPoint) -> list[dict[str, str]]:
 
 
 def found_words(point: OwnModelPoint) -> str:
-    """What the kernel takes by the routes that were found and by Jacobians, and how far the check was off."""
+    """Costs of the kernel by traced routes and by Jacobians, and the error of the check."""
     if not point.layers:
         return "Not traced: all parameters go by their Jacobians."
     more = len(point.layers) - MOST_LAYERS
@@ -189,7 +189,7 @@ def found_words(point: OwnModelPoint) -> str:
 
 
 def verdict(points: Sequence[OwnModelPoint]) -> str:
-    """What the numbers say, and no more."""
+    """Describe the numbers, and no more."""
     law = change_law(points)
     if law is not None and math.isfinite(law.interval):
         low, high = law.exponent - law.interval, law.exponent + law.interval

@@ -17,7 +17,7 @@ from ntk_core.traced import Apply, LayersFound, layers_of
 
 
 def computed_by(model: OwnModel, path: Path) -> Computation:
-    """What computes the points of an :class:`OwnModelSpec`: only who holds the loaded model has it."""
+    """Computation of an :class:`OwnModelSpec`'s points, which needs the loaded model."""
 
     def compute(spec: OwnModelSpec, data: Dataset, key: str) -> Generator[Progress, None, OwnModelPoint]:
         width, runs = spec.value_of(key), []

@@ -27,7 +27,7 @@ TRAINED = ("all", "first", "hidden", "last")
 
 
 def activation_of(given: Activation, field: str = "activation") -> Function:
-    """What is known of an activation, by its name or as a function of an array, entry by entry.
+    """Properties of an activation, by its name or as an elementwise function of an array.
 
     Raises:
         InvalidInput: for another name, and for a function that is not elementwise, not finite or not differentiable.
@@ -75,7 +75,7 @@ def _problem(function: Pointwise) -> str:
 
 @lru_cache(maxsize=256)
 def _described(function: Pointwise) -> Function:
-    """What is known of a function, from its values."""
+    """Properties of a function, from its values."""
     name = kind_of(function)
     z = GRID[np.abs(GRID) <= REACH]
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):

@@ -154,7 +154,7 @@ class Listed(Layered):
     """Abstract: networks that a composition writes out."""
 
     kind: ClassVar[Kind]
-    """What its settings make of the layers."""
+    """Architecture: how settings define the layers."""
 
     @property
     def hidden(self) -> Hidden:

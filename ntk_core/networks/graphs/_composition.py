@@ -77,7 +77,7 @@ class Composition(Written):
         return [block for _, block in positions(self.layers) if isinstance(block, Trained)]
 
     def roles(self) -> tuple[str, ...]:
-        """What each of :meth:`trained` is for: ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or ""."""
+        """Role of each of :meth:`trained`: ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or ""."""
         return tuple(block.role for block in self.trained())
 
     def ways(self) -> Ways:

@@ -272,7 +272,7 @@ def _numbers(shape: Shape) -> str:
 
 @dataclass(frozen=True)
 class Skip:
-    """What layer ``start`` gives arrives at layer ``end`` past the layers between; 0 is the input, the last the output.
+    """Skip connection from layer ``start`` to layer ``end``; 0 is the input, the last the output.
 
     ``"residual"``: it is added to what layer ``end`` gives. ``"concat"``: layer ``end`` sees it beside the layer below.
     ``"branch"``: layer ``end`` sees it and not the layer below. ``"attention"``: layer ``end`` sees values mixed by it.

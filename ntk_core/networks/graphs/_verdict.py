@@ -90,7 +90,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known of a network as its width m goes to infinity.
+    """Known behavior of a network as its width m goes to infinity.
 
     Attributes:
         outcome: ``"wide"`` where Theorem 3.6 applies, ``"wide but for a few"`` where App. F does, ``"not wide"`` where
@@ -260,7 +260,7 @@ def _of_composition(composition: Composition, width: int, input_shape: tuple[int
 
 
 def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone: bool) -> tuple[Outcome, str]:
-    """What the scores of heads decide, by derivation and measurement: the theorems do not cover attention.
+    """Verdict on attention heads, by derivation and measurement: the theorems do not cover attention.
 
     Args:
         alone: whether there is one layer of attention and no other layer below the outputs.

@@ -1,4 +1,4 @@
-"""What both written forms of a network share: bounded JSON text in, one sentence for an error, compact text out."""
+"""Shared code of both written forms of a network: bounded JSON text in, one-sentence errors, compact text out."""
 
 import json
 from typing import Any
@@ -62,6 +62,6 @@ def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
 
 
 def inner_problem(error: ValidationError) -> InvalidInput | None:
-    """What a check of ours has raised, where the first complaint is one."""
+    """Return the error of the lab's own check if it is the first complaint."""
     raised = error.errors(include_url=False)[0].get("ctx", {}).get("error")
     return raised if isinstance(raised, InvalidInput) else None

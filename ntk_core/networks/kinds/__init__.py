@@ -17,7 +17,7 @@ _MODULES = ("numbered", "sequences", "adapted")
 
 
 def _own_layers(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """What the setting holds."""
+    """Composition of the setting."""
     return settings.composition
 
 

@@ -1,4 +1,4 @@
-"""What holds for every data set: seeds, sizes known beforehand, options in one form, refusals by name."""
+"""Every data set: seeds, sizes known beforehand, options in one form, refusals by name."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _dask_is_there():
 
 @pytest.fixture(scope="module", autouse=True)
 def _nothing_compiled_otherwise() -> None:
-    """What earlier tests compiled with all optimizations differs in the last bit from what the workers compile."""
+    """Programs that earlier tests compiled with all optimizations differ in the last bit from those of workers."""
     import jax
 
     jax.clear_caches()

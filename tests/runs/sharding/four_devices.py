@@ -1,4 +1,4 @@
-"""What the tests of this folder measure, in a process of its own with four virtual devices; prints JSON."""
+"""Measurements for the tests of this folder, in a process with four virtual devices; prints JSON."""
 
 from __future__ import annotations
 

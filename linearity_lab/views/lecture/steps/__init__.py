@@ -40,7 +40,7 @@ def step_index(text: str) -> int:
 
 
 def option_name(option: Option) -> str:
-    """What the URL calls an option of a figure: ``0.5``, ``4``, ``bound``."""
+    """Name of a figure's option in the URL: ``0.5``, ``4``, ``bound``."""
     return f"{option:g}" if isinstance(option, float) else str(option)
 
 

@@ -1,4 +1,4 @@
-"""What linearity is, and why wide networks with a linear output come to it."""
+"""Linearity, and why wide networks with a linear output become linear."""
 
 import math
 from collections.abc import Sequence

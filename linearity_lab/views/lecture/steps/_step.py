@@ -1,4 +1,4 @@
-"""What a step of the lecture is: a claim, a formula, one figure with one control, and a question to predict first."""
+"""A step of the lecture: a claim, a formula, one figure with one control, and a question to predict first."""
 
 import math
 import re
@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"\{\{(\w+)\}\}")
 
 @dataclass(frozen=True)
 class Question:
-    """What is to be predicted before the figure shows it.
+    """Question to predict before the figure shows the answer.
 
     Attributes:
         answer: index of the right choice.
@@ -65,7 +65,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Control:
-    """What acts on the figure.
+    """Control of the figure.
 
     Attributes:
         options: values, each with the words that people read.
