@@ -1,4 +1,4 @@
-"""What linearity costs: generalization beside the kernel."""
+"""Generalization beside the kernel: what linearity costs."""
 
 from linearity_lab.views.navigation import open_page
 
