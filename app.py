@@ -10,9 +10,9 @@ from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.profile import error_text, profile
 from linearity_lab.server import lifespan, middleware, routes
 from linearity_lab.server.garbage import collect_garbage
+from linearity_lab.views import early
 from linearity_lab.views.lecture import polls
 from linearity_lab.views.navigation import ICON, PAGES, menu
-from linearity_lab.views.overview import early
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 

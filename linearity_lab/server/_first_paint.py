@@ -13,8 +13,8 @@ FOLDER = Path(__file__).parents[1]
 STATIC = Path(st.__file__).parent / "static"
 # Below a page's URL Streamlit's scripts would search for their server in vain (`/lecture/_stcore/health`).
 OWN_SCRIPT = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", document.baseURI).href }'
-EARLY_SCRIPT = "/api/home.js"  # what begins on the first page before Streamlit's scripts have loaded
-_EARLY_TAG = f'<script type="module" src=".{EARLY_SCRIPT}"></script>'
+EARLY_SCRIPT = "/api/early/{page}.js"
+EARLY_PAGES = {"": "overview", "live": "live"}  # path → page that begins before Streamlit's scripts have loaded
 _FONT = re.compile(r"\./static/media/SourceSansVF-Upright[^\"]+")
 _FONT_FACE = "@font-face { font-family: 'Source Sans'; font-weight: 200 900; font-display: swap; src: url(URL) }"
 _TITLE, _ROOT, _HEAD_END = "<title>Streamlit</title>", '<div id="root">', "</head>"
@@ -42,24 +42,24 @@ class FirstPaint:
 
         await self._app(scope, receive, paint)
         if is_page:
-            is_home = (scope["path"].strip("/"), scope["query_string"]) == (st.get_option("server.baseUrlPath"), b"")
-            await HTMLResponse(painted_page(is_home), headers={"Cache-Control": "no-cache"})(scope, receive, send)
+            path = scope["path"].removeprefix(f"/{st.get_option('server.baseUrlPath')}").removeprefix("/")
+            answer = HTMLResponse(painted_page(EARLY_PAGES.get(path)), headers={"Cache-Control": "no-cache"})
+            await answer(scope, receive, send)
 
 
 @functools.cache
-def painted_page(is_home: bool) -> str:
+def painted_page(early: str | None) -> str:
     """Streamlit's page with a title, first words, our style, and a preload of the script that mounts components.
 
-    The style comes with the page, since a later one moves what is shown already; in the body, where it follows
-    Streamlit's own.
+    The style is in the body, after Streamlit's own; a style loaded later would move the page.
     """
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     scripts = (STATIC / "static" / "js").glob("BidiComponent.*.js")
     links = "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{path.name}">' for path in scripts)
     words = (FOLDER / "first_paint.html").read_text(encoding="utf-8")
     words = words.replace("ICON", (FOLDER / "icon.svg").read_text(encoding="utf-8"))
-    early = _EARLY_TAG if is_home else ""
-    page = page.replace(_TITLE, f"<title>Linearity Lab</title>{early}<script>{OWN_SCRIPT}</script>", 1)
+    begin = f'<script type="module" src=".{EARLY_SCRIPT.format(page=early)}"></script>' if early else ""
+    page = page.replace(_TITLE, f"<title>Linearity Lab</title>{begin}<script>{OWN_SCRIPT}</script>", 1)
     fonts = "".join(_FONT_FACE.replace("URL", url) for url in _FONT.findall(page))
     style = f"<style>{fonts}{(FOLDER / 'look.css').read_text(encoding='utf-8')}</style>"
     return page.replace(_HEAD_END, links + _HEAD_END, 1).replace(_ROOT, style + _ROOT + words, 1)

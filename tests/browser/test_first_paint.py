@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.conftest import READY
 from tests.browser.test_live import until
@@ -44,40 +47,95 @@ def test_first_paint_requests_no_missing_file_or_other_host(open_page, dashboard
     assert sum(url == f"{dashboard_url}/_stcore/health" for _, url in answers) == 3
 
 
+# Whether a panel has trained for a moment, by the path of its page.
+TRAINS = {
+    "/": "each => each.home.sides.every(side => side.now?.time > 50)",
+    "/live": "each => each.live.now?.time > 5",
+}
+
+
 @pytest.fixture
 def early(open_page, dashboard_url):
-    """Home in a window of this size while Streamlit's script is held; the page, the held request, the panel."""
+    """A page in a window of this size while Streamlit's script is held; the page, the held request, the panel."""
 
-    def opened(width: int, height: int):
+    def opened(url: str, width: int, height: int):
         page = open_page("/_stcore/health", ready=False, alone=True)
         page.set_viewport_size({"width": width, "height": height})
         held: list = []
         page.route("**/static/js/react-dom.*.js", lambda route: held.append(route))
-        page.goto(dashboard_url, wait_until="commit")
-        home = page.locator(".live[data-form=home]")
-        until(home, "each => each.home.sides.every(side => side.now?.time > 50)")
-        return page, held[0], home
+        page.goto(dashboard_url + url, wait_until="commit")
+        panel = page.locator(".live")
+        until(panel, TRAINS[url.partition("?")[0]])
+        return page, held[0], panel
 
     return opened
 
 
-@pytest.mark.parametrize("size", [(1440, 900), (390, 844)], ids=str)
-def test_home_trains_before_streamlit_loads_and_stays_in_place(early, size):
-    page, script, home = early(*size)
-    heading = page.locator("h1")
-    words, places = heading.inner_text(), (heading.bounding_box(), home.bounding_box())
-    home.evaluate("each => { each.dataset.first = 'yes' }")
+def take_over(page, script) -> None:
     script.continue_()
     page.wait_for_selector(READY, timeout=60_000)
     page.wait_for_selector(".early", state="detached", timeout=60_000)
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (390, 844)], ids=str)
+@pytest.mark.parametrize("url", ["/", "/live?width=16", "/live?width=16&embed=true"])
+def test_a_page_trains_before_streamlit_loads_and_stays_in_place(early, url, size):
+    page, script, panel = early(url, *size)
+    heading = page.locator("h1")
+    words, places = heading.inner_text(), (heading.bounding_box(), panel.bounding_box())
+    panel.evaluate("each => { each.dataset.first = 'yes' }")
+    take_over(page, script)
     assert heading.inner_text() == words
-    for before, after in zip(places, (heading.bounding_box(), home.bounding_box()), strict=True):
+    for before, after in zip(places, (heading.bounding_box(), panel.bounding_box()), strict=True):
         assert after == pytest.approx(before, abs=1)
-    assert home.get_attribute("data-first") == "yes", "the component took the panel over"
-    until(home, "each => each.home.sides.every(side => side.points.size > 1)")
+    assert panel.get_attribute("data-first") == "yes", "the component took the panel over"
+    if url == "/":
+        until(panel, "each => each.home.sides.every(side => side.points.size > 1)")
 
 
-def test_a_click_beside_early_home_removes_it(early):
-    page, *_ = early(1440, 900)
+def test_a_click_beside_an_early_page_removes_it(early):
+    page, *_ = early("/", 1440, 900)
     page.mouse.click(700, 20)
     assert page.locator(".early").count() == 0
+
+
+def test_early_live_keeps_the_url_and_choices_of_the_visitor(early):
+    page, script, panel = early("/live?width=16&seed=5", 1440, 900)
+    assert panel.evaluate("each => [each.live.begun.width, each.live.settings.seed]") == [16, 5]
+    page.get_by_label("Target").select_option("step")
+    assert page.url.endswith("/live?width=16&target=step&seed=5")
+    page.get_by_label("Target").focus()
+    begun = panel.evaluate("each => each.live.asked.id")
+    take_over(page, script)
+    page.wait_for_timeout(500)
+    assert panel.evaluate("each => [each.live.asked.id, each.live.settings.target]") == [begun, "step"]
+    assert page.get_by_label("Target").evaluate("each => each.matches(':focus')")
+    page.get_by_label("Target").select_option("bump")
+    expect(page).to_have_url(re.compile(r"/live\?(?=.*width=16)(?=.*target=bump)"), timeout=60_000)
+
+
+def test_a_choice_after_the_server_has_read_the_url_reaches_it(early):
+    page, script, panel = early("/live?width=16", 1440, 900)
+    # As if the server had read the URL just before.
+    panel.evaluate("each => { each.live.data.send = () => {}; each.live.choose({ width: 32 }, true) }")
+    take_over(page, script)
+    expect(page).to_have_url(re.compile("/live[?]width=32$"), timeout=60_000)
+    assert panel.evaluate("each => each.live.begun.width") == 32
+
+
+def test_early_live_follows_the_server_on_a_wrong_url(early):
+    page, script, panel = early("/live?points=9:0", 1440, 900)
+    take_over(page, script)
+    expect(page.get_by_text("In the URL, points")).to_be_visible(timeout=60_000)
+    until(panel, "each => each.live.settings.points === null && each.live.begun.id === each.live.asked.id")
+
+
+def test_only_the_opened_page_starts_early(early):
+    page, script, _ = early("/live", 1440, 900)
+    take_over(page, script)
+    page.evaluate("window.isSameVisit = true")
+    page.locator('[data-testid="stHeaderLogo"], [data-testid="stLogoLink"]').first.click()
+    home = page.locator(".live[data-form=home]")
+    until(home, TRAINS["/"])
+    assert page.locator(".live").count() == page.locator("h1").count() == 1
+    assert page.evaluate("[window.isSameVisit, Object.keys(window.early)]") == [True, []]

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import streamlit
+from starlette.applications import Starlette
 from starlette.responses import Response
 
-from linearity_lab.server._first_paint import EARLY_SCRIPT, OWN_SCRIPT, FirstPaint
+from linearity_lab.server._first_paint import EARLY_PAGES, EARLY_SCRIPT, OWN_SCRIPT, FirstPaint
+from linearity_lab.views import early
 from tests.hosting.answer import Answer
 
 PAGE = (Path(streamlit.__file__).parent / "static" / "index.html").read_text()
@@ -34,10 +36,21 @@ def test_the_page_of_this_streamlit_is_painted():
     assert all(line in body for line in PAGE.splitlines() if "script" in line)
 
 
-def test_home_alone_begins_before_streamlits_scripts():
-    home = answer("/").text
-    assert home.index(EARLY_SCRIPT) < home.index("./static/js/index.")
-    assert EARLY_SCRIPT not in answer().text
+@pytest.mark.parametrize("path", EARLY_PAGES)
+def test_home_and_live_begin_before_streamlits_scripts(path):
+    page = answer(f"/{path}").text
+    script = EARLY_SCRIPT.format(page=EARLY_PAGES[path])
+    assert page.index(f'src=".{script}"') < page.index("./static/js/index.")
+    found = Answer(Starlette(routes=[early.ROUTE]), script)
+    assert found.headers["content-type"].startswith("text/javascript")
+    assert "beginEarly(" in found.text.splitlines()[-1]
+
+
+def test_other_pages_wait_for_streamlits_scripts():
+    assert "/api/early" not in answer().text
+    # Its relative URLs would be of another folder.
+    assert "/api/early" not in answer("/live/").text
+    assert Answer(Starlette(routes=[early.ROUTE]), EARLY_SCRIPT.format(page="lecture")).status == 404
 
 
 @pytest.mark.parametrize(

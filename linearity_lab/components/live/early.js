@@ -1,13 +1,22 @@
-// Home begins here before Streamlit's scripts have loaded, above the page that they build; its component takes it over.
-/* global EARLY, Home, element */
+// A page begins here before Streamlit's scripts have loaded, above the page that they build; its component takes it over.
+/* global EARLY, element */
 const LEAST_MS = 50; // from frame to frame, as the scripts of the page want to run, too
-const page = element("div", { class: "early" }, element("h1", {}, EARLY.title), element("p"), element("div"));
-page.children[1].innerHTML = EARLY.words;
+const LOOKS = ["embed", "dark_theme", "light_theme"]; // of a page inside another, as its URL asks Streamlit for them
 
-if (!("early" in window)) { // else the component was faster
+function beginEarly(Kind, data) {
+  if ("early" in window) return; // the component was faster
+  const asked = new URLSearchParams(location.search);
+  const looks = LOOKS.filter((name) => asked.get(name) === "true" || asked.getAll("embed_options").includes(name));
+  const page = element("div", { class: ["early", ...looks].join(" ") }, element("h1", {}, EARLY.title));
+  if (EARLY.words) {
+    page.append(element("p"));
+    page.lastChild.innerHTML = EARLY.words;
+  }
+  page.append(element("div"));
   const place = page.lastChild.attachShadow({ mode: "open" });
   place.append(element("style", {}, EARLY.style));
   document.body.append(page);
-  window.early = { page, home: new Home(place, EARLY.data, LEAST_MS) };
+  const panel = new Kind(place, data, LEAST_MS);
+  window.early = { page, panel };
   document.addEventListener("click", ({ target }) => page.contains(target) || page.remove()); // such as on the menu
 }

@@ -1,6 +1,7 @@
 // Two networks from the same weights, one with a linear and one with a nonlinear output, under one slider of widths;
 // every width that is tried adds both kernel changes to a plot of ΔK against width.
 import { element, legend, set, widthSlider } from "./controls.js";
+import { Panel, mount } from "./panel.js";
 import { drawFunctions } from "./panels.js";
 import { Player } from "./player.js";
 import { Plot, decades, schemeOf, themeOf } from "./plot.js";
@@ -59,10 +60,10 @@ class Side {
   }
 }
 
-class Home {
-  // least: milliseconds from frame to frame.
+class Home extends Panel {
   constructor(parent, data, least = 0) {
-    Object.assign(this, { data, least, since: 0 });
+    super();
+    this.data = data;
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
     this.playing = !this.still;
     this.tour = [...data.tour];
@@ -75,25 +76,13 @@ class Home {
     this.sentence = element("p", { class: "verdict" });
     this.status = element("p", { class: "unseen", role: "status" });
     const bar = element("div", { class: "bar" }, this.button, this.width.whole);
-    this.root = element("div", { class: "live", "data-form": "home" }, legend(data.words, data.colors),
+    const root = element("div", { class: "live", "data-form": "home" }, legend(data.words, data.colors),
       element("div", { class: "sides" }, ...this.sides.map((side) => side.whole)), bar,
       element("figure", {}, element("figcaption", {}, element("span", {}, data.words.home.chart)), this.chart),
       this.sentence, this.status);
-    this.root.home = this;
-    parent.append(this.root);
-    this.sizes = new ResizeObserver(news);
-    this.sizes.observe(this.root);
-    this.visible = true;
-    this.sight = new IntersectionObserver((seen) => { this.visible = seen.at(-1).isIntersecting; });
-    this.sight.observe(this.root);
+    root.home = this;
     this.begin(data.settings.width);
-    const frame = (now) => {
-      this.request = requestAnimationFrame(frame);
-      if (!this.visible || now - this.since < this.least) return;
-      this.since = now;
-      this.frame();
-    };
-    frame(0);
+    this.open(parent, root, least);
   }
 
   begin(width) {
@@ -202,34 +191,11 @@ class Home {
   }
 
   close() {
-    cancelAnimationFrame(this.request);
-    this.sizes.disconnect();
-    this.sight.disconnect();
+    super.close();
     for (const side of this.sides) side.player.close();
-    this.root.remove();
   }
-}
-
-const homes = new WeakMap();
-
-// The panel that began before Streamlit's scripts had loaded (early.js), moved to where it belongs.
-function begunEarly(parent) {
-  const { page, home } = window.early ?? {};
-  window.early = {};
-  if (home) {
-    home.least = 0;
-    parent.append(home.root);
-  }
-  page?.remove();
-  return home;
 }
 
 export default function home({ parentElement, data }) {
-  const here = homes.get(parentElement) ?? begunEarly(parentElement) ?? new Home(parentElement, data);
-  homes.set(parentElement, here);
-  here.update(data);
-  return () => {
-    homes.get(parentElement)?.close();
-    homes.delete(parentElement);
-  };
+  return mount(Home, parentElement, data);
 }

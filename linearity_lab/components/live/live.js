@@ -1,11 +1,12 @@
 // A network and its linear model train in the browser: the component as Streamlit mounts it.
 import { Controls } from "./controls.js";
 import { Hand } from "./hand.js";
+import { Panel, mount } from "./panel.js";
 import { drawChange, drawDifference, drawFunctions, drawKernel, drawLosses, drawNeurons } from "./panels.js";
 import { Player } from "./player.js";
 import { schemeOf, scientific, themeOf } from "./plot.js";
 import { Record } from "./record.js";
-import { TOUR, pointsOf, setup, tidied } from "./settings.js";
+import { TOUR, pointsOf, settingsFrom, setup, textsOf, tidied } from "./settings.js";
 import { difference, filled, percent, verdict } from "./verdict.js";
 
 const DRAW = {
@@ -17,8 +18,9 @@ const MOST_STEPS = 30_000;
 const LEARNED = 1e-7; // of both losses, then nothing more is to be seen
 const REST_MS = 3000; // at the end of one width of a tour
 
-class Live {
-  constructor(parent, data) {
+class Live extends Panel {
+  constructor(parent, data, least = 0) {
+    super();
     const { form, words, settings } = data;
     Object.assign(this, { data, words, settings, begun: null, tour: data.tour ?? [] });
     this.record = new Record();
@@ -34,7 +36,6 @@ class Live {
       staged: (index) => this.goTo(index),
     });
     this.controls.root.live = this;
-    parent.append(this.controls.root);
     const canvas = this.controls.canvases.functions;
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "application");
@@ -45,22 +46,12 @@ class Live {
       choose: () => { this.stale = true; },
     });
     this.player = new Player((state) => this.take(state));
-    this.sizes = new ResizeObserver(() => { this.stale = true; });
-    this.sizes.observe(this.controls.root);
-    this.visible = true;
-    // Several changes may arrive together, in order: a page that grew and scrolled back.
-    this.sight = new IntersectionObserver((seen) => { this.visible = seen.at(-1).isIntersecting; });
-    this.sight.observe(this.controls.root);
     this.still.addEventListener("change", () => this.play(!this.still.matches));
     this.controls.root.addEventListener("pointerdown", () => { this.tour = []; });
     this.controls.root.addEventListener("keydown", () => { this.tour = []; });
     this.controls.show(settings);
     this.restart();
-    const frame = () => {
-      this.request = requestAnimationFrame(frame);
-      this.frame();
-    };
-    frame();
+    this.open(parent, this.controls.root, least);
   }
 
   // Take chosen settings; `done` once the hand has let go, which reports them to the server.
@@ -142,7 +133,7 @@ class Live {
   }
 
   frame() {
-    if (!this.now || !this.visible) return;
+    if (!this.now) return;
     this.due = true;
     this.train();
     if (this.playing && this.settled && this.tour.length && performance.now() - this.rested > REST_MS) {
@@ -198,34 +189,44 @@ class Live {
 
   // An update from the server: colors of another theme, or the settings of another URL.
   update(data) {
-    const opened = data.version !== this.data.version;
+    const opened = data.version !== this.data.version, before = this.data.settings;
+    const isKept = this.data.inURL && (this.settings !== before || same(data.settings, before));
     this.data = data;
     this.stale = true;
-    if (!opened) return;
-    this.tour = data.tour ?? [];
-    this.settings = data.settings;
-    this.controls.show(this.settings);
-    this.restart();
+    if (isKept) { // begun before the server knew its settings
+      if (!same(data.settings, this.settings)) data.send(this.settings);
+    } else if (opened) {
+      this.tour = data.tour ?? [];
+      this.settings = data.settings;
+      this.controls.show(this.settings);
+      this.restart();
+    }
   }
 
   close() {
-    cancelAnimationFrame(this.request);
-    this.sizes.disconnect();
-    this.sight.disconnect();
+    super.close();
     this.player.close();
-    this.controls.root.remove();
   }
 }
 
-const mounted = new WeakMap();
+function same(one, other) {
+  return Object.keys(one).every((name) => JSON.stringify(one[name]) === JSON.stringify(other[name]));
+}
+
+// The data of a panel without a server: its settings are read from the URL and written there, beside other parameters.
+function inURL(data) {
+  const { defaults } = data;
+  const asked = new URLSearchParams(location.search);
+  const send = (settings) => {
+    const query = new URLSearchParams(location.search);
+    for (const name of Object.keys(defaults)) query.delete(name);
+    for (const [name, text] of Object.entries(textsOf(settings, defaults))) query.set(name, text);
+    history.replaceState(history.state, "", query.size ? `?${query}` : location.pathname);
+  };
+  return { ...data, inURL: true, settings: settingsFrom(Object.fromEntries(asked), defaults), send };
+}
 
 export default function live({ parentElement, data, setStateValue }) {
-  const props = { ...data, send: data.sends ? (settings) => setStateValue("settings", settings) : data.send };
-  const here = mounted.get(parentElement);
-  if (here) here.update(props);
-  else mounted.set(parentElement, new Live(parentElement, props));
-  return () => {
-    mounted.get(parentElement)?.close();
-    mounted.delete(parentElement);
-  };
+  const send = data.sends ? (settings) => setStateValue("settings", settings) : data.send;
+  return mount(Live, parentElement, { ...data, send });
 }

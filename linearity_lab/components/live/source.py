@@ -15,8 +15,8 @@ from ntk_core.networks.choices import ACTIVATIONS
 FOLDER = Path(__file__).parent
 # In the order of their imports; the worker's part has no page to draw on.
 MODEL = ("random", "functions", "products", "model", "training")
-PAGE = ("settings", "player", "plot", "panels", "record", "verdict", "hand", "controls", "live")
-HOME = ("settings", "player", "plot", "panels", "verdict", "controls", "home")
+PAGE = ("settings", "player", "plot", "panel", "panels", "record", "verdict", "hand", "controls", "live")
+HOME = ("settings", "player", "plot", "panel", "panels", "verdict", "controls", "home")
 _LINEAR = "linear"
 HOME_OUTPUTS = (_LINEAR, "swish")
 _BARE = """\
@@ -28,11 +28,7 @@ body { margin: 16px; background: #ffffff; color: #1b2430 }
 }
 """
 _START = """\
-const data = DATA;
-const { defaults } = data;
-data.settings = settingsFrom(Object.fromEntries(new URLSearchParams(location.search)), defaults);
-data.send = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
-live({ parentElement: document.querySelector("main"), data });
+live({ parentElement: document.querySelector("main"), data: inURL(DATA) });
 """
 
 
@@ -54,9 +50,14 @@ def home_module() -> str:
     return _with_worker(HOME)
 
 
-def early_module(shown: JSON) -> str:
-    """``home_module``, which shows and begins Home by itself."""
-    return f"const EARLY = {json.dumps(shown)};\n{home_module()}\n{joined(FOLDER, ('early',))}"
+def early_module(module: str, begin: str, shown: JSON) -> str:
+    """A module of this file that shows and begins its panel by itself.
+
+    Args:
+        begin: JavaScript that begins it.
+        shown: constant ``EARLY`` of the script.
+    """
+    return f"const EARLY = {json.dumps(shown)};\n{module}\n{joined(FOLDER, ('early',))}\n{begin};\n"
 
 
 def _with_worker(names: tuple[str, ...]) -> str:
