@@ -12,6 +12,8 @@ from ._history import Path as Path
 from ._history import TrainingHistory as TrainingHistory
 from ._kernel_training import KernelTraining as KernelTraining
 from ._kernel_training import kernel_velocity as kernel_velocity
+from ._linear_pair import LinearPair as LinearPair
+from ._linear_pair import log_loss as log_loss
 from ._linearize import linearize as linearize
 from ._linearize import quadratic_model as quadratic_model
 from ._losses import Loss as Loss

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.experiments.horizon import REGIMES, HorizonSpec, departure
-from ntk_core.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT, log_loss
+from ntk_core.dynamics import log_loss
+from ntk_core.experiments._departures import departure
+from ntk_core.experiments.horizon import REGIMES, HorizonSpec
+from ntk_core.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import load_data, run
 from ntk_core.runs.events import Ended

@@ -9,10 +9,10 @@ from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Curve, Row, along_training, record_rows
+from ntk_core.experiments._departures import DEPARTURE_WORDS
 from ntk_core.experiments._trained_sweep import along
 from ntk_core.experiments.horizon import (
     COLUMNS,
-    DEPARTURE_WORDS,
     REGIMES,
     HorizonPoint,
     HorizonResult,

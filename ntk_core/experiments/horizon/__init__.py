@@ -1,7 +1,6 @@
 """How long a network stays near its linear model: four regimes of training, each at several widths."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -9,6 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
+from ntk_core.experiments._departures import (
+    DEPARTURE_WORDS,
+    Departure,
+    departure_columns,
+    departure_law,
+    departure_note,
+)
 from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec
@@ -131,45 +137,7 @@ def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...
     return (replace(of_run, matrices=20 * with_test),)
 
 
-DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]
-DEPARTURE_WORDS: dict[str, str] = {
-    "departed": "exceeded its threshold",
-    "never": "converged below its threshold: it never departs",
-    "beyond": "was still below its threshold at the end: a lower bound",
-    "diverged": "became infinite or not a number before it departed",
-    "dead": "was dead: K(w₀) = 0",
-}
 DEPARTURES = ("kernel", "outputs")
-
-
-class Departure(Value):
-    """When a run left its linear model.
-
-    Attributes:
-        outcome: one of :data:`DEPARTURE_WORDS`.
-        at: the clock at the first crossing of the threshold, or else at the end.
-    """
-
-    outcome: DepartureOutcome
-    at: float
-
-    @property
-    def horizon(self) -> float:
-        """The clock at the departure; NaN where it was not seen."""
-        return self.at if self.outcome == "departed" else math.nan
-
-
-def departure(clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str) -> Departure:
-    """Return the first crossing of the threshold, log-linear between records, or why there is none."""
-    index = next((index for index, value in enumerate(values) if value > threshold), None)
-    if index is None:
-        ends: dict[str, DepartureOutcome] = {"converged": "never", "diverged": "diverged", "dead": "dead"}
-        return Departure(outcome=ends.get(outcome, "beyond"), at=clock[-1] if clock else math.nan)
-    before = max(0, index - 1)
-    low, value, share = values[before], values[index], 0.0
-    if index:
-        share = (threshold - low) / (value - low) if low <= 0 else math.log(threshold / low) / math.log(value / low)
-    return Departure(outcome="departed", at=clock[before] + share * (clock[index] - clock[before]))
 
 
 class HorizonRun(Value):
@@ -224,14 +192,6 @@ class HorizonPoint(TrainedPoint[HorizonRun]):
     regime: str
 
 
-def _departure(of: str) -> tuple[Column, Column]:
-    return (
-        Column(f"{of}_horizon", f"horizon of the {of}", lambda _, run: getattr(run, of).at, columns.with_error,
-               counts=lambda run: getattr(run, of).outcome == "departed"),
-        Column(f"{of}_outcome", "", lambda _, run: getattr(run, of).outcome),
-    )  # fmt: skip
-
-
 COLUMNS = (
     columns.WIDTH,
     columns.NUM_PARAMS,
@@ -239,8 +199,8 @@ COLUMNS = (
     Column("rate", "c", format=lambda rate: f"c = {rate:g}" if rate else "normalized steps", role="line"),
     columns.SEED,
     Column("clock", "clock", lambda _, run: REGIMES[run.regime].clock, role="label"),
-    *_departure("kernel"),
-    *_departure("outputs"),
+    *departure_columns("kernel"),
+    *departure_columns("outputs"),
     Column("last_change", "ΔK at the end", lambda _, run: run.change[-1] if run.change else None, columns.with_error),
     Column("last_difference", "‖f − f_lin‖/‖f_lin‖ at the end", format=columns.with_error),
     Column("log_loss", "log L at the end", format=columns.with_error),
@@ -278,19 +238,10 @@ def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
         for name in spec.regimes
         for rate in spec.rates_of(name)
         for of in DEPARTURES
-        if (law := _law(along(points, name, rate), of)) is not None
+        if (law := departure_law(along(points, name, rate), of)) is not None
     ]
     notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]
-    return "\n".join([*text_table(COLUMNS, points, _counted), "", *notes, *laws])
-
-
-def _law(runs: Sequence[tuple[float, HorizonRun]], of: str) -> PowerLaw | None:
-    return fit_runs(runs, lambda run: getattr(run, of).at, lambda run: getattr(run, of).outcome == "departed")
-
-
-def _counted(runs: Sequence[HorizonRun]) -> str:
-    found = Counter((of, getattr(run, of).outcome) for of in DEPARTURES for run in runs)
-    return ", ".join(f"{of} {n} {outcome}" for (of, outcome), n in found.items() if outcome != "departed")
+    return "\n".join([*text_table(COLUMNS, points, departure_note(DEPARTURES)), "", *notes, *laws])
 
 
 EXPERIMENT = Experiment(HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary)

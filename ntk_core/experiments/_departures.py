@@ -1,0 +1,86 @@
+"""When runs depart from their linear models: the first crossing of a threshold, or why there is none."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, Literal
+
+from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.runs import Value, columns
+from ntk_core.runs.columns import Column
+
+DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]
+DEPARTURE_WORDS: dict[str, str] = {
+    "departed": "exceeded its threshold",
+    "never": "converged below its threshold: it never departs",
+    "beyond": "was still below its threshold at the end: a lower bound",
+    "diverged": "became infinite or not a number before it departed",
+    "dead": "was dead: K(w₀) = 0",
+}
+
+
+class Departure(Value):
+    """When a run left its linear model.
+
+    Attributes:
+        outcome: one of :data:`DEPARTURE_WORDS`.
+        at: the clock at the first crossing of the threshold, or else at the end.
+    """
+
+    outcome: DepartureOutcome
+    at: float
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the run departed."""
+        return self.outcome == "departed"
+
+    @property
+    def horizon(self) -> float:
+        """The clock at the departure; NaN where it was not seen."""
+        return self.at if self.is_seen else math.nan
+
+
+def departure(clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str) -> Departure:
+    """Return the first crossing of the threshold, log-linear between records, or why there is none."""
+    index = next((index for index, value in enumerate(values) if value > threshold), None)
+    if index is None:
+        ends: dict[str, DepartureOutcome] = {"converged": "never", "diverged": "diverged", "dead": "dead"}
+        return Departure(outcome=ends.get(outcome, "beyond"), at=clock[-1] if clock else math.nan)
+    before = max(0, index - 1)
+    low, value, share = values[before], values[index], 0.0
+    if index:
+        share = (threshold - low) / (value - low) if low <= 0 else math.log(threshold / low) / math.log(value / low)
+    return Departure(outcome="departed", at=clock[before] + share * (clock[index] - clock[before]))
+
+
+def departure_columns(name: str, title: str = "") -> tuple[Column, Column]:
+    """The columns of the departure ``name`` of a run: its horizon, and its outcome in CSV files."""
+    of: Callable[[Any], Departure] = attrgetter(name)
+    return (
+        Column(
+            f"{name}_horizon",
+            title or f"horizon of the {name}",
+            lambda _, run: of(run).at,
+            columns.with_error,
+            counts=lambda run: of(run).is_seen,
+        ),
+        Column(f"{name}_outcome", "", lambda _, run: of(run).outcome),
+    )
+
+
+def departure_law(runs: Sequence[tuple[float, Any]], name: str) -> PowerLaw | None:
+    """The power law of the horizon ``name`` against the width, over the runs that departed."""
+    of: Callable[[Any], Departure] = attrgetter(name)
+    return fit_runs(runs, lambda run: of(run).at, lambda run: of(run).is_seen)
+
+
+def departure_note(names: Sequence[str]) -> Callable[[Sequence[Any]], str]:
+    """The note of a table of text on the runs in which a departure of these names was not seen."""
+
+    def note(runs: Sequence[Any]) -> str:
+        found = Counter((name, getattr(run, name).outcome) for name in names for run in runs)
+        return ", ".join(f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed")
+
+    return note
