@@ -4,7 +4,7 @@ import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -17,6 +17,7 @@ from ntk_core.numbers import number
 TimeAxis = Literal["step", "time"]
 AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}
 MARK = 9
+ROW_HEIGHT, MOST_IN_PLACE = 175, 3  # in pixels, of a row where there are more rows
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,73 @@ def record_rows(
     """
     rows = []
     for run in runs:
-        found = [operator.attrgetter(each)(run) if isinstance(each, str) else each(run) for each in columns.values()]
+        found = [_records(run, each) for each in columns.values()]
         rows += [{**of(run), **dict(zip(columns, record, strict=True))} for record in zip(*found, strict=True)]
     return rows
+
+
+def _records(run: Run, of: Records[Run]) -> Sequence[Any]:
+    return operator.attrgetter(of)(run) if isinstance(of, str) else of(run)
+
+
+@dataclass(frozen=True)
+class Quantity(Generic[Run]):
+    """One quantity along several runs.
+
+    Attributes:
+        what: its name in hovers.
+        of: path of attributes of a run to its records, or a function of the run.
+        row: of the figure; quantities with equal rows share it. Without one it is in the table alone.
+        column: its name in the table, by default ``what``.
+        style: of its curves, by default that of their run.
+    """
+
+    what: str
+    of: Records[Run]
+    row: Row | None = None
+    column: str = ""
+    style: Style | None = None
+
+
+def along_runs(
+    runs: Sequence[Run],
+    x: Records[Run],
+    quantities: Sequence[Quantity[Run]],
+    style: Callable[[Run], Style],
+    names: Callable[[Run], Mapping[str, object]],
+    *,
+    x_title: str = "step",
+    log_x: bool = True,
+    num_strong: int = 1,
+) -> tuple[go.Figure, list[dict[str, object]]]:
+    """Draw quantities of all runs in rows; return the figure, and a table with one row per run and record.
+
+    Args:
+        x: the recorded steps or times.
+        names: columns of the table that name a run.
+        num_strong: the first runs, which are drawn strong.
+    """
+    rows = list(dict.fromkeys(each.row for each in quantities if each.row))
+    curves = [
+        Curve(
+            each.style or style(run),
+            _records(run, x),
+            _records(run, each.of),
+            each.what,
+            getattr(run, "seed", None),
+            row := rows.index(each.row) + 1,
+            in_legend=row == 1,
+            is_first=place < num_strong,
+        )
+        for place, run in enumerate(runs)
+        for each in quantities
+        if each.row
+    ]
+    figure = along_training(curves, rows, x_title, log_x=log_x)
+    if len(rows) > MOST_IN_PLACE:
+        figure.update_layout(height=ROW_HEIGHT * len(rows))
+    columns = {each.column or each.what: each.of for each in quantities}
+    return figure, record_rows(runs, names, {x_title: x, **columns})
 
 
 def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:

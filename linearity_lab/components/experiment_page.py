@@ -1,15 +1,17 @@
 """Layout of experiment pages: title, settings, job, first figure with its words, other figures."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, cast
 
 import streamlit as st
 
+from linearity_lab.charts.chart import Chart
 from linearity_lab.components import session
 from linearity_lab.components.chart import (
     OPENED_TAB,
+    Choice,
     Panel,
     open_tab,
     show_alone,
@@ -38,7 +40,12 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
 
     Attributes:
         name: that of the experiment.
-        draw: returns the figures of a partial or complete result; the first is shown large.
+        draw: returns the panels of a partial or complete result, the first of which is shown large; by default a panel
+            for each of the ``charts``.
+        charts: (shown, *chosen) → charts, cached across sessions.
+        choices, more: what is chosen above the charts, and behind "View", in the order of ``charts``' arguments.
+        tabs: name → title of the tab of a chart, by default its heading.
+        note: a sentence below the choices.
         controls: settings beside the figure, four or five.
         groups: heading → prefixes of the dotted names of its settings.
         title: above the page; by default the question in the menu.
@@ -50,9 +57,14 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     """
 
     name: str
-    draw: Callable[[Shown[AnySpec, AnyPoint]], list[Panel]]
-    controls: Sequence[Control]
-    groups: Mapping[str, Sequence[str]]
+    draw: Callable[[Shown[AnySpec, AnyPoint]], list[Panel]] | None = None
+    controls: Sequence[Control] = ()
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    charts: Callable[..., Sequence[Chart]] | None = None
+    choices: Callable[[Shown[AnySpec, AnyPoint]], Sequence[str | Choice]] = lambda _: ()
+    more: Callable[[Shown[AnySpec, AnyPoint]], Sequence[Choice]] = lambda _: ()
+    tabs: Mapping[str, str] = field(default_factory=dict)
+    note: Callable[[Shown[AnySpec, AnyPoint]], str] = lambda _: ""
     title: str = ""
     presets: Sequence[str] = ()
     elsewhere: Sequence[str] = ()
@@ -64,6 +76,17 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     def heading(self) -> str:
         """Title above the page."""
         return self.title or str(view_module(self.name).PAGE.question)
+
+    def panels(self, shown: Shown[AnySpec, AnyPoint]) -> list[Panel]:
+        """Return the figures with the choices above them."""
+        if self.draw is not None:
+            return self.draw(shown)
+        assert self.charts is not None
+        beside, more = self.choices(shown), self.more(shown)
+        chosen = shown.choose(*beside, more=more) if (*beside, *more) else ()
+        if words := self.note(shown):
+            st.caption(words)
+        return shown.panels(self.charts, *chosen, titles=self.tabs)
 
     def show(self) -> None:
         """Draw the page."""
@@ -91,13 +114,13 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             session.show_address(page, {**form.query(), **session.job_query(page)})
 
             def shown_panels(shown: Shown[AnySpec, AnyPoint]) -> None:
-                show_panels(page, self.draw(shown), partial(_claim, form, shown.spec))
+                show_panels(page, self.panels(shown), partial(_claim, form, shown.spec))
 
             figures_panel(page, heading, form, shown_panels, above.charts)
 
     def _alone(self, shown: Shown[AnySpec, AnyPoint]) -> None:
         """Show the panel that a link leads to (``open_tab``), else the first one."""
-        drawn = self.draw(shown)
+        drawn = self.panels(shown)
         wanted = st.session_state.get(f"{self.name}.{OPENED_TAB}")
         show_alone(self.name, next((each for each in drawn if each.title == wanted), drawn[0]))
 

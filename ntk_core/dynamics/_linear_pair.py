@@ -57,7 +57,7 @@ class LinearPair:
         self.first = self.kernel
 
     def advance(self, rates: Rates, *counts: int) -> None:
-        """Take so many steps of the network and of its linear model, at these rates."""
+        """Take ``counts`` steps of the network and of its linear model, at these rates."""
         with jax.enable_x64(True):
             self._weights, losses, outputs, kernel = _advance(
                 self._net, self._is_log, self._weights, self._origin, self._fixed, self._points, rates, self._decay,

@@ -2,10 +2,8 @@
 
 from functools import partial
 
-import streamlit as st
-
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import Choice, Panel
+from linearity_lab.components.chart import Choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.dag import figures
@@ -29,18 +27,17 @@ def charts(shown: Runs, axis: figures.Axis) -> list[Chart]:
     return figures.charts(shown.points, shown.spec.widths, axis, figures.drawn_title(shown.spec.graph))
 
 
-def draw(shown: Runs) -> list[Panel]:
-    """Every measure against width or realized in-degree."""
-    axes = Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)
-    chosen = shown.choose("Against the", axes)
-    if shown.spec.almost_everywhere:
-        st.caption(shown.spec.almost_everywhere)
-    return shown.panels(charts, *chosen, titles=TABS)
+def choices(shown: Runs) -> list[str | Choice]:
+    """Width or realized in-degree."""
+    return ["Against the", Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)]
 
 
-PAGE = ExperimentPage(
+PAGE = ExperimentPage[DAGSpec, DAGPoint](
     "dag",
-    draw,
+    charts=charts,
+    choices=choices,
+    note=lambda shown: shown.spec.almost_everywhere,
+    tabs=TABS,
     controls=("activation", "outputs", "widths"),
     groups={
         "Network": ("activation", "outputs", "use_bias", "compared"),

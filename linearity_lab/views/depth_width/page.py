@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import Panel
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.depth_width import figures
@@ -23,14 +22,9 @@ def charts(shown: Runs) -> tuple[Chart, ...]:
     return figures.against_depth(points), figures.against_beta(points), *trained
 
 
-def draw(shown: Runs) -> list[Panel]:
-    """Return two charts of random networks and two of trained ones."""
-    return shown.panels(charts)
-
-
-PAGE = ExperimentPage(
+PAGE = ExperimentPage[DepthWidthSpec, DepthWidthPoint](
     "depth_width",
-    draw,
+    charts=charts,
     controls=("depths", "widths", "num_kernels", "trained_width"),
     groups={
         "Depth vs. width": ("depths", "widths", "num_kernels", "seed"),

@@ -37,7 +37,7 @@ def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
     if result is None:
         raise LookupError(f"the gallery has no {preset}")
     shown = Shown(result.spec, result.points, result, "precomputed")
-    first, *others = view_module(page_of(preset), "page").draw(shown)
+    first, *others = view_module(page_of(preset), "page").PAGE.panels(shown)
     return result, {preset: first, **{f"{preset}.{_in_url(each.title)}": each for each in others}}
 
 

@@ -10,7 +10,7 @@ from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.charts.training import Curve, Records, Row, along_training, record_rows
+from linearity_lab.charts.training import Quantity, Row, along_runs
 from linearity_lab.views.lazy.dial import richness_style
 from ntk_core.experiments.generalization import (
     COLUMNS,
@@ -34,7 +34,6 @@ BARS = (
 # For one ρ, in this order; the linear models at both ends are hidden initially.
 MODELS = ("network", "after_kernel", "first_kernel", "infinite", "linear", "onward")
 UNTRAINED = ("first_kernel", "infinite")  # valid regardless of the outcome of training
-ROW_HEIGHT = 175
 
 
 def richnesses(points: Points) -> list[float]:
@@ -143,35 +142,25 @@ def _bars(line: Line) -> Mapping[str, object]:
 def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
     """Draw test error of network and after kernel, alignment, distance from K₀ and its rate, step by step."""
     runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
-    network, kernel = _style("network"), _style("after_kernel")
-    quantities: dict[str, tuple[Style, int, Callable[[GeneralizationRun], Sequence[float]]]] = {
-        f"{MEASURES[what]} of the network": (network, 1, lambda run: [getattr(each, what) for each in run.network]),
-        "of the after kernel": (kernel, 1, lambda run: [getattr(each, what) for each in run.after]),
-        "alignment": (kernel, 2, lambda run: run.alignment),
-        "distance from K₀": (kernel, 3, lambda run: run.distance),
-        "distance per step": (kernel, 4, lambda run: run.distance_per_step),
-    }
-    curves = [
-        Curve(
-            style, run.steps, of(run), MEASURES[what] if row == 1 else title, run.seed, row, in_legend=row == 1,
-            is_first=index == 0,
-        )
-        for index, run in enumerate(runs)
-        for title, (style, row, of) in quantities.items()
-    ]  # fmt: skip
-    columns: dict[str, Records[GeneralizationRun]] = {
-        "step": "steps",
-        **{title: of for title, (_, _, of) in quantities.items()},
-        "ΔK": "change",
-    }
-    rows = record_rows(runs, lambda run: {"seed": run.seed}, columns)
-    parts = (
-        Row(MEASURES[what], "from 0"),
-        Row("alignment", "from 0"),
-        Row("distance", "from 0"),
-        Row("distance per step"),
+    network, kernel, first_row = _style("network"), _style("after_kernel"), Row(MEASURES[what], "from 0")
+    title = MEASURES[what]
+    quantities = (
+        Quantity[GeneralizationRun](
+            title,
+            lambda run: [getattr(each, what) for each in run.network],
+            first_row,
+            f"{title} of the network",
+            network,
+        ),
+        Quantity[GeneralizationRun](
+            title, lambda run: [getattr(each, what) for each in run.after], first_row, "of the after kernel", kernel
+        ),
+        Quantity[GeneralizationRun]("alignment", "alignment", Row("alignment", "from 0")),
+        Quantity[GeneralizationRun]("distance from K₀", "distance", Row("distance", "from 0")),
+        Quantity[GeneralizationRun]("distance per step", "distance_per_step", Row("distance per step")),
+        Quantity[GeneralizationRun]("ΔK", "change"),
     )
-    figure = along_training(curves, parts).update_layout(height=ROW_HEIGHT * len(parts))
+    figure, rows = along_runs(runs, "steps", quantities, lambda _: kernel, lambda run: {"seed": run.seed})
     text = "No run yet."
     if runs:
         first, last = (number(_mean([run.alignment[end] for run in runs])) for end in (0, -1))

@@ -2,29 +2,30 @@
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 
-from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning
+from linearity_lab.charts.axes import add_level, beginning
 from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.charts.lines import Dot, Line, width_axis
+from linearity_lab.charts.departures import add_never, add_predicted, departure_line
+from linearity_lab.charts.lines import Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.charts.training import Curve, Row, along_training, record_rows
-from ntk_core.experiments._departures import DEPARTURE_WORDS
+from linearity_lab.charts.training import Quantity, Row, along_runs
 from ntk_core.experiments._trained_sweep import along
 from ntk_core.experiments.horizon import (
     COLUMNS,
     REGIMES,
     HorizonPoint,
     HorizonResult,
+    HorizonRun,
     HorizonSpec,
     rate_law,
 )
 from ntk_core.fits import exponent_words
-from ntk_core.numbers import number, percent, signed
+from ntk_core.numbers import number, percent
 from ntk_core.runs import mean
 from ntk_core.runs.columns import table_rows
 
-ABOVE = 1.7  # from the highest horizon to the marks of runs that never depart
 LAW_WORDS = {"cross-entropy": "log(1/L*) ∝ m^({})", "large-rate": "{} steps per unit of ln m"}
 Points = Sequence[HorizonPoint]
 
@@ -42,17 +43,9 @@ def regimes(points: Points) -> list[tuple[str, float]]:
 
 def line(points: Points, regime: str, rate: float, of: str, *, relative: bool = True) -> Line:
     """The horizon of one regime, or its ratio to the mean at the least width where it is seen."""
-    ends = [(width, getattr(run, of), run.seed) for width, run in along(points, regime, rate)]
-    seen = [(width, end.at) for width, end, _ in ends if end.outcome == "departed"]
-    base = mean([at for width, at in seen if width == seen[0][0]]).value if relative else 1.0
-    dots = []
-    for width, end, seed in ends:
-        words = DEPARTURE_WORDS[end.outcome]
-        is_excluded = end.outcome not in ("departed", "never")  # the latter have no number, and an arrow
-        value = end.at / base if end.outcome in ("departed", "beyond") else math.nan
-        note = f"{REGIMES[regime].clock} = {number(end.at, 3)}: {words}"
-        dots.append(Dot(width, value, seed, words * is_excluded, note, outcome=end.outcome * is_excluded))
-    return Line(style(regime, rate), dots, fit=regime in ("cross-entropy", "weight-decay"))  # powers of the width
+    runs, is_power = along(points, regime, rate), regime in ("cross-entropy", "weight-decay")  # of the width
+    clock = REGIMES[regime].clock
+    return departure_line(style(regime, rate), runs, attrgetter(of), clock, relative=relative, fit=is_power)
 
 
 def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
@@ -68,16 +61,9 @@ def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
         finding=beginning("; ".join(_finding(points, *each, of) for each in found) or "no run has departed yet") + ".",
     )  # fmt: skip
     never = [(width, run) for width, run in along(points, "square") if getattr(run, of).outcome == "never"]
-    if never:
-        drawn = [dot.value for each in lines for dot in each.dots if math.isfinite(dot.value)]
-        top, low = ABOVE * max(drawn, default=1.0), min(chart.figure.layout.yaxis.range[0], 0.0) if drawn else -0.3
-        left = {at: mean([run.last_difference for width, run in never if width == at]).value for at, _ in never}
-        chart.figure.add_scatter(
-            x=list(left), y=[top] * len(left), mode="markers+text", text=[percent(each) for each in left.values()],
-            textposition="top center", marker={"symbol": "arrow-up", "size": 14, "color": style("square", 1.0).color},
-            hovertemplate="square loss, m = %{x:,}<br>never; outputs differ by %{text} at convergence<extra></extra>",
-            name="square loss: never", cliponaxis=False,
-        ).update_yaxes(range=[low, math.log10(top) + 0.25])  # fmt: skip
+    shares = {at: mean([run.last_difference for width, run in never if width == at]).value for at, _ in never}
+    if shares:
+        add_never(chart, lines, shares, style("square", 1.0))
     return chart
 
 
@@ -99,20 +85,18 @@ def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> C
     """ΔK and the difference of outputs along the clock of one regime and width, the first seed strong."""
     own = [point for point in points if (point.regime, point.width) == (regime, width)]
     runs, clock = [run for point in own for run in point.runs if run.clock], REGIMES[regime].clock
-    rows = {"ΔK": ("change", spec.kernel_threshold), "outputs": ("difference", spec.output_threshold)}
-    curves = [
-        Curve(style(regime, run.rate), run.clock, getattr(run, name), what, run.seed, row, in_legend=row == 1,
-              is_first=not place)
-        for place, run in enumerate(runs)
-        for row, (what, (name, _)) in enumerate(rows.items(), start=1)
-    ]  # fmt: skip
-    figure = along_training(curves, [Row(what) for what in rows], clock, log_x=False)
-    for row, (_, level) in enumerate(rows.values(), start=1):
+    quantities = (
+        Quantity[HorizonRun]("ΔK", "change", Row("ΔK")),
+        Quantity[HorizonRun]("outputs", "difference", Row("outputs"), "‖f − f_lin‖/‖f_lin‖"),
+    )
+    figure, table = along_runs(
+        runs, "clock", quantities, lambda run: style(regime, run.rate), lambda run: {"c": run.rate, "seed": run.seed},
+        x_title=clock, log_x=False,
+    )  # fmt: skip
+    for row, level in enumerate((spec.kernel_threshold, spec.output_threshold), start=1):
         add_level(figure, level, f"threshold {level:g}", row=row)
     ends = [f"seed {run.seed}: ΔK {number(run.change[-1])}, outputs {percent(run.last_difference)}" for run in runs]
     caption = f"{beginning(REGIMES[regime].title)} at width {width:,}, at the end: {'; '.join(ends)}."
-    columns = {clock: "clock", "ΔK": "change", "‖f − f_lin‖/‖f_lin‖": "difference"}
-    table = record_rows(runs, lambda run: {"c": run.rate, "seed": run.seed}, columns)
     return Chart(figure, caption, table, name="along", heading="Along the runs of one width")
 
 
@@ -133,9 +117,7 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
         rows=table_rows(COLUMNS, above), finding="".join(found),
     )  # fmt: skip
     for rate, slope in predicted.items():
-        (first, _), (last, end) = lines[rate].means[0], lines[rate].means[-1]
-        y, name = [end.value - slope * math.log(last / first), end.value], f"slope {signed(slope)} predicted"
-        chart.figure.add_scatter(x=[first, last], y=y, mode="lines", line=GUIDE_LINE, name=name, showlegend=False)
+        add_predicted(chart, lines[rate], slope)
     return chart
 
 

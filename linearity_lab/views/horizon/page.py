@@ -1,7 +1,7 @@
 """How long linearity lasts (after Lewkowycz et al. 2020; Lewkowycz & Gur-Ari 2020; Lyu & Li 2020)."""
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import Choice, Panel, width_choice
+from linearity_lab.components.chart import Choice, width_choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.horizon import figures
@@ -10,40 +10,41 @@ from ntk_core.experiments.horizon import DEPARTURES, REGIMES, HorizonPoint, Hori
 Runs = Shown[HorizonSpec, HorizonPoint]
 
 
+def present(shown: Runs) -> list[str]:
+    """The regimes of finished points."""
+    return [name for name in REGIMES if any(point.regime == name for point in shown.points)]
+
+
 def charts(shown: Runs, of: str, width: int, regime: str) -> list[Chart]:
     """Horizons against width, the runs of one width and regime, and steps above the stable rate where there are any."""
     points, spec = shown.points, shown.spec
-    has_steps = any(point.regime == "large-rate" for point in points)
     found = [figures.against_width(points, spec, of), figures.along_clock(points, spec, regime, width)]
-    return [*found, *([figures.departure_steps(points, spec.widths)] if has_steps else [])]
+    return [*found, *([figures.departure_steps(points, spec.widths)] if "large-rate" in present(shown) else [])]
 
 
-def draw(shown: Runs) -> list[Panel]:
-    """All horizons; below them, runs along their clocks."""
-    present = [name for name in REGIMES if any(point.regime == name for point in shown.points)]
-    above_stable = present == ["large-rate"]
-    chosen = shown.choose(
-        Choice("departure", "Departure of", DEPARTURES, "by the {}".format, begins=int(above_stable)),
-        more=[
-            width_choice(list({point.width: point for point in shown.points}.values())),
-            Choice("regime", "Run", present, lambda name: REGIMES[name].title, 220),
-        ],
-    )
-    return shown.panels(charts, *chosen)
+def choices(shown: Runs) -> list[Choice[str]]:
+    """Which departure: of the outputs at first where all runs are above the stable rate."""
+    begins = int(present(shown) == ["large-rate"])
+    return [Choice("departure", "Departure of", DEPARTURES, "by the {}".format, begins=begins)]
 
 
-TRAINING = (
-    "regimes", "kernel_threshold", "output_threshold", "rates", "decay", "max_log_loss", "loss_threshold", "max_steps",
-)  # fmt: skip
 PAGE = ExperimentPage(
     "horizon",
-    draw,
+    charts=charts,
+    choices=choices,
+    more=lambda shown: [
+        width_choice(list({point.width: point for point in shown.points}.values())),
+        Choice("regime", "Run", present(shown), lambda name: REGIMES[name].title, 220),
+    ],
     controls=("regimes", "widths", "kernel_threshold", "output_threshold"),
     groups={
-        "Training": TRAINING,
+        "Training": (
+            "regimes", "kernel_threshold", "output_threshold", "rates", "decay", "max_log_loss", "loss_threshold",
+            "max_steps",
+        ),
         "Network": ("scale", "architecture."),
         "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
         "Data": ("dataset.", "num_test"),
     },
-)
+)  # fmt: skip
 show = PAGE.show

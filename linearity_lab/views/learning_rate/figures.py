@@ -12,7 +12,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
-from linearity_lab.charts.training import Curve, Row, along_training, record_rows
+from linearity_lab.charts.training import Quantity, Row, along_runs
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.experiments.learning_rate import (
     COLUMNS,
@@ -35,7 +35,6 @@ OUTCOME_LOOKS = {
     "diverged": ("#A23B00", "×"),
 }
 MAX_PATHS = 4  # in the plane of one sample
-ROW_HEIGHT = 175
 _FIRST = 1e-3  # squared residual there, in the units of the recursion
 
 
@@ -179,35 +178,22 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
     Args:
         ended: whether the runs are complete; unfinished runs have no outcome yet.
     """
-    paths = [(run, run.path) for run in point.of_rate(rate) if run.path is not None]
-    shown, curves = [run for run, _ in paths], []
-    for run, path in paths:
-        followed = ((path.loss, "loss"), (path.curvature, "c"), (path.distance, "distance"), (path.change, "ΔK"))
-        curves += [
-            Curve(style(run.model), path.steps, values, what, run.seed, row=row, in_legend=row == 1)
-            for row, (values, what) in enumerate(followed, start=1)
-        ]
-    rows = record_rows(
-        shown,
-        lambda run: {"model": MODEL_TITLES[run.model]},
-        {
-            "step": "path.steps",
-            "loss": "path.loss",
-            "c": "path.curvature",
-            "‖w − w₀‖₂": "path.distance",
-            "ΔK": "path.change",
-        },
-    )
+    shown = [run for run in point.of_rate(rate) if run.path is not None]
     highest = 1e6 * max(run.first_loss for run in shown)
     # Diverging models leave the figure; the others set its range.
-    farthest = max((finite_sup(path.distance) for run, path in paths if run.outcome != "diverged"), default=math.inf)
-    parts = (
-        Row("loss L", ceiling=highest),
-        Row("ηλ/n", "from 0"),
-        Row("‖w − w₀‖₂", ceiling=3 * farthest),
-        Row("ΔK", "from 0"),
+    farthest = max(
+        (finite_sup(run.path.distance) for run in shown if run.path and run.outcome != "diverged"), default=math.inf
     )
-    figure = along_training(curves, parts, log_x=False).update_layout(height=ROW_HEIGHT * len(parts))
+    quantities = (
+        Quantity[RateRun]("loss", "path.loss", Row("loss L", ceiling=highest)),
+        Quantity[RateRun]("c", "path.curvature", Row("ηλ/n", "from 0")),
+        Quantity[RateRun]("distance", "path.distance", Row("‖w − w₀‖₂", ceiling=3 * farthest), "‖w − w₀‖₂"),
+        Quantity[RateRun]("ΔK", "path.change", Row("ΔK", "from 0")),
+    )
+    figure, rows = along_runs(
+        shown, "path.steps", quantities, lambda run: style(run.model), lambda run: {"model": MODEL_TITLES[run.model]},
+        log_x=False, num_strong=len(shown),
+    )  # fmt: skip
     add_level(figure, 2, "2: the linear model's edge", row=2, at_end=True)
     ends = [
         f"{MODEL_TITLES[run.model]}: {run.outcome}"

@@ -1,7 +1,7 @@
 """Convergence without linearity (Liu, Zhu & Belkin 2020, §5)."""
 
 from linearity_lab.charts.chart import Chart, led_by, occurring
-from linearity_lab.components.chart import Choice, Panel, output_choice, seed_choice, width_choice
+from linearity_lab.components.chart import Choice, output_choice, seed_choice, width_choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.optimization import figures
@@ -21,22 +21,11 @@ def charts(shown: Runs, output: str, width: int, axis: figures.StepAxis, seed: i
     )
 
 
-def draw(shown: Runs) -> list[Panel]:
-    """The loss of one width and output, then what moves meanwhile."""
-    chosen = shown.choose(
-        output_choice(occurring(shown.points, "output"), 230),
-        width_choice(shown.points),
-        more=[
-            Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format),
-            *seed_choice(shown.points),
-        ],
-    )
-    return shown.panels(charts, *chosen)
-
-
-PAGE = ExperimentPage(
+PAGE = ExperimentPage[OptimizationSpec, OptimizationPoint](
     "optimization",
-    draw,
+    charts=charts,
+    choices=lambda shown: [output_choice(occurring(shown.points, "output"), 230), width_choice(shown.points)],
+    more=lambda shown: [Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format), *seed_choice(shown.points)],
     controls=("outputs", "widths", "rates"),
     groups={
         "Network": ("outputs", "architecture."),
