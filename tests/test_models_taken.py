@@ -48,33 +48,33 @@ ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "linearize": lambda net, w, x: ntk_core.linearize(net, w)(w, x),
     "loss_hessian_product": lambda net, w, x: ntk_core.dynamics.loss_hessian_product(net, w, x, Y[: len(x)], w),
     "quadratic_model": lambda net, w, x: ntk_core.quadratic_model(net, w)(w, x),
+    "smallest_eigenvalue_in_ball": lambda net, w, x: (
+        ntk_core.hessians.smallest_eigenvalue_in_ball(net, w, x, 1.0, num_starts=1, num_steps=1).value
+    ),
     "sweep_widths": swept,
     "train": lambda net, w, x: ntk_core.train(net, w, x, Y, **TRAINED).network.loss,
 }
 ANY_ONE = {
+    "ball_sup": lambda net, w, x: ntk_core.ball_sup(net, w, x, 1.0, num_starts=1, num_steps=1).value,
+    "hessian_block_norms": lambda net, w, x: ntk_core.hessians.hessian_block_norms(net, w, x).values,
     "hessian_density": lambda net, w, x: ntk_core.hessian_density(net, w, x).nodes,
     "hessian_eigenpairs": lambda net, w, x: ntk_core.hessian_eigenpairs(net, w, x, num_wanted=1).eigenvalues,
     "hessian_norm": lambda net, w, x: ntk_core.hessian_norm(net, w, x).value,
+    "layer_quantities": lambda net, w, x: ntk_core.layer_quantities(net, w, x).bound,
+    "path_sup": lambda net, w, x: ntk_core.hessians.path_sup(net, [w], x).value,
+    "vector_hessian_norm": lambda net, w, x: ntk_core.hessians.vector_hessian_norm(net, w, x).value,
 }
 NETWORK: dict[str, Callable[[Any, Any, Any], Any]] = {
     "Mirrored": lambda net, w, x: ntk_core.networks.Mirrored(net),
     "PreActivations": lambda net, w, x: ntk_core.networks.PreActivations(net, "hidden1"),
     "ScaledNetwork": lambda net, w, x: ntk_core.networks.ScaledNetwork(net, 2.0),
     "Subtracted": lambda net, w, x: ntk_core.networks.Subtracted(net),
-    "ball_sup": lambda net, w, x: ntk_core.ball_sup(net, w, x[0], 1.0, num_starts=1, num_steps=1).value,
     "gradient_norm_bound": lambda net, w, x: ntk_core.kernels.gradient_norm_bound(net, x[0]),
-    "hessian_block_norms": lambda net, w, x: ntk_core.hessians.hessian_block_norms(net, w, x[0]).values,
     "infinite_width_nngp": lambda net, w, x: ntk_core.kernels.infinite_width_nngp(net, x),
     "infinite_width_ntk": lambda net, w, x: ntk_core.infinite_width_ntk(net, x),
-    "layer_quantities": lambda net, w, x: ntk_core.layer_quantities(net, w, x[0]).bound,
     "nonlinear_output_hessian": lambda net, w, x: ntk_core.hessians.nonlinear_output_hessian(net, w, x[0]).upper,
-    "path_sup": lambda net, w, x: ntk_core.hessians.path_sup(net, [w], x[0]).value,
     "shallow_hessian_blocks": lambda net, w, x: ntk_core.hessians.shallow_hessian_blocks(net, w, x[0]),
-    "smallest_eigenvalue_in_ball": lambda net, w, x: (
-        ntk_core.hessians.smallest_eigenvalue_in_ball(net, w, x, 1.0, num_starts=1, num_steps=1).value
-    ),
     "subtract_initial_output": lambda net, w, x: ntk_core.networks.subtract_initial_output(net, w)(w, x),
-    "vector_hessian_norm": lambda net, w, x: ntk_core.hessians.vector_hessian_norm(net, w, x[0]).value,
 }
 EVERY = {**ANY, **ANY_ONE}
 TAKING_TARGETS = {"KernelOperator", "kernel_change_between", "kernel_velocity", "sweep_widths", "train"}

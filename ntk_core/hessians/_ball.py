@@ -7,7 +7,7 @@ lower bound of the supremum that comes with its number of starts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypedDict, Unpack, overload
@@ -20,11 +20,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Bool, Float, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._norm import relative_tolerance
-from ntk_core.hessians._operator import check_request, output_scalar, restricted_operator
-from ntk_core.kernels import empirical_ntk, kernel_change
-from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, merge
-from ntk_core.traced import accepted, accepted_input
+from ntk_core.hessians._compiled import with_layers
+from ntk_core.hessians._norm import checked_request
+from ntk_core.hessians._operator import operator, output_scalar, second_derivatives
+from ntk_core.kernels import checked_model, empirical_ntk, kernel_change, moving_of
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Model, accepted, accepted_input
 
 QUANTITIES = ("hessian", "kernel")
 MAX_MATVECS = 64
@@ -75,26 +76,26 @@ class Ascents(TypedDict, total=False):
 
 @overload
 def ball_sup(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "..."],
     radius: float,
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
 ) -> BallSup: ...
 @overload
 def ball_sup(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "..."],
     radius: Sequence[float],
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
 ) -> list[BallSup]: ...
 def ball_sup(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "..."],
     radius: float | Sequence[float],
     quantity: str = "hessian",
     **ascents: Unpack[Ascents],
@@ -108,8 +109,8 @@ def ball_sup(
     Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then
     back into the ball; a step that lowers Q is not taken, and the next one is half as long.
 
-    Several rising radii give a list, where each ball starts from the best point of the smaller one. Works on weights of
-    full size: memory for some six copies of them.
+    Of a function all floating-point parameters move. Several rising radii give a list, where each ball starts from the
+    best point of the smaller one. Works on weights of full size: memory for some six copies of them.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -119,7 +120,7 @@ def ball_sup(
     True
 
     Args:
-        net: a network.
+        net: a network, or any callable ``apply(params, x) -> (n, C)``, as for ``hessian_norm`` and ``empirical_ntk``.
         params: w₀, the center.
         x: one input without batch axis for ``hessian``, a batch for ``kernel``.
         radius: of the ball, or several rising radii.
@@ -131,7 +132,8 @@ def ball_sup(
         The largest value found, with the values along each ascent; a list for several radii.
 
     Raises:
-        InvalidInput: for a quantity, radius or number out of range, and as ``hessian_norm``.
+        InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``; also for a quantity, radius or number out of
+            range.
 
     Source: Liu, Zhu & Belkin 2020, Theorem 3.2 and Proposition 2.3.
     """
@@ -140,9 +142,9 @@ def ball_sup(
 
 
 def ball_sups_in_turn(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "..."],
     radii: Sequence[float],
     quantity: str = "hessian",
     *,
@@ -160,20 +162,18 @@ def ball_sups_in_turn(
     """
     _check_numbers(radii, num_starts, num_steps)
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
-    center, fixed = net.partition(params)
-    best = origin = measure(center, fixed)
+    best = origin = measure(params)
     key = jax.random.key(0) if key is None else key
     for radius in radii:
         random, ascent = [], []
         converged = origin.converged
         for index in range(num_starts):
-            place = measure(sphere_point(center, fixed, jax.random.fold_in(key, index), radius), fixed)
+            place = measure(sphere_point(measure.net, params, jax.random.fold_in(key, index), radius))
             random.append(place.value)
             converged = converged and place.converged
             # the first ascent continues from the best place of the smaller ball, if that beats its own random direction
-            visited = ascend(
-                measure, center, fixed, best if index == 0 and best.value > place.value else place, radius, num_steps
-            )
+            start = best if index == 0 and best.value > place.value else place
+            visited = ascend(measure, params, start, radius, num_steps)
             ascent.append([each.value for each in visited])
             converged = converged and all(each.converged for each in visited)
             best = max(best, place, visited[-1], key=lambda each: each.value)
@@ -189,19 +189,12 @@ def ball_sups_in_turn(
         )
 
 
-def ascend(
-    measure: Callable[[NetworkParams, NetworkParams], Place],
-    center: NetworkParams,
-    fixed: NetworkParams,
-    start: Place,
-    radius: float,
-    num_steps: int,
-) -> list[Place]:
+def ascend(measure: Measure, center: PyTree, start: Place, radius: float, num_steps: int) -> list[Place]:
     """The place after each step, the start first; one that lowers the value is not taken, and halves the next."""
     visited, length = [start], radius
     for _ in range(num_steps):
         place = visited[-1]
-        proposed = measure(step_inside(center, place.point, place.direction, length, radius), fixed)
+        proposed = measure(step_inside(measure.net, center, place.point, place.direction, length, radius))
         if proposed.value < place.value:
             length /= 2
         visited.append(proposed if proposed.value >= place.value else place)
@@ -218,22 +211,22 @@ def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> N
 
 
 class Place(NamedTuple):
-    """Trained parameters, Q there, its unit gradient (None along a path), and whether Lanczos converged."""
+    """Q, parameters, the unit gradient along what moves (None along a path), and whether Lanczos converged."""
 
     value: float
-    point: NetworkParams
-    direction: NetworkParams | None
+    point: PyTree
+    direction: PyTree
     converged: bool
 
 
 class Measure:
-    """(trained, fixed) ↦ place, for one of the quantities."""
+    """Parameters ↦ place, for one of the quantities."""
 
     def __init__(
         self,
-        net: Network,
-        params: NetworkParams,
-        x: Array,
+        net: Model,
+        params: PyTree,
+        x: ArrayLike,
         quantity: str,
         output_index: int,
         tolerance: float,
@@ -242,90 +235,71 @@ class Measure:
     ):
         if quantity not in QUANTITIES:
             raise InvalidInput("quantity", quantity, "one of " + ", ".join(QUANTITIES))
-        find = accepted_input if quantity == "hessian" else accepted
-        _, inputs, num_outputs = find(accepted_network(net), params, x)
-        self._net, self._x, self._quantity, self._with_direction = net, jnp.asarray(inputs), quantity, with_direction
+        self._quantity, self._with_direction = quantity, with_direction
         if quantity == "hessian":
-            check_request(net, params, num_outputs, output_index, max_matvecs)
-            self._settings = (output_index, relative_tolerance(tolerance, jnp.result_type(float)), max_matvecs)
+            net, one, num_outputs = accepted_input(net, params, x)
+            self.net, self._x = with_layers(net, params, one), one
+            relative, _ = checked_request(
+                self.net, params, one, num_outputs, output_index, tolerance, max_matvecs, None
+            )
+            self._settings = (output_index, relative, max_matvecs)
         else:
-            self._kernel = empirical_ntk(net, params, inputs)
+            net, inputs, _ = accepted(net, params, x)
+            self.net, self._x = checked_model(net, params, inputs), jnp.asarray(inputs)
+            self._kernel = empirical_ntk(self.net, params, inputs)
 
-    def __call__(self, trained: NetworkParams, fixed: NetworkParams) -> Place:
+    def __call__(self, params: PyTree) -> Place:
         converged: Array | bool = True
         with jax.default_matmul_precision("highest"):
             if self._quantity == "hessian":
                 value, direction, converged = _hessian_ascent(
-                    self._net, trained, fixed, self._x, *self._settings, self._with_direction
+                    self.net, params, self._x, *self._settings, self._with_direction
                 )
             else:
-                value, direction = _kernel_ascent(
-                    self._net, trained, fixed, self._x, self._kernel, self._with_direction
-                )
-        return Place(float(value), trained, direction, bool(converged))
+                value, direction = _kernel_ascent(self.net, params, self._x, self._kernel, self._with_direction)
+        return Place(float(value), params, direction, bool(converged))
 
 
-@partial(jax.jit, static_argnums=(0, 6, 7))
+@partial(jax.jit, static_argnums=(0, 5, 6))
 def _hessian_ascent(
-    net: Network,
-    trained: NetworkParams,
-    fixed: NetworkParams,
+    net: Model,
+    params: PyTree,
     x: Array,
     output_index: int | Array,
     tolerance: float | Array,
     max_matvecs: int,
     with_direction: bool,
-) -> tuple[Float[Array, ""], NetworkParams | None, Bool[Array, ""]]:
-    scalar = output_scalar(net, output_index)
-    params = merge(trained, fixed)
-    hessian = restricted_operator(net, params, x, scalar)
+) -> tuple[Float[Array, ""], PyTree, Bool[Array, ""]]:
+    hessian = operator(net, params, x, output_scalar(net, output_index))
     found = hessian.leading(jax.random.key(0), max_matvecs, tolerance)
     value = jnp.abs(found.values[0])
     if not with_direction:
         return value, None, found.converged
-    vector = hessian.direction(found.vectors[0])
+    moving, restore = moving_of(net, params)
+    vector, _ = moving_of(net, hessian.direction(found.vectors[0]))
 
-    def rayleigh(trained: NetworkParams) -> Array:
-        """d²/dt² g(w + t y) with the direction y = the eigenvector at the present point, held fixed."""
+    def rayleigh(moving: PyTree) -> Array:
+        """yᵀ H(w) y of the eigenvector y at the present point, held fixed, with the sign of its eigenvalue."""
+        bent = second_derivatives(net, restore(moving), x, vector)[output_index]
+        return jnp.sign(found.values[0]) * bent
 
-        def along(t: Array) -> Array:
-            moved = jax.tree.map(lambda leaf, by: leaf + t * by, trained, vector)
-            return scalar(net.pre_outputs(merge(moved, fixed), x[None])[0])
-
-        def slope(t: Array) -> Array:
-            return jax.jvp(along, (t,), (jnp.ones_like(t),))[1]
-
-        origin = jnp.zeros((), x.dtype)
-        return jnp.sign(found.values[0]) * jax.jvp(slope, (origin,), (jnp.ones_like(origin),))[1]
-
-    return value, unit(free(jax.grad(rayleigh)(trained), fixed)), found.converged
+    return value, unit(jax.grad(rayleigh)(moving)), found.converged
 
 
-@partial(jax.jit, static_argnums=(0, 5))
+@partial(jax.jit, static_argnums=(0, 4))
 def _kernel_ascent(
-    net: Network,
-    trained: NetworkParams,
-    fixed: NetworkParams,
-    x: Array,
-    kernel: Float[Array, "n n C C"],
-    with_direction: bool,
-) -> tuple[Float[Array, ""], NetworkParams | None]:
-    def half_square(trained: NetworkParams) -> tuple[Array, Array]:
-        now = empirical_ntk(net, merge(trained, fixed), x)
+    net: Model, params: PyTree, x: Array, kernel: Float[Array, "n n C C"], with_direction: bool
+) -> tuple[Float[Array, ""], PyTree]:
+    moving, restore = moving_of(net, params)
+
+    def half_square(moving: PyTree) -> tuple[Array, Array]:
+        now = empirical_ntk(net, restore(moving), x)
         return jnp.sum((now - kernel) ** 2) / 2, kernel_change(now, kernel)
 
     if not with_direction:
-        return half_square(trained)[1], None
-    gradient, change = jax.grad(half_square, has_aux=True)(trained)
-    return change, unit(free(gradient, fixed))
-
-
-def free(direction: NetworkParams, fixed: NetworkParams) -> NetworkParams:
-    """The direction without the edges that a mask has removed, which never move."""
-    return {
-        name: {**moved, "weight": moved["weight"] * fixed[name]["mask"]} if "mask" in fixed.get(name, {}) else moved
-        for name, moved in direction.items()
-    }
+        return half_square(moving)[1], None
+    gradient, change = jax.grad(half_square, has_aux=True)(moving)
+    return change, unit(gradient)
 
 
 def tree_norm(tree: PyTree) -> Float[Array, ""]:
@@ -337,21 +311,26 @@ def unit(tree: PyTree) -> PyTree:
     return jax.tree.map(lambda leaf: leaf / jnp.where(size > 0, size, 1), tree)
 
 
-@jax.jit
-def sphere_point(
-    center: NetworkParams, fixed: NetworkParams, key: Key[Array, ""], radius: Float[ArrayLike, ""]
-) -> NetworkParams:
-    leaves, structure = jax.tree.flatten(center)
+@partial(jax.jit, static_argnums=0)
+def sphere_point(net: Model, center: PyTree, key: Key[Array, ""], radius: Float[ArrayLike, ""]) -> PyTree:
+    moving, restore = moving_of(net, center)
+    leaves, structure = jax.tree.flatten(moving)
     keys = jax.random.split(key, len(leaves))
     draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
-    direction = unit(free(jax.tree.unflatten(structure, draws), fixed))
-    return jax.tree.map(lambda w, d: w + radius * d, center, direction)
+    direction = jax.tree.unflatten(structure, draws)
+    if isinstance(net, Network):  # edges that a mask has removed never move
+        direction = {
+            name: {**moved, "weight": moved["weight"] * center[name]["mask"]} if "mask" in center[name] else moved
+            for name, moved in direction.items()
+        }
+    return restore(jax.tree.map(lambda w, d: w + radius * d, moving, unit(direction)))
 
 
-@jax.jit
+@partial(jax.jit, static_argnums=0)
 def step_inside(
-    center: NetworkParams, point: NetworkParams, direction: NetworkParams, length: Array, radius: Array
-) -> NetworkParams:
-    offset = jax.tree.map(lambda w, d, c: w + length * d - c, point, direction, center)
+    net: Model, center: PyTree, point: PyTree, direction: PyTree, length: Array | float, radius: Array | float
+) -> PyTree:
+    (start, restore), (now, _) = moving_of(net, center), moving_of(net, point)
+    offset = jax.tree.map(lambda w, d, c: w + length * d - c, now, direction, start)
     shrink = jnp.minimum(1, radius / tree_norm(offset))
-    return jax.tree.map(lambda c, o: c + shrink * o, center, offset)
+    return restore(jax.tree.map(lambda c, o: c + shrink * o, start, offset))

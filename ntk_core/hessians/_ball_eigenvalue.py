@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Float, Key, Shaped
+from jax.typing import ArrayLike
+from jaxtyping import Float, Key, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._ball import free, sphere_point, step_inside, unit
-from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, merge
-from ntk_core.traced import accepted
+from ntk_core.hessians._ball import sphere_point, step_inside, unit
+from ntk_core.kernels import checked_model, empirical_ntk, moving_of
+from ntk_core.traced import Model, accepted
 
 NUM_STARTS, NUM_STEPS = 3, 32  # our choice: where dense searches of small balls find little more (the tests)
 
@@ -42,9 +42,9 @@ class BallEigenvalue:
 
 
 def smallest_eigenvalue_in_ball(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "n ..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "n ..."],
     radius: float,
     *,
     num_starts: int = NUM_STARTS,
@@ -68,7 +68,7 @@ def smallest_eigenvalue_in_ball(
     True
 
     Args:
-        net, params: a network and w₀.
+        net, params: a network, or any callable, as for ``empirical_ntk``, and w₀.
         x: a batch of inputs.
         radius: of the ball.
         num_starts, num_steps: number and length of the descents.
@@ -87,9 +87,9 @@ def smallest_eigenvalue_in_ball(
 
 
 def smallest_eigenvalue_in_turn(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "n ..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "n ..."],
     radius: float,
     *,
     num_starts: int = NUM_STARTS,
@@ -101,18 +101,18 @@ def smallest_eigenvalue_in_turn(
         raise InvalidInput("radius", radius, "a finite number above 0")
     if num_starts < 1 or num_steps < 0:
         raise InvalidInput("num_starts", num_starts, "at least 1, with at least 0 steps each")
-    x = jnp.asarray(accepted(accepted_network(net), params, x).x)
-    center, fixed = net.partition(params)
+    net, inputs, _ = accepted(net, params, x)
+    net, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
     key = jax.random.key(0) if key is None else key
     visited: list[list[float]] = []
     for index in range(1 + num_starts):
-        point = sphere_point(center, fixed, jax.random.fold_in(key, index), radius) if index else center
+        point = sphere_point(net, params, jax.random.fold_in(key, index), radius) if index else params
         values = []
         for step in range(num_steps + 1):
-            value, downhill = _smallest(net, point, fixed, x)
+            value, downhill = _smallest(net, point, rows)
             values.append(float(value))
             if step < num_steps:
-                point = step_inside(center, point, downhill, radius * (1 - step / num_steps), radius)
+                point = step_inside(net, params, point, downhill, radius * (1 - step / num_steps), radius)
         visited.append(values)
         yield BallEigenvalue(
             value=float(np.min(visited)),
@@ -125,18 +125,17 @@ def smallest_eigenvalue_in_turn(
 
 
 @partial(jax.jit, static_argnums=0)
-def _smallest(
-    net: Network, trained: NetworkParams, fixed: NetworkParams, x: Array
-) -> tuple[Float[Array, ""], NetworkParams]:
+def _smallest(net: Model, params: PyTree, x: Array) -> tuple[Float[Array, ""], PyTree]:
     """(λ_min, the unit direction in which it falls)."""
+    moving, restore = moving_of(net, params)
 
-    def matrix(trained: NetworkParams) -> Float[Array, "rows rows"]:
-        kernel = empirical_ntk(net, merge(trained, fixed), x)
+    def matrix(moving: PyTree) -> Float[Array, "rows rows"]:
+        kernel = empirical_ntk(net, restore(moving), x)
         rows = kernel.shape[0] * kernel.shape[2]
         return jnp.transpose(kernel, (0, 2, 1, 3)).reshape(rows, rows)
 
     with jax.default_matmul_precision("highest"):
-        values, vectors = jnp.linalg.eigh(matrix(trained))
+        values, vectors = jnp.linalg.eigh(matrix(moving))
         vector = vectors[:, 0]
-        gradient = jax.grad(lambda w: -vector @ matrix(w) @ vector)(trained)
-        return values[0], unit(free(gradient, fixed))
+        gradient = jax.grad(lambda w: -vector @ matrix(w) @ vector)(moving)
+        return values[0], unit(gradient)

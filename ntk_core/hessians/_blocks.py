@@ -1,5 +1,6 @@
 """Norms of the layer × layer blocks of a Hessian."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -7,13 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Int, Key, Shaped
+from jax.flatten_util import ravel_pytree
+from jax.typing import ArrayLike
+from jaxtyping import Int, Key, PyTree, Shaped
 
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request
-from ntk_core.hessians._operator import Operator, operator
-from ntk_core.networks.architectures import Network, NetworkParams, accepted_network
-from ntk_core.traced import accepted_input
+from ntk_core.hessians._operator import Operator, operator, output_scalar
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Model, Program, accepted_input, program_of_network
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,8 @@ class BlockNorms:
     """Spectral norms ‖H_{l,l'}‖ = ‖∂²φ_a/∂w_l ∂w_l'‖ of all pairs of trained layers.
 
     Attributes:
-        layers: names of the trained layers, in the order of the axes (that of the forward pass).
+        layers: names of the trained layers, in the order of the axes (that of the forward pass); of a function, of its
+            parameters, in the order of the tree.
         values: symmetric, (num_layers, num_layers).
         residuals: of each, as in ``SpectralEstimate``.
         converged: of each.
@@ -36,9 +42,9 @@ class BlockNorms:
 
 
 def hessian_block_norms(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "..."],
     output_index: int = 0,
     *,
     tolerance: float | None = None,
@@ -47,7 +53,7 @@ def hessian_block_norms(
 ) -> BlockNorms:
     """Return the norm of every layer block of the Hessian.
 
-    ‖H_{l,l'}‖ for every pair of trained layers of a network, for one input; arguments as for ``hessian_norm``.
+    ‖H_{l,l'}‖ for every pair of trained layers of a network, or of parameters of a function, for one input.
 
     An off-diagonal block B is the upper right of the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are plus and minus
     the singular values of B. ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).
@@ -65,19 +71,27 @@ def hessian_block_norms(
         Norms of all blocks, by layers.
 
     Raises:
-        InvalidInput: as ``hessian_norm``, and for a callable that is not a network (its layers are not known).
+        InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``; also for a callable that cannot be traced.
 
     Source: Liu, Zhu & Belkin 2020, Lemma E.1.
     """
-    _, x, num_outputs = accepted_input(accepted_network(net), params, x)
-    relative, key = checked_request(net, params, x, num_outputs, output_index, tolerance, max_matvecs, key)
-    order = net.layer_input_shapes(x.shape)
-    layers = tuple(name for name in order if net.layers[name].trainable)
+    given = net
+    net, one, num_outputs = accepted_input(net, params, x)
+    net = with_layers(net, params, one)
+    relative, key = checked_request(net, params, one, num_outputs, output_index, tolerance, max_matvecs, key)
+    if isinstance(net, Network):
+        program = program_of_network(net, params, one)
+        layers = tuple(name for name in net.layer_input_shapes(one.shape) if net.layers[name].trainable)
+    elif isinstance(net, Program):
+        program, layers = net, tuple(net.names.values())
+    else:
+        raise InvalidInput("net", kind_of(given), "a network, or a function whose program can be read")
     rows, columns = np.triu_indices(len(layers))
     with jax.default_matmul_precision("highest"):
         found = _all_blocks(
-            net, params, x, output_index, layers, jnp.stack([rows, columns], 1), relative, max_matvecs, key
-        )
+            net, params, one, output_index, owners(program, layers), jnp.stack([rows, columns], 1), relative,
+            max_matvecs, key,
+        )  # fmt: skip
     values, residuals, converged, steps = (np.asarray(part) for part in found)
 
     def symmetric(entries: Shaped[np.ndarray, " pairs"]) -> Shaped[np.ndarray, "layers layers"]:
@@ -91,18 +105,18 @@ def hessian_block_norms(
 
 @partial(jax.jit, static_argnums=(0, 4, 7))
 def _all_blocks(
-    net: Network,
-    params: NetworkParams,
+    net: Network | Program,
+    params: PyTree,
     x: Array,
     output_index: int | Array,
-    layers: tuple[str, ...],
+    owners: tuple[tuple[str, int], ...],
     pairs: Array,
     tolerance: float | Array,
     max_matvecs: int,
     key: Array,
 ) -> tuple[Array, Array, Array, Array]:
-    hessian = operator(net, params, x, output_index)
-    owner = layer_of_each_coordinate(hessian, layers)
+    hessian = operator(net, params, x, output_scalar(net, output_index))
+    owner = layer_of_each_coordinate(hessian, dict(owners))
     start, spare = hessian.random(key)
 
     def norm(pair: Array) -> tuple[Array, Array, Array, Array]:
@@ -132,10 +146,17 @@ def _all_blocks(
     return lax.map(norm, pairs)
 
 
-def layer_of_each_coordinate(hessian: Operator, layers: tuple[str, ...]) -> Int[Array, " d"]:
-    """Index into ``layers`` of the layer that owns each entry of a flat vector of the operator, (d,)."""
-    owners: list[Array] = []
-    for name, moved in sorted(hessian.unravel(hessian.zero).items()):
-        at = next(at for at, layer in enumerate(layers) if name.startswith(f"[{layer!r}]"))  # ['layer']['weight']
-        owners += [jnp.full(leaf.size, at) for leaf in jax.tree.leaves(moved)]
-    return jnp.concatenate(owners)
+def owners(program: Program, layers: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
+    """(name of a coordinate, index into ``layers`` of the layer or parameter that it is part of)."""
+    of_parts = {layer.name: program.names[layer.leaf] for layer in program.layers}
+    names = {**{name: name for name in program.names.values()}, **of_parts}
+    return tuple((part, layers.index(program.layer_of(name))) for part, name in names.items())
+
+
+def layer_of_each_coordinate(hessian: Operator, owners: Mapping[str, int]) -> Int[Array, " d"]:
+    """The owner of each entry of a flat vector of the operator, (d,)."""
+    own = {
+        name: jax.tree.map(lambda leaf, at=owners[name]: jnp.full(leaf.shape, at), moved)
+        for name, moved in hessian.unravel(hessian.zero).items()
+    }
+    return ravel_pytree(own)[0]

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._norm import MAX_MATVECS, SpectralEstimate, checked_request, hessian_norm
-from ntk_core.hessians._operator import check_request, restricted_operator
+from ntk_core.hessians._operator import check_request, operator, output_scalar
 from ntk_core.kernels import pre_output_ntk
 from ntk_core.networks.architectures import (
     FullyConnected,
@@ -19,7 +19,6 @@ from ntk_core.networks.architectures import (
     NetworkParams,
     accepted_network,
     activation_function,
-    output_function,
 )
 from ntk_core.traced import accepted_input
 
@@ -201,16 +200,12 @@ def _parts(
     max_matvecs: int,
     key: Array,
 ) -> tuple[Float[Array, ""], Float[Array, ""], Bool[Array, ""]]:
-    phi = output_function(net.output)
-
-    def output(f: Array) -> Array:
-        return phi(f[None])[0, output_index]
-
+    output = output_scalar(net, output_index)
     kernel, f, _ = pre_output_ntk(net, params, x[None])
     values, vectors = jnp.linalg.eigh(kernel[0, 0])
     root = vectors * jnp.sqrt(jnp.maximum(values, 0)) @ vectors.T
     gradient_part = jnp.max(jnp.abs(jnp.linalg.eigvalsh(root @ jax.hessian(output)(f[0]) @ root)))
     weights = jax.grad(output)(f[0])
-    hessian = restricted_operator(net, params, x, lambda f: jnp.vdot(weights, f))
+    hessian = operator(net, params, x, lambda f: jnp.vdot(weights, f))
     found = hessian.leading(key, max_matvecs, tolerance)
     return gradient_part, jnp.abs(found.values[0]), found.converged

@@ -15,7 +15,7 @@ from jax.tree_util import Partial, PyTreeDef
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
-from ntk_core.hessians._operator import operator
+from ntk_core.hessians._operator import operator, output_scalar
 from ntk_core.hessians._space import Bases, SmallSpace, lifted, zero_coordinates
 from ntk_core.kernels import as_it_is
 from ntk_core.networks.architectures import Network
@@ -58,7 +58,7 @@ def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrappe
 
 def _linearized(net: Network | Program, params: PyTree, x: Array, output_index: int | Array) -> Linearized:
     """((leaves of params, v) ↦ (P v, H P v), zero, bases): what is computed at the parameters is computed here."""
-    hessian = operator(net, params, x, output_index)
+    hessian = operator(net, params, x, output_scalar(net, output_index))
 
     def both(v: Array) -> tuple[Array, Array]:
         inside = hessian.project(v)

@@ -13,7 +13,7 @@ from jaxtyping import Float, Key, PyTree, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_quadrature
-from ntk_core.hessians._operator import check_request, operator
+from ntk_core.hessians._operator import check_request, operator, output_scalar
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted_input
 
@@ -114,7 +114,7 @@ def _num_removed_edges(net: Model, params: PyTree) -> int:
 def _sampled(
     net: Model, params: PyTree, x: Array, output_index: int | Array, num_probes: int, num_steps: int, key: Array
 ) -> tuple[Array, Array, int]:
-    hessian = operator(net, params, x, output_index)
+    hessian = operator(net, params, x, output_scalar(net, output_index))
     steps = min(num_steps, hessian.dimension)
 
     def probe(key: Array) -> tuple[Array, Array]:

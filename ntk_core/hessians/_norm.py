@@ -16,7 +16,7 @@ from ntk_core.hessians._compiled import compiled_product, with_layers
 from ntk_core.hessians._host_lanczos import Leading, leading
 from ntk_core.hessians._inputs import accepted_rows
 from ntk_core.hessians._lanczos import Extreme
-from ntk_core.hessians._operator import check_request, operator
+from ntk_core.hessians._operator import check_request, operator, output_scalar
 from ntk_core.markup import table
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, Program, accepted_input, compiling, name_of, traced
@@ -254,7 +254,7 @@ def _leading(
     max_matvecs: int,
     key: Array,
 ) -> Extreme:
-    hessian = operator(net, params, x, output_index)
+    hessian = operator(net, params, x, output_scalar(net, output_index))
     if num_wanted > hessian.dimension:
         raise InvalidInput("num_wanted", num_wanted, f"an integer from 1 to {hessian.dimension}")
     return hessian.leading(key, max_matvecs, tolerance, num_wanted)
@@ -285,5 +285,5 @@ def _norm(
 def _written_out(
     net: Model, params: PyTree, x: Array, output_index: int | Array, flat: Array, at_full_size: bool
 ) -> tuple[PyTree, PyTree]:
-    hessian = operator(net, params, x, output_index)
+    hessian = operator(net, params, x, output_scalar(net, output_index))
     return hessian.unravel(flat), hessian.direction(flat) if at_full_size else None

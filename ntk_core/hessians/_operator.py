@@ -14,7 +14,7 @@ from jaxtyping import Float, Key, PyTree, Shaped
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.hessians._lanczos import Extreme, lanczos_extreme
 from ntk_core.hessians._space import Coordinates, Scalar, SmallSpace, dimension, lifted, projected, restricted
-from ntk_core.kernels import split_inexact
+from ntk_core.kernels import as_function, moving_of, split_inexact
 from ntk_core.networks.architectures import Network, output_function
 from ntk_core.traced import Apply, Model, Program, program_of_network, wide
 
@@ -57,16 +57,32 @@ class Operator(NamedTuple):
         )
 
 
-def output_scalar(net: Network | Program, output_index: int | Array) -> Scalar:
-    """f (C,) ↦ φ_a(f), a scalar; f itself holds φ where ``net`` is a program."""
-    if isinstance(net, Program):
-        return lambda f: f[output_index].astype(wide(f.dtype))
+def outputs_of(net: Model) -> Callable[[Array], Array]:
+    """f (C,) ↦ φ(f) of a network; f itself of a function, which has applied its φ."""
+    if not isinstance(net, Network):
+        return lambda f: f.astype(wide(f.dtype))
     phi = output_function(net.output)
-    return lambda f: phi(f[None])[0, output_index]
+    return lambda f: phi(f[None])[0]
+
+
+def output_scalar(net: Model, output_index: int | Array) -> Scalar:
+    """f (C,) ↦ φ_a(f)."""
+    phi = outputs_of(net)
+    return lambda f: phi(f)[output_index]
+
+
+def operator(net: Model, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
+    """Hessian of scalar(f(w; x)) at ``params``, for one input ``x`` without batch axis.
+
+    On the small space of a network or a traced program; over all parameters of any other callable.
+    """
+    if isinstance(net, Network | Program):
+        return restricted_operator(net, params, x, scalar)
+    return generic_operator(net, params, x, scalar)
 
 
 def restricted_operator(net: Network | Program, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
-    """Hessian of scalar(f(w; x)) at ``params`` on its small space, for one input ``x`` without batch axis.
+    """:func:`operator` on the small space.
 
     A product reads each weight matrix twice (tangents forward and backward); the passes at w0 are not repeated.
     """
@@ -94,14 +110,14 @@ def restricted_operator(net: Network | Program, params: PyTree, x: Shaped[Array,
     )
 
 
-def generic_operator(apply: Apply, params: PyTree, x: Shaped[Array, "..."], output_index: int | Array) -> Operator:
-    """Hessian of ``apply(params, x[None])[0, output_index]`` over all parameters, by Hessian-vector products."""
+def generic_operator(apply: Apply, params: PyTree, x: Shaped[Array, "..."], scalar: Scalar) -> Operator:
+    """:func:`operator` over all parameters, by Hessian-vector products."""
     moving, restore = split_inexact(params)
     flat_params, unravel = ravel_pytree([leaf.astype(wide(leaf.dtype)) for leaf in moving])
 
     def value(flat: Array) -> Array:
         own = [leaf.astype(like.dtype) for leaf, like in zip(unravel(flat), moving, strict=True)]
-        return apply(restore(own), x[None])[0, output_index]
+        return scalar(apply(restore(own), x[None])[0])
 
     def directions(flat: Array) -> PyTree:
         return restore(unravel(flat))
@@ -111,11 +127,21 @@ def generic_operator(apply: Apply, params: PyTree, x: Shaped[Array, "..."], outp
     return Operator(tangent, lambda v: v, directions, directions, zero, zero.size, None)
 
 
-def operator(net: Model, params: PyTree, x: Array, output_index: int | Array) -> Operator:
-    """The restricted operator of a network or a traced program, the generic one of any other callable."""
-    if isinstance(net, Network | Program):
-        return restricted_operator(net, params, x, output_scalar(net, output_index))
-    return generic_operator(net, params, x, output_index)
+def second_derivatives(net: Model, params: PyTree, x: Array, direction: PyTree) -> Float[Array, " C"]:
+    """∂²φ_c(f(w + t·d; x))/∂t² at t = 0 along what moves, for one input: dᵀ H_c d.
+
+    By reverse mode alone, which a ``custom_vjp`` defines and where ids outside of a table have no derivative.
+    """
+    moving, restore = moving_of(net, params)
+    apply = as_function(net)
+
+    def outputs(t: Array) -> Float[Array, " C"]:
+        moved = jax.tree.map(lambda leaf, by: (leaf + t * by).astype(leaf.dtype), moving, direction)
+        found = apply(restore(moved), x[None])[0]
+        return found.astype(wide(found.dtype))
+
+    origin = jnp.zeros((), jnp.result_type(float))
+    return jax.jacrev(jax.jacrev(outputs))(origin)
 
 
 def check_request(net: Model, params: PyTree, num_outputs: int, output_index: int, max_steps: int = 1) -> None:

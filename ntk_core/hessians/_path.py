@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from jaxtyping import Shaped
+from jax.typing import ArrayLike
+from jaxtyping import PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._ball import MAX_MATVECS, Measure, tree_norm
-from ntk_core.networks.architectures import Network, NetworkParams
+from ntk_core.kernels import moving_of
+from ntk_core.traced import Model
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ class PathSup:
 
 
 def path_sup(
-    net: Network,
-    path: Iterable[NetworkParams],
-    x: Shaped[Array, "..."],
+    net: Model,
+    path: Iterable[PyTree],
+    x: Shaped[ArrayLike, "..."],
     quantity: str = "hessian",
     *,
     output_index: int = 0,
@@ -57,7 +58,7 @@ def path_sup(
     [0.0, 0.0]
 
     Args:
-        net: a network.
+        net: a network, or any callable, as for :func:`ball_sup`.
         path: parameters w₀, w₁, …
         x, quantity, output_index, tolerance, max_matvecs: as for :func:`ball_sup`.
 
@@ -74,12 +75,11 @@ def path_sup(
     if first is None:
         raise InvalidInput("path", "no parameters", "at least one point")
     measure = Measure(net, first, x, quantity, output_index, tolerance, max_matvecs, with_direction=False)
-    center, _ = net.partition(first)
     values, distances, converged = [], [], True
     for point in itertools.chain([first], points):
-        trained, fixed = net.partition(point)
-        place = measure(trained, fixed)
+        place = measure(point)
         values.append(place.value)
-        distances.append(float(tree_norm(jax.tree.map(jnp.subtract, trained, center))))
+        now, then = (moving_of(net, each)[0] for each in (point, first))
+        distances.append(float(tree_norm(jax.tree.map(jnp.subtract, now, then))))
         converged = converged and place.converged
     return PathSup(max(values), np.asarray(values), np.asarray(distances), quantity, converged)

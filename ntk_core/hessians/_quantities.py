@@ -1,5 +1,6 @@
 """The layer quantities of Theorem 3.1 and the bound that they give (docs/math/theorem_bound.md)."""
 
+import itertools
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -8,34 +9,31 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jaxtyping import Float, Shaped
+from jax.typing import ArrayLike
+from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._lanczos import lanczos_extreme
 from ntk_core.hessians._operator import check_request
-from ntk_core.networks.architectures import (
-    Bottleneck,
-    FullyConnected,
-    Network,
-    NetworkParams,
-    accepted_network,
-    activation_function,
-)
-from ntk_core.traced import accepted_input
+from ntk_core.hessians._space import matrix_of
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Model, Program, TracedLayer, Use, accepted_input, traced
 
 NORM_STEPS = 64
 NORM_TOLERANCE = 1e-3
+CHAIN = "a chain of dense layers: a network of this package, or a function, with one activation behind each of them"
 
 
 @dataclass(frozen=True)
 class LayerQuantities:
-    """Measured layer quantities of a fully connected network with linear output, at one input.
+    """Measured layer quantities of a chain of dense layers with linear output, at one input.
 
     With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the output that is meant;
     arrays have one entry per hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k |Σ_ij T_ijk x_i z_j|.
 
     Attributes:
-        layers: names of the hidden layers.
+        layers: names of the hidden layers; of a function, of their weights.
         b_max: ‖b^(l)‖_∞ with b^(l) = ∂f/∂α^(l).
         b_norm: ‖b^(l)‖_2.
         weight_jacobian: ‖∂α^(l)/∂w^(l)‖, exact.
@@ -76,9 +74,7 @@ class _Measured(NamedTuple):
     second_input: Array | np.ndarray
 
 
-def layer_quantities(
-    net: Network, params: NetworkParams, x: Shaped[Array, "..."], output_index: int = 0
-) -> LayerQuantities:
+def layer_quantities(net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], output_index: int = 0) -> LayerQuantities:
     """Return the layer quantities of the Hessian bound.
 
     The quantities of Theorem 3.1 for output ``output_index`` at one input ``x``, and its bound with these constants.
@@ -95,31 +91,41 @@ def layer_quantities(
     ('hidden1',)
 
     Args:
-        net, params, x, output_index: as for :func:`hessian_norm`; the network is fully connected with a linear output.
+        net, params, x, output_index: as for :func:`hessian_norm`. The model is a chain of dense layers: each activation
+            is a function of one pre-activation z_k = ⟨w_k, α⟩ + b_k alone, and the outputs are those of the last layer.
 
     Returns:
         The quantities of each layer and the bound.
 
     Raises:
-        InvalidInput: for a network that is not fully connected, a nonlinear output (see
-            ``nonlinear_output_hessian``), and as ``hessian_norm``.
+        InvalidInput, TracingDisagrees: as ``hessian_norm``; also for a model that is no such chain, and for a nonlinear
+            output (see ``nonlinear_output_hessian``).
 
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
     """
-    accepted_network(net, (FullyConnected, Bottleneck))
-    if net.output != "linear":
-        raise InvalidInput("output", net.output, "linear, as in Theorem 3.1")
-    _, x, num_outputs = accepted_input(net, params, x)
-    check_request(net, params, num_outputs, output_index)
-    names = tuple(net.layer_input_shapes(x.shape))
+    model, one, num_outputs = accepted_input(net, params, x)
+    check_request(model, params, num_outputs, output_index)
+    program: Model | None
+    if isinstance(model, Network):  # as a function of all its weights, of frozen layers too; trusted, so not checked
+        if model.output != "linear":
+            raise InvalidInput("output", model.output, "linear, as in Theorem 3.1")
+        order = list(model.layer_input_shapes(one.shape))
+        params = {name: params[name] for name in order}
+        program = traced(model.pre_outputs, params, one[None])
+        trained = np.array([model.layers[name].trainable for name in order])
+    else:
+        program, order, trained = with_layers(model, params, one), [], np.array(True)
+    chain = _chain(program) if isinstance(program, Program) else ()
+    if not (isinstance(program, Program) and chain):
+        raise InvalidInput("net", kind_of(net), CHAIN)
     with jax.default_matmul_precision("highest"):
-        found = _measure(net, names, params, x, output_index)
+        found, apart = _measure(program, chain, params, one, output_index)
+    if not apart <= 100 * program.epsilon:
+        raise InvalidInput("net", kind_of(net), CHAIN)
     measured = _Measured(*(np.asarray(part, dtype=float) for part in found))
-    output_multiplier = float(net.layers[names[-1]].multiplier(params[names[-1]], params[names[-1]]["weight"].shape[0]))
-    trained = np.array([net.layers[name].trainable for name in names])
-    blocks = _block_bounds(measured, output_multiplier) * np.outer(trained, trained)
+    blocks = _block_bounds(measured, abs(chain[-1].uses[0].view.scale)) * np.outer(trained, trained)
     return LayerQuantities(
-        layers=names[:-1],
+        layers=tuple(order[:-1] or (layer.name for layer in chain[:-1])),
         **measured._asdict(),
         q_inf=float(measured.b_max.max()),
         q_l=float(measured.weight_jacobian.max()),
@@ -156,44 +162,74 @@ def _block_bounds(measured: _Measured, output_multiplier: float) -> Float[np.nda
     return blocks
 
 
+def _chain(program: Program) -> tuple[TracedLayer, ...]:
+    """All layers in the order of the program; nothing, unless each is dense and takes what the one before it gives."""
+    layers = sorted(program.layers, key=lambda layer: layer.uses[0].site)
+    sizes = [layer.sizes for layer in layers]
+    joined = all(before[2] == after[1] for before, after in itertools.pairwise(sizes))
+    dense = all(layer.is_dense and not layer.uses[0].lengths for layer in layers)
+    return tuple(layers) if dense and joined and not program.others and len(layers) > 1 else ()
+
+
 @partial(jax.jit, static_argnums=(0, 1))
 def _measure(
-    net: FullyConnected | Bottleneck, names: tuple[str, ...], params: NetworkParams, x: Array, output_index: int | Array
-) -> _Measured:
-    hidden, output = names[:-1], names[-1]
-    a = x.ravel()
-    rows, backward = [], []
-    sigmas = [activation_function(each.function) for each in net.written_out.layers if each.kind == "activation"]
-    for index, name in enumerate(hidden):
-        layer, weight = net.layers[name], params[name]["weight"]
-        multiplier = layer.multiplier(params[name], weight.shape[0])
-        z = layer.apply(params[name], a[None])[0]
-        sigma = sigmas[index]
-        first, second = jax.vmap(jax.grad(sigma))(z), jax.vmap(jax.grad(jax.grad(sigma)))(z)
-        bias = layer.bias_multiplier() if "bias" in params[name] else 0.0
-        per_neuron = jnp.sqrt(multiplier**2 * jnp.vdot(a, a) + bias**2)  # ‖∂z_k/∂(w^(l), b^(l))‖, equal for all k
+    program: Program, chain: tuple[TracedLayer, ...], params: PyTree, x: Array, output_index: int | Array
+) -> tuple[_Measured, Float[Array, ""]]:
+    """(the quantities, how far the program is from a chain)."""
+    leaves = program.leaves(params)
+    taken, firsts, seconds, distance = _activations(program, chain, leaves, x)
+    multipliers = [layer.uses[0].view.scale for layer in chain]
+    matrices = [multiplier * matrix_of(layer, leaves) for multiplier, layer in zip(multipliers, chain, strict=True)]
+    rows = []
+    for index, (a, first, second) in enumerate(zip(taken, firsts, seconds, strict=True)):
+        multiplier, bias = multipliers[index], chain[index].bias
+        # ‖∂z_k/∂(w^(l), b^(l))‖, equal for all k
+        per_neuron = jnp.sqrt(multiplier**2 * jnp.vdot(a, a) + (0.0 if bias is None else bias[1] ** 2))
         weight_jacobian = jnp.max(jnp.abs(first)) * per_neuron
         second_weight = jnp.max(jnp.abs(second)) * per_neuron**2
         if index == 0:
             input_jacobian = second_input = second_mixed = jnp.zeros_like(weight_jacobian)
         else:
             scales = jnp.stack([first, jnp.sqrt(jnp.abs(second)), second])
-            input_jacobian, root, mixed = multiplier * lax.map(partial(scaled_norm, weight), scales)
+            input_jacobian, root, mixed = lax.map(partial(scaled_norm, matrices[index]), scales)
             second_input = root**2
-            second_mixed = per_neuron * mixed + multiplier * jnp.linalg.norm(first)
+            second_mixed = per_neuron * mixed + abs(multiplier) * jnp.linalg.norm(first)
         rows.append((weight_jacobian, input_jacobian, second_weight, second_mixed, second_input))
-        backward.append((multiplier, weight, first))
-        a = sigma(z)
-    output_weight = params[output]["weight"]
-    b = net.layers[output].multiplier(params[output], output_weight.shape[0]) * output_weight[:, output_index]
-    b_all = [b]
-    for multiplier, weight, first in reversed(backward[1:]):
-        b = multiplier * (weight @ (first * b))
-        b_all.insert(0, b)
-    columns = [jnp.stack(column) for column in zip(*rows, strict=True)]
-    return _Measured(
-        jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]), jnp.stack([jnp.linalg.norm(b) for b in b_all]), *columns
-    )
+    b_all = [matrices[-1][:, output_index]]
+    for matrix, first in zip(matrices[-2:0:-1], firsts[:0:-1], strict=True):
+        b_all.insert(0, matrix @ (first * b_all[0]))
+    norms = jnp.stack([jnp.max(jnp.abs(b)) for b in b_all]), jnp.stack([jnp.linalg.norm(b) for b in b_all])
+    return _Measured(*norms, *(jnp.stack(column) for column in zip(*rows, strict=True))), distance
+
+
+def _activations(
+    program: Program, chain: tuple[TracedLayer, ...], leaves: list[Array], x: Array
+) -> tuple[list[Array], list[Array], list[Array], Float[Array, ""]]:
+    """(what each hidden layer takes, σ' and σ'' at its z, how far the program is from a chain in a random direction).
+
+    With each z = ⟨W, a⟩ held fixed but for a shift of its own, what the next layer takes changes by σ' times the shift,
+    entry by entry, the outputs by the last shift, and nothing else changes. The distance is rounding or of order 1.
+    """
+    uses = [layer.uses[0] for layer in chain]
+
+    def taken(shifts: list[Array]) -> list[Array]:
+        def shifted(use: Use, a: Array, z: Array, shift: Array) -> Array:
+            return lax.stop_gradient(z) + shift.reshape(z.shape).astype(z.dtype)
+
+        own = {use.name: shift for use, shift in zip(uses, shifts, strict=True)}
+        outputs, seen = program.run(leaves, x, shifted, own, lambda use, level: True)
+        return [*(seen[use.name].ravel() for use in uses), outputs]
+
+    unmoved = [jnp.zeros(layer.sizes[2], layer.dtype) for layer in chain]
+    ones = [jnp.ones_like(z) for z in unmoved]
+    rng = np.random.default_rng(0)
+    random = [jnp.asarray(rng.uniform(1, 2, z.shape), z.dtype) for z in unmoved]
+    both = jax.jvp(lambda shifts: jax.jvp(taken, (shifts,), (ones,)), (unmoved,), (random,))
+    (values, firsts), (moved, bent) = both
+    expected = [0.0, *(d * slope for d, slope in zip(random[:-1], firsts[1:-1], strict=True)), random[-1]]
+    apart = [jnp.max(jnp.abs(one - other)) for one, other in zip(moved, expected, strict=True)]
+    seconds = [each / along for each, along in zip(bent[1:-1], random[:-1], strict=True)]
+    return values[:-2], firsts[1:-1], seconds, jnp.max(jnp.stack(apart))
 
 
 def scaled_norm(weight: Float[Array, "rows d"], scale: Float[Array, " d"]) -> Float[Array, ""]:

@@ -213,6 +213,14 @@ def _in_place(layer: TracedLayer, weight: Array) -> Array:
     return weight.transpose(order).reshape([high - low for low, high in view.box])
 
 
+def matrix_of(layer: TracedLayer, leaves: list[Array]) -> Float[Array, "fan_in num_features"]:
+    """The matrix of a dense layer, without its constant."""
+    part = leaves[layer.leaf][tuple(slice(low, high) for low, high in layer.uses[0].view.box)]
+    matrix = jax.ShapeDtypeStruct(layer.sizes, part.dtype)
+    ((found,),) = jax.linear_transpose(partial(_in_place, layer), matrix)(part)
+    return found
+
+
 def dimension(small: SmallSpace) -> int:
     """An upper bound of the dimension of the space, from shapes alone (masked edges are counted)."""
     total = sum(each.size for each in jax.tree.leaves(small.zero))

@@ -7,12 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jaxtyping import Bool, Float, Key, Shaped
+from jax.typing import ArrayLike
+from jaxtyping import Bool, Float, Key, PyTree, Shaped
 
+from ntk_core.hessians._compiled import with_layers
 from ntk_core.hessians._norm import MAX_MATVECS, checked_request, hessian_norm
-from ntk_core.hessians._operator import restricted_operator
-from ntk_core.networks.architectures import Network, NetworkParams, accepted_network, merge, output_function
-from ntk_core.traced import accepted_input
+from ntk_core.hessians._operator import operator, outputs_of, second_derivatives
+from ntk_core.kernels import moving_of
+from ntk_core.traced import Model, accepted_input
 
 MAX_ROUNDS = 20
 GAIN = 1e-3  # a round that adds less than this share is the last one; as our tolerance of a norm
@@ -38,9 +40,9 @@ class VectorHessianNorm:
 
 
 def vector_hessian_norm(
-    net: Network,
-    params: NetworkParams,
-    x: Shaped[Array, "..."],
+    net: Model,
+    params: PyTree,
+    x: Shaped[ArrayLike, "..."],
     *,
     tolerance: float | None = None,
     max_matvecs: int = MAX_MATVECS,
@@ -67,11 +69,12 @@ def vector_hessian_norm(
         Estimate, lower and upper bound.
 
     Raises:
-        InvalidInput: as ``hessian_norm``, and for a callable that is not a network.
+        InvalidInput, TooLarge, TracingDisagrees: as ``hessian_norm``.
 
     Source: Zhu, Liu & Belkin 2022, App. C.
     """
-    _, x, num_outputs = accepted_input(accepted_network(net), params, x)
+    net, x, num_outputs = accepted_input(net, params, x)
+    net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
     alone = [
         hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
@@ -104,8 +107,8 @@ def vector_hessian_norm(
 
 @partial(jax.jit, static_argnums=(0, 5))
 def _round(
-    net: Network,
-    params: NetworkParams,
+    net: Model,
+    params: PyTree,
     x: Array,
     weights: Float[Array, " C"],
     tolerance: float | Array,
@@ -113,16 +116,8 @@ def _round(
     key: Array,
 ) -> tuple[Float[Array, ""], Float[Array, " C"], Bool[Array, ""]]:
     """(‖Σ_c u_c H_c‖, vᵀ H_c v of every output at its eigenvector v, whether Lanczos converged)."""
-    phi = output_function(net.output)
-    hessian = restricted_operator(net, params, x, lambda f: phi(f[None])[0] @ weights)
+    phi = outputs_of(net)
+    hessian = operator(net, params, x, lambda f: phi(f) @ weights)
     found = hessian.leading(key, max_matvecs, tolerance)
-    direction = hessian.direction(found.vectors[0])
-    trained, fixed = net.partition(params)
-
-    def outputs(t: Array) -> Float[Array, " C"]:
-        moved = jax.tree.map(lambda leaf, by: leaf + t * by, trained, direction)
-        return net.apply(merge(moved, fixed), x[None])[0]
-
-    origin = jnp.zeros((), x.dtype)
-    bent = jax.jacfwd(jax.jacfwd(outputs))(origin)
+    bent = second_derivatives(net, params, x, moving_of(net, hessian.direction(found.vectors[0]))[0])
     return jnp.abs(found.values[0]), bent, found.converged

@@ -10,8 +10,8 @@ from ntk_core.kernels._eigenspaces import (
     principal_angles,
     target_share,
 )
-from ntk_core.kernels._empirical import empirical_ntk, kernel_change, pre_output_ntk
-from ntk_core.kernels._generic import as_function, as_it_is, generic_ntk, split_inexact
+from ntk_core.kernels._empirical import checked_model, empirical_ntk, kernel_change, pre_output_ntk
+from ntk_core.kernels._generic import as_function, as_it_is, generic_ntk, moving_of, split_inexact
 from ntk_core.kernels._gradient_bound import gradient_norm_bound
 from ntk_core.kernels._infinite_heads import SampledKernel, infinite_heads_ntk
 from ntk_core.kernels._infinite_width import infinite_width_nngp, infinite_width_ntk, quadrature_error

@@ -17,10 +17,11 @@ from jaxtyping import Float, PyTree, Shaped
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
-from ntk_core.kernels._generic import as_function
+from ntk_core.kernels._generic import as_function, as_it_is
 from ntk_core.networks.architectures import Network, NetworkParams
 from ntk_core.traced import (
     Model,
+    Rows,
     accepted,
     agree,
     checked,
@@ -160,6 +161,21 @@ def _kernel(
         kernel = in_blocks(views, contract, left, right, size)
     agree(program, params, left, right, kernel)
     return kernel
+
+
+def checked_model(net: Model, params: PyTree, x: Rows) -> Model:
+    """An accepted model for compiled programs, where nothing can be compared: a function as its checked program.
+
+    Raises:
+        InvalidInput, TracingDisagrees: as :func:`empirical_ntk`.
+    """
+    if isinstance(net, Network):
+        return net
+    program = checked(net, params, x)
+    if program is None:
+        return as_it_is(net)
+    empirical_ntk(program, params, x[:2])
+    return program
 
 
 def rows_of(net: Model, x: ArrayLike) -> Array:

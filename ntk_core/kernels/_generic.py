@@ -9,7 +9,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.networks.architectures import Network
+from ntk_core.networks.architectures import Network, merge
 from ntk_core.traced import Apply, Model
 
 
@@ -23,6 +23,14 @@ def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
         return jax.tree.unflatten(structure, [next(new) if m else leaf for m, leaf in zip(moves, leaves, strict=True)])
 
     return [leaf for m, leaf in zip(moves, leaves, strict=True) if m], restore
+
+
+def moving_of(net: Model, params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
+    """(what a network trains, or all floats of a function; a function that puts new ones in their place)."""
+    if not isinstance(net, Network):
+        return split_inexact(params)
+    trained, fixed = net.partition(params)
+    return trained, lambda moved: merge(moved, fixed)
 
 
 def as_function(net: Model) -> Apply:

@@ -8,9 +8,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._empirical import empirical_ntk
-from ntk_core.networks.architectures import Network
-from ntk_core.traced import Model, accepted, freeze
+from ntk_core.kernels._empirical import checked_model, empirical_ntk
+from ntk_core.traced import Model, accepted
 
 ROWS_AT_ONCE = 16  # our choice
 
@@ -66,9 +65,7 @@ def diagonal_ntk(net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> F
     net, inputs, num_outputs = accepted(net, params, x)
     if not len(inputs):
         return jnp.zeros((0, num_outputs, num_outputs))
-    empirical_ntk(net, params, inputs[:2])  # rows that interact are refused before the first is taken alone
-    same = net if isinstance(net, Network) else freeze(net)
-    rows = jnp.asarray(inputs)
+    same, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
     found: Array = jax.lax.map(
         lambda row: empirical_ntk(same, params, row[None])[0, 0], rows, batch_size=min(ROWS_AT_ONCE, len(rows))
     )

@@ -16,11 +16,12 @@ from scipy.sparse.linalg import LinearOperator, cg
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._blocks import even_size, rows_within
 from ntk_core.kernels._callable import derivative_along
-from ntk_core.kernels._empirical import empirical_ntk, rows_of
-from ntk_core.kernels._generic import as_function, as_it_is, split_inexact
+from ntk_core.kernels._empirical import rows_of
+from ntk_core.kernels._generic import as_function, as_it_is, moving_of
+from ntk_core.kernels._outputs import diagonal_ntk
 from ntk_core.kernels._regression import JITTER
-from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import Apply, Model, accepted, accepted_targets, checked, like_rows
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Model, accepted, accepted_targets, checked, like_rows
 
 LARGE_MEMORY = 2**30  # bytes for everything between parameters and products, by default
 CALLABLE_ROWS = 128  # for callables, whose activations are unknown; our choice
@@ -123,7 +124,8 @@ class KernelOperator:
     @cached_property
     def row_traces(self) -> Float[np.ndarray, " n"]:
         """Σ_a K[i, i, a, a] = Σ_a ‖∂φ_a(f(w; x_i))/∂w‖² of every input, exact: one row at a time."""
-        return np.asarray(_row_traces(self._net, self._params, self._rows)).reshape(-1)[: self._num_samples]
+        rows = self._rows.reshape(-1, *self._rows.shape[2:])[: self._num_samples]
+        return np.asarray(jnp.einsum("iaa->i", diagonal_ntk(self._net, self._params, rows)))
 
     @cached_property
     def mean_diagonal(self) -> float:
@@ -213,15 +215,6 @@ def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blo
     return filled.reshape(num_blocks, size, *x.shape[1:])
 
 
-def _moving(net: Model, params: PyTree) -> tuple[PyTree, Apply]:
-    """Differentiated parameters, and the outputs as a function of them."""
-    if isinstance(net, Network):
-        trained, fixed = net.partition(params)
-        return trained, lambda w, rows: net.apply(merge(w, fixed), rows)
-    leaves, restore = split_inexact(params)
-    return leaves, lambda w, rows: net(restore(w), rows)
-
-
 @partial(jax.jit, static_argnums=0)
 def _product(
     net: Model,
@@ -230,7 +223,10 @@ def _product(
     others: Shaped[Array, "other_blocks other_rows ..."],
     v: Float[Array, "blocks rows C"],
 ) -> Float[Array, "other_blocks other_rows C"]:
-    moving, outputs = _moving(net, params)
+    (moving, restore), apply = moving_of(net, params), as_function(net)
+
+    def outputs(w: PyTree, x: Array) -> Array:
+        return apply(restore(w), x)
 
     def add(total: PyTree, block: tuple[Array, Array]) -> tuple[PyTree, None]:
         _, pull = jax.vjp(lambda w: outputs(w, block[0]), moving)
@@ -241,24 +237,6 @@ def _product(
         return jax.lax.map(lambda x: derivative_along(lambda w: outputs(w, x), moving)(direction), others)
 
 
-@partial(jax.jit, static_argnums=0)
-def _row_traces(net: Model, params: PyTree, rows: Shaped[Array, "blocks rows ..."]) -> Float[Array, "blocks rows"]:
-    """Σ_a K[i, i, a, a] of each row."""
-    moving, outputs = _moving(net, params)
-
-    def structured(row: Array) -> Array:
-        return jnp.trace(empirical_ntk(net, params, row[None])[0, 0])
-
-    def by_jacobian(row: Array) -> Array:
-        leaves = jax.tree.leaves(jax.jacrev(lambda w: outputs(w, row[None])[0])(moving))
-        return jnp.asarray(sum(jnp.sum(leaf**2) for leaf in leaves))
-
-    with jax.default_matmul_precision("highest"):
-        if isinstance(net, Network):
-            return jax.lax.map(jax.vmap(structured), rows)
-        return jax.lax.map(lambda block: jax.lax.map(by_jacobian, block), rows)
-
-
 def num_moving(net: Model, params: PyTree) -> int:
     """How many numbers are differentiated."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(_moving(net, params)[0]))
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(moving_of(net, params)[0]))

@@ -269,11 +269,15 @@ class Program:
         """The whole kernel of f, without φ."""
         return jnp.transpose(jnp.asarray(sum(self.kernels(leaves, views1, views2).values())), (1, 3, 0, 2))
 
+    def layer_of(self, name: str) -> str:
+        """The layer of a network that a parameter, or a part of it, belongs to; of a function, that part itself."""
+        return self._groups.get(name, name)
+
     def layer_kernels(self, leaves: Sequence[Array], views1: Views, views2: Views) -> dict[str, Array]:
         """The kernel of f, (n1, n2, C, C), of each layer of a network, or each parameter of a function."""
         found: dict[str, Array] = {}
         for name, part in self.kernels(leaves, views1, views2).items():
-            group, kernel = self._groups.get(name, name), jnp.transpose(part, (1, 3, 0, 2))
+            group, kernel = self.layer_of(name), jnp.transpose(part, (1, 3, 0, 2))
             found[group] = found[group] + kernel if group in found else kernel
         return found
 

@@ -9,7 +9,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.hessians import _ball as ball_module
 from ntk_core.hessians import ball_sup, hessian_norm, path_sup
 from ntk_core.kernels import empirical_ntk, kernel_change
-from ntk_core.networks.architectures import FullyConnected
+from ntk_core.networks.architectures import DenseNet, FullyConnected
 
 NET = FullyConnected(width=12, num_outputs=2, activation="tanh", use_bias=True)
 RADII = [0.3, 1.0, 2.0]
@@ -61,19 +61,18 @@ def test_center_of_the_ball_has_the_plain_values(balls):
 
 def test_ascent_direction_is_the_gradient_of_the_norm(x64):
     params, x = drawn()
-    center, fixed = NET.partition(params)
 
-    def ascent(trained):
-        value, direction, converged = ball_module._hessian_ascent(NET, trained, fixed, x, 0, 1e-10, 64, True)
+    def ascent(params):
+        value, direction, converged = ball_module._hessian_ascent(NET, params, x, 0, 1e-10, 64, True)
         assert converged
         return float(value), direction
 
     def slope(direction, step=1e-4):
-        ahead, behind = (jax.tree.map(lambda w, d, s=s: w + s * d, center, direction) for s in (step, -step))
+        ahead, behind = (jax.tree.map(lambda w, d, s=s: w + s * d, params, direction) for s in (step, -step))
         return (ascent(ahead)[0] - ascent(behind)[0]) / (2 * step)
 
-    _, steepest = ascent(center)
-    other = ball_module.sphere_point(jax.tree.map(jnp.zeros_like, center), fixed, jax.random.key(4), 1.0)
+    _, steepest = ascent(params)
+    other = ball_module.sphere_point(NET, jax.tree.map(jnp.zeros_like, params), jax.random.key(4), 1.0)
     cosine = sum(jnp.vdot(a, b) for a, b in zip(jax.tree.leaves(steepest), jax.tree.leaves(other), strict=True))
     assert slope(steepest) > 0
     # a directional derivative is ‖gradient‖ · cosine; central differences are exact to O(step²) = 1e-8
@@ -82,14 +81,13 @@ def test_ascent_direction_is_the_gradient_of_the_norm(x64):
 
 def test_every_point_of_the_search_is_in_the_ball(monkeypatch):
     params, x = drawn()
-    center, _ = NET.partition(params)
     seen = []
     original = ball_module._hessian_ascent
 
-    def watched(net, trained, *rest):
-        offset = jax.tree.map(jnp.subtract, trained, center)
+    def watched(net, point, *rest):
+        offset = jax.tree.map(jnp.subtract, point, params)
         seen.append(sum(float(jnp.sum(leaf**2)) for leaf in jax.tree.leaves(offset)) ** 0.5)
-        return original(net, trained, *rest)
+        return original(net, point, *rest)
 
     monkeypatch.setattr(ball_module, "_hessian_ascent", watched)
     ball_sup(NET, params, x, 0.7, num_starts=1, num_steps=3)
@@ -103,8 +101,7 @@ def test_frozen_layers_stay_where_they_are():
     params, x = drawn(net)
     ball = ball_sup(net, params, x, 1.0, num_starts=1, num_steps=2)
     assert ball.value > ball.at_center
-    moved, fixed = net.partition(params)
-    _, direction, _ = ball_module._hessian_ascent(net, moved, fixed, x, 0, 1e-3, 32, True)
+    _, direction, _ = ball_module._hessian_ascent(net, params, x, 0, 1e-3, 32, True)
     assert direction["output"] == {}
 
 
@@ -151,3 +148,15 @@ def test_balls_contain_larger_relu_hessians_and_kernel_changes():
 def test_a_path_needs_a_point():
     with pytest.raises(InvalidInput, match="path"):
         path_sup(NET, [], drawn()[1])
+
+
+def test_a_ball_moves_no_removed_edge():
+    net = DenseNet(6, 2, activation="tanh", drop_probability=0.5, use_bias=False)
+    params, x = drawn(net)
+    measure = ball_module.Measure(net, params, x, "hessian", 0, 1e-3, 32)
+    place = measure(ball_module.sphere_point(net, params, jax.random.key(2), 1.0))
+    removed = [(name, layer["mask"] == 0) for name, layer in params.items() if "mask" in layer]
+    assert any(mask.any() for _, mask in removed)
+    for name, mask in removed:
+        assert not place.point[name]["weight"][mask].any()
+        assert not place.direction[name]["weight"][mask].any()

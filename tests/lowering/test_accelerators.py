@@ -23,8 +23,9 @@ from ntk_core.experiments.learning_rate.compute import _kernel_matrices
 from ntk_core.hessians._ball import _kernel_ascent
 from ntk_core.hessians._compiled import _compiled
 from ntk_core.hessians._norm import _leading
+from ntk_core.kernels import diagonal_ntk
 from ntk_core.kernels._between import _row_sums
-from ntk_core.kernels._products import _product, _row_traces
+from ntk_core.kernels._products import _product
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, Transformer
 from ntk_core.traced import kernels_of, program_of_network, views_of, whole_kernels
 
@@ -67,7 +68,7 @@ def programs():
     views = jax.eval_shape(partial(views_of, program), leaves, x)
     origin, one = Origin(trained, fixed), shapes_of(net, seeds=(1,))
     with jax.default_matmul_precision("highest"):  # as all that calls them does
-        ball = _kernel_ascent.trace(net, trained, fixed, x, kernel, True)
+        ball = _kernel_ascent.trace(net, params, x, kernel, True)
         eigenpairs = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
         linearized, image = _compiled("gpu")
         product, zero, _ = jax.eval_shape(linearized, net, params, floats(D), 0)
@@ -95,7 +96,7 @@ def programs():
         "kernel change in a ball": ball,
         "kernel velocity": _velocities.trace(net, loss, one, x, y),
         "kernel times vectors": _product.trace(net, params, floats(2, N, D), floats(2, N, D), floats(2, N, C)),
-        "traces of a kernel": _row_traces.trace(net, params, floats(2, N, D)),
+        "diagonal of a kernel": jax.jit(partial(diagonal_ntk, net)).trace(params, x),
         "eigenpairs of a Hessian": eigenpairs,
         "Hessian at the weights": hessian,
         "product with a Hessian": hessian_product,

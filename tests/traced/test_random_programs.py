@@ -59,7 +59,7 @@ def verdict(chain):
         """The structured route and the plain one, compiled once."""
         views = program.views(program.leaves(params), x)
         left, right = (rows_of(views, rows) for rows in (slice(2), slice(1, None)))
-        hessian = operator(program if program.layers else chain, params, x[-1], 0)
+        hessian = operator(program if program.layers else chain, params, x[-1], lambda f: f[0])
         products = jax.vmap(lambda v: hessian.matvec(hessian.project(v)))(jnp.eye(hessian.zero.size))
         plain = generic_ntk(chain, params, x)[:2, 1:], dense_hessian(chain, params, x[-1])
         return (program.kernel(program.leaves(params), left, right), products), plain
