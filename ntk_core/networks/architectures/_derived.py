@@ -1,10 +1,10 @@
 """Networks made from another one: times a number, starting at zero, or its pre-activations."""
 
-import abc
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -89,6 +89,9 @@ class ScaledNetwork(Derived):
 class Paired(Derived):
     """Abstract: a network and a copy of it that starts with equal parameters, f = scale · (f_A − f_B).
 
+    Attributes:
+        scale: in front of the difference.
+
     >>> from ntk_core.networks import FullyConnected, Mirrored
     >>> net = Mirrored(FullyConnected(width=8))
     >>> params = net.init(jax.random.key(0), (5,))
@@ -96,15 +99,12 @@ class Paired(Derived):
     (True, 0.0)
     """
 
-    @property
-    @abc.abstractmethod
-    def scale(self) -> float:
-        """In front of the difference."""
+    scale: ClassVar[float]
 
     @property
-    @abc.abstractmethod
     def copy_layers(self) -> Mapping[str, Layer]:
         """The layers of the copy, by the names of the original."""
+        return self.net.layers
 
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
@@ -148,13 +148,7 @@ class Mirrored(Paired):
     0.0
     """
 
-    @property
-    def scale(self) -> float:
-        return math.sqrt(0.5)
-
-    @property
-    def copy_layers(self) -> Mapping[str, Layer]:
-        return self.net.layers
+    scale: ClassVar[float] = math.sqrt(0.5)
 
 
 @dataclass(frozen=True)
@@ -174,9 +168,7 @@ class Subtracted(Paired):
     0.0
     """
 
-    @property
-    def scale(self) -> float:
-        return 1.0
+    scale: ClassVar[float] = 1.0
 
     @cached_property
     def copy_layers(self) -> Mapping[str, Layer]:

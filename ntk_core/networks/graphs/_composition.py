@@ -82,7 +82,7 @@ class Composition(Written):
 
     def ways(self) -> Ways:
         """Which layers see the input alone, and what goes around layers."""
-        return find_ways(self.layers)
+        return find_ways(self.steps)
 
     def trains(self, choice: str) -> tuple[bool, ...]:
         """Whether each of :meth:`trained`, and at last the output layer, moves under this choice."""

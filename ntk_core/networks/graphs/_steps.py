@@ -291,69 +291,29 @@ class Ways:
     first: tuple[int, ...]
 
 
-def find_ways(layers: tuple[Block, ...]) -> Ways:
-    """The ways through these blocks and an output layer after them."""
-    walk = _Walk()
-    walk.reach(walk.through(layers, {0}))
-    return Ways(tuple(walk.skips), tuple(walk.first))
-
-
-class _Walk:
-    """From the input upwards; ``seen`` are the layers whose neurons are side by side at this step."""
-
-    def __init__(self) -> None:
-        self.number, self.skips, self.first = 0, list[Skip](), list[int]()
-        self.mixing = set[int]()  # queries and keys
-
-    def through(self, blocks: tuple[Block, ...], seen: set[int]) -> set[int]:
-        for block in blocks:
-            if isinstance(block, Trained):
-                below, seen = self.number, self.reach(seen)
-                if isinstance(block, PositionsBlock):
-                    self.skips.append(Skip(below, self.number, "residual"))
-            elif isinstance(block, AttentionBlock):
-                seen = self.attend(seen)
-            elif isinstance(block, AdapterBlock):
-                seen = self.adapt(seen)
-            elif isinstance(block, Nested):
-                below, inner = self.number, self.through(block.layers, seen)
-                if isinstance(block, ConcatBlock):
-                    inner = seen | inner
-                elif self.number > below:
-                    self.skips.append(Skip(below, self.number, "residual"))
-                seen = inner
-        return seen
-
-    def reach(self, seen: set[int]) -> set[int]:
-        """The next layer sees these."""
-        self.number += 1
-        kinds = {low: "attention" if low in self.mixing else "concat" for low in seen if low < self.number - 1}
-        self.skips += [Skip(low, self.number, kind) for low, kind in sorted(kinds.items())]
-        if seen == {0}:
-            self.first.append(self.number)
-        return {self.number}
-
-    def attend(self, seen: set[int]) -> set[int]:
-        """Queries, keys and values see the same; what comes next sees all three."""
-        (queries,) = self.reach(seen)
-        for _ in range(2):
-            self.branch(seen)
-        self.mixing |= {queries, queries + 1}
-        return {queries, queries + 1, queries + 2}
-
-    def adapt(self, seen: set[int]) -> set[int]:
-        """A frozen layer; A sees what it sees, and what B gives is added."""
-        (frozen,) = self.reach(seen)
-        self.branch(seen)
-        self.number += 1
-        self.skips.append(Skip(frozen, self.number, "residual"))
-        return {self.number}
-
-    def branch(self, seen: set[int]) -> None:
-        """The next layer sees these, and not the layer below."""
-        self.number += 1
-        self.skips += [Skip(low, self.number, "branch") for low in sorted(seen)]
-        self.first += [self.number] if seen == {0} else []
+def find_ways(steps: tuple[Step, ...]) -> Ways:
+    """The ways through the steps of a composition; every step knows the layers whose neurons are side by side there."""
+    seen: list[set[int]] = [{0}]
+    skips, first, mixing, number = list[Skip](), list[int](), set[int](), 0
+    for step in steps:
+        below = [seen[source] for source in step.sources]
+        if step.name:
+            number += 1
+            is_branch = number - 1 not in below[0]  # A of an adapter, keys and values see what the layer below sees
+            for low in sorted(below[0] - {number - 1}):
+                kind = "branch" if is_branch else "attention" if low in mixing else "concat"
+                skips.append(Skip(low, number, kind))
+            first += [number] if below[0] == {0} else []
+            seen.append({number})
+        elif isinstance(step.block, ResidualBlock):
+            around, inner = map(max, below)
+            skips += [Skip(around, inner, "residual")] if inner > around else []
+            seen.append(below[1])
+        else:
+            if isinstance(step.block, AttentionBlock):
+                mixing |= below[0] | below[1]  # queries and keys
+            seen.append(set().union(*below))
+    return Ways(tuple(skips), tuple(first))
 
 
 def trains_hidden(trained: str, first: bool) -> bool:
