@@ -44,15 +44,15 @@ def write_site(
     of_lecture = _lecture.lecture_figures()
     for figure in (*figures, *of_lecture):
         write(folder / "data" / f"{figure.name}.js", figure.script())
-        write(folder / "figures" / f"{figure.name}.html", _gallery.figure_page(figure).html(menu))
+        write(folder / "figures" / f"{figure.name}.html", _gallery.figure_page(figure, menu))
     yield f"{len(figures) + len(of_lecture)} figures"
-    write(folder / "gallery.html", _gallery.gallery_page(figures).html(menu))
-    write(folder / "index.html", _lecture.lecture_page().html(menu))
+    write(folder / "gallery.html", _gallery.gallery_page(figures, menu))
+    write(folder / "index.html", _lecture.lecture_page(menu))
     write(folder / "questions.md", _lecture.questions())
     yield "the lecture"
-    write(folder / "glossary.html", _gallery.glossary_page().html(menu))
-    write(folder / "truth.html", _gallery.truth_page().html(menu))
-    write(folder / "live.html", _gallery.live_page().html(menu))
+    write(folder / "glossary.html", _gallery.glossary_page(menu))
+    write(folder / "truth.html", _gallery.truth_page(menu))
+    write(folder / "live.html", _gallery.live_page(menu))
     yield "glossary, claims and Live"
 
 

@@ -1,18 +1,21 @@
 """Frame of every page of the site: head, menu, foot, and Markdown as HTML with formulas as MathML."""
 
 import functools
-import html
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
+import jinja2
 from latex2mathml.converter import convert
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from markupsafe import Markup
 
 from linearity_lab.charts.style import CHART_CONFIG
+from linearity_lab.words.markdown import typeset
+from linearity_lab.words.pages import CHANGES, FINITE, SHOWS, glossary, prose, titled_prose
+from ntk_core.runs import PRESETS
 
 NAME = "Linearity Lab"
 MENU = {
@@ -24,77 +27,47 @@ MENU = {
 }
 DOCUMENTATION = {"docs/index.html": "Docs", "docs/api/index.html": "API"}  # written by make docs
 ICON = (Path(__file__).parents[1] / "icon.svg").read_text(encoding="utf-8")
-# Before anything is drawn: the chosen theme, and whether the page is embedded.
-_FIRST = """\
-const root = document.documentElement;
-try { root.dataset.theme = (localStorage.getItem("theme") ?? "").replace("auto", ""); } catch { /* keeps nothing */ }
-if (self !== top) root.classList.add("framed");"""
-_PAGE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="description" content="{about}">
-<title>{title}</title>
-<link rel="icon" href="{up}icon.svg">
-<link rel="stylesheet" href="{up}site.css">
-<script>{first}</script>
-{scripts}
-</head>
-<body data-up="{up}">
-<a class="skip" href="#main">Skip to the text</a>
-<header><nav aria-label="Pages"><a class="home" href="{up}index.html">{icon}<span>{name}</span></a>{menu}</nav>
-<button type="button" class="theme" hidden>◐</button></header>
-<main id="main" class="{kind}">
-{body}
-</main>
-<footer><p>
-Made by <code>linearity-lab site</code> from the results of its gallery; nothing comes from other hosts.</p></footer>
-</body>
-</html>
-"""
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page of the site.
+def page(template: str, menu: Mapping[str, str], **values: object) -> str:
+    """Return a page of the site from its template in ``templates``.
 
-    Attributes:
-        here: its file, where the menu has it.
-        kind: class of its main part, for the style sheet.
-        about: a sentence for search engines.
-        up: what leads from its folder to that of the site.
-        scripts: files that it loads, in this order, once it is read; what draws figures is loaded with the first one.
+    Args:
+        menu: files with their titles.
+        values: those of the template. Of ``frame.html``: title; here, its file, where the menu has it; kind, the class
+            of its main part; about, a sentence for search engines; up, the way from its folder to that of the site;
+            scripts that it loads once it is read (what draws figures is loaded with the first one).
     """
+    frame = {"here": "", "kind": "", "about": "", "up": "", "scripts": (), "name": NAME, "icon": Markup(ICON)}
+    return _templates().get_template(template).render({**frame, "menu": menu, **values})
 
-    title: str
-    body: str
-    here: str = ""
-    kind: str = ""
-    about: str = ""
-    up: str = ""
-    scripts: tuple[str, ...] = ()
 
-    def html(self, menu: Mapping[str, str]) -> str:
-        """Return the page with a menu of files and their titles."""
-        links = "".join(
-            f'<a href="{self.up}{file}"{" aria-current=page" if file == self.here else ""}>{words}</a>'
-            for file, words in menu.items()
-        )
-        return _PAGE.format(
-            title=html.escape(NAME if self.title == NAME else f"{self.title} · {NAME}"),
-            about=html.escape(self.about, quote=True),
-            up=self.up,
-            first=_FIRST,
-            scripts="\n".join(f'<script defer src="{self.up}{each}"></script>' for each in ("site.js", *self.scripts)),
-            icon=ICON,
-            name=NAME,
-            menu=links,
-            kind=self.kind,
-            body=self.body,
-        )
+@functools.cache
+def _templates() -> jinja2.Environment:
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).with_name("templates")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {
+        "markdown": lambda text: Markup(html_of(text)),
+        "inline": lambda text: Markup(html_of(text, inline=True)),
+        "latex": lambda text, display="inline": Markup(formula(text, display)),
+        "embedded": lambda data, name: Markup(embedded(name, data)),
+    }
+    found.globals |= {
+        "prose": prose,
+        "titled_prose": titled_prose,
+        "glossary": glossary(),
+        "claim": lambda preset: f"{typeset(preset.statement)} *{preset.source}.*",
+        "PRESETS": PRESETS,
+        "SHOWS": SHOWS,
+        "CHANGES": CHANGES,
+        "FINITE": FINITE,
+    }
+    return found
 
 
 def embedded(name: str, data: object) -> str:

@@ -40,10 +40,10 @@ class Entry:
     formula: str
     other_names: str
 
-    def matches(self, text: str) -> bool:
-        """Whether every word of ``text`` occurs in this entry."""
-        searched = f"{self.name} {self.title} {self.symbol} {self.sentence} {self.source} {self.other_names}".lower()
-        return all(word in searched for word in text.lower().split())
+    @property
+    def searched(self) -> str:
+        """All its text in small letters, for the search."""
+        return f"{self.name} {self.title} {self.symbol} {self.sentence} {self.source} {self.other_names}".lower()
 
 
 @functools.cache
@@ -73,7 +73,8 @@ def _entry(name: str, section: Section) -> Entry:
 
 def search(text: str) -> tuple[Entry, ...]:
     """The entries in which every word of ``text`` occurs, those first whose title has them."""
-    found = [entry for entry in glossary().values() if entry.matches(text)]
+    wanted = text.lower().split()
+    found = [entry for entry in glossary().values() if all(word in entry.searched for word in wanted)]
     return tuple(sorted(found, key=lambda entry: text.lower().strip() not in entry.title.lower()))
 
 

@@ -10,9 +10,8 @@ import pytest
 from plotly.offline import get_plotlyjs_version
 
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.site import DOCUMENTATION, MENU, PLOTLY, gallery_figures
+from linearity_lab.site import DOCUMENTATION, MENU, PLOTLY, _page, gallery_figures
 from linearity_lab.site._figures import lecture_figure
-from linearity_lab.site._page import Page, html_of
 from linearity_lab.views.lecture.steps import STEPS
 from ntk_core.cli import main
 from ntk_core.runs import EXPERIMENTS, PRESETS
@@ -92,20 +91,20 @@ def test_plotly_of_the_site_is_of_the_version_that_draws_the_app():
 
 
 def test_formulas_and_tables_become_html():
-    output = html_of("At $m\\ge 10$ it **falls** like $$m^{-1/2}$$.")
+    output = _page.html_of("At $m\\ge 10$ it **falls** like $$m^{-1/2}$$.")
     assert output.startswith("<p>At <math")
     assert output.count("<math") == 2
     assert "$" not in output
     assert "<strong>falls</strong>" in output
-    table = html_of("| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None)
+    table = _page.html_of("| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None)
     assert '<td data-label="Claim">one</td><td data-label="Found">&lt;b&gt;</td>' in table.replace("\n", "")
 
 
 def test_all_pages_share_one_menu():
     """Pages of the documentation use a template; the open page is an entry of the menu."""
-    page = Page("Title", "", here="live.html", up="../").html(MENU | DOCUMENTATION)
-    assert re.findall(r'<a href="\.\./([^"]+\.html)"[^>]*>\w', page) == [*MENU, *DOCUMENTATION]
-    assert "docs/" not in Page("Title", "").html(MENU)
+    framed = _page.page("frame.html", MENU | DOCUMENTATION, title="Title", here="live.html", up="../")
+    assert re.findall(r'<a href="\.\./([^"]+\.html)"[^>]*>\w', framed) == [*MENU, *DOCUMENTATION]
+    assert "docs/" not in _page.page("frame.html", MENU, title="Title")
     template = (ROOT / "docs/_templates/page.html").read_text(encoding="utf-8")
     assert set(re.findall(r'"(docs/[^"]+)"', template)) == set(DOCUMENTATION)
     assert "site_menu.items()" in template
