@@ -9,30 +9,13 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.exports import command_line, notebook, page_html, program
+from linearity_lab.components.scripts import component
 from ntk_core.citation import bibtex, cite_run
 from ntk_core.runs import ResultValue, Spec
 
 MAX_TITLE = 60
 _HTML = '<ul aria-label="Figures"></ul><p role="status"></p>'
-_CSS = """\
-ul { list-style: none; margin: 0; padding: 0; font: 14px/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }
-li { display: flex; align-items: center; gap: 6px; padding: 3px 0 }
-span { flex: 1; min-width: 0 }
-button {
-  font: inherit; color: inherit; background: var(--st-background-color); cursor: pointer;
-  min-height: 32px; padding: 2px 10px;
-  border: 1px solid color-mix(in srgb, currentColor 45%, transparent); border-radius: 6px;
-}
-button:hover { background: var(--st-secondary-background-color) }
-button:focus-visible { outline: 3px solid currentColor; outline-offset: 2px }
-p { margin: 0; font: 14px/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }
-"""
-_mount = st.components.v2.component(
-    "linearity_lab_pictures",
-    html=_HTML,
-    css=_CSS,
-    js=(Path(__file__).parent / "pictures.js").read_text(encoding="utf-8"),
-)
+_mount = component("pictures", Path(__file__).with_name("pictures.js"), _HTML)
 
 
 def picture_buttons(key: str, charts: Mapping[str, Chart]) -> None:

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from linearity_lab.components import session
+from linearity_lab.components.scripts import component
 from linearity_lab.jobs import shared_jobs
 from ntk_core.markup import JSON
 from ntk_core.numbers import duration
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
     from ntk_core.runs import Spec
 
 
-_mount_news = st.components.v2.component(
-    "linearity_lab_news", js=(Path(__file__).parent / "news.js").read_text(encoding="utf-8")
-)
+_mount_news = component("news", Path(__file__).with_name("news.js"))
 
 
 def rerun_on_news(key: str, path: str, watch: str, seen: str, every_s: float) -> None:
@@ -51,12 +50,7 @@ HEADER = "x-lab-session"  # requests of other sites cannot set it
 EVERY_S, WAITING_S = 0.3, 1.5  # between two requests of a browser, while a job runs and while all of its jobs wait
 CROWD = 8  # browsers that may poll at the full rate; with more, each polls less often
 MAX_LISTED = 8
-_FILES = Path(__file__).parent
-_mount = st.components.v2.component(
-    "linearity_lab_jobs",
-    css=(_FILES / "job_status.css").read_text(encoding="utf-8"),
-    js=(_FILES / "job_status.js").read_text(encoding="utf-8"),
-)
+_mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
 
 def routes() -> list[Route]:

@@ -1,11 +1,31 @@
-"""Bundle the small ES modules of a custom component into one module or script; free of Streamlit."""
+"""Custom components from files: a script or a bundle of small ES modules, and the style beside it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
+
+import streamlit as st
 
 _IMPORTS = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
+
+
+def component(name: str, script: Path, html: str = "", parts: Sequence[str] = ()) -> Callable[..., Any]:
+    """Register a component of ours and return the function that mounts it.
+
+    Args:
+        name: the last part of its name.
+        script: its ES module; the style is beside it, in a file of the same name.
+        parts: names of the modules in that folder that are joined in place of the script.
+    """
+    style = script.with_suffix(".css")
+    return st.components.v2.component(
+        f"linearity_lab_{name}",
+        html=html or None,
+        css=style.read_text(encoding="utf-8") if style.exists() else None,
+        js=joined(script.parent, parts or (script.stem,)),
+    )
 
 
 def joined(folder: Path, names: Sequence[str]) -> str:

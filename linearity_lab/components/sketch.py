@@ -8,32 +8,14 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
+from linearity_lab.components.scripts import component
 from ntk_core.markup import JSON
 
 COLUMNS = 33  # as in sketch.js
 MOST = 40.0  # |log10| of a drawn line
 HTML = '<div class="sketch"></div>'
 SCRIPT = Path(__file__).parent / "sketch.js"
-CSS = """\
-.sketch { font: 15px/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }
-.sketch p { margin: 0 0 6px }
-.row { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 12px }
-input { flex: 1 1 140px; min-width: 100px; height: 28px; accent-color: #0072b2 }
-output { min-width: 5em; font-weight: 600; font-variant-numeric: tabular-nums }
-button {
-  font: inherit; color: inherit; background: var(--st-background-color); cursor: pointer; min-height: 36px;
-  padding: 4px 12px; border: 1px solid color-mix(in srgb, currentColor 45%, transparent); border-radius: 6px;
-}
-.primary:enabled { background: #005a8c; border-color: #005a8c; color: #ffffff; font-weight: 600 }
-button:disabled { opacity: 0.6; cursor: default }
-:is(button, input):focus-visible { outline: 3px solid currentColor; outline-offset: 2px }
-"""
-_mount = st.components.v2.component(
-    "linearity_lab_sketch",
-    html=HTML,
-    css=CSS,
-    js=SCRIPT.read_text(encoding="utf-8"),
-)
+_mount = component("sketch", SCRIPT, HTML)
 
 
 def sketch_data(plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]) -> JSON:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.live import home_data
-from linearity_lab.components.sketch import CSS, HTML
+from linearity_lab.components.sketch import HTML, SCRIPT
 from linearity_lab.site._figures import Figure, chart_data, lecture_figure
 from linearity_lab.site._page import html_of, page
 from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
@@ -29,7 +29,7 @@ def lecture_page(menu: Mapping[str, str]) -> str:
     data = {
         "steps": {step.name: _answers(step) for _, steps in parts() for _, step in steps},
         "home": home_data(),
-        "sketch": {"css": CSS, "html": HTML},
+        "sketch": {"css": SCRIPT.with_suffix(".css").read_text(encoding="utf-8"), "html": HTML},
     }
     return page(
         "lecture.html",

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import streamlit as st
 
-NAME = "linearity_lab_linked"
-_mount = st.components.v2.component(NAME, js=(Path(__file__).parent / "linked.js").read_text(encoding="utf-8"))
+from linearity_lab.components.scripts import component
+
+_mount = component("linked", Path(__file__).with_name("linked.js"))
 
 
 def linked(

@@ -1,4 +1,4 @@
-"""The component's own scripts as one ES module, and as a page that needs no server; free of Streamlit."""
+"""The own scripts of the component as one ES module, and as a page that needs no server."""
 
 import html
 import json

@@ -13,6 +13,7 @@ from linearity_lab.components import export, session
 from linearity_lab.components.chart import show_chart, shown_charts
 from linearity_lab.components.explain import provenance_footer
 from linearity_lab.components.gallery import gallery_result
+from linearity_lab.components.scripts import component
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture import poll
 from linearity_lab.views.lecture.drawing import before_answer, draw_line, line_words, with_line
@@ -24,31 +25,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 from ntk_core.runs import PRESETS
 
-_CSS = """\
-.speaker { font: 0.875rem/1.4 var(--st-font, sans-serif); color: var(--st-text-color) }
-.row { display: flex; gap: 8px }
-button {
-  font: inherit; color: inherit; background: var(--st-background-color); cursor: pointer; min-height: 40px;
-  padding: 4px 12px; border: 1px solid color-mix(in srgb, currentColor 25%, transparent); border-radius: 8px;
-}
-button:focus-visible { outline: 3px solid currentColor; outline-offset: 2px }
-kbd { font: inherit; font-size: 0.85em; margin-left: 0.4em }
-dialog {
-  color: var(--st-text-color); background: var(--st-background-color); border-radius: 10px; padding: 20px 24px;
-  border: 1px solid color-mix(in srgb, currentColor 45%, transparent); max-width: min(34rem, 92vw);
-}
-dialog::backdrop { background: rgba(0, 0, 0, 0.5) }
-caption { text-align: left; font-weight: 600; padding-bottom: 8px }
-th { text-align: left; padding: 4px 20px 4px 0; white-space: nowrap }
-table { margin-bottom: 14px }
-@media (hover: none) and (pointer: coarse) { .row { display: none } } /* neither keys nor a second window */
-"""
-_mount = st.components.v2.component(
-    "linearity_lab_speaker",
-    html='<div class="speaker"></div>',
-    css=_CSS,
-    js=(Path(__file__).parent / "speaker.js").read_text(encoding="utf-8"),
-)
+_mount = component("speaker", Path(__file__).with_name("speaker.js"), '<div class="speaker"></div>')
 _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 

@@ -7,17 +7,15 @@ from typing import Any
 
 import streamlit as st
 
-from linearity_lab.components.scripts import joined
+from linearity_lab.components.scripts import component
 from linearity_lab.words.markdown import read
 from ntk_core.networks.choices import ACTIVATIONS
 from ntk_core.networks.graphs import EDGE_KINDS
 
-NAME = "linearity_lab_graph"
+NAME = "graph"
 FOLDER = Path(__file__).parent
 _PARTS = ("model", "picture", "hand", "fields", "canvas")  # in the order of their imports
-_mount = st.components.v2.component(
-    NAME, css=(FOLDER / "canvas.css").read_text(encoding="utf-8"), js=joined(FOLDER, _PARTS)
-)
+_mount = component(NAME, FOLDER / "canvas.js", parts=_PARTS)
 
 
 def graph_canvas(key: str, data: dict[str, object], take: Callable[[Any], None]) -> None:
