@@ -6,7 +6,6 @@ share a process.
 
 from __future__ import annotations
 
-import ast
 import doctest
 import importlib
 import os
@@ -19,7 +18,6 @@ import pytest
 from docs.readable_types import readable
 from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.documents import ROOT, SETTINGS, documents, program, scripts
-from tests.test_public_names import definition, public_names
 
 NEEDS_TORCH = ROOT / "ntk_core/own_models/_torch.py"  # tests/libraries runs its example
 WITH_EXAMPLES = (path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
@@ -98,16 +96,6 @@ def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
     together = ONE_AFTER_ANOTHER.format(names=names)
     shown = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", together], {})
     assert [line for line in shown.splitlines() if line in names] == names
-
-
-def test_every_public_name_has_an_example() -> None:
-    """In its docstring; each is run by the test above."""
-    without = [
-        name
-        for module, name in public_names()
-        if (place := definition(module, name)) and ">>> " not in (ast.get_docstring(place[1]) or "")
-    ]
-    assert without == []
 
 
 @pytest.mark.slow

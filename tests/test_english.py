@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import io
 import re
 import subprocess
@@ -16,8 +15,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-import ntk_core
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_NAME, MAX_FIRST_LINE = 60, 12
@@ -159,11 +156,6 @@ def test_names_of_tests_are_short() -> None:
         and len(node.name) > MAX_NAME
     ]
     assert long == []
-
-
-def test_first_lines_of_public_docstrings_are_short() -> None:
-    first = {name: (inspect.getdoc(getattr(ntk_core, name)) or "").partition("\n")[0] for name in ntk_core.__all__}
-    assert {name: line for name, line in first.items() if not 0 < len(line.split()) <= MAX_FIRST_LINE} == {}
 
 
 def test_docstrings_begin_with_no_relative_clause() -> None:

@@ -190,17 +190,7 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
     assert violations(documents(), broken) == []
 
 
-def test_readme_and_tour_show_the_commands_a_newcomer_needs() -> None:
-    shown = {
-        "README.md": ("make app", "make test"),
-        "docs/tour.md": ("make check", "streamlit run app.py", "linearity-lab app", "linearity-lab run"),
-    }
-    for name, commands in shown.items():
-        text = (ROOT / name).read_text(encoding="utf-8")
-        assert [command for command in commands if command not in text] == []
-
-
-def test_continuous_integration_runs_the_commands_of_the_readme() -> None:
+def test_continuous_integration_runs_both_tiers_of_tests() -> None:
     script = ROOT / ".ci" / "run"
     assert script.stat().st_mode & 0o111
     assert any(line.startswith("make check ") for line in script.read_text(encoding="utf-8").splitlines())
@@ -208,11 +198,6 @@ def test_continuous_integration_runs_the_commands_of_the_readme() -> None:
     checks = re.search(r"^check: static\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE)
     assert checks
     assert re.findall(r"\$\(MAKE\) ([\w-]+)", checks[1]) == ["check-tests"]
-
-
-def test_every_test_runs_in_one_of_the_tiers() -> None:
-    """And none in both: what ``make test`` leaves out, ``make slow`` runs; but for those that need an accelerator."""
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     tiers = dict(re.findall(r"^([a-z-]+): TIER := (.+)$", makefile, flags=re.MULTILINE))
     assert tiers == {"test": "not slow and not gpu", "slow": "slow and not gpu", "check-tests": "not gpu"}
     assert re.search(r"^test slow check-tests: \$\(DEV\)\n\t.*pytest .*-m \"\$\(TIER\)\"", makefile, flags=re.MULTILINE)

@@ -70,15 +70,6 @@ def test_project_urls_are_those_of_the_cited_papers():
         assert label.endswith(str(paper["year"]))
 
 
-def test_metadata_name_authors_license_and_python_versions():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["authors"] == [{"name": "The Linearity Lab authors"}]
-    assert len(project["keywords"]) >= 5
-    assert all((ROOT / name).is_file() for name in project["license-files"])
-    for version in ("3.11", "3.12", "3.13"):
-        assert f"Programming Language :: Python :: {version}" in project["classifiers"]
-
-
 def test_readme_is_one_screen_with_an_animated_picture():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(readme.splitlines()) <= 45

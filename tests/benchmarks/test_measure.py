@@ -171,7 +171,3 @@ def test_ceilings_count_each_weight_once(size):
     jacobians = 2 * size.n * size.C * 2 * weights + (size.n * size.C) ** 2 * weights
     assert 2 * size.n * weights < operations < jacobians
     assert ceilings.training_step_needs(size)[0] <= 3 * 2 * size.n * weights
-
-
-def test_gpu_has_its_reason_only_outside_of_quick_runs():
-    assert ceilings.no_gpu(Settings(quick=True)) is None

@@ -203,8 +203,3 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
     with page.expect_download() as image:
         page.keyboard.press("Enter")
     assert image.value.suggested_filename == "kernel_change-against_width.svg"
-
-
-def test_malformed_url_gets_a_sentence(open_page):
-    page = open_page("/kernel_change?widths=%00%ff&job=%F0%9F%A6%84")
-    expect(page.get_by_text(re.compile("In the URL")).first).to_be_visible(timeout=TIMEOUT_MS)

@@ -1,4 +1,4 @@
-"""Runs of pages for a person who waits: points arrive, the run is found again, and Stop ends it."""
+"""Long points are followed while they grow: on their page, embedded, and in the tray."""
 
 from __future__ import annotations
 
@@ -11,50 +11,6 @@ from tests.browser.conftest import SCREEN, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 120_000  # one worker computes all points, one after another
-TRACES = "Array.from(document.querySelectorAll('.js-plotly-plot')).flatMap(chart => chart.data || [])"
-# How many widths each curve of the first figure has; charts on the page; heatmaps.
-WIDTHS = """(document.querySelector('.js-plotly-plot')?.data ?? []).filter(trace => trace.mode === 'markers')
-  .map(trace => new Set(Array.from(trace.x, Number)).size)"""
-BOTH = f"""['A:', 'B:'].every(name => {TRACES}.some(t => t.mode === 'markers' && (t.name || '').startsWith(name)
-  && new Set(Array.from(t.x, Number)).size === 2))"""
-RUNS = {
-    "architectures": (
-        "widths=2,4&num_seeds=2&dataset.num_samples=6&training.max_steps=20",
-        f"{BOTH} && {TRACES}.filter(t => t.type === 'heatmap').length === 5",  # A has one of infinite width
-        "Against width, with the linear output",
-    ),
-    "hessian": (
-        "networks=2&networks.1.kind=bottleneck&networks.1.output=linear&widths=4,8&num_seeds=2&num_trained=1"
-        "&num_inputs=1&dataset.num_samples=6",
-        f"(w => w.length === 2 && w.every(n => n === 2))({WIDTHS})",
-        "bottleneck",
-    ),
-    "optimization": (
-        "widths=8,9&num_seeds=1&rates=2,100000&outputs=leaky_softplus&dataset.num_samples=4&training.max_steps=30",
-        "document.querySelectorAll('.js-plotly-plot').length === 4",
-        "diverged, last finite step",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_points_arrive_and_the_run_is_found_again(open_page, name):
-    query, drawn, words = RUNS[name]
-    page = open_page(f"/{name}?{query}")
-    press_run(page)
-    wait_until(page, drawn, timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("job-progress")).to_have_count(0, timeout=TIMEOUT_MS)
-    address = page.url
-    page.reload()
-    wait_until(page, drawn, timeout=TIMEOUT_MS)
-    assert page.url == address
-    expect(page.get_by_text("Precomputed figure")).to_have_count(0)
-    details = page.get_by_text(re.compile("^Details"))
-    if details.count():
-        details.first.click()
-    expect(page.get_by_text(words, exact=False).first).to_be_visible(timeout=TIMEOUT_MS)
-
-
 # One point that takes long enough to be watched.
 SLOW = "preset=hu-fig2&values=512&dataset.num_samples=1000&training.max_steps=20000&training.learning_rate=0.5"
 STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data ?? [])

@@ -12,29 +12,15 @@ from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.dag import figures
 from linearity_lab.views.dag.canvas import NAME
 from linearity_lab.views.dag.graph_editor import drawable, from_browser, judged
-from ntk_core import runs as experiments
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag import DAGSpec
 from ntk_core.networks.graphs import dense_graph, example_graphs, graph_data, graph_verdict, parse_graph
 from ntk_core.runs import PRESETS
-from ntk_core.settings.grammar import with_settings
 from tests.dashboard.open_pages import checked, open_page, press, words
 
 EXAMPLES = example_graphs()
 GALLERY = [name for name, preset in PRESETS.items() if preset.spec.experiment == "dag"]
 RESULTS = {name: gallery_result(name) for name in GALLERY}
-
-
-@pytest.mark.slow
-def test_one_run_of_fig_2_is_found_again():
-    """The smallest width and first seed, recomputed."""
-    shown = RESULTS["zhu-fig2"]
-    *_, ended = experiments.run(with_settings(shown.spec, {"widths": [shown.spec.widths[0]], "num_seeds": 1}))
-    (again,), before = ended.result.points[0].runs, shown.points[0].runs[0]
-    assert (again.min_in_degree, again.max_in_degree) == (before.min_in_degree, before.max_in_degree)
-    assert again.hessian_norm == pytest.approx(before.hessian_norm, rel=1e-2)  # a residual of 2 % each
-    # Hundreds of float32 steps on another processor; narrow networks amplify rounding.
-    assert again.sup_change == pytest.approx(before.sup_change, rel=0.05)
 
 
 def edit(**changes):

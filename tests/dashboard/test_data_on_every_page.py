@@ -18,7 +18,7 @@ from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, load_data, run, spec_digest
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.grammar import InvalidSpec, settings, spec_from_texts, text_of, with_settings
-from tests.dashboard.open_pages import form_sentences, open_page, press
+from tests.dashboard.open_pages import open_page, press
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 from tests.smallest import smallest
 
@@ -195,11 +195,3 @@ def test_address_with_few_data_keeps_them():
     spec, problems = spec_from_texts(given, KernelChangeSpec())
     assert (spec.dataset.digest, spec.dataset.num_samples) == (upload, 12)
     assert [problem.field for problem in problems] == ["dataset.num_samples"]
-
-
-def test_a_page_names_the_replacement_of_the_softmax():
-    app = open_page("kernel_change", dataset__name="upload", dataset__digest=numbers(), dataset__num_samples="9")
-    assert form_sentences(app) == [
-        "In the URL, Outputs φ: softmax cannot be used; use other outputs, for data without classes. "
-        "linear,swish is used instead."
-    ]

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.depth_width import figures
-from linearity_lab.views.depth_width.figures import card
 from linearity_lab.views.depth_width.page import charts
 from ntk_core.experiments.depth_width import DepthRun, DepthWidthPoint
 from ntk_core.experiments.depth_width.random_kernels import second_moment
@@ -76,7 +74,3 @@ def test_trained_networks_have_figures_where_there_are_some():
     assert means(found[2])[next(iter(means(found[2])))] == [1 / 16, 1 / 4]
     untrained = Shown(shown.spec, tuple(point for point in made_points() if not point.runs), None, "job")
     assert [each.name for each in charts(untrained)] == ["figure1", "figure2"]
-
-
-def test_the_card_is_a_drawing():
-    assert card(gallery_result("depth-width")).startswith("<svg")

@@ -14,7 +14,6 @@ import pytest
 from pydantic import BaseModel
 
 from linearity_lab.components.gallery import GALLERY, gallery_result
-from ntk_core.cli import main
 from ntk_core.runs import presets, run
 from ntk_core.settings.grammar import values_of, with_settings
 from tests.smallest import smallest
@@ -64,11 +63,6 @@ def test_gallery_result_is_that_of_its_preset_with_its_origin(name):
     assert result.provenance.versions["jax"]
     assert result.provenance.data_sha256
     assert (GALLERY / f"{name}.json").stat().st_size < LARGEST.get(result.spec.experiment, 10**7)
-
-
-def test_an_entry_that_is_not_known_is_refused_in_one_sentence(capsys):
-    assert main(["gallery", "nothing"]) == 2
-    assert capsys.readouterr().err.startswith("NAME: nothing cannot be used; use one of liu-fig1-left, ")
 
 
 def close(value: Any) -> Any:

@@ -43,10 +43,15 @@ def listed(session: str) -> list[dict]:
 
 
 def test_sessions_see_only_their_own_jobs(waiting):
-    own, theirs = waiting.submit(SPEC, "ann"), waiting.submit(SPEC.model_copy(update={"seed": 1}), "bob")
-    assert [job["id"] for job in listed("ann")] == [own]
+    first, theirs, second = (
+        waiting.submit(SPEC.model_copy(update={"seed": seed}), session)
+        for seed, session in enumerate(("ann", "bob", "ann"))
+    )
+    assert [job["id"] for job in listed("ann")] == [second, first]
     assert [job["id"] for job in listed("bob")] == [theirs]
     assert listed("eve") == listed("") == []
+    waiting.stop(first, "ann")
+    assert [job["status"] for job in listed("ann")] == ["queued", "cancelled"]
 
 
 def test_stop_needs_the_session_of_the_job(waiting):

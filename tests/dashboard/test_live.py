@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from linearity_lab.components.live import NAME, given, home_data, source
+from linearity_lab.components.live import NAME, given, source
 from linearity_lab.components.live.settings import CHOICES, OWN, READERS, TOUR_STEPS, LiveSettings, from_browser, made
 from linearity_lab.components.run_panel import SHORT_S
 from linearity_lab.components.session import read_address
@@ -184,13 +184,6 @@ def test_each_tour_step_has_its_words_and_settings():
     names = re.findall(r"""^  \["(\w+)", \{""", text, flags=re.MULTILINE)
     assert names == list(source.words()["tour"])
     assert len(names) == TOUR_STEPS
-
-
-def test_home_has_both_outputs_from_the_same_weights():
-    data = home_data()
-    assert data["outputs"] == ("linear", "swish")
-    assert set(data["outputs"]) == set(data["words"]["home"]["end"])
-    assert len({look["color"] for look in data["looks"]}) == 2
 
 
 def test_scripts_are_small_and_bundle_without_requests():

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from linearity_lab.views.optimization import figures
-from ntk_core.experiments.optimization import OptimizationPoint, OptimizationRun, OptimizationSpec
-from ntk_core.runs import PRESETS
+from ntk_core.experiments.optimization import OptimizationPoint, OptimizationRun
 
 NAN = math.nan
 
@@ -109,10 +108,3 @@ def test_tables_hold_every_run_and_step():
     assert spectrum.rows == figures.step_rows(point, "leaky_softplus")
     assert "the largest from 5 to 3" in spectrum.takeaway
     assert "from 1 to 0.8, at least 0.8" in figures.pl_against_step(point, "leaky_softplus").takeaway
-
-
-def test_the_preset_is_the_one_of_the_page():
-    spec = PRESETS["liu-section5"].spec
-    assert isinstance(spec, OptimizationSpec)
-    assert spec.outputs[0] == "leaky_softplus"
-    assert "ρ = 0.2" in PRESETS["liu-section5"].our_choice

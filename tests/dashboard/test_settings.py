@@ -92,7 +92,9 @@ def settled(setting, text):
     [
         ("widths", "30, 1e4,100", (30, 100, 10_000)),
         ("widths", "1e2 3e2;1000", (100, 300, 1000)),
-        ("architecture.use_bias", "false", False),
+        ("widths", "[30, 100]", (30, 100)),
+        ("num_seeds", "1e1", 10),
+        ("architecture.use_bias", "False", False),
         ("training.learning_rate", "auto", "auto"),
         ("training.learning_rate", "1e-2", 0.01),
         ("training.max_steps", "1e3", 1000),
@@ -115,6 +117,7 @@ def test_text_is_read_as_people_write_it(name, text, value):
         ("widths", "nan"),
         ("widths", ""),
         ("widths", ",".join(["7"] * 2 + [str(i) for i in range(1, 40)])),
+        ("num_seeds", "1e999"),
         ("outputs", "linear,argmax"),
         ("architecture.depth", "-1"),
         ("architecture.depth", "9" * 5000),

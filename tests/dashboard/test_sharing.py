@@ -14,9 +14,9 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.components import gallery
 from linearity_lab.jobs import Jobs
-from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, spec_digest
+from ntk_core.runs import EXPERIMENTS, Spec, spec_digest
 from ntk_core.runs.store import Store
-from ntk_core.settings.grammar import differences, with_settings
+from ntk_core.settings.grammar import with_settings
 from tests.dashboard.conftest import _put_in_place
 from tests.dashboard.open_pages import address, open_page, words
 
@@ -83,22 +83,6 @@ def test_job_address_works_in_another_browser_and_after_restart(page, server):
     server()
     again = open_page(page, opened=False, **copied)
     assert_shows(again, spec)
-    assert address(again) == copied
-
-
-@pytest.mark.parametrize("page", [*EXPERIMENTS][:2])
-def test_an_address_without_a_job_gives_the_settings(page, server):
-    server()
-    preset = PRESETS[PRESET_OF[page]]
-    before: Any = preset.spec
-    changed: Any = with_settings(before, {"seed": 77, "num_seeds": before.num_seeds + 1})
-    given = differences(changed, preset.spec)
-    app = open_page(page, preset=preset.name, **given)
-    copied = address(app)
-    first = EXPERIMENTS[page].presets[0].name
-    assert copied == ({} if preset.name == first else {"preset": preset.name}) | given
-    again = open_page(page, **copied)
-    assert again.number_input(key=f"{page}.seed").value == 77
     assert address(again) == copied
 
 

@@ -121,15 +121,6 @@ def test_everything_that_the_image_copies_is_let_in():
     assert all((ROOT / name).exists() for name in let_in)
 
 
-def test_every_variable_that_the_code_reads_is_documented():
-    files = [path for folder in ("linearity_lab", "ntk_core") for path in (ROOT / folder).rglob("*.py")]
-    files += [ROOT / "compose.yaml", ROOT / "Dockerfile"]
-    read = {name for path in files for name in VARIABLE.findall(path.read_text(encoding="utf-8"))}
-    documents = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md"))
-    assert len(read) > 10
-    assert read - set(VARIABLE.findall(documents)) == set()
-
-
 @pytest.mark.parametrize("limit", ["max_width", "max_seeds", "max_waiting", "max_job_s"])
 def test_the_table_of_limits_holds_the_numbers_of_the_profiles(limit):
     (variable,) = [name for name, (of, _) in OVERRIDES.items() if of == limit]

@@ -62,17 +62,8 @@ def costs(monkeypatch):
     return state
 
 
-def test_profile_is_local_by_default(monkeypatch):
+def test_profile_is_local_by_default():
     assert profile().name == "local"
-    monkeypatch.setenv("LINEARITY_LAB_PROFILE", " classroom ")
-    assert profile().name == "classroom"
-
-
-def test_an_unknown_profile_is_refused_in_one_sentence(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "public")
-    with pytest.raises(InvalidInput) as refused:
-        profile()
-    assert str(refused.value) == ("LINEARITY_LAB_PROFILE: public cannot be used; use one of local, classroom, hosted")
 
 
 def test_no_limit_grows_from_local_over_classroom_to_hosted():
@@ -103,13 +94,6 @@ def test_workers_at_the_limit_pass_and_one_more_is_refused(monkeypatch, limits):
     assert profile().num_workers == limits.max_workers
     monkeypatch.setenv("LINEARITY_LAB_WORKERS", str(limits.max_workers + 1))
     with pytest.raises(InvalidInput, match=f"1 to {limits.max_workers}"):
-        profile()
-
-
-@pytest.mark.parametrize("given", ["0", "-1", "abc", "1.5", "1e3", "9" * 30, "²"])
-def test_the_number_of_workers_is_checked(given, monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_WORKERS", given)
-    with pytest.raises(InvalidInput, match=r"LINEARITY_LAB_WORKERS.*from 1 to 64"):
         profile()
 
 

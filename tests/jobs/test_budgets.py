@@ -41,12 +41,6 @@ def make_jobs(tmp_path):
         each.shutdown()
 
 
-def test_shared_profiles_bound_time_and_memory():
-    assert PROFILES["classroom"].max_job_s == 300
-    for limits in PROFILES.values():
-        assert limits.max_job_s < float("inf")
-
-
 @posix
 def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for, caplog, tmp_path):
     jobs = make_jobs()
@@ -66,15 +60,6 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     assert store.unfinished_jobs() == ()
     again = make_jobs().snapshot(job_id)
     assert (again.status, again.result.status, again.points) == ("stopped", "stopped", found.points)
-
-
-def test_stopped_job_is_not_resumed_by_the_next_server(unattended, tiny, tmp_path):
-    jobs = unattended()
-    job_id = jobs.submit(tiny(seed=71))
-    end_by_the_server(jobs, job_id)
-    assert jobs.snapshot(job_id).status == "stopped"
-    assert unattended().snapshot(job_id).status == "stopped"
-    assert Store(tmp_path / "unattended.sqlite").unfinished_jobs() == ()
 
 
 def test_stopped_job_can_be_run_again(unattended, tiny):

@@ -107,16 +107,6 @@ def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
     assert jobs.snapshot(job_id).status == "cancelled"
 
 
-def test_session_sees_its_own_jobs_alone(unattended, tiny):
-    jobs = unattended()
-    first, theirs, second = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "bob"), jobs.submit(tiny(2), "ann")
-    assert [each.job_id for each in jobs.followed("ann")] == [second, first]
-    assert [each.job_id for each in jobs.followed("bob")] == [theirs]
-    assert jobs.followed("eve") == jobs.followed("") == ()
-    jobs.stop(first, "ann")
-    assert [each.status for each in jobs.followed("ann")] == ["queued", "cancelled"]
-
-
 @pytest.mark.parametrize(("num_workers", "waits_s"), [(1, [20.0, 60.0, 120.0]), (2, [0.0, 30.0, 60.0])])
 def test_job_waits_for_those_ahead_of_it(unattended, tiny, num_workers, waits_s):
     jobs = unattended(num_workers=num_workers)
