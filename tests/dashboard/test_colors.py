@@ -253,11 +253,6 @@ def test_network_style_is_equal_among_graphs_and_pairs():
     assert pair["A"].symbol != pair["B"].symbol
 
 
-def test_every_network_of_the_vocabulary_has_a_look():
-    for kind in ARCHITECTURES:
-        assert network_style(kind).title
-
-
 def test_the_takeaway_of_a_figure_comes_from_its_numbers(figures):
     """Another result gives another sentence, of every chart; those of liu-fig1-right are runs of the left one."""
     sentences: dict[str, dict[str, str]] = {}

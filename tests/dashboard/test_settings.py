@@ -117,7 +117,7 @@ def test_text_is_read_as_people_write_it(name, text, value):
         ("widths", "nan"),
         ("widths", ""),
         ("widths", ",".join(["7"] * 2 + [str(i) for i in range(1, 40)])),
-        ("num_seeds", "1e999"),
+        ("training.max_steps", "1e999"),
         ("outputs", "linear,argmax"),
         ("architecture.depth", "-1"),
         ("architecture.depth", "9" * 5000),

@@ -14,7 +14,7 @@ from ntk_core.runs import EXPERIMENTS, PRESETS
 from ntk_core.settings.grammar import differences, settings, text_of
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
 
-URLS_OF_SETTINGS, URLS = 10, 5  # for each page that has settings, and for each other one
+URLS_OF_SETTINGS, URLS = 5, 3  # for each page that has settings, and for each other one
 SEED = 20260101
 WILD = (
     *(
@@ -99,7 +99,7 @@ def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
     """Known settings and unknown ones with random values."""
     known = [setting.name for setting in settings(SPECS[page])] if page in SPECS else ["step", "term", "run"]
     query: dict[str, str | list[str]] = {}
-    for _ in range(draw.randint(1, 6)):
+    for _ in range(draw.randint(1, 12)):
         name = draw.choice(known if draw.random() < 0.7 else ODD)
         text = draw.choice(WILD) if draw.random() < 0.8 else str(draw.uniform(-1e6, 1e6))
         query[name] = [text, draw.choice(WILD)] if draw.random() < 0.1 else text

@@ -73,7 +73,7 @@ def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
         each.shutdown()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tiny() -> Callable[..., KernelChangeSpec]:
     def make(seed: int, **settings: object) -> KernelChangeSpec:
         short = TrainingSpec(max_steps=50, num_records=4)
@@ -83,7 +83,7 @@ def tiny() -> Callable[..., KernelChangeSpec]:
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def long(tiny) -> Callable[[int], KernelChangeSpec]:
     """A first point that is done soon, then work for minutes."""
 
@@ -110,7 +110,7 @@ def eventually(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def wait_for() -> Callable[..., Snapshot]:
     def wait(jobs: Jobs, job_id: str, condition: Callable[[Snapshot], bool]) -> Snapshot:
         found: list[Snapshot] = []

@@ -33,7 +33,7 @@ def make_jobs(tmp_path):
     made = []
 
     def make(profile="local", **limits) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "s.sqlite"), replace(PROFILES[profile], **limits)))
+        made.append(Jobs(Store(tmp_path / "s.sqlite"), replace(PROFILES[profile], **limits), num_spare=0))
         return made[-1]
 
     yield make

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from linearity_lab.jobs import Jobs, key_words
+from linearity_lab.jobs import Jobs, Snapshot, key_words
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change import KernelChangeResult
@@ -87,22 +88,31 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
-def test_jobs_are_found_by_another_server(jobs, shared_store_file, tiny, long, wait_for):
-    finished = wait_for(jobs, jobs.submit(tiny(seed=4)), ended)
-    interrupted = wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
+@pytest.fixture(scope="module")
+def completed(jobs, tiny, wait_for) -> Snapshot:
+    return wait_for(jobs, jobs.submit(tiny(seed=4)), ended)
+
+
+@pytest.fixture(scope="module")
+def running(jobs, completed, long, wait_for) -> Iterator[Snapshot]:
+    """A running job with a point, for all tests: to end one costs the start of a worker."""
+    found = wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
+    yield found
+    jobs.stop(found.job_id)
+
+
+def test_jobs_are_found_by_another_server(shared_store_file, tiny, completed, running):
     later = Jobs(Store(shared_store_file))
-    found = later.snapshot(finished.job_id)
-    assert (found.status, found.spec, found.result) == ("completed", tiny(seed=4), finished.result)
-    found = later.snapshot(interrupted.job_id)
-    assert (found.status, found.points) == ("cancelled", interrupted.points)
+    found = later.snapshot(completed.job_id)
+    assert (found.status, found.spec, found.result) == ("completed", tiny(seed=4), completed.result)
+    found = later.snapshot(running.job_id)
+    assert (found.status, found.points) == ("cancelled", running.points)
     assert later.worker_pids() == []
     later.shutdown()
-    jobs.stop(interrupted.job_id)
 
 
-def test_next_job_runs_after_a_stop(jobs, long, tiny, wait_for):
-    first = jobs.submit(long(seed=7))
-    wait_for(jobs, first, lambda s: s.status == "running")
+def test_next_job_runs_after_a_stop(jobs, running, tiny, wait_for):
+    first = running.job_id
     second, third = jobs.submit(tiny(seed=7)), jobs.submit(tiny(seed=8))
     assert [jobs.snapshot(job).position for job in (first, second, third)] == [0, 1, 2]
     jobs.stop(second)
