@@ -45,7 +45,7 @@ from ntk_core.environment import TOP
 
 app = AppTest.from_file(TOP / "app.py", default_timeout=60).run()
 app.switch_page(page_script("toy"))
-app.session_state["toy.all_settings"] = app.session_state["toy.squares.about"] = True
+app.session_state["toy.all_settings"] = app.session_state["toy.distances.about"] = True
 app.run()
 assert not app.exception, app.exception
 first = [chart.proto.spec != "" for chart in app.get("plotly_chart")]
@@ -151,11 +151,11 @@ def test_the_command_line_knows_it_runs_it_and_resumes_it(place, environment, tm
     assert [event["kind"] for event in events if event["kind"] in ("estimated", "ended")] == ["estimated", "ended"]
     again = [json.loads(line) for line in reported(place, environment, *run).splitlines()]
     assert [event["resumed"] for event in again if event["kind"] == "point_finished"] == [True, True]
-    assert "mean of f²" in reported(place, environment, "-m", "ntk_core", "show", out)
+    assert "‖w − w₀‖₂" in reported(place, environment, "-m", "ntk_core", "show", out)
     reported(place, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
     assert "toy" in reported(place, environment, "-m", "ntk_core", "list", "--experiment", "toy")
     header, *rows = (Path(out) / "points.csv").read_text().splitlines()
-    assert header == "width,seed,mean_square"
+    assert header == "width,seed,distance,steps,outcome"
     assert len(rows) == 4
 
 
@@ -168,17 +168,17 @@ def with_gallery(place: Place, environment: dict[str, str]) -> Place:
 
 def test_the_gallery_the_overview_and_comparisons_show_it(with_gallery, environment):
     takeaway, rows, strokes = json.loads(reported(with_gallery, environment, "-c", COMPARE))
-    assert "mean of f²" in takeaway.lower() or "f²" in takeaway
+    assert "‖w − w₀‖₂" in takeaway
     assert rows == 4  # two runs at two widths
     assert strokes >= 1
 
 
 def test_new_page_has_form_job_chart_and_export(with_gallery, environment):
     charts_at_first, query, charts, shown, downloads = json.loads(reported(with_gallery, environment, "-c", PAGE))
-    assert charts_at_first == 1
+    assert charts_at_first == 2
     assert query["widths"] in ("5", ["5"])
     assert query["job"]
-    assert charts == 1
+    assert charts == 2
     assert any("A flat line." in text for text in shown)
     assert any("order one" in text for text in shown)
     assert any("linearity-lab run toy-first --set widths=5" in text for text in shown)
@@ -188,9 +188,9 @@ def test_new_page_has_form_job_chart_and_export(with_gallery, environment):
 def test_chart_without_words_and_unlisted_experiment_are_refused(place, environment):
     words = place.views / "words.md"
     text = words.read_text()
-    words.write_text(text.replace("# Chart: squares", "# Chart: cubes"))
+    words.write_text(text.replace("# Chart: distances", "# Chart: lengths"))
     try:
-        with pytest.raises(AssertionError, match="squares"):
+        with pytest.raises(AssertionError, match="distances"):
             reported(place, environment, "-c", PAGE)
     finally:
         words.write_text(text)

@@ -8,7 +8,7 @@ from linearity_lab.charts.axes import GUIDE_LINE
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line
 from linearity_lab.charts.style import Style
-from ntk_core.experiments._departures import DEPARTURE_WORDS, Departure
+from ntk_core.experiments.departures import DEPARTURE_WORDS, Departure
 from ntk_core.numbers import number, percent, signed
 from ntk_core.runs import mean
 

@@ -165,6 +165,11 @@ class SweepSpec(SeededSpec):
     draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
     """Each seed draws its network, on one draw of the data; or data too, with the sum of both seeds."""
 
+    @property
+    def all_outputs(self) -> tuple[str, ...]:
+        """The outputs φ of its networks."""
+        return getattr(self, "outputs", (getattr(self, "output", "linear"),))
+
     def shapes(self) -> DatasetShapes | None:
         """The sizes of the data, test points included; None while they are not known."""
         return self.dataset.known_shapes(**self._more_options())
@@ -176,8 +181,7 @@ class SweepSpec(SeededSpec):
     def _more_options(self) -> dict[str, Any]:
         num_test = getattr(self, "num_test", 0)
         shapes = self.dataset.known_shapes() if num_test or self.one_output else None
-        outputs = getattr(self, "outputs", (getattr(self, "output", "linear"),))
-        is_one = shapes is not None and len(shapes.class_names) == 2 and set(outputs) == {"linear"}
+        is_one = shapes is not None and len(shapes.class_names) == 2 and set(self.all_outputs) == {"linear"}
         targets = {"targets": "plus-minus"} if is_one and self.one_output else {}
         return {"num_test": min(num_test, shapes.available_test) if shapes else num_test, **targets}
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ntk_core.dynamics import log_loss
-from ntk_core.experiments._departures import departure
+from ntk_core.experiments.departures import departure
 from ntk_core.experiments.horizon import REGIMES, HorizonSpec
 from ntk_core.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT
 from ntk_core.networks.build import build_network, initial_key

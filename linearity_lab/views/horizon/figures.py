@@ -11,7 +11,6 @@ from linearity_lab.charts.lines import Line, width_axis
 from linearity_lab.charts.style import Style, nth_style
 from linearity_lab.charts.sweep import sketch, sweep
 from linearity_lab.charts.training import Quantity, Row, along_runs
-from ntk_core.experiments._trained_sweep import along
 from ntk_core.experiments.horizon import (
     COLUMNS,
     REGIMES,
@@ -21,6 +20,7 @@ from ntk_core.experiments.horizon import (
     HorizonSpec,
     rate_law,
 )
+from ntk_core.experiments.trained_sweep import along
 from ntk_core.fits import exponent_words
 from ntk_core.numbers import number, percent
 from ntk_core.runs import mean

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_
 from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun
+from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun
 from ntk_core.fits import fit_power_law
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.graphs import (

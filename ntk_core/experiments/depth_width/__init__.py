@@ -9,8 +9,8 @@ from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
-from ntk_core.experiments._trained_sweep import TrainedRun
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, Scatter, second_moment
+from ntk_core.experiments.trained_sweep import TrainedRun
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.numbers import percent
 from ntk_core.runs import (

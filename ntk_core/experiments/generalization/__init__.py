@@ -12,7 +12,7 @@ from ntk_core.data import DATASETS
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
+from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import (
     Counts,

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from ntk_core.data import Dataset, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
-from ntk_core.experiments._trained_sweep import TrainedRun
 from ntk_core.experiments.hessian import (
     BallBound,
     HessianBlocks,
@@ -27,6 +26,7 @@ from ntk_core.experiments.hessian import (
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import training_groups
+from ntk_core.experiments.trained_sweep import TrainedRun
 from ntk_core.hessians import (
     ball_sups_in_turn,
     bottleneck_block_norm,

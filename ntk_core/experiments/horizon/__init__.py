@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.experiments._departures import (
+from ntk_core.experiments.departures import (
     DEPARTURE_WORDS,
     Departure,
     departure_columns,
     departure_law,
     departure_note,
 )
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
+from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, exponent_line, typical_steps

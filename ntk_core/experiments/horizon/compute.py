@@ -8,7 +8,7 @@ from numpy.linalg import eigvalsh, norm
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import LinearPair
-from ntk_core.experiments._departures import departure
+from ntk_core.experiments.departures import departure
 from ntk_core.experiments.horizon import REGIMES, HorizonPoint, HorizonRun, HorizonSpec
 from ntk_core.networks.architectures import ScaledNetwork, Subtracted
 from ntk_core.networks.build import build_network, initial_key

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedRun, along
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts
+from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun, along
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import percent

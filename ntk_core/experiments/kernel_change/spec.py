@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import Outputs, TrainedSweep, outputs_field
+from ntk_core.experiments.trained_sweep import Outputs, TrainedSweep, outputs_field
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import BYTES, Counted, Counts, Work, peak_bytes, typical_steps

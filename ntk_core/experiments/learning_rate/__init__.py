@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import TrainedPoint, TrainedSweep, along
+from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counted, Counts, Experiment, ResultValue, Value, Work, between, columns, finite_sup, law_words

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
-from ntk_core.experiments._trained_sweep import Outputs, TrainedPoint, TrainedRun, TrainedSweep, outputs_field
+from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedRun, TrainedSweep, outputs_field
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.runs import Counts, Experiment, ResultValue, columns, finite_or_none, outcome_notes, with_error

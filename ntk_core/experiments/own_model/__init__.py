@@ -9,9 +9,9 @@ from pydantic import Field
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments._trained_sweep import along
 from ntk_core.experiments.kernel_change import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges
+from ntk_core.experiments.trained_sweep import along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.numbers import number, percent, size
 from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, aligned, columns, exponent_line

@@ -46,7 +46,6 @@ class TrainedSweep(SweepSpec):
     if TYPE_CHECKING:  # fields of the subclasses, which order them
         architecture: ArchitectureSpec
         training: TrainingSpec
-        outputs: tuple[Any, ...]
 
     @model_validator(mode="after")
     def _network_takes_data(self) -> Self:
@@ -66,7 +65,7 @@ class TrainedSweep(SweepSpec):
     @property
     def almost_everywhere(self) -> str:
         """Curvature that second derivatives miss at kinks; empty without kinks."""
-        return almost_everywhere(self.architecture.activations, self.outputs)
+        return almost_everywhere(self.architecture.activations, self.all_outputs)
 
     def every_run(
         self, run: Callable[..., Generator[Any, None, Value]], data: Dataset, key: str, *lines: Sequence[object]
@@ -89,7 +88,7 @@ class TrainedSweep(SweepSpec):
         Args:
             more: further counts, see :class:`Counts`; kernels are added to those of the records.
         """
-        programs = {"training": len(self.outputs), **more.pop("programs", {})}
+        programs = {"training": len(self.all_outputs), **more.pop("programs", {})}
         kernels = self.training.num_records + more.pop("kernels", 0)
         held = {"copies": 5, "views": 1, "matrices": 20, **more}
         return Counts(self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held)
