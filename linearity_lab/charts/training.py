@@ -9,7 +9,8 @@ from typing import Any, Generic, Literal, TypeVar
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import drawn_values, finish, log_ticks
+from linearity_lab.charts.axes import add_level, drawn_values, finish, log_ticks
+from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
 from linearity_lab.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
 from ntk_core.numbers import number
@@ -66,12 +67,14 @@ class Row:
         scale: of the vertical axis, logarithmic, linear from 0 on, or linear as the values are.
         share: of the height.
         ceiling: end of the axis, where some curves leave it.
+        threshold: value that is marked by a line.
     """
 
     title: str
     scale: Literal["log", "from 0", "linear"] = "log"
     share: float = 1.0
     ceiling: float = math.inf
+    threshold: float | None = None
 
 
 def times(steps: Sequence[int], rate: float, axis: TimeAxis) -> list[float]:
@@ -131,8 +134,12 @@ def along_runs(
     x_title: str = "step",
     log_x: bool = True,
     num_strong: int = 1,
-) -> tuple[go.Figure, list[dict[str, object]]]:
-    """Draw quantities of all runs in rows; return the figure, and a table with one row per run and record.
+    takeaway: str = "",
+    caption: Sequence[str] = (),
+    name: str = "along",
+    heading: str = "Along training",
+) -> Chart:
+    """Draw quantities of all runs in rows, above a table with one row per run and record.
 
     Args:
         x: the recorded steps or times.
@@ -158,8 +165,11 @@ def along_runs(
     figure = along_training(curves, rows, x_title, log_x=log_x)
     if len(rows) > MOST_IN_PLACE:
         figure.update_layout(height=ROW_HEIGHT * len(rows))
+    for index, each in enumerate(rows, start=1):
+        if each.threshold is not None:
+            add_level(figure, each.threshold, f"threshold {each.threshold:g}", row=index)
     columns = {each.column or each.what: each.of for each in quantities}
-    return figure, record_rows(runs, names, {x_title: x, **columns})
+    return Chart(figure, takeaway, record_rows(runs, names, {x_title: x, **columns}), caption, name, heading)
 
 
 def dash_key(title: str, dash: str, width: float = 2.5) -> Curve:

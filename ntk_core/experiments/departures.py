@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal
 
-from ntk_core.fits import PowerLaw, fit_runs
-from ntk_core.runs import Value, columns
-from ntk_core.runs.columns import Column
+from ntk_core.fits import PowerLaw, exponent_line, fit_runs
+from ntk_core.runs import PointValue, Value, columns
+from ntk_core.runs.columns import Column, Columns, text_table
 
 DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]
 DEPARTURE_WORDS: dict[str, str] = {
@@ -70,17 +70,28 @@ def departure_columns(name: str, title: str = "") -> tuple[Column, Column]:
     )
 
 
-def departure_law(runs: Sequence[tuple[float, Any]], name: str) -> PowerLaw | None:
-    """The power law of the horizon ``name`` against the width, over the runs that departed."""
-    of: Callable[[Any], Departure] = attrgetter(name)
-    return fit_runs(runs, lambda run: of(run).at, lambda run: of(run).is_seen)
+def departure_summary(
+    table: Columns, points: Sequence[PointValue], names: Sequence[str], lines: Mapping[str, Sequence[tuple[float, Any]]]
+) -> str:
+    """The table over the seeds, then the exponent of every horizon in m, over the runs that departed.
 
-
-def departure_note(names: Sequence[str]) -> Callable[[Sequence[Any]], str]:
-    """The note of a table of text on the runs in which a departure of these names was not seen."""
+    Args:
+        names: the departures of a run.
+        lines: title → (width, run).
+    """
 
     def note(runs: Sequence[Any]) -> str:
         found = Counter((name, getattr(run, name).outcome) for name in names for run in runs)
         return ", ".join(f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed")
 
-    return note
+    def law(runs: Sequence[tuple[float, Any]], name: str) -> PowerLaw | None:
+        return fit_runs(runs, lambda run: float(getattr(run, name).at), lambda run: bool(getattr(run, name).is_seen))
+
+    laws = [
+        exponent_line(f"{title}: horizon of the {name}", found)
+        for title, runs in lines.items()
+        for name in names
+        if (found := law(runs, name)) is not None
+    ]
+    notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]
+    return "\n".join([*text_table(table, points, note), "", *notes, *laws])

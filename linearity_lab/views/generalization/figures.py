@@ -142,8 +142,8 @@ def _bars(line: Line) -> Mapping[str, object]:
 def along(points: Points, what: str, width: int, richness: float, samples: int) -> Chart:
     """Draw test error of network and after kernel, alignment, distance from K₀ and its rate, step by step."""
     runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
-    network, kernel, first_row = _style("network"), _style("after_kernel"), Row(MEASURES[what], "from 0")
-    title = MEASURES[what]
+    network, kernel, title = _style("network"), _style("after_kernel"), MEASURES[what]
+    first_row = Row(title, "from 0")
     quantities = (
         Quantity[GeneralizationRun](
             title,
@@ -160,17 +160,25 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
         Quantity[GeneralizationRun]("distance per step", "distance_per_step", Row("distance per step")),
         Quantity[GeneralizationRun]("ΔK", "change"),
     )
-    figure, rows = along_runs(runs, "steps", quantities, lambda _: kernel, lambda run: {"seed": run.seed})
     text = "No run yet."
     if runs:
         first, last = (number(_mean([run.alignment[end] for run in runs])) for end in (0, -1))
         ends = [number(_mean([getattr(run.after[end], what) for run in runs])) for end in (0, -1)]
         text = (
-            f"Alignment from {first} to {last}; {MEASURES[what]} of regression with the kernel from {ends[0]} to "
+            f"Alignment from {first} to {last}; {title} of regression with the kernel from {ends[0]} to "
             f"{ends[1]}, means of {len(runs)} runs."
         )
-    place = f"Width {width:,}, ρ = {richness:g}, n = {samples:,}."
-    return Chart(figure, text, rows, [f"{place} {text}"], "along_training", "Along training")
+    caption = [f"Width {width:,}, ρ = {richness:g}, n = {samples:,}. {text}"]
+    return along_runs(
+        runs,
+        "steps",
+        quantities,
+        lambda _: kernel,
+        lambda run: {"seed": run.seed},
+        takeaway=text,
+        caption=caption,
+        name="along_training",
+    )
 
 
 def eigenspaces(points: Points, width: int, richness: float, samples: int) -> Chart:

@@ -10,21 +10,21 @@ from ntk_core.experiments.horizon import DEPARTURES, REGIMES, HorizonPoint, Hori
 Runs = Shown[HorizonSpec, HorizonPoint]
 
 
-def present(shown: Runs) -> list[str]:
-    """The regimes of finished points."""
-    return [name for name in REGIMES if any(point.regime == name for point in shown.points)]
-
-
 def charts(shown: Runs, of: str, width: int, regime: str) -> list[Chart]:
     """Horizons against width, the runs of one width and regime, and steps above the stable rate where there are any."""
     points, spec = shown.points, shown.spec
     found = [figures.against_width(points, spec, of), figures.along_clock(points, spec, regime, width)]
-    return [*found, *([figures.departure_steps(points, spec.widths)] if "large-rate" in present(shown) else [])]
+    has_steps = "large-rate" in _present(shown)
+    return [*found, *([figures.departure_steps(points, spec.widths)] if has_steps else [])]
+
+
+def _present(shown: Runs) -> list[str]:
+    return [name for name in REGIMES if any(point.regime == name for point in shown.points)]
 
 
 def choices(shown: Runs) -> list[Choice[str]]:
     """Which departure: of the outputs at first where all runs are above the stable rate."""
-    begins = int(present(shown) == ["large-rate"])
+    begins = int(_present(shown) == ["large-rate"])
     return [Choice("departure", "Departure of", DEPARTURES, "by the {}".format, begins=begins)]
 
 
@@ -34,7 +34,7 @@ PAGE = ExperimentPage(
     choices=choices,
     more=lambda shown: [
         width_choice(list({point.width: point for point in shown.points}.values())),
-        Choice("regime", "Run", present(shown), lambda name: REGIMES[name].title, 220),
+        Choice("regime", "Run", _present(shown), lambda name: REGIMES[name].title, 220),
     ],
     controls=("regimes", "widths", "kernel_threshold", "output_threshold"),
     groups={

@@ -190,11 +190,6 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         Quantity[RateRun]("distance", "path.distance", Row("‖w − w₀‖₂", ceiling=3 * farthest), "‖w − w₀‖₂"),
         Quantity[RateRun]("ΔK", "path.change", Row("ΔK", "from 0")),
     )
-    figure, rows = along_runs(
-        shown, "path.steps", quantities, lambda run: style(run.model), lambda run: {"model": MODEL_TITLES[run.model]},
-        log_x=False, num_strong=len(shown),
-    )  # fmt: skip
-    add_level(figure, 2, "2: the linear model's edge", row=2, at_end=True)
     ends = [
         f"{MODEL_TITLES[run.model]}: {run.outcome}"
         + (
@@ -205,8 +200,21 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
         for run in shown
     ]
     summary = beginning("; ".join(ends)) + "." if ended else "The run continues."
-    heading = f"Width {point.width:,} at c = {rate:g}, step by step"
-    return Chart(figure, summary, rows, [summary], "along_run", heading)
+    chart = along_runs(
+        shown,
+        "path.steps",
+        quantities,
+        lambda run: style(run.model),
+        lambda run: {"model": MODEL_TITLES[run.model]},
+        log_x=False,
+        num_strong=len(shown),
+        takeaway=summary,
+        caption=[summary],
+        name="along_run",
+        heading=f"Width {point.width:,} at c = {rate:g}, step by step",
+    )
+    add_level(chart.figure, 2, "2: the linear model's edge", row=2, at_end=True)
+    return chart
 
 
 def one_sample(rates: Sequence[float]) -> Chart:

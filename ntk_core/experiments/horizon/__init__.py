@@ -8,18 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.experiments.departures import (
-    DEPARTURE_WORDS,
-    Departure,
-    departure_columns,
-    departure_law,
-    departure_note,
-)
+from ntk_core.experiments.departures import Departure, departure_columns, departure_summary
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, exponent_line, typical_steps
-from ntk_core.runs.columns import Column, text_table
+from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, typical_steps
+from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Term, Width, one_of, table
 
 DECAY_END = 2.0  # in ημt: the data no longer matter there
@@ -231,17 +225,15 @@ def rate_law(points: Iterable[HorizonPoint], rate: float, of: str) -> PowerLaw |
     return fit_runs(along(points, "large-rate", rate), lambda run: math.exp(getattr(run, of).horizon), lambda run: True)
 
 
+def line_title(regime: str, rate: float) -> str:
+    """A regime, with its rate above the stable one."""
+    return REGIMES[regime].title + f", c = {rate:g}" * (rate > 2)
+
+
 def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
-    """The table over the seeds, then the exponent of every horizon in m, over the runs that departed."""
-    laws = [
-        exponent_line(f"{REGIMES[name].title}{f', c = {rate:g}' * (rate > 2)}: horizon of the {of}", law)
-        for name in spec.regimes
-        for rate in spec.rates_of(name)
-        for of in DEPARTURES
-        if (law := departure_law(along(points, name, rate), of)) is not None
-    ]
-    notes = [f"{name}: {words}" for name, words in DEPARTURE_WORDS.items() if name != "departed"]
-    return "\n".join([*text_table(COLUMNS, points, departure_note(DEPARTURES)), "", *notes, *laws])
+    """The table of all regimes, with the exponents of their horizons."""
+    lines = {line_title(name, rate): along(points, name, rate) for name in spec.regimes for rate in spec.rates_of(name)}
+    return departure_summary(COLUMNS, points, DEPARTURES, lines)
 
 
 EXPERIMENT = Experiment(HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary)

@@ -148,14 +148,14 @@ def _horizons(results: Results, regime: str) -> Chart:
 
 def _horizon_line(results: Results) -> tuple[Line, Axis]:
     points = results["horizon-cross-entropy"].points
-    return horizon.line(points, "cross-entropy", 0.0, "kernel"), width_axis()
+    return horizon.horizons(points, "kernel")["cross-entropy", 0.0].line(relative=True), width_axis()
 
 
 def _why_horizons(results: Results) -> dict[str, str]:
-    line = horizon.line(results["horizon-cross-entropy"].points, "cross-entropy", 0.0, "kernel", relative=False)
+    line = horizon.horizons(results["horizon-cross-entropy"].points, "kernel")["cross-entropy", 0.0].line()
     (narrow, first), *_, (wide, last) = line.means
     slope = rate_law(results["horizon-rate"].points, 2.5, "outputs")
-    decay = horizon.line(results["horizon-weight-decay"].points, "weight-decay", 0.5, "kernel", relative=False)
+    decay = horizon.horizons(results["horizon-weight-decay"].points, "kernel")["weight-decay", 0.5].line()
     return {
         "narrow": width_label(narrow),
         "wide": width_label(wide),
