@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
 from benchmarks.drills.served_app import ServedApp, served_app
 from benchmarks.measure import Settings
-from linearity_lab.components.live import given, source
 from linearity_lab.components.live.settings import LiveSettings
+from linearity_lab.site import write_site
 
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -55,12 +56,11 @@ def fresh_app(port: int = 0) -> Iterator[tuple[ServedApp, Path]]:
 
 @contextmanager
 def live_page(browser: Browser, settings: LiveSettings, **options: Any) -> Iterator[Page]:
-    """The live component in the page that needs no server, opened from a disk."""
+    """The page *Live* of the static site, opened from a disk."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "live.html"
-        file.write_text(source.standalone_page(given(settings), "Live"), encoding="utf-8")
+        next(write_site(Path(folder), lambda path, text: path.write_text(text, encoding="utf-8")))
         page = browser.new_page(**{"viewport": SCREEN, **options})
-        page.goto(file.as_uri())
+        page.goto(f"{(Path(folder) / 'live.html').as_uri()}?{urlencode(settings.query())}")
         page.locator(".live").wait_for()
         yield page
         page.close()

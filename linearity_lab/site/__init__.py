@@ -24,7 +24,7 @@ __all__ = ["DOCUMENTATION", "MENU", "Figure", "gallery_figures", "write_site"]
 
 def write_site(
     folder: Path,
-    write: Callable[[Path, str], None],
+    write: Callable[[Path, str], object],
     presets: Iterable[str] = tuple(PRESETS),
     *,
     documentation: bool = False,
@@ -39,7 +39,8 @@ def write_site(
     menu = MENU | (DOCUMENTATION if documentation else {})
     for name, text in _shared().items():
         write(folder / name, text)
-    yield "scripts and styles"
+    write(folder / "live.html", _gallery.live_page(menu))
+    yield "scripts, styles and Live"
     figures = list(gallery_figures(presets))
     of_lecture = _lecture.lecture_figures()
     for figure in (*figures, *of_lecture):
@@ -52,15 +53,14 @@ def write_site(
     yield "the lecture"
     write(folder / "glossary.html", _gallery.glossary_page(menu))
     write(folder / "truth.html", _gallery.truth_page(menu))
-    write(folder / "live.html", _gallery.live_page(menu))
-    yield "glossary, claims and Live"
+    yield "glossary and claims"
 
 
 def _shared() -> dict[str, str]:
     """Files that all pages load."""
     return {
         "plotly.js": PLOTLY.read_text(encoding="utf-8"),
-        "live.js": plain_script(source.module(), "live", "settingsFrom", "textsOf"),
+        "live.js": plain_script(source.module(), "live", "inURL"),
         "home.js": plain_script(source.home_module(), "home"),
         "sketch.js": plain_script(sketch.SCRIPT.read_text(encoding="utf-8"), "sketch"),
         "site.js": (FOLDER / "site.js").read_text(encoding="utf-8") + _page.configuration(),

@@ -1,5 +1,5 @@
 // What all pages of the site share: theme, figures that are drawn once they come into sight, and files of them.
-/* global Plotly, home, live, root, settingsFrom, textsOf */
+/* global Plotly, home, inURL, live, root */
 "use strict";
 
 // Words take the page's color from its style sheet, on the screen; in files they have this one.
@@ -119,16 +119,6 @@ const theme = {
   },
 };
 
-// The component of the app; where it has all its controls, the URL holds the settings.
-function mountLive(place, data) {
-  if (data.form === "page") {
-    const defaults = data.settings;
-    data.settings = settingsFrom(Object.fromEntries(new URLSearchParams(location.search)), defaults);
-    data.send = (settings) => history.replaceState(null, "", `?${new URLSearchParams(textsOf(settings, defaults))}`);
-  }
-  live({ parentElement: place, data });
-}
-
 // The page of one figure: its charts, the choice above them, its files, its numbers, and its frame.
 async function showOne() {
   const places = [...document.querySelectorAll(".place[data-chart]")];
@@ -205,7 +195,7 @@ document.addEventListener("DOMContentLoaded", () => {
   if (place) {
     const data = JSON.parse(document.getElementById("data").textContent);
     if (data.home) home({ parentElement: place, data: data.home });
-    else mountLive(place, data.live);
+    else live({ parentElement: place, data: inURL(data.live) });
   }
   if (document.querySelector(".place[data-chart]")) showOne();
   if (document.getElementById("search")) search();

@@ -9,8 +9,9 @@ import time
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from linearity_lab.components.live import HOME_TOUR, given, source
+from linearity_lab.components.live import HOME_TOUR, source
 from linearity_lab.components.live.settings import CHOICES, LiveSettings
+from linearity_lab.site import write_site
 from tests.browser.conftest import READY, Fingers, phone, run_button
 from tests.browser.test_accessibility import press_tab_until
 
@@ -219,13 +220,12 @@ def test_where_motion_is_not_wanted_it_waits(browser, dashboard_url):
 
 
 def test_page_without_a_server_trains_with_settings_in_its_url(browser, tmp_path):
-    file = tmp_path / "live.html"
-    file.write_text(source.standalone_page(given(LiveSettings()), "Live"), encoding="utf-8")
+    next(write_site(tmp_path, lambda path, text: path.write_text(text, encoding="utf-8")))
     page = browser.new_page()
     asked, errors = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.goto(f"{file.as_uri()}?width=16&output=tanh")
+    page.goto(f"{(tmp_path / 'live.html').as_uri()}?width=16&output=tanh")
     component = live(page)
     until(component, "each => each.live.now.time > 20")
     assert component.evaluate("each => [each.live.begun.width, each.live.begun.output]") == [16, "tanh"]

@@ -1,6 +1,5 @@
-"""The own scripts of the component as one ES module, and as a page that needs no server."""
+"""The own scripts of the component as one ES module, its style and its words."""
 
-import html
 import json
 from functools import cache
 from pathlib import Path
@@ -19,17 +18,6 @@ PAGE = ("settings", "player", "plot", "panel", "panels", "record", "verdict", "h
 HOME = ("settings", "player", "plot", "panel", "panels", "verdict", "controls", "home")
 _LINEAR = "linear"
 HOME_OUTPUTS = (_LINEAR, "swish")
-_BARE = """\
-:root { color-scheme: light dark; font-family: sans-serif }
-body { margin: 16px; background: #ffffff; color: #1b2430 }
-@media (prefers-color-scheme: dark) {
-  :root { --st-background-color: #10151d; --st-text-color: #e8ecf2; --st-border-color: #364152 }
-  body { background: #10151d; color: #e8ecf2 }
-}
-"""
-_START = """\
-live({ parentElement: document.querySelector("main"), data: inURL(DATA) });
-"""
 
 
 @cache
@@ -112,19 +100,3 @@ def words() -> JSON:
 def colors() -> dict[str, str]:
     """The colors of the network and of its linear model, as in every chart."""
     return {"network": model_style("network").color, "linear": model_style("linearized").color}
-
-
-def standalone_page(data: JSON, title: str) -> str:
-    """One HTML file that needs no server and loads nothing; its URL holds the settings.
-
-    Args:
-        data: what the component is given, see :func:`linearity_lab.components.live.given`.
-    """
-    encoded = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
-    script = module().replace("export default function live", "function live") + _START.replace("DATA", encoded)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<style>\n{_BARE}{style()}</style>\n</head>\n<body>\n<main></main>\n"
-        f'<script type="module">\n{script}</script>\n</body>\n</html>\n'
-    )
