@@ -25,7 +25,11 @@ Frame = tuple[Image.Image, int]  # and for how many milliseconds it is shown
 # From one width to the next, around in a circle.
 PASSAGES = tuple(itertools.pairwise((TOUR[-1], *TOUR)))
 SIZE, WIDTH = (1120, 682), 900  # of the page, and of the picture
-NO_NOTE = ".live .note { display: none }"
+# The component alone, as large as the picture.
+ALONE = """\
+body > :not(main), main > :not(.live-place), .live .note { display: none }
+main#main { max-width: none; margin: 16px; padding: 0 }
+"""
 FRAMES, LAST_STEP = 24, 6_000  # of one width; steps at equal distances of their logarithm
 SLID = 4  # frames in which the slider goes from one width to the next
 FRAME_MS, FIRST_MS, LAST_MS = 100, 600, 1800
@@ -53,7 +57,7 @@ def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> li
     viewport = {"width": SIZE[0], "height": SIZE[1]}
     with headless() as browser, live_page(browser, SHOWN, viewport=viewport, color_scheme=theme) as page:
         component = page.locator(".live")
-        page.add_style_tag(content=NO_NOTE)
+        page.add_style_tag(content=ALONE)
         component.evaluate(HOLD)
         for before, width in passages:
             for share in range(1, SLID + 1):
