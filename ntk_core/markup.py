@@ -98,6 +98,11 @@ def folded(title: str, inside: str) -> str:
     return f"<details><summary>{html.escape(title)}</summary>{inside}</details>"
 
 
+def shortened(text: str, most: int) -> str:
+    """``text`` with at most so many letters, the last one an ellipsis where some are missing."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def printable(text: str) -> str:
     """``text`` without control characters, which could confuse a terminal."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)

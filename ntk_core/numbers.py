@@ -55,7 +55,7 @@ def percent(share: float) -> str:
 
 def num_runs(count: int) -> str:
     """``1 run``, ``5 runs``."""
-    return f"{count} run" if count == 1 else f"{count} runs"
+    return f"{count:,} run" if count == 1 else f"{count:,} runs"
 
 
 def size(num_bytes: float) -> str:

@@ -33,7 +33,7 @@ from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition, exponent_words
-from ntk_core.numbers import number, signed, width_label
+from ntk_core.numbers import num_runs, number, signed, width_label
 from ntk_core.runs import Mean, mean
 
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
@@ -182,8 +182,7 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             seeds = {at: [str(dot.seed) for dot in dots if dot.why == why] for at, dots in line.by_value.items()}
             listed = [f"{width_label(at)} ({seed_words(found)})" for at, found in seeds.items() if found]
             where = f"{axis.letter} = {', '.join(listed)}"
-            count = sum(map(len, seeds.values()))
-            runs = f"{count} of {len(line.dots)} run{'s' * (len(line.dots) != 1)}"
+            runs = f"{sum(map(len, seeds.values()))} of {num_runs(len(line.dots))}"
             sentences.append(f"Excluded from the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
         if line.fit and line.law and (given := condition(line.law)):
             exponent = f"exponent {exponent_words(line.law)} {given}"
@@ -270,7 +269,7 @@ def add_marks(figure: go.Figure, lines: Sequence[Line]) -> None:
     """Add a legend entry for every mark of runs that did not converge, with their number."""
     counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
     for outcome, count in sorted(counts.items()):
-        look = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {count} run{'s' * (count != 1)}")
+        look = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {num_runs(count)}")
         marker = {"color": look.color, "symbol": look.mark(outcome), "size": 9, "line": {"width": 2}}
         figure.add_scatter(
             x=[None], y=[None], mode="markers", marker=marker, name=look.title, hoverinfo="skip", showlegend=True

@@ -121,7 +121,7 @@ class SpecForm(Generic[AnySpec]):
         st.button(
             "Sized for two cores" if is_largest else title,
             key=self._key("paper_size"),
-            on_click=self._fill,
+            on_click=self.fill,
             args=(self.preset.spec if is_largest else largest,),
             disabled=largest is None,
             help=explained,
@@ -134,7 +134,7 @@ class SpecForm(Generic[AnySpec]):
             st.button(
                 "New data per seed",  # short: it shares a row with Paper size
                 key=self._key("new_data"),
-                on_click=self._fill,
+                on_click=self.fill,
                 args=(with_settings(spec, {"draws": "network and data"}),),
                 help="Intervals then include the scatter between data sets. Press Run to compute them.",
             )
@@ -145,13 +145,9 @@ class SpecForm(Generic[AnySpec]):
         for setting in members:
             wide = setting.entry in ("upload", "composition", "choices")
             with row.container(width="stretch" if wide else ENTRY_PIXELS):
-                self._widget(setting)
+                self.widget(setting)
                 if setting.name in self.sentences:
                     st.error(plain(self.sentences[setting.name]))
-
-    def entry(self, setting: Setting, title: str) -> None:
-        """The widget of one setting, under this title."""
-        self._widget(setting, title)
 
     def used(self, prefix: str) -> dict[Setting, object]:
         """Setting → what is given for it, of those below this prefix that the chosen kinds use."""
@@ -161,10 +157,6 @@ class SpecForm(Generic[AnySpec]):
             for setting in self._settings
             if setting.name.startswith(prefix) and setting.name in values
         }
-
-    def fill(self, spec: AnySpec) -> None:
-        """Put a spec into the widgets; for callbacks, which come before the widgets are drawn."""
-        self._fill(spec)
 
     def keep(self, drawn: Sequence[object]) -> None:
         """Hold what all widgets say but these, which are drawn: the others would go back to what they began with."""
@@ -217,7 +209,7 @@ class SpecForm(Generic[AnySpec]):
         self._state.preset = name if name in self._preset_names else self._preset_names[0]
         base = job_spec if job_spec is not None and not texts else self.preset.spec
         spec, problems = spec_from_texts(texts, base)
-        self._fill(spec)
+        self.fill(spec)
         titled = {setting.name: setting for setting in self._settings}
         for problem in problems:
             setting, shown = titled.get(problem.field), self._shown_name(problem.field)
@@ -241,8 +233,8 @@ class SpecForm(Generic[AnySpec]):
         setting = next((setting for setting in self._settings if setting.name == name), None)
         return (setting.waits_for(self._state.raw) if setting else None) or name
 
-    def _fill(self, spec: SpecPart) -> None:
-        """Put a spec into the widgets."""
+    def fill(self, spec: SpecPart) -> None:
+        """Put a spec into the widgets; for callbacks, which come before the widgets are drawn."""
         values = values_of(spec)
         for setting in self._settings:
             held = _held(setting, values.get(setting.name, setting.info.default))
@@ -254,7 +246,7 @@ class SpecForm(Generic[AnySpec]):
 
     def _choose_preset(self) -> None:
         self._state.preset, self._state.notes = st.session_state[self._key("preset")], {}
-        self._fill(self.preset.spec)
+        self.fill(self.preset.spec)
 
     def _collect(self) -> None:
         """Take over what the widgets hold; a note goes when its widget changes."""
@@ -286,7 +278,8 @@ class SpecForm(Generic[AnySpec]):
             return f"{setting.full_title}: choose at least one."
         return setting.sentence(problem)
 
-    def _widget(self, setting: Setting, title: str = "") -> None:
+    def widget(self, setting: Setting, title: str = "") -> None:
+        """The widget of one setting, under this title or its own."""
         key = self._key(setting.name)
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]

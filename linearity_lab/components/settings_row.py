@@ -112,7 +112,7 @@ def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: 
 def _control(form: SpecForm[AnySpec], setting: Setting, value: Any) -> None:
     with st.container(width=CONTROL_PIXELS.get(setting.entry, "stretch")):
         if setting.entry != "list":
-            form.entry(setting, setting.place or setting.title)
+            form.widget(setting, setting.place or setting.title)
         elif (values := in_numbers(value)) and all(isinstance(each, int | float) for each in values):
             _slider(form, setting, sorted(values))
 

@@ -4,6 +4,7 @@ import functools
 import hashlib
 from collections.abc import Callable, Sequence
 
+from ntk_core.markup import shortened
 from ntk_core.networks.graphs import GRAPH_TITLES, Graph, example_graphs
 from ntk_core.runs import PRESETS, Spec
 from ntk_core.settings.grammar import Setting, changed_values, differences, settings, text_of, values_of
@@ -112,4 +113,4 @@ def value_words(setting: Setting, value: object) -> str:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…"
+    return shortened(text, MAX_TEXT)

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import shortened
 from ntk_core.own_models._contract import CONTRACT, OwnModel
 
 _MODULE = "_linearity_lab_own_model"
@@ -91,9 +92,8 @@ def _module(path: Path) -> ModuleType:
 def _sentence(error: BaseException, path: Path) -> str:
     line = _line(error, path)
     text = next((part.strip() for part in str(error).splitlines() if part.strip()), "no message")
-    text = text if len(text) <= _SHORTEST else text[: _SHORTEST - 1] + "…"
     where = f"{path.name}, line {line}" if line else path.name
-    return f"{where}: {type(error).__name__}: {text}"
+    return f"{where}: {type(error).__name__}: {shortened(text, _SHORTEST)}"
 
 
 def _line(error: BaseException, path: Path) -> int | None:

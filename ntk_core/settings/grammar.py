@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ntk_core.errors import InvalidInput, UnknownSetting
-from ntk_core.markup import paragraph, table
+from ntk_core.markup import paragraph, shortened, table
 from ntk_core.settings.part import SpecPart, Values
 from ntk_core.settings.validation import allowed_values, lengths, part_type, problems
 from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in, values_of
@@ -236,4 +236,4 @@ def _words(setting: Setting, value: object) -> str:
     words = ", ".join(
         str(setting.label(each)) if setting.options and each is not None else text_of(each) for each in several
     )
-    return words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+    return shortened(words, _LONGEST)

@@ -21,7 +21,7 @@ from ntk_core.experiments.dynamics import (
     ModelPath,
     difference_law,
 )
-from ntk_core.numbers import number, percent, width_label
+from ntk_core.numbers import num_runs, number, percent, width_label
 from ntk_core.runs import OUTCOME_WORDS
 from ntk_core.runs.columns import table_rows
 
@@ -163,7 +163,7 @@ def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
             if run.method == method and getattr(run, model).outcome == outcome
         )
         if found:
-            listed = ", ".join(f"{count} run{'s' * (count != 1)} at {where}" for where, count in found.items())
+            listed = ", ".join(f"{num_runs(count)} at {where}" for where, count in found.items())
             sentences.append(f"{MODEL_TITLES[model].capitalize()} {OUTCOME_WORDS[outcome]}: {listed}.")
     return sentences
 

@@ -1,5 +1,6 @@
 """Uploaded data projected to two directions, and their first images; free of Streamlit."""
 
+import html
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +12,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.data.uploads import EXAMPLE, Cleaned
+from ntk_core.markup import shortened
 from ntk_core.numbers import percent
 
 CARD = ""
@@ -114,5 +116,4 @@ def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def _short(name: str) -> str:
     """A class name in a legend, where Plotly reads tags."""
-    text = name if len(name) <= 24 else name[:23] + "…"
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(shortened(name, 24), quote=False)

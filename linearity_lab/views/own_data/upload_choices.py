@@ -1,6 +1,6 @@
 """Preview of an uploaded file, and the choices that turn it into data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import streamlit as st
@@ -23,7 +23,9 @@ from ntk_core.data.uploads import (
     suggested_choices,
 )
 from ntk_core.errors import InvalidInput
+from ntk_core.markup import shortened
 
+MAX_SENTENCE = 400  # letters; names of classes may be long
 TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression)"}
 
 
@@ -225,10 +227,6 @@ def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -
         st.image([pixels for pixels, _ in thumbnails], [plain(name) for _, name in thumbnails], width=72,
                  alt=[f"an image of class {name}" for _, name in thumbnails])  # fmt: skip
     with shown_charts() as shown:
-        show_chart(page, figures.scatter(data, _short(sentences)))
+        show_chart(page, figures.scatter(data, [shortened(each, MAX_SENTENCE) for each in sentences]))
     with above:
         export_menu("own-data", "Your data", (), shown.charts)
-
-
-def _short(sentences: Sequence[str]) -> list[str]:
-    return [text if len(text) <= 400 else text[:399] + "…" for text in sentences]

@@ -27,6 +27,7 @@ from linearity_lab.views.results.stored_runs import (
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import num_runs
 from ntk_core.runs import KINDS
 from ntk_core.runs.store import MAX_NAME, MAX_NOTE, MIN_PREFIX, Mark, RunList, StoredRun
 
@@ -189,7 +190,7 @@ def actions() -> DeltaGenerator:
         if chosen:
             st.button("Clear", key=_key("clear"), on_click=_clear, type="tertiary")
             with st.popover("Delete", icon=":material/delete:"):
-                st.markdown(f"Delete {_count(len(chosen))} for good?")
+                st.markdown(f"Delete {num_runs(len(chosen))} for good?")
                 st.button("Yes, delete", key=_key("delete"), on_click=_delete, type="primary")
         with st.popover("Import", icon=":material/upload:"):
             _import()
@@ -215,7 +216,7 @@ def cards(found: RunList) -> None:
     page, last = st.session_state[_key("sheet")], math.ceil(found.total / ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Newer", key=_key("newer"), disabled=page == 1, on_click=_turn, args=(-1,))
-        st.caption(f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {_count(found.total)}")
+        st.caption(f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {num_runs(found.total)}")
         st.button("Older", key=_key("older"), disabled=page >= last, on_click=_turn, args=(1,))
 
 
@@ -264,7 +265,7 @@ def _delete() -> None:
             store.delete(run)
             gone += 1
     st.session_state[_key("chosen")] = kept
-    _notify(f"{_count(gone)} deleted." if gone else "", tuple(problems))
+    _notify(f"{num_runs(gone)} deleted." if gone else "", tuple(problems))
 
 
 def _notify(good: str, problems: tuple[str, ...]) -> None:
@@ -285,10 +286,6 @@ def _turn(by: int) -> None:
 
 def _first_page() -> None:
     st.session_state[_key("sheet")] = 1
-
-
-def _count(number: int) -> str:
-    return f"{number:,} {'run' if number == 1 else 'runs'}"
 
 
 def _key(name: str) -> str:

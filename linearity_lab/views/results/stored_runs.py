@@ -12,7 +12,7 @@ import streamlit as st
 from linearity_lab.jobs.profile import error_text, profile
 from linearity_lab.words.pages import prose
 from ntk_core.errors import InvalidInput
-from ntk_core.numbers import duration
+from ntk_core.numbers import duration, num_runs
 from ntk_core.runs.store import Mark, Store, StoredRun, read_runs, write_runs
 
 STATUS_WORDS = {
@@ -85,7 +85,7 @@ def take_file(file: IO[bytes]) -> Arrived:
     problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found.left_aside[:3]]
     more = len(found.left_aside) - len(problems)
     problems += [f"{more} more lines could not be read."] if more else []
-    good = f"{count} {'run' if count == 1 else 'runs'} imported." if count else ""
+    good = f"{num_runs(count)} imported." if count else ""
     return Arrived(found.digests, good, tuple(problems))
 
 

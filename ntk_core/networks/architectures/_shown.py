@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import jax
 
 from ntk_core.errors import InvalidInput
-from ntk_core.markup import Markup, paragraph, table
+from ntk_core.markup import Markup, paragraph, shortened, table
 from ntk_core.networks.architectures._layers import Layer, Shape
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def network_html(net: "Network", input_shape: Shape | None) -> Markup:
     Raises:
         InvalidInput: where ``input_shape`` does not suit the network.
     """
-    chosen = [_short(f"{each.name}={_value_text(value)}") for each, value in _chosen(net)]
+    chosen = [shortened(f"{each.name}={_value_text(value)}", _LONGEST) for each, value in _chosen(net)]
     title = paragraph(", ".join(chosen), title=type(net).__name__)
     for shape in EXAMPLES if input_shape is None else (tuple(input_shape),):
         try:
@@ -52,10 +52,6 @@ def _chosen(net: "Network") -> list[tuple[Field[object], object]]:
 
 def _value_text(value: object) -> str:
     return type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
 def _row(name: str, layer: Layer, below: Shape, params: dict[str, jax.ShapeDtypeStruct]) -> tuple[str, ...]:
