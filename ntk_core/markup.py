@@ -99,7 +99,7 @@ def folded(title: str, inside: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """``text`` with at most so many letters, the last one an ellipsis where some are missing."""
+    """``text`` with at most ``most`` letters; an ellipsis is the last one where some are missing."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
