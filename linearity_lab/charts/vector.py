@@ -4,7 +4,7 @@ import html
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import plotly.graph_objects as go
 
@@ -68,28 +68,46 @@ def thumbnail(strokes: Sequence[Stroke], *, log_x: bool = False, log_y: bool = F
 
 def rows_as_pictures(figure: go.Figure) -> list[tuple[str, str]]:
     """(title of the vertical axis, picture) of each row of a figure: its strong lines, on its kinds of axes."""
-    rows: dict[str, list[Stroke]] = {}
+    rows: dict[str, list[go.Scatter]] = {}
     for trace in figure.data:
-        if trace.type == "scatter" and "lines" in (trace.mode or "") and trace.opacity in (None, 1) and not trace.fill:
-            rows.setdefault(trace.yaxis or "y", []).append(
-                Stroke(list(zip(trace.x, trace.y, strict=True)), trace.line.color, trace.line.dash or "solid")
-            )
+        if (
+            trace.type == "scatter"
+            and trace.mode in ("lines", "lines+markers")
+            and trace.opacity in (None, 1)
+            and not trace.fill
+        ):
+            rows.setdefault(trace.yaxis or "y", []).append(trace)
     found = []
-    for name, strokes in rows.items():
+    for name, traces in rows.items():
         y = figure.layout[name.replace("y", "yaxis")]
         x = figure.layout[(y.anchor or "x").replace("x", "xaxis")]
-        is_log = [axis.type == "log" for axis in (x, y)]
-        kept = [replace(stroke, points=_drawable(stroke.points, *is_log)) for stroke in strokes]
-        if kept := [stroke for stroke in kept if stroke.points]:
-            found.append((re.sub("<[^>]*>", "", y.title.text or ""), thumbnail(kept, log_x=is_log[0], log_y=is_log[1])))
+        log_x, log_y = (axis.type == "log" for axis in (x, y))
+        if strokes := [stroke for trace in traces for stroke in strokes_of(trace, log_x, log_y)]:
+            picture = thumbnail(strokes, log_x=log_x, log_y=log_y)
+            found.append((re.sub("<[^>]*>", "", y.title.text or ""), picture))
     return found
 
 
-def _drawable(
-    points: Sequence[tuple[float | None, float | None]], log_x: bool, log_y: bool
-) -> list[tuple[float, float]]:
-    pairs = [(float(a), float(b)) for a, b in points if a is not None and b is not None]
-    return [(a, b) for a, b in pairs if math.isfinite(a + b) and (a > 0 or not log_x) and (b > 0 or not log_y)]
+def strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int = 10_000) -> list[Stroke]:
+    """A trace between its gaps, each part of about ``most`` points."""
+    parts: list[list[tuple[float, float]]] = [[]]
+    for x, y in zip(trace.x, trace.y, strict=True):
+        if x is None or y is None or (log_x and x <= 0) or (log_y and y <= 0):
+            parts.append([])
+        elif math.isfinite(x) and math.isfinite(y):
+            parts[-1].append((float(x), float(y)))
+    color = trace.line.color or trace.marker.color
+    dots = "lines" not in (trace.mode or "lines")
+    return [
+        Stroke(
+            [*part[:: max(1, len(part) // most)], part[-1]],
+            color if isinstance(color, str) else INK,
+            trace.line.dash or "solid",
+            dots or len(part) == 1,
+        )
+        for part in parts
+        if part
+    ]
 
 
 def cells(values: Sequence[Sequence[float]]) -> str:

@@ -15,7 +15,7 @@ from streamlit.config import set_option
 
 from linearity_lab.charts.axes import readable
 from linearity_lab.charts.chart import Chart, is_curve
-from linearity_lab.charts.vector import INK, Stroke, cells, letters, thumbnail
+from linearity_lab.charts.vector import cells, letters, strokes_of, thumbnail
 from linearity_lab.components.chart import drawn_charts, shown_charts, shown_intervals
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.site._page import html_of
@@ -156,29 +156,7 @@ def thumbnail_of(figure: go.Figure) -> str:
     log_x, log_y = (axis.type == "log" for axis in (figure.layout.xaxis, figure.layout.yaxis))
     shown = [trace for trace in first if trace.visible in (None, True) and is_curve(trace) and trace.x is not None]
     shown = [trace for trace in shown if "lines" in (trace.mode or "lines")] or shown
-    strokes = [stroke for trace in shown for stroke in _strokes(trace, log_x, log_y)]
+    strokes = [stroke for trace in shown for stroke in strokes_of(trace, log_x, log_y, MOST_POINTS)]
     if not (strokes := strokes[:MOST_STROKES]):
         return letters(re.sub(r"<[^>]+>", "", figure.layout.yaxis.title.text or ""))
     return thumbnail(strokes, log_x=log_x, log_y=log_y)
-
-
-def _strokes(trace: go.Scatter, log_x: bool, log_y: bool) -> list[Stroke]:
-    """A trace between its gaps, of few points."""
-    parts: list[list[tuple[float, float]]] = [[]]
-    for x, y in zip(trace.x, trace.y, strict=True):
-        if x is None or y is None or (log_x and x <= 0) or (log_y and y <= 0):
-            parts.append([])
-        elif math.isfinite(x) and math.isfinite(y):
-            parts[-1].append((float(x), float(y)))
-    color = trace.line.color or trace.marker.color
-    dots = "lines" not in (trace.mode or "lines")
-    return [
-        Stroke(
-            [*part[:: max(1, len(part) // MOST_POINTS)], part[-1]],
-            color if isinstance(color, str) else INK,
-            trace.line.dash or "solid",
-            dots or len(part) == 1,
-        )
-        for part in parts
-        if part
-    ]
