@@ -55,6 +55,7 @@ PARTS = {
     "first_calls": Part("first_calls:measure"),
     "large_n": Part("large_n:measure", SCIPY, ("neural-tangents",)),
     "hessian": Part("hessian:measure", SCIPY, ("torch",)),
+    "narrow_norms": Part("hessian:narrow_norms", SCIPY),
     "trajectories": Part("training:trajectories", peers=("neural-tangents",)),
     "training": Part("training:measure"),
     "masked_layer": Part("training:masked_layer"),

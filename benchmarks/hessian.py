@@ -10,7 +10,9 @@ of each, and from processes of their own at widths that the others cannot reach.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -22,10 +24,12 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from benchmarks.measure import Meter, Row, Settings, alone, alternate, fitted, own
 from benchmarks.peers.process import Peer, peers
 from ntk_core import FullyConnected, hessian_norm
+from ntk_core.hessians._norm import MAX_MATVECS, _leading, checked_request
+from ntk_core.traced import accepted_input
 
 INPUT_DIM, DEPTH, TOLERANCE = 10, 3, 1e-2
 WIDTHS, MEMORY_WIDTHS = (100, 300, 1_000, 3_000), (3_000, 10_000, 22_361)  # up to 10⁹ parameters
-QUICK_WIDTHS = (6,)
+NARROW_WIDTHS, QUICK_WIDTHS = (300, 1_000), (6,)
 PLAIN = "jax hvp + arpack"
 PUBLIC = ("curvlinops", "hessian-eigenthings")
 
@@ -120,3 +124,46 @@ def measure(settings: Settings) -> Row:
     exponents = {name: fitted(sizes, [row["times"][name]["median_s"] for row in rows]) for name in rows[0]["times"]}
     data = {"tolerance": TOLERANCE, "peers": packages, "cases": rows, "memory": memory}
     return {**data, "growth_exponents_in_num_params": exponents}
+
+
+def narrow_norms(settings: Settings) -> Row:
+    """Warm norms of narrow networks, round-robin in one process: product by product, in stretches, in one whole loop.
+
+    Product by product is what a first call does. The loop holds its own stopping, and compiles longest.
+    """
+    rows = []
+    for width in QUICK_WIDTHS if settings.quick else NARROW_WIDTHS:
+        net, params, x = network(width)
+
+        def whole_loop(net: FullyConnected = net, params: Any = params, x: jax.Array = x) -> tuple[float, int]:
+            model, _, _ = accepted_input(net, params, x)
+            tolerance, key = checked_request(model, params, x, 1, 0, None, MAX_MATVECS, None)
+            with jax.default_matmul_precision("highest"):
+                found = _leading(model, params, x, 0, 1, tolerance, MAX_MATVECS, key)
+            return abs(float(found.values[0])), int(found.num_steps)
+
+        def norm(
+            repeated: bool, net: FullyConnected = net, params: Any = params, x: jax.Array = x
+        ) -> tuple[float, int]:
+            found = hessian_norm(net, params, x, repeated=repeated)
+            return float(found.value), int(found.num_matvecs)
+
+        ways: dict[str, Callable[[], tuple[float, int]]] = {
+            "product by product": partial(norm, False), "stretches": partial(norm, True), "one loop": whole_loop
+        }  # fmt: skip
+        least, first, found = dict.fromkeys(ways, np.inf), dict[str, float](), dict[str, tuple[float, int]]()
+        for name, way in ways.items():
+            meter = Meter()
+            found[name] = way()
+            first[name] = meter.read().processor_s
+        for _ in range(2 if settings.quick else 200):
+            for name, way in ways.items():
+                start = time.perf_counter()
+                way()
+                least[name] = min(least[name], time.perf_counter() - start)
+        counts = {name: count for name, (_, count) in found.items()}
+        apart = {name: abs(value / found["one loop"][0] - 1) for name, (value, _) in found.items()}
+        rows.append(
+            {"width": width, "first_processor_s": first, "least_s": least, "products": counts, "differences": apart}
+        )
+    return {"rows": rows}

@@ -10,6 +10,7 @@ from ntk_core.hessians._closed_forms import (
     nonlinear_output_parts,
     shallow_hessian_blocks,
 )
+from ntk_core.hessians._compiled import repetition_pays
 from ntk_core.hessians._density import SpectralDensity, hessian_density
 from ntk_core.hessians._norm import LeadingEigenpairs, SpectralEstimate, hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._path import PathSup, path_sup

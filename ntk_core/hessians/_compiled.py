@@ -8,13 +8,14 @@ from functools import cache, partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.flatten_util import ravel_pytree
 from jax.stages import Wrapped
 from jax.tree_util import Partial, PyTreeDef
 from jaxtyping import PyTree
 
 from ntk_core.errors import InvalidInput
+from ntk_core.hessians._lanczos import Tridiagonal, beginning, step
 from ntk_core.hessians._operator import operator, output_scalar
 from ntk_core.hessians._space import Bases, SmallSpace, lifted, zero_coordinates
 from ntk_core.kernels import as_it_is
@@ -25,6 +26,7 @@ from ntk_core.traced import (
     TracingDisagrees,
     checked,
     compared_once,
+    program_of_network,
     quick_options,
     quickly,
     refuse_imprecise,
@@ -33,6 +35,8 @@ from ntk_core.traced import (
 )
 
 Linearized = tuple[Partial, Array, dict[str, Bases]]
+CALLS_REPEATED = 4  # calls with one program and shape, from which on more are expected
+NORMS_REPAID = 256  # each saves 5 to 25 ms of the two seconds that stretches take to compile
 MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
 
 
@@ -40,10 +44,72 @@ def compiled_product(
     net: Network | Program, params: PyTree, x: Array | np.ndarray, output_index: int
 ) -> tuple[Callable[[np.ndarray], tuple[Array, Array]], Array, dict[str, Bases]]:
     """(v ↦ (P v, H P v) by a compiled program, the zero vector, bases of the small space)."""
-    num_weights = sum(leaf.size for leaf in jax.tree.leaves(params))
-    linearized, image = _compiled(jax.default_backend(), num_weights > MANY_WEIGHTS)
+    linearized, image = _compiled(jax.default_backend(), num_weights(params) > MANY_WEIGHTS)
     product, zero, bases = linearized(net, params, x, output_index)
     return partial(image, product, params), zero, bases
+
+
+def compiled_stretches(
+    net: Network | Program,
+    params: PyTree,
+    x: Array | np.ndarray,
+    output_index: int,
+    rng: np.random.Generator,
+    most: int,
+) -> tuple[Callable[[Tridiagonal, int], Tridiagonal], Tridiagonal]:
+    """(state ↦ that some Lanczos steps later, the first state), of at most ``most`` steps, by optimized programs."""
+    kept = program_of(net, params, x).kept
+    if "zero" not in kept:
+        kept["zero"] = jax.eval_shape(partial(_linearized, net), params, x, output_index)[1]
+    start = drawn_start(rng, kept["zero"])
+    begin, advance = _stretches(jax.default_backend())
+    product, state = begin(net, most, params, x, output_index, start)
+    return lambda state, size: advance(state, size, product, params, start), state
+
+
+def drawn_start(rng: np.random.Generator, zero: Array | jax.ShapeDtypeStruct) -> np.ndarray:
+    """A random vector to start from, the same on both routes."""
+    return rng.standard_normal(zero.size).astype(zero.dtype)
+
+
+@cache
+def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
+    """Programs that run often: on a CPU with LLVM's first optimizations, which compile in two thirds of the time."""
+
+    def begin(
+        net: Network | Program, most: int, params: PyTree, x: Array, output_index: int | Array, start: Array
+    ) -> tuple[Partial, Tridiagonal]:
+        product, _, _ = _linearized(net, params, x, output_index)
+        return product, beginning(_image(product, params, start)[0], most)
+
+    def advance(state: Tridiagonal, size: int | Array, product: Partial, params: PyTree, start: Array) -> Tridiagonal:
+        def image(v: Array) -> Array:
+            return _image(product, params, v)[1]
+
+        return lax.fori_loop(0, size, lambda _, state: step(image, lambda v: v, state, start), state)
+
+    compiled = partial(jax.jit, compiler_options=quick_options(backend, level=1))
+    return compiled(begin, static_argnums=(0, 1)), compiled(advance, donate_argnums=0)
+
+
+def program_of(net: Network | Program, params: PyTree, x: Array | np.ndarray) -> Program:
+    return net if isinstance(net, Program) else program_of_network(net, params, jax.typeof(x))
+
+
+def num_weights(params: PyTree) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def is_repeated(net: Network | Program, params: PyTree, x: Array | np.ndarray, num_norms: int) -> bool:
+    """Whether norms of these shapes are asked for so often that an optimized program pays; counts this call."""
+    kept = program_of(net, params, x).kept
+    kept["calls"] = kept.get("calls", 0) + 1
+    return bool(kept["calls"] >= CALLS_REPEATED or repetition_pays(num_norms))
+
+
+def repetition_pays(num_norms: int) -> bool:
+    """Whether this many norms of one shape save the time of compiling stretches, at widths of some hundreds."""
+    return num_norms >= NORMS_REPAID
 
 
 @cache

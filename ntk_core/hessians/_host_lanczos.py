@@ -1,8 +1,9 @@
 """Lanczos with full reorthogonalization in NumPy, around a compiled product.
 
 As :mod:`_lanczos`, for one eigenvalue of one matrix: only the product is compiled, not the iteration, which would take
-longer to compile than to run. On an orthonormal basis Q, A is compressed to a tridiagonal T = Qᵀ A Q; with β the norm
-of what A q_j has outside of Q and s the last entry of an eigenvector of T, |β s| is the norm of the residual A y − θ y.
+longer to compile than to run; for norms that are asked for again and again, stretches of it. On an orthonormal basis Q,
+A is compressed to a tridiagonal T = Qᵀ A Q; with β the norm of what A q_j has outside of Q and s the last entry of an
+eigenvector of T, |β s| is the norm of the residual A y − θ y.
 
 Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
 """
@@ -15,6 +16,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Float
 from scipy.linalg import eigh_tridiagonal, norm
 
+from ntk_core.hessians._lanczos import Tridiagonal
+
+STRETCH = 8  # products at a time on the device; four more than needed cost less than further dispatches
 CHECK_EVERY = 16  # eigenvalues are computed at 1, …, 16, then at every second, third, … product: few products too many
 Vector = Float[np.ndarray, " d"]
 
@@ -63,16 +67,43 @@ def leading(
         ending = beta <= 100 * limits.eps * largest or count == max_matvecs
         if count % (1 + count // CHECK_EVERY) and not ending:
             continue
-        values, vectors = eigh_tridiagonal(diagonal[:count], off_diagonal[: count - 1])
-        at = np.argmax(np.abs(values))
-        size = abs(float(values[at]))
-        exhausted = beta <= 100 * limits.eps * size  # what remains is rounding
-        residual = 0.0 if exhausted else beta * abs(float(vectors[-1, at]))
-        # A nonzero value below the precision of the format is unreliable, whatever its residual.
-        converged = residual <= tolerance * size and not 0 < size * limits.eps < limits.tiny
-        if converged or exhausted:
+        found = _ritz(diagonal[:count], off_diagonal[:count], tolerance, limits)
+        if found.converged or found.residual == 0:
             break
-    return Leading(float(values[at]), residual, bool(converged), count)
+    return found
+
+
+def leading_in_stretches(
+    advance: Callable[[Tridiagonal, int], Tridiagonal], state: Tridiagonal, max_matvecs: int, tolerance: float
+) -> Leading:
+    """As :func:`leading`, with steps and basis on the device.
+
+    Args:
+        advance: (state, number of steps) ↦ the state after these steps; the old one may be overwritten.
+        state: that before the first step.
+        max_matvecs, tolerance: as for :func:`leading`.
+    """
+    limits, done = np.finfo(state.diagonal.dtype), 0
+    while True:
+        size = min(STRETCH, max_matvecs - done)
+        state, done = advance(state, size), done + size
+        found = _ritz(np.asarray(state.diagonal)[:done], np.asarray(state.off_diagonal)[:done], tolerance, limits)
+        if found.converged or done == max_matvecs:
+            return found
+
+
+def _ritz(
+    diagonal: Float[np.ndarray, " k"], off_diagonal: Float[np.ndarray, " k"], tolerance: float, limits: np.finfo
+) -> Leading:
+    """The Ritz value of largest |θ| of T, whose last off-diagonal entry β leads out of it."""
+    values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
+    at = np.argmax(np.abs(values))
+    size, beta = abs(float(values[at])), float(off_diagonal[-1])
+    exhausted = beta <= 100 * limits.eps * size  # what remains is rounding
+    residual = 0.0 if exhausted else beta * abs(float(vectors[-1, at]))
+    # A nonzero value below the precision of the format is unreliable, whatever its residual.
+    converged = residual <= tolerance * size and not 0 < size * limits.eps < limits.tiny
+    return Leading(float(values[at]), residual, bool(converged), len(diagonal))
 
 
 # Not ``@``: BLAS wakes threads, which keep spinning on the cores that the next product needs (a third of its time).

@@ -89,7 +89,7 @@ def lanczos_extreme(
     """
 
     def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
-        tridiagonal = _step(matvec, project, state[0], spare)
+        tridiagonal = step(matvec, project, state[0], spare)
         due = (tridiagonal.num_steps % STEPS_BETWEEN_CHECKS == 0) | (tridiagonal.num_steps == max_steps)
         return tridiagonal, lax.cond(
             due, lambda t, _: _ritz(t, num_wanted, max_steps), lambda _, old: old, tridiagonal, state[1]
@@ -106,7 +106,7 @@ def lanczos_extreme(
 
     unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
     before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype))
-    tridiagonal, ritz = lax.while_loop(goes_on, body, (_beginning(start, max_steps), before))
+    tridiagonal, ritz = lax.while_loop(goes_on, body, (beginning(start, max_steps), before))
     vectors = ritz.weights @ tridiagonal.basis[:max_steps]
     return Extreme(ritz.values, ritz.residuals, vectors, converged(ritz), tridiagonal.num_steps)
 
@@ -124,40 +124,42 @@ def lanczos_quadrature(
     Source: Golub & Meurant, Matrices, Moments and Quadrature, ch. 6.
     """
     tridiagonal = lax.fori_loop(
-        0, num_steps, lambda _, state: _step(matvec, project, state, spare), _beginning(start, num_steps)
+        0, num_steps, lambda _, state: step(matvec, project, state, spare), beginning(start, num_steps)
     )
     nodes, vectors = jnp.linalg.eigh(_dense(tridiagonal, num_steps))
     return nodes, vectors[0] ** 2
 
 
-def _beginning(start: Float[Array, " d"], max_steps: int) -> Tridiagonal:
-    basis = jnp.zeros((max_steps + 1, start.size), start.dtype).at[0].set(start / jnp.linalg.norm(start))
+def beginning(start: Float[Array, " d"], max_steps: int) -> Tridiagonal:
+    length = jnp.linalg.norm(start)
+    first = start / jnp.where(length > 0, length, 1)
+    basis = jnp.zeros((max_steps + 1, start.size), start.dtype).at[0].set(first)
     zeros = jnp.zeros(max_steps, start.dtype)
     return Tridiagonal(zeros, zeros, basis, jnp.asarray(0))
 
 
-def _step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array) -> Tridiagonal:
+def step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array) -> Tridiagonal:
     """One product with A; the new direction is made orthogonal to all earlier ones, twice."""
-    diagonal, off_diagonal, basis, step = tridiagonal
-    q = basis[step]
+    diagonal, off_diagonal, basis, index = tridiagonal
+    q = basis[index]
     w = matvec(q)
-    diagonal = diagonal.at[step].set(jnp.vdot(q, w))
+    diagonal = diagonal.at[index].set(jnp.vdot(q, w))
     # Divided by a small β, what rounding leaves outside of the subspace would grow from step to step.
-    w = project(_orthogonal(w, basis, step + 1))
+    w = project(_orthogonal(w, basis, index + 1))
     beta = _length(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
 
     def fresh(_: Array) -> Array:
-        random = project(jnp.roll(spare, step))  # another vector at each step, without a generator to compile
-        rest = _orthogonal(random, basis, step + 1)
+        random = project(jnp.roll(spare, index))  # another vector at each step, without a generator to compile
+        rest = _orthogonal(random, basis, index + 1)
         size = _length(rest)
         exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
         return jnp.where(exhausted, 0, rest / jnp.where(exhausted, 1, size))
 
     following = lax.cond(invariant, fresh, lambda w: w / beta, w)
-    off_diagonal = off_diagonal.at[step].set(jnp.where(invariant, 0, beta))
-    return Tridiagonal(diagonal, off_diagonal, basis.at[step + 1].set(following), step + 1)
+    off_diagonal = off_diagonal.at[index].set(jnp.where(invariant, 0, beta))
+    return Tridiagonal(diagonal, off_diagonal, basis.at[index + 1].set(following), index + 1)
 
 
 def _length(w: Float[Array, " d"]) -> Float[Array, ""]:

@@ -77,7 +77,7 @@ def vector_hessian_norm(
     net = with_layers(net, params, x)
     relative, key = checked_request(net, params, x, num_outputs, 0, tolerance, max_matvecs, key)
     alone = [
-        hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key)
+        hessian_norm(net, params, x, index, tolerance=tolerance, max_matvecs=max_matvecs, key=key, repeated=False)
         for index in range(num_outputs)
     ]
     converged = all(found.converged for found in alone)

@@ -247,7 +247,9 @@ def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> 
     """‖H(w₀)‖ as an :class:`OwnRun` states it; nothing without inputs."""
     if not len(x):
         return {}
-    found = hessian_norm(apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, batched=True)
+    found = hessian_norm(
+        apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, batched=True, repeated=False
+    )
     return {"hessian_norm": float(np.mean(found.value)), "hessian_converged": bool(np.all(found.converged))}
 
 

@@ -299,15 +299,15 @@ def quickly(function: Callable[..., Result]) -> Callable[..., Result]:
     return jax.jit(function, static_argnums=0, compiler_options=quick_options(jax.default_backend()))
 
 
-def quick_options(backend: str) -> dict[str, int | bool] | None:
-    """For programs that run but once or on little: on a CPU without most optimizations.
+def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
+    """For programs that run but once or on little: on a CPU without most optimizations of LLVM, by their level.
 
     XLA's older emitters, as long as it has them, compile a gradient in half the time.
     """
     if backend != "cpu":
         return None
     older = tuple(map(int, version("jaxlib").split(".")[:2])) < (0, 11)
-    return {"xla_backend_optimization_level": 0, **({"xla_cpu_use_fusion_emitters": False} if older else {})}
+    return {"xla_backend_optimization_level": level, **({"xla_cpu_use_fusion_emitters": False} if older else {})}
 
 
 def difference_of(expected: ArrayLike, found: ArrayLike, scale: float = 0.0) -> float:

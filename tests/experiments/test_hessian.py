@@ -288,3 +288,14 @@ def test_length_sweep_uses_data_of_every_length():
             np.testing.assert_allclose([each.share for each in found.shares], np.array(traces) / sum(traces), rtol=1e-4)
     assert {"share_queries", "share_hidden1"} <= set(result.rows()[0])
     assert len({frozenset(row) for row in result.rows()}) == 1
+
+
+def test_norms_of_a_run_ignore_what_was_asked_before():
+    before = result_of(SMALL).points[0]
+    data = load_dataset(SMALL.dataset.name, **SMALL.dataset.options())
+    net, x, output_index = _network(SMALL, data, 8, before.network)
+    params = net.init(initial_key(0, 8), data.input_shape)
+    for _ in range(5):  # of which the last are made in optimized stretches
+        hessian_norm(net, params, x[:2], output_index, tolerance=1e-3, batched=True)
+    after = result_of(SMALL).points[0]
+    assert [run.norm for run in after.runs] == [run.norm for run in before.runs]

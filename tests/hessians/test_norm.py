@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ntk_core.errors import InvalidInput, TooLarge
+from ntk_core.hessians import _norm as norm_module
 from ntk_core.hessians import _operator as operator_module
 from ntk_core.hessians import hessian_block_norms, hessian_eigenpairs, hessian_norm
 from ntk_core.hessians._compiled import _compiled
@@ -229,3 +230,45 @@ def test_a_leading_axis_of_one_is_a_batch_of_one():
     params = net.init(jax.random.key(0), (4,))
     x = jax.random.normal(jax.random.key(1), (4,))
     assert hessian_norm(net, params, x[None]).value.tolist() == [hessian_norm(net, params, x).value]
+
+
+@pytest.mark.parametrize("model", [NET, lambda params, x: NET.apply(params, x)], ids=["network", "function"])
+@pytest.mark.parametrize("most", [5, 12, 128])
+def test_both_routes_agree_far_within_the_residual(model, most, x64):
+    params, x = drawn(NET)
+    one, other = (hessian_norm(model, params, x, 1, max_matvecs=most, repeated=each) for each in (False, True))
+    assert one.num_matvecs <= other.num_matvecs <= min(most, one.num_matvecs + 7)
+    if one.num_matvecs == other.num_matvecs:
+        assert other.eigenvalue == pytest.approx(one.eigenvalue, rel=1e-12)  # rounding of some ten products
+        assert other.residual == pytest.approx(one.residual, rel=1e-3)
+    # further products only raise a Ritz value, at most by the residual
+    assert -1e-12 <= other.value / one.value - 1 <= one.residual / one.value
+    assert other.converged == (other.residual <= other.tolerance * other.value)
+
+
+def test_networks_without_curvature_converge_on_both_routes(x64):
+    net = FullyConnected(width=3, depth=1, activation="identity", trained="last", use_bias=False)
+    params, x = drawn(net)
+    for repeated in (False, True):
+        found = hessian_norm(net, params, x, repeated=repeated)
+        assert (found.value, found.converged) == (0.0, True)
+
+
+def test_stretches_are_compiled_from_the_fourth_call_on(monkeypatch):
+    net = FullyConnected(width=5, depth=2, activation="tanh", use_bias=False)
+    params, x = drawn(net)
+    asked = []
+    stretches = norm_module.compiled_stretches
+
+    def watched(*given):
+        asked.append(given)
+        return stretches(*given)
+
+    monkeypatch.setattr(norm_module, "compiled_stretches", watched)
+    for _ in range(3):
+        hessian_norm(net, params, x)
+    assert not asked
+    found = hessian_norm(net, params, x)
+    assert len(asked) == 1
+    assert found.value == pytest.approx(hessian_norm(net, params, x, repeated=False).value, rel=1e-5)
+    assert len(asked) == 1

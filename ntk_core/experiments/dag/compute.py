@@ -57,7 +57,7 @@ def _run(
     yield 0.0, f"{what}, initial kernel"
     net, x = _network(spec, graph, output, width, data), jnp.asarray(data.x)
     params = net.init(initial_key(seed, width), data.input_shape)
-    norm_of = partial(hessian_norm, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS)
+    norm_of = partial(hessian_norm, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, repeated=False)
     smallest, squares = [], []  # λ_min of the kernel, and mean ‖∇f‖² of the first output
     layers: dict[str, LayerLinearity] = {}
     views: dict[str, tuple[PreActivations, Array]] = {}

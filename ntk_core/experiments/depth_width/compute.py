@@ -61,9 +61,9 @@ def _trained(
         yield 0.0, f"{words}, Hessian"
         inputs = jnp.asarray(data.x[:INPUTS])
         if depth > UNROLLED_DEPTH:
-            norms = hessian_norm(layer_by_layer, stacked(params), inputs, batched=True)
+            norms = hessian_norm(layer_by_layer, stacked(params), inputs, batched=True, repeated=False)
         else:
-            norms = hessian_norm(net, params, inputs, batched=True)
+            norms = hessian_norm(net, params, inputs, batched=True, repeated=False)
     yield 0.3, f"{words}, initial kernel"
     training = KernelTraining(
         net,

@@ -34,6 +34,7 @@ from ntk_core.hessians import (
     hessian_norm,
     layer_quantities,
     nonlinear_output_parts,
+    repetition_pays,
     shallow_hessian_blocks,
     vector_hessian_norm,
 )
@@ -127,7 +128,10 @@ def _measured(
     """Norms at the first inputs, bounds and closed forms there, and the kernel over all ``seen``, of one seed."""
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
-    found = hessian_norm(net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most, batched=True)
+    found = hessian_norm(
+        net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most, batched=True,
+        repeated=repetition_pays(spec.num_seeds * spec.num_inputs),
+    )  # fmt: skip
     parts, converged = None, bool(np.all(found.converged))
     if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)

@@ -84,7 +84,7 @@ def laziness(net: Network, params: NetworkParams, data: Dataset) -> dict[str, An
         x = jnp.asarray(data.x[chosen])
         off = np.abs(np.asarray(net.apply(params, x), np.float64)[:, label] - data.y[chosen, label])
         square = np.einsum("iiaa->ia", np.asarray(empirical_ntk(net, params, x), np.float64))[:, label]
-        norms = hessian_norm(net, params, x, label, batched=True)
+        norms = hessian_norm(net, params, x, label, batched=True, repeated=False)
         found.append(np.stack([off * norms.value / square, off, norms.value, square]))
         converged = converged and bool(norms.converged.all())
     names = ("kappa", "residual", "hessian", "squared_gradient")
