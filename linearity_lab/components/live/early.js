@@ -1,6 +1,6 @@
 // A page begins here before Streamlit's scripts have loaded, above the page that they build; its component takes it over.
 /* global EARLY, element */
-const LEAST_MS = 50; // from frame to frame, as the scripts of the page want to run, too
+const LEAST_MS = 30; // from frame to frame, as the scripts of the page want to run, too
 const LOOKS = ["embed", "dark_theme", "light_theme"]; // of a page inside another, as its URL asks Streamlit for them
 
 function beginEarly(Kind, data) {

@@ -28,6 +28,8 @@ class Live extends Panel {
     this.playing = !this.still.matches;
     this.frames = 0; // drawn so far, and the steps in them: for those who measure
     this.steps = 0;
+    this.player = new Player((state) => this.take(state)); // first: its worker starts while the panel is built
+    this.restart();
     this.controls = new Controls({
       form, words, colors: data.colors,
       changed: (part, done) => this.choose(part, done),
@@ -45,12 +47,10 @@ class Live extends Panel {
       change: (points, done) => this.choose({ target: "own", points: done ? tidied(points) : points }, done),
       choose: () => { this.stale = true; },
     });
-    this.player = new Player((state) => this.take(state));
     this.still.addEventListener("change", () => this.play(!this.still.matches));
     this.controls.root.addEventListener("pointerdown", () => { this.tour = []; });
     this.controls.root.addEventListener("keydown", () => { this.tour = []; });
     this.controls.show(settings);
-    this.restart();
     this.open(parent, this.controls.root, least);
   }
 
