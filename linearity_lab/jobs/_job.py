@@ -225,5 +225,5 @@ def check_room(active: Sequence[Job], limits: Profile, owner: str, address: str)
 
 def key_words(key: str) -> str:
     """Return the key of a point as people read it: ``width 10,000``."""
-    words = re.sub("[=_]|(?<=[a-z])-", " ", key).replace(",", ", ")
+    words = re.sub("[=_]|(?<=[a-z])-", " ", key.replace("input_dim", "input dimension")).replace(",", ", ")
     return re.sub(r"(?<![\d.])\d{4,}", lambda digits: f"{int(digits[0]):,}", words)

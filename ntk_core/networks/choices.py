@@ -1,11 +1,11 @@
-"""Activations, outputs and parameterizations that people choose from: one entry each; JAX starts when one is used."""
+"""Activations, outputs, parameterizations and sizes to choose from, one entry each; JAX starts when one is used."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from ntk_core.settings.part import Term, table
+from ntk_core.settings.part import Term, Vocabulary, table
 
 if TYPE_CHECKING:
     from jax import Array
@@ -78,6 +78,18 @@ ACTIVATIONS = table(
     Function("cos", "cos", "cos z", lambda z: _jax().numpy.cos(z)),
     Function("abs", "|z|", "|z|", lambda z: _jax().numpy.abs(z), min_slope=1.0, smooth=False, negative_slope=-1.0),
 )
+SAME = Term("same", "same as the other layers", "σ of the other layers")
+# Sizes that a spec can sweep or let grow with m.
+SIZES = table(
+    Term("width", "width m", "neurons of each hidden layer"),
+    Term("bottleneck_width", "bottleneck width", "neurons of the narrow layer"),
+    Term("input_dim", "input dimension d", "numbers in one input"),
+    Term("num_tokens", "number of tokens T", "positions of a sequence"),
+    Term("head_dim", "head dimension d", "entries of queries, keys and values"),
+    Term("num_heads", "number of heads H", "heads of each attention layer"),
+    Term("mlp_width", "width of the MLPs", "hidden neurons of each MLP"),
+)
+SizeNames = Vocabulary(SIZES)
 ALIASES = {
     "silu": "swish",
     "celu": "elu",

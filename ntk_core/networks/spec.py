@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS, SUB_MODELS
+from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS, SAME, SUB_MODELS, SizeNames
 from ntk_core.networks.graphs import (
     Composition,
     composition_data,
@@ -16,7 +16,7 @@ from ntk_core.networks.graphs import (
     parse_composition,
 )
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
-from ntk_core.settings.part import SpecPart, Width, one_of
+from ntk_core.settings.part import SpecPart, Vocabulary, Width, one_of
 
 if TYPE_CHECKING:  # type checkers want the names written out; at run time they come from the vocabulary
     ArchitectureName = str
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # type checkers want the names written out; at run time they 
 else:
     ArchitectureName = one_of(ARCHITECTURES)
     ActivationName = one_of(ACTIVATIONS)
-    BottleneckActivationName = Literal[("same", *ACTIVATIONS)]
+    BottleneckActivationName = one_of({"same": SAME, **ACTIVATIONS})
     ParameterizationName = one_of(PARAMETERIZATIONS)
     OutputName = one_of(OUTPUTS)
     SubModelName = one_of(SUB_MODELS)
@@ -122,7 +122,9 @@ class ArchitectureSpec(SpecPart):
     pool_size: int = Field(default=1, ge=1, le=8, title="Pooling")
     """Side of the windows averaged after each convolution; 1: no pooling."""
 
-    width_is: Literal["head_dim", "num_heads", "mlp_width"] = Field(default="head_dim", title="The width m is")
+    width_is: Annotated[Literal["head_dim", "num_heads", "mlp_width"], SizeNames] = Field(
+        default="head_dim", title="The width m is"
+    )
     """Size that grows with m: the dimension d of a head, the number H of heads, or the MLPs."""
     num_heads: int = Field(default=4, ge=1, le=64, title="Heads H")
     """Number H of heads, unless it is m."""
@@ -143,7 +145,7 @@ class ArchitectureSpec(SpecPart):
     token_readout: Literal["mean", "first"] = Field(default="mean", title="Readout of the sequence")
     """Input of the output layer: the mean over positions, or the first position."""
 
-    base: Literal["fully-connected", "bottleneck", "resnet", "densenet"] = Field(
+    base: Annotated[Literal["fully-connected", "bottleneck", "resnet", "densenet"], Vocabulary(ARCHITECTURES)] = Field(
         default="fully-connected", title="Adapted architecture"
     )
     """The dense architecture whose weights are frozen."""

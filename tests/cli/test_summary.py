@@ -63,11 +63,11 @@ def test_summary_of_early_time_has_departures_and_exponent():
     assert "1,000" in lines[1]
     assert lines[1].endswith("2 depart")
     assert lines[3].endswith("0 depart")
-    assert "discrepancy ∝ (input dim)^(−1.000), 6 runs, 0 excluded; no interval (needs 3 seeds and 4 values)" in text
+    assert "discrepancy ∝ d^(−1.000), 6 runs, 0 excluded; no interval (needs 3 seeds and 4 values)" in text
 
 
 def test_summary_of_early_time_has_both_kernel_norms():
     text = run_summary(EARLY, [make_early_point(value, trained=False) for value in (25, 50, 100)])
-    assert "erf: spectral norm of the distance ∝ (input dim)^(−1.500), 3 runs, 0 excluded; no interval" in text
-    assert "erf: Frobenius norm of the distance ∝ (input dim)^(−0.500" in text
+    assert "erf: spectral norm of the distance ∝ d^(−1.500), 3 runs, 0 excluded; no interval" in text
+    assert "erf: Frobenius norm of the distance ∝ d^(−0.500" in text
     assert "departure" not in text

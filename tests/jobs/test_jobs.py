@@ -146,7 +146,7 @@ def test_unusable_store_is_refused(monkeypatch):
     ("key", "words"),
     [
         ("width=10000", "width 10,000"),
-        ("input_dim=50", "input dim 50"),
+        ("input_dim=50", "input dimension 50"),
         ("width=1000,rate=0.00125", "width 1,000, rate 0.00125"),
         ("width=100_network=fully-connected-swish", "width 100 network fully connected swish"),
     ],

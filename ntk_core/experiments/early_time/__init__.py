@@ -300,7 +300,7 @@ class EarlyTimeResult(ResultValue):
 
 def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
     """One line per point and activation of the trained networks, then the compared kernels, each with its exponents."""
-    swept = f"({spec.swept.replace('_', ' ')})"
+    swept = {"width": "m", "input_dim": "d"}[spec.swept]
     lines: list[str] = []
     if any(point.runs for point in points):
         lines += text_table(RUNS, points, _departed)

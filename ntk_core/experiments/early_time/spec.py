@@ -5,15 +5,25 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from ntk_core.data import OPTIONS, dataset_options
+from ntk_core.data import DATASETS, OPTIONS, dataset_options
 from ntk_core.errors import InvalidInput
+from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_features
 from ntk_core.networks.spec import ActivationName, ArchitectureSpec
 from ntk_core.runs import BYTES, Counts, SeededSpec, SweepSpec, Work
-from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Width
+from ntk_core.settings.part import Ascending, CountsNeurons, Once, SpecPart, Term, Vocabulary, Width, table
 
 SYNTHETIC = ("gaussian", "rademacher", "uniform")
 IMAGES = ("cifar2", "mnist", "fashion-mnist")
+_LAWS = table(
+    Term("gaussian", "Gaussian inputs", "entries of z from N(0, 1)"),
+    Term("rademacher", "signs", "entries of z are ±1 with equal probability"),
+    Term("uniform", "uniform inputs", "entries of z uniform with variance 1"),
+)
+_CONVOLUTIONS = table(
+    Term("convnet", "CNN", "convolutions of images"),
+    Term("convnet-1d", "1-D CNN", "one convolution of vectors"),
+)
 
 
 class EarlyDataSpec(SpecPart):
@@ -27,7 +37,10 @@ class EarlyDataSpec(SpecPart):
         "source": IMAGES,
     }
 
-    name: Literal["gaussian", "rademacher", "uniform", "cifar2", "mnist", "fashion-mnist"] = Field(
+    name: Annotated[
+        Literal["gaussian", "rademacher", "uniform", "cifar2", "mnist", "fashion-mnist"],
+        Vocabulary({**DATASETS, **_LAWS}),
+    ] = Field(
         default="gaussian",
         title="Inputs",
         description="x = Σ^(1/2) z with independent entries of z: N(0, 1), ±1, or uniform; or a pair of image classes. "
@@ -89,7 +102,9 @@ class EarlyNetworkSpec(SpecPart):
         "filter_exponent": ("convnet-1d",),
     }
 
-    kind: Literal["fully-connected", "convnet", "convnet-1d"] = Field(default="fully-connected", title="Architecture")
+    kind: Annotated[Literal["fully-connected", "convnet", "convnet-1d"], Vocabulary(_CONVOLUTIONS)] = Field(
+        default="fully-connected", title="Architecture"
+    )
     """Convolutions have circular padding and a flat readout; in one dimension there is one of them."""
     depth: int = Field(default=1, ge=1, le=8, title="Hidden layers L")
     """Number L of hidden layers."""
@@ -184,7 +199,7 @@ class EarlyTimeSpec(SeededSpec):
     dataset: EarlyDataSpec = EarlyDataSpec()
     network: EarlyNetworkSpec = EarlyNetworkSpec()
     training: EarlyTrainingSpec = EarlyTrainingSpec()
-    swept: Literal["width", "input_dim"] = Field(default="width", title="Swept")
+    swept: Annotated[Literal["width", "input_dim"], SizeNames] = Field(default="width", title="Swept")
     """Swept quantity: widths m, or dimensions d of the inputs."""
     values: Annotated[tuple[Width, ...], Ascending] = Field(
         default=(256,), min_length=1, max_length=16, title="Swept m or d"

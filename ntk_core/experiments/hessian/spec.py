@@ -12,6 +12,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.hessian.network import ComparedNetwork, named, templates
+from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_space_pays
 from ntk_core.runs import Counted, Counts, SweepSpec, typical_steps
 from ntk_core.settings.part import Width
@@ -43,7 +44,7 @@ class HessianSpec(SweepSpec):
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = Field(default=(100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
     """Widths m of the wide hidden layers; or what is swept in their place."""
-    swept: Literal["width", "num_tokens"] = Field(default="width", title="Swept")
+    swept: Annotated[Literal["width", "num_tokens"], SizeNames] = Field(default="width", title="Swept")
     """Swept quantity: widths of the networks, or the number T of tokens of every sequence at one width."""
     fixed_width: Width = Field(default=16, title="Width m at every length")
     """Width m of the networks where the number of tokens is swept."""

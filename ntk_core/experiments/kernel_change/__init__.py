@@ -7,7 +7,7 @@ from typing import Any, Literal
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun, along
 from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
-from ntk_core.networks.choices import OUTPUTS
+from ntk_core.networks.choices import OUTPUTS, SIZES
 from ntk_core.numbers import percent
 from ntk_core.runs import Experiment, ResultValue, Value, columns, exponent_line, outcome_notes
 from ntk_core.runs.columns import Column
@@ -162,7 +162,7 @@ START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_ch
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
     """The table of the means over converged runs, and the fitted exponents with their intervals."""
-    swept = replace(columns.WIDTH, title=spec.swept.replace("_", " "))
+    swept = replace(columns.WIDTH, title=SIZES[spec.swept].title)
     lines = columns.text_table([swept, *COLUMNS[1:]], points)
     notes = [*outcome_notes(points, then="; not in the mean"), *_estimate_notes(spec, points)]
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import Outputs, TrainedSweep, outputs_field
+from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import num_copies
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import BYTES, Counted, Counts, Work, peak_bytes, typical_steps
@@ -36,7 +37,7 @@ class KernelChangeSpec(TrainedSweep):
 
     experiment: Literal["kernel_change"] = "kernel_change"
     architecture: ArchitectureSpec = ArchitectureSpec()
-    swept: Literal["width", "bottleneck_width"] = Field(default="width", title="Swept")
+    swept: Annotated[Literal["width", "bottleneck_width"], SizeNames] = Field(default="width", title="Swept")
     """Layers with the swept widths: all hidden layers, or the bottleneck alone."""
     hidden_width: Width = Field(default=1000, title="Width m of the other layers")
     """Width m of the layers around a swept bottleneck."""
