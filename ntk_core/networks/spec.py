@@ -51,10 +51,8 @@ CompositionField = Annotated[InstanceOf[Composition], BeforeValidator(_compositi
 
 def _inputs_of(record: Kind) -> str:
     if "num_heads" in record.settings:
-        return (
-            "this kind only with sequences (T, d), for example dataset random-sequences, or with patch_size of images"
-        )
-    return "this kind only with images, for example dataset mnist, not in patches"
+        return "this architecture only with sequences (T, d), such as random-sequences, or images cut into patches"
+    return "this architecture only with images that are not cut into patches, such as mnist"
 
 
 class ArchitectureSpec(SpecPart):

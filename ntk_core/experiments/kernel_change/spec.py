@@ -68,7 +68,7 @@ class KernelChangeSpec(TrainedSweep):
         if self.probes and self.needs_kernel:
             raise InvalidInput("probes", self.probes, "0 for what needs the whole kernel: velocity, ball, K_∞", 0)
         if self.swept == "bottleneck_width" and not self.architecture.uses("bottleneck_width"):
-            raise InvalidInput("swept", self.swept, "width, unless architecture.kind is bottleneck")
+            raise InvalidInput("swept", self.swept, "width, unless the architecture has a bottleneck")
         return self
 
     @property

@@ -45,7 +45,7 @@ def _attention(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
 def _check_attention(architecture: ArchitectureSpec) -> None:
     """There is no MLP."""
     if architecture.width_is == "mlp_width":
-        raise InvalidInput("width_is", architecture.width_is, "head_dim or num_heads, as there are no MLPs")
+        raise InvalidInput("width_is", architecture.width_is, "head_dim or num_heads: this architecture has no MLPs")
 
 
 def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
