@@ -77,7 +77,9 @@ class LazySpec(TrainedSweep):
     def _starts_are_compared(self) -> Self:
         given = self.architecture.initial_output
         if given != "random":
-            raise InvalidInput("architecture.initial_output", given, "random; the setting starts chooses what is compared")
+            raise InvalidInput(
+                "architecture.initial_output", given, "random; the setting starts chooses what is compared"
+            )
         return self
 
     def point_keys(self) -> tuple[str, ...]:
