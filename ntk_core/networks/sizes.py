@@ -1,61 +1,12 @@
 """How large a network is, by counting, without JAX: the ground of every estimate and refusal."""
 
 import functools
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from ntk_core.networks.graphs import Composition, ConvolutionBlock, Step, lay_out
+from ntk_core.networks.graphs import Composition, LayerSize, lay_out
 from ntk_core.networks.spec import ArchitectureSpec
 
 LANCZOS_VECTORS = 20  # typical, until the residual is small
-
-
-@dataclass(frozen=True)
-class LayerSize:
-    """One layer: ``positions`` places that share a fan_in × features weight (1 for a dense layer).
-
-    What ``num_heads`` > 0 heads of attention do with its values (their scores among all positions) is counted with it.
-    """
-
-    positions: int
-    fan_in: int
-    features: int
-    num_biases: int = 0
-    masked: bool = False
-    num_heads: int = 0
-    convolution: bool = False
-
-    @property
-    def num_params(self) -> int:
-        """Weights and biases; edges that a mask removes are counted."""
-        return self.fan_in * self.features + self.num_biases
-
-    @property
-    def multiplications(self) -> int:
-        """Multiplications of one forward pass of one input."""
-        scores = 2 * self.positions**2 * self.features if self.num_heads else 0
-        return self.positions * self.fan_in * self.features + scores
-
-    @property
-    def num_features(self) -> int:
-        """Neurons at all positions, and the scores of its heads."""
-        return self.positions * self.features + self.num_heads * self.positions**2
-
-    def kernel_operations(self, num_samples: int, num_outputs: int) -> int:
-        """Multiplications of this layer's part of the kernel, by the cheaper of its contractions.
-
-        Dense: (a·a') ∘ (δ·δ'). Masked: the mask stays in a product over pairs of inputs. Convolution: over pairs of
-        positions, or by the layer's own Jacobian.
-        """
-        rows = num_samples * num_outputs
-        if self.masked:
-            return num_samples**2 * self.fan_in * self.features + rows**2 * self.features
-        if self.positions == 1:
-            return rows**2 * self.features + num_samples**2 * self.fan_in
-        pairs = self.positions**2 * (rows**2 * self.features + num_samples**2 * self.fan_in)
-        jacobian = rows * self.positions * self.fan_in * self.features + rows**2 * self.fan_in * self.features
-        return min(pairs, jacobian)
 
 
 def small_space_pays(positions: int, fan_in: int, features: int) -> bool:
@@ -99,20 +50,4 @@ def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
 ) -> list[LayerSize]:
     """The layers of the network of this architecture and width, in order; convolutions in ``dimensions`` dimensions."""
-    return step_sizes(_written_out(architecture).steps, width, input_shape, num_outputs, dimensions)
-
-
-def step_sizes(
-    steps: tuple[Step, ...], width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
-) -> list[LayerSize]:
-    """The layers of a network that is written as steps, in order."""
-    layout = lay_out(steps, width, input_shape, dimensions)
-    sizes = []
-    for layer in layout.layers:
-        features = layer.output_shape[-1]
-        biases = features * layer.block.bias
-        convolution = isinstance(layer.block, ConvolutionBlock)
-        sizes.append(
-            LayerSize(layer.positions, layer.fan_in, features, biases, layer.masked, layer.num_heads, convolution)
-        )
-    return [*sizes, LayerSize(1, math.prod(layout.last_shape), num_outputs, masked=any(steps[-1].drops))]
+    return list(lay_out(_written_out(architecture).steps, width, input_shape, dimensions, num_outputs))

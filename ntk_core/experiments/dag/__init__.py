@@ -18,14 +18,15 @@ from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.graphs import (
     GRAPH_TITLES,
     Graph,
+    LayerSize,
     dense_graph,
     example_graphs,
     graph_data,
     graph_steps,
     graph_verdict,
+    lay_out,
     parse_graph,
 )
-from ntk_core.networks.sizes import LayerSize, step_sizes
 from ntk_core.networks.spec import ActivationName, OutputName
 from ntk_core.runs import (
     BYTES,
@@ -152,7 +153,7 @@ def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
     """The layers of the network on this graph, in order of evaluation."""
     shapes = _shapes(spec)
     steps = graph_steps(graph, width, spec.activation, spec.use_bias)
-    return step_sizes(steps, width, shapes.input_shape, shapes.num_outputs)
+    return list(lay_out(steps, width, shapes.input_shape, num_outputs=shapes.num_outputs))
 
 
 def _shapes(spec: DAGSpec) -> DatasetShapes:

@@ -56,5 +56,14 @@ from ntk_core.networks.graphs._graph import (
     graph_data,
     parse_graph,
 )
-from ntk_core.networks.graphs._steps import Layout, Skip, Step, Ways, graph_steps, lay_out, trains_hidden, trains_output
+from ntk_core.networks.graphs._steps import (
+    LayerSize,
+    Skip,
+    Step,
+    Ways,
+    graph_steps,
+    lay_out,
+    trains_hidden,
+    trains_output,
+)
 from ntk_core.networks.graphs._verdict import InDegree, Reason, Verdict, graph_verdict, in_degrees

@@ -130,69 +130,93 @@ def graph_steps(graph: Graph, width: int, activation: Any, use_bias: bool) -> tu
 
 
 @dataclass(frozen=True)
-class PlacedLayer:
-    """A layer with weights and its place.
+class LayerSize:
+    """One layer: ``positions`` places that share a fan_in × features weight (1 for a dense layer).
+
+    What ``num_heads`` > 0 heads of attention do with its values (their scores among all positions) is counted with it.
 
     Attributes:
-        name: that of its step.
-        input_shape, output_shape: of one input.
-        num_ways_around: residual and concat blocks around it.
+        fan_in: numbers that one of its neurons or channels sees.
         masked: whether a mask removes edges, or each neuron is a model: their kernels are sums over neurons.
         num_heads: of the attention that mixes its values; 0 for any other layer.
+        name: that of its step.
+        grows: whether it becomes wider with m; the output layer, which stays, counts as one that does.
+        num_ways_around: residual and concat blocks around it.
     """
 
-    name: str
-    block: Trained
-    input_shape: Shape
-    output_shape: Shape
-    num_ways_around: int
+    positions: int
+    fan_in: int
+    features: int
+    num_biases: int = 0
     masked: bool = False
     num_heads: int = 0
+    convolution: bool = False
+    name: str = ""
+    grows: bool = True
+    num_ways_around: int = 0
 
     @property
-    def positions(self) -> int:
-        """Places that share its weights: pixels of a convolution, positions of a sequence, 1 for a dense layer."""
-        return math.prod(self.output_shape[:-1])
+    def num_params(self) -> int:
+        """Weights and biases; edges that a mask removes are counted."""
+        return self.fan_in * self.features + self.num_biases
 
     @property
-    def fan_in(self) -> int:
-        """Numbers that one of its neurons or channels sees."""
-        if isinstance(self.block, ConvolutionBlock):
-            return self.block.kernel_size ** (len(self.input_shape) - 1) * self.input_shape[-1]
-        if isinstance(self.block, TokenDenseBlock):
-            return self.input_shape[-1]
-        if isinstance(self.block, CopiesBlock):
-            return self.block.num_params(math.prod(self.input_shape))
-        if isinstance(self.block, GainBlock | PositionsBlock):  # one factor, or one vector chosen among the positions
-            return self.positions if isinstance(self.block, PositionsBlock) else 1
-        return math.prod(self.input_shape)
+    def multiplications(self) -> int:
+        """Multiplications of one forward pass of one input."""
+        scores = 2 * self.positions**2 * self.features if self.num_heads else 0
+        return self.positions * self.fan_in * self.features + scores
+
+    @property
+    def num_features(self) -> int:
+        """Neurons at all positions, and the scores of its heads."""
+        return self.positions * self.features + self.num_heads * self.positions**2
+
+    def kernel_operations(self, num_samples: int, num_outputs: int) -> int:
+        """Multiplications of this layer's part of the kernel, by the cheaper of its contractions.
+
+        Dense: (a·a') ∘ (δ·δ'). Masked: the mask stays in a product over pairs of inputs. Convolution: over pairs of
+        positions, or by the layer's own Jacobian.
+        """
+        rows = num_samples * num_outputs
+        if self.masked:
+            return num_samples**2 * self.fan_in * self.features + rows**2 * self.features
+        if self.positions == 1:
+            return rows**2 * self.features + num_samples**2 * self.fan_in
+        pairs = self.positions**2 * (rows**2 * self.features + num_samples**2 * self.fan_in)
+        jacobian = rows * self.positions * self.fan_in * self.features + rows**2 * self.fan_in * self.features
+        return min(pairs, jacobian)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """All layers with weights, and the shape of what the output layer sees."""
-
-    layers: tuple[PlacedLayer, ...]
-    last_shape: Shape
-
-
-def lay_out(steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions: int = 2) -> Layout:
-    """The steps at width m for inputs of this shape; convolutions have positions in ``dimensions`` dimensions.
+def lay_out(
+    steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions: int = 2, num_outputs: int = 1
+) -> tuple[LayerSize, ...]:
+    """The layers of steps at width m, the output layer last; convolutions see positions in ``dimensions`` dimensions.
 
     Raises:
         InvalidInput: by the place of the layer (``layers.3.layers``), what reaches it and what it takes.
     """
-    shapes, layers = [tuple(input_shape)], dict[int, PlacedLayer]()
+    shapes, layers = [tuple(input_shape)], dict[int, LayerSize]()
     for number, step in enumerate(steps, start=1):
         seen = [shapes[source] for source in step.sources]
         block, place = step.block, step.place
         if isinstance(block, Trained):
             below = seen[0] if len(seen) == 1 else (*seen[0][:-1], sum(shape[-1] for shape in seen))
+            is_masked = any(step.drops) or isinstance(block, CopiesBlock)
             if step.name == OUTPUT:
-                return Layout(tuple(layers.values()), below)
+                return (*layers.values(), LayerSize(1, math.prod(below), num_outputs, masked=is_masked, name=OUTPUT))
             shapes.append(_trained_shape(block, place, below, width, dimensions))
-            each_its_own = any(step.drops) or isinstance(block, CopiesBlock)
-            layers[number] = PlacedLayer(step.name, block, below, shapes[-1], step.around, each_its_own)
+            *sides, features = shapes[-1]
+            layers[number] = LayerSize(
+                math.prod(sides),
+                _fan_in(block, below),
+                features,
+                features * block.bias,
+                is_masked,
+                convolution=isinstance(block, ConvolutionBlock),
+                name=step.name,
+                grows=block.grows,
+                num_ways_around=step.around,
+            )
         elif isinstance(block, AttentionBlock):
             shapes.append(seen[2])
             layers[step.sources[2]] = replace(layers[step.sources[2]], num_heads=block.heads(width))
@@ -201,6 +225,18 @@ def lay_out(steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions:
         else:
             shapes.append(_plain_shape(block, place, seen[0], dimensions))
     raise ValueError("steps without an output layer")
+
+
+def _fan_in(block: Trained, below: Shape) -> int:
+    if isinstance(block, ConvolutionBlock):
+        return block.kernel_size ** (len(below) - 1) * below[-1]
+    if isinstance(block, TokenDenseBlock):
+        return below[-1]
+    if isinstance(block, CopiesBlock):
+        return block.num_params(math.prod(below))
+    if isinstance(block, GainBlock):  # one factor
+        return 1
+    return math.prod(below[:-1] if isinstance(block, PositionsBlock) else below)  # one vector among the positions
 
 
 def _trained_shape(block: Trained, place: str, shape: Shape, width: int, dimensions: int) -> Shape:

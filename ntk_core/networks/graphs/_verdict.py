@@ -225,8 +225,8 @@ def _wide_reason(judged: dict[str, InDegree], narrow: set[str]) -> Reason:
 
 
 def _of_composition(composition: Composition, width: int, input_shape: tuple[int, ...], output: str) -> Verdict:
-    layout = lay_out(composition.steps, width, input_shape)
-    fan_ins = [layer.fan_in for layer in layout.layers[1:]] + [math.prod(layout.last_shape)]
+    layers = lay_out(composition.steps, width, input_shape)
+    fan_ins = [layer.fan_in for layer in layers[1:]]
 
     def found(outcome: Outcome, *reasons: str) -> Verdict:
         found = tuple(Reason("", words, outcome == "not wide") for words in reasons)
@@ -237,18 +237,18 @@ def _of_composition(composition: Composition, width: int, input_shape: tuple[int
     blocks = [block for _, block in positions(composition.layers)]
     attention = [block for block in blocks if isinstance(block, AttentionBlock)]
     smooth = attention or any(isinstance(block, ActivationBlock) and block.function != "identity" for block in blocks)
-    fixed = [layer for layer in layout.layers if not layer.block.grows]
+    fixed = [layer for layer in layers if not layer.grows]
     narrow = [layer for layer in fixed if not layer.num_ways_around]
     around = [layer for layer in fixed if layer.num_ways_around]
-    lengths = [layer.positions for layer in layout.layers if layer.num_heads]
+    lengths = [layer.positions for layer in layers if layer.num_heads]
     if attention and not narrow:
-        return found(*_of_heads(attention, lengths, alone=len(layout.layers) == 3))
+        return found(*_of_heads(attention, lengths, alone=len(layers) == 4))
     if narrow:
-        words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in narrow)
+        words = ", ".join(f"{layer.name} has {layer.features:,}" for layer in narrow)
         reason = f"Everything must pass layers that stay as they are while m grows: {words} (Liu et al., §4)."
         return found("not wide", reason)
     if around:
-        words = ", ".join(f"{layer.name} has {layer.output_shape[-1]:,}" for layer in around)
+        words = ", ".join(f"{layer.name} has {layer.features:,}" for layer in around)
         reason = f"Layers with a way around them stay as they are while m grows: {words}. Measure it."
         return found("undecided", reason)
     reasons = ["Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."]
