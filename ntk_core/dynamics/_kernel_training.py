@@ -27,8 +27,8 @@ from ntk_core.kernels import (
     empirical_ntk,
     kernel_change,
     kernel_derivative,
+    moving_of,
     pre_output_ntk,
-    split_inexact,
 )
 from ntk_core.networks.architectures import Network, NetworkParams, merge, output_function
 from ntk_core.traced import Apply, accepted, accepted_targets, through_output
@@ -351,14 +351,8 @@ def kernel_velocity(
     net, rows, num_outputs = accepted(net, params, x)
     inputs, targets = jnp.asarray(rows), jnp.asarray(accepted_targets(y, len(rows), num_outputs))
     mean_loss = loss or Loss(net.output if isinstance(net, Network) else "linear")
-    outputs: Apply
-    restore: Callable[[PyTree], PyTree]
-    if isinstance(net, Network):
-        moving, fixed = net.partition(params)
-        outputs, restore = net.pre_outputs, partial(merge, fixed=fixed)
-    else:
-        moving, restore = split_inexact(params)
-        outputs = net
+    moving, restore = moving_of(net, params)
+    outputs = net.pre_outputs if isinstance(net, Network) else net
 
     with jax.default_matmul_precision("highest"):
         slopes = jax.grad(lambda w: mean_loss(outputs(restore(w), inputs), targets))(moving)

@@ -21,11 +21,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._blocks import block_of, even_size
+from ntk_core.kernels._blocks import block_of, checked_limit, even_size
 from ntk_core.kernels._empirical import VIEW_COPIES, empirical_ntk, rows_of
 from ntk_core.kernels._estimated import MIN_PROBES, Share, Sums, estimated_sums
 from ntk_core.kernels._generic import as_function
-from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, checked_limit, num_moving
+from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, num_moving
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted, accepted_targets, checked, like_params, through_output
 

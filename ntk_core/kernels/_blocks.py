@@ -10,8 +10,16 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree, Shaped
 
+from ntk_core.errors import InvalidInput
+
 View = TypeVar("View")  # of a block of rows, a tree of arrays
 Kernels = TypeVar("Kernels")  # a tree of them
+
+
+def checked_limit(memory_limit: float | None) -> None:
+    """Refuse a limit of memory that is none."""
+    if memory_limit is not None and not memory_limit > 0:
+        raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
 
 
 def rows_within(memory_limit: float, row_bytes: float) -> int:

@@ -10,8 +10,7 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels._blocks import in_blocks, rows_within
+from ntk_core.kernels._blocks import checked_limit, in_blocks, rows_within
 from ntk_core.kernels._callable import contract_jacobians, row_jacobian
 from ntk_core.kernels._empirical import DEFAULT_MEMORY, VIEW_COPIES, rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, split_inexact
@@ -42,8 +41,7 @@ def kernel_derivative(
     Raises:
         InvalidInput: for a memory limit that is not above 0.
     """
-    if memory_limit is not None and not memory_limit > 0:
-        raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+    checked_limit(memory_limit)
     net, inputs, num_outputs = accepted(net, params, x)
     rows = rows_of(net, inputs)
     program = checked(net, params, rows)

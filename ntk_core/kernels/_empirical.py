@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._blocks import in_blocks, rows_within
+from ntk_core.kernels._blocks import checked_limit, in_blocks, rows_within
 from ntk_core.kernels._callable import callable_ntk
 from ntk_core.kernels._generic import as_function, as_it_is
 from ntk_core.networks.architectures import Network, NetworkParams
@@ -128,8 +128,7 @@ def empirical_ntk(
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
     """
-    if memory_limit is not None and not memory_limit > 0:
-        raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
+    checked_limit(memory_limit)
     if per_layer and trace_outputs:
         raise InvalidInput("trace_outputs", True, "False with per_layer")
     with compiling(f"the tangent kernel of {name_of(net)}"):

@@ -14,7 +14,7 @@ from scipy.linalg import eigh_tridiagonal
 from scipy.sparse.linalg import LinearOperator, cg
 
 from ntk_core.errors import InvalidInput
-from ntk_core.kernels._blocks import even_size, rows_within
+from ntk_core.kernels._blocks import checked_limit, even_size, rows_within
 from ntk_core.kernels._callable import derivative_along
 from ntk_core.kernels._empirical import rows_of
 from ntk_core.kernels._generic import as_function, as_it_is, moving_of
@@ -199,12 +199,6 @@ class KernelOperator:
         size = float(np.linalg.norm(y))
         residual = float(np.linalg.norm(y - shifted(found))) / size if size else 0.0
         return KernelSolution(found.reshape(-1, self.num_outputs), residual, count, residual <= 2 * tolerance)
-
-
-def checked_limit(memory_limit: float | None) -> None:
-    """Refuse a limit of memory that is none."""
-    if memory_limit is not None and not memory_limit > 0:
-        raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
 
 
 def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blocks rows ..."]:

@@ -18,6 +18,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Float
 
 from ntk_core.traced._contractions import (
+    BLOCK_ENTRIES,
     Cotangents,
     FactoredCotangents,
     Patches,
@@ -273,6 +274,8 @@ def layer_kernel(
     if layer.sizes[0] == 1:
         return block(jax.tree.map(lambda each: each[0], both))
     first = jax.eval_shape(block, jax.tree.map(lambda each: each[0], both))
+    if layer.positions == 1 and layer.sizes[0] * first.size <= BLOCK_ENTRIES:
+        return jnp.sum(jax.vmap(block)(both), 0)
     return jax.lax.scan(lambda sum_, each: (sum_ + block(each), None), jnp.zeros(first.shape, first.dtype), both)[0]
 
 

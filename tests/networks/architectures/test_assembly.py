@@ -8,6 +8,7 @@ import pytest
 from ntk_core import Assembly, hessian_norm, quadratic_model
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import SUB_MODELS
+from ntk_core.traced import _layers, program_of_network
 from tests.plain_derivatives import assert_those_of_plain_derivatives
 
 
@@ -84,3 +85,14 @@ def test_the_quadratic_model_takes_the_curvature_of_a_copy(x64):
 def test_wrong_sub_models_are_refused_by_name(model):
     with pytest.raises(InvalidInput, match="sub_model"):
         Assembly(4, model)
+
+
+def test_copies_contract_alike_one_by_one_and_together(monkeypatch, x64):
+    net, x = Assembly(width=7), jax.random.normal(jax.random.key(1), (4, 3))
+    params = net.init(jax.random.key(0), (3,))
+    program = program_of_network(net, params, x[0])
+    leaves = program.leaves(params)
+    views = program.views(leaves, x)
+    together = program.kernel(leaves, views, views)
+    monkeypatch.setattr(_layers, "BLOCK_ENTRIES", 0)
+    np.testing.assert_allclose(program.kernel(leaves, views, views), together, rtol=1e-12)
