@@ -1,37 +1,18 @@
-"""All settings, a chip, and what to try, by hand."""
+"""Explanations, what to try, and the glossary, by hand."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.conftest import READY, wait_until
+from tests.browser.conftest import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
 
 
-def test_setting_is_found_and_reset_and_explanations_open(open_page):
+def test_explanations_open_and_links_to_try_lead_on(open_page):
     page = open_page("/kernel_change")
-    page.get_by_role("button", name="All settings").click()
-    search = page.get_by_role("textbox", name="Search the settings")
-    search.fill("noise")
-    search.press("Enter")
-    noise = page.get_by_role("spinbutton", name="Noise s")
-    expect(noise).to_have_count(1, timeout=TIMEOUT_MS)  # for a moment the old list is there beside the new one
-    expect(noise).to_be_visible()
-    expect(page.get_by_role("textbox", name="Widths m")).to_have_count(0)
-    noise.fill("0.5")
-    noise.press("Enter")
-    wait_until(page, "location.search.includes('dataset.noise=0.5')")
-    page.keyboard.press("Escape")
-    chip = page.get_by_role("button", name="Noise s: 0.5")
-    expect(chip).to_be_visible(timeout=TIMEOUT_MS)
-    chip.click()
-    expect(chip).to_have_count(0, timeout=TIMEOUT_MS)
-    wait_until(page, "!location.search.includes('noise')")
-
-    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.get_by_role("button", name="About this figure").first.click()
     expect(page.get_by_text("Why is finite width different?")).to_be_visible(timeout=TIMEOUT_MS)
     page.keyboard.press("Escape")

@@ -17,7 +17,7 @@ STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data
   .filter(trace => !trace.meta?.ghost).flatMap(trace => Array.from(trace.x ?? [])))"""
 
 
-def test_curves_grow_within_a_point_and_stop_ends_the_run(open_page):
+def test_curves_grow_within_a_point_also_where_embedded(open_page):
     page = open_page(f"/early_time?{SLOW}")
     press_run(page)
     expect(page.get_by_test_id("job-progress")).to_contain_text("0 of 1 point", timeout=TIMEOUT_MS)
@@ -25,14 +25,7 @@ def test_curves_grow_within_a_point_and_stop_ends_the_run(open_page):
     first = page.evaluate(STEPS_SHOWN)
     wait_until(page, f"{STEPS_SHOWN} > {first} && {STEPS_SHOWN} < 20000", timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("job-progress")).to_contain_text("0 of 1 point")
-    page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped: 0 of 1 point are done. Run begins again")).to_be_visible(timeout=TIMEOUT_MS)
 
-
-def test_an_embedded_page_follows_a_running_job(open_page):
-    page = open_page(f"/early_time?{SLOW}&seed=7")
-    press_run(page)
-    wait_until(page, "location.search.includes('job=')", timeout=TIMEOUT_MS)
     job = page.evaluate("new URLSearchParams(location.search).get('job')")
     embedded = open_page(f"/early_time?embed=true&job={job}", alone=True, ready=False)
     wait_until(embedded, f"{STEPS_SHOWN} > 0", timeout=TIMEOUT_MS)

@@ -33,13 +33,6 @@ def names(app):
     return {button.key for button in app.button}
 
 
-def test_a_short_run_starts_at_once(jobs, gallery):
-    assert estimate(SHORT).seconds < ASK_S
-    app = press(open_page(PAGE, **differences(SHORT, PRESET)), "run")
-    assert jobs.submitted == [SHORT]
-    assert f"{PAGE}.run_long" not in names(app)
-
-
 def test_long_run_starts_after_confirmation(jobs, gallery):
     assert estimate(LONG).seconds > ASK_S
     app = press(open_page(PAGE, **differences(LONG, PRESET)), "run")  # Ctrl+Enter is this button

@@ -78,15 +78,6 @@ def test_the_compose_file_is_one_by_the_specification():
         PyCompose.from_yaml(filled.replace("cap_drop", "cap_dropp"))
 
 
-def test_dashboard_waits_for_postgres_only_if_chosen(compose):
-    postgres = compose["services"]["postgres"]
-    assert postgres["profiles"] == ["postgres"]
-    assert "profiles" not in compose["services"]["dashboard"]
-    waits = compose["services"]["dashboard"]["depends_on"]["postgres"]
-    assert waits == {"condition": "service_healthy", "required": False}
-    assert postgres["healthcheck"]["test"][1] == "pg_isready"
-
-
 def test_nginx_alone_is_published_on_this_machine_by_default(compose):
     ports = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert ports == {"nginx": ["${LINEARITY_LAB_BIND:-127.0.0.1}:8501:8080"]}
