@@ -46,7 +46,9 @@ def differs(new: Any, old: Any) -> bool:
 
 def again(name: str) -> Row:
     """Compute the cheapest point of this entry; how many of its numbers are as shown."""
-    shown = gallery_result(name).points[0]
+    result = gallery_result(name)
+    assert result is not None
+    shown = result.points[0]
     began = time.monotonic()
     for event in run(PRESETS[name].spec):
         if isinstance(event, PointFinished):

@@ -81,11 +81,11 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, holds: Call
         teacher = await stack.enter_async_context(BrowserSession(url, PAGE, read=projector.read))
         await teacher.act()
         await teacher.act({f"{PAGE}.poll": CLICK})
-        await projector.shows("room=")
-        code = next(text for text in projector.texts if "room=" in text).partition("room=")[2]
+        await projector.shows("poll=")
+        code = next(text for text in projector.texts if "poll=" in text).partition("poll=")[2]
         screens = [Screen() for _ in range(num_phones)]
         phones = [
-            await stack.enter_async_context(BrowserSession(url, PAGE, f"room={code}", read=screen.read))
+            await stack.enter_async_context(BrowserSession(url, PAGE, f"poll={code}", read=screen.read))
             for screen in screens
         ]
         seen.joined_s = list(await asyncio.gather(*(phone.act() for phone in phones)))

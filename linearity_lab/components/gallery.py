@@ -3,19 +3,18 @@
 import functools
 import logging
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from ntk_core.runs import PRESETS, Result, Spec
+from ntk_core.runs import PRESETS, Result, ResultValue, Spec
 from ntk_core.runs.gallery import GALLERY, gallery_beside
 
 MAX_BYTES = 20_000_000
-_RESULT: TypeAdapter[Any] = TypeAdapter(Result)
+_RESULT: TypeAdapter[ResultValue] = TypeAdapter(Result)
 _LOG = logging.getLogger(__name__)
 
 
-def gallery_result(preset: str) -> Any:
+def gallery_result(preset: str) -> ResultValue | None:
     """The precomputed result of a preset; None when there is none, or none that can be read."""
     path = (gallery_beside(preset) or GALLERY) / f"{preset}.json"
     try:
@@ -25,7 +24,7 @@ def gallery_result(preset: str) -> Any:
     return _read(path, status.st_mtime_ns, status.st_size)
 
 
-def gallery_result_of(spec: Spec) -> Any:
+def gallery_result_of(spec: Spec) -> ResultValue | None:
     """The precomputed result of exactly these settings, which name their data too; None when there is none."""
     for name, preset in PRESETS.items():
         if preset.spec == spec:
@@ -35,7 +34,7 @@ def gallery_result_of(spec: Spec) -> Any:
 
 
 @functools.lru_cache(maxsize=32)
-def _read(path: Path, _modified_ns: int, size: int) -> Any:
+def _read(path: Path, _modified_ns: int, size: int) -> ResultValue | None:
     if size > MAX_BYTES:
         _LOG.warning("%s has %d bytes, more than %d: it is not shown.", path, size, MAX_BYTES)
         return None

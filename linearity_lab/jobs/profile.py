@@ -42,7 +42,7 @@ class Profile:
     max_waiting: int = _limit(32, 64, 16, variable="MAX_WAITING")
     """Jobs in the queue, of everybody together."""
     max_per_address: float = _limit(math.inf, math.inf, 4)
-    """Unfinished jobs of one network address; a room behind one router has one address."""
+    """Unfinished jobs of one network address; clients behind one router share it."""
     max_job_s: float = _limit(7 * 24 * 3600, 300, 300, variable="MAX_JOB_SECONDS")
     """Wall clock of one job, in seconds."""
     max_workers: int = _limit(64, 16, 4)

@@ -131,7 +131,7 @@ def lecture_figure(step: Step, part: str) -> Figure:
         "lecture",
         {words: [as_shown(step.draw(results, option, True))] for option, words in control.options.items()},
         control.options[control.start],
-        tuple(results.values()),
+        tuple(result for result in results.values() if result is not None),
         as_shown(before_answer(step, results, control.start)),
     )
 

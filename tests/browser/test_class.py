@@ -21,7 +21,7 @@ def test_three_browsers_in_one_poll(browser, dashboard_url, open_page):
     teacher.get_by_role("button", name="Poll").click()
     expect(teacher.get_by_alt_text(re.compile("QR code"))).to_be_visible(timeout=TIMEOUT_MS)
     link = teacher.locator("code").first.inner_text().strip()
-    assert link.startswith(f"{dashboard_url}/lecture?room=")
+    assert link.startswith(f"{dashboard_url}/lecture?poll=")
     wrong, right = POLLED.question.choices[0], POLLED.question.choices[POLLED.question.answer]
     phones = [phone(browser, link, scheme) for scheme in ("light", "dark")]
     for each in phones:

@@ -29,7 +29,7 @@ from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
 from tests.smallest import smallest
-from tests.test_house import imported_modules, tree
+from tests.test_project import imported_modules, tree
 
 SMALL = with_settings(
     PRESETS["liu-fig1-left"].spec,

@@ -160,9 +160,9 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     """In this harness every session has one name, so that the teacher is the phone, too."""
     app = press(open_page("lecture", step="2"), "poll")
     assert not [button.key for button in app.button if (button.key or "").startswith("lecture.choice")]
-    (code,) = [each.value.partition("?room=")[2] for each in app.get("code") if "?room=" in each.value]
+    (code,) = [each.value.partition("?poll=")[2] for each in app.get("code") if "?poll=" in each.value]
     assert "0 of 0 phones have answered" in words(app)
-    phone = open_page("lecture", room=code)
+    phone = open_page("lecture", poll=code)
     question = STEPS[1].question
     assert question.text in words(phone)
     assert STEPS[1].title not in words(phone) + at(phone)
@@ -170,8 +170,8 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     checked(phone.button(key=f"lecture.vote.{NAMES[1]}.{question.answer}").click().run())
     assert "Your answer is in" in words(phone)
     member = phone.query_params["me"]
-    assert "Your answer is in" in words(open_page("lecture", room=code, me=member)), "after a reload: the same member"
-    assert "Choose" in words(open_page("lecture", room=code, me="guess"))
+    assert "Your answer is in" in words(open_page("lecture", poll=code, me=member)), "after a reload: the same member"
+    assert "Choose" in words(open_page("lecture", poll=code, me="guess"))
     press(app, "bars")
     assert "1 of 2 phones have answered" in words(app)
     assert any(f"{question.choices[question.answer]} — **1**" in bar.proto.text for bar in app.get("progress"))
@@ -179,7 +179,16 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
     assert f"The answer: **{question.choices[question.answer]}.**" in checked(phone.run()).success[0].value
     press(app, "poll")
     assert "This poll has ended" in words(checked(phone.run()))
-    assert "There is no poll under this link" in words(open_page("lecture", room="guess"))
+    assert "There is no poll under this link" in words(open_page("lecture", poll="guess"))
+
+
+def test_a_poll_link_of_an_earlier_version_still_opens():
+    app = press(open_page("lecture", step="2"), "poll")
+    (code,) = [each.value.partition("?poll=")[2] for each in app.get("code") if "?poll=" in each.value]
+    phone = open_page("lecture", room=code)
+    assert STEPS[1].question.text in words(phone)
+    assert phone.query_params["poll"] in (code, [code])
+    assert "room" not in phone.query_params
 
 
 def test_first_step_has_one_figure_and_folded_provenance():

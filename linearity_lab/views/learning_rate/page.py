@@ -14,6 +14,7 @@ from linearity_lab.components.shown import Shown, drawn_once
 from linearity_lab.jobs import Snapshot
 from linearity_lab.views.horizon.figures import departure_steps
 from linearity_lab.views.learning_rate import figures
+from ntk_core.experiments.horizon import HorizonResult
 from ntk_core.experiments.learning_rate import LearningRateSpec, RatePoint
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
@@ -92,7 +93,7 @@ def draw(shown: Runs) -> list[Panel]:
 
     first, *others = shown.panels(charts, width, rate, titles=TABS)
     is_ours = spec == PRESETS[GALLERY_MAP].spec  # beside other results another one would mislead
-    if is_ours and (steps := gallery_result(DEPARTURES)) is not None:
+    if is_ours and isinstance(steps := gallery_result(DEPARTURES), HorizonResult):
         others += panels([drawn_once(DEPARTURES, "", lambda: departure_steps(steps.points, steps.spec.widths))])
     below = None if spec.keep_paths else follow
     return [replace(first, on_select=partial(choose_clicked, spec), below=below), *others]

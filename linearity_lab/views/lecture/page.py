@@ -88,7 +88,9 @@ FOLDER = Path(__file__).parent
 
 def show() -> None:
     """Show the current step of URL or session, or a poll on a phone, or the speaker's second window."""
-    if code := st.query_params.get("room"):
+    if "room" in st.query_params:  # links of earlier versions
+        st.query_params["poll"] = st.query_params.pop("room")
+    if code := st.query_params.get("poll"):
         poll.show_phone(code)
         return
     if "notes" in st.query_params:

@@ -51,7 +51,7 @@ def show_host(visit: Visit) -> None:
     if visit.known:
         _bars(visit.step, ask)
         return
-    url = f"{st.context.url or ''}?room={visit.poll_code}"
+    url = f"{st.context.url or ''}?poll={visit.poll_code}"
     answers, code = st.columns([3, 2], vertical_alignment="center")
     with answers:
         st.fragment(_follow)(visit)

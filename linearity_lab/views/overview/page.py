@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import streamlit as st
 
@@ -12,6 +11,7 @@ from linearity_lab.components.live import live_home
 from linearity_lab.view_modules import Page, has_view, view_module
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.pages import SHOWS, prose
+from ntk_core.runs import ResultValue
 
 
 def page_thumbnail(page: Page) -> str:
@@ -27,7 +27,7 @@ def page_thumbnail(page: Page) -> str:
 class _Once:
     """A result by its identity: two requests for one object draw one picture."""
 
-    def __init__(self, result: Any):
+    def __init__(self, result: ResultValue | None):
         self.result = result
 
     def __hash__(self) -> int:
@@ -38,7 +38,7 @@ class _Once:
 
 
 @functools.lru_cache(maxsize=32)
-def _drawn(draw: Callable[[Any], str], once: _Once) -> str:
+def _drawn(draw: Callable[[ResultValue | None], str], once: _Once) -> str:
     return draw(once.result)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Generator, Sequence
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -182,7 +181,11 @@ def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Arr
 def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: int) -> LayerBound:
     assert isinstance(net, FullyConnected | Bottleneck)
     each = [layer_quantities(net, params, one, output_index) for one in x]
-    return LayerBound(**{name: _mean([getattr(found, name) for found in each]) for name in LayerBound.model_fields})
+    means = {
+        name: np.mean(np.asarray([getattr(found, name) for found in each], float), axis=0).tolist()
+        for name in LayerBound.model_fields
+    }
+    return LayerBound.model_validate(means)
 
 
 def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index: int) -> tuple[NonlinearParts, bool]:
@@ -239,6 +242,5 @@ def _trained(training: KernelTraining) -> TrainedChange:
     return TrainedChange.read_off(run, final_loss=run.loss[-1])
 
 
-def _mean(values: Sequence[ArrayLike]) -> Any:
-    """The mean of numbers, or of rows of equal length, as a row."""
-    return np.mean(np.asarray(values, float), axis=0).tolist()
+def _mean(values: Sequence[ArrayLike]) -> float:
+    return float(np.mean(np.asarray(values, float)))
