@@ -236,15 +236,18 @@ class Jobs:
 
     def _next(self) -> Job | None:
         """Wait for a job and hand it to a worker; None at the end of the server."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing or self._first() is not None)
-            job = self._first()
-            if self._closing or job is None:
-                return None
-            most = self._limits.max_memory_bytes
-            most = most if most < math.inf else memory_limit()
-            job.begin(self._workers.compute(canonical_json(job.spec), most))
-            return job
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closing or self._first() is not None)
+            self._workers.warm_up()  # a broken pool is replaced here, so that pages do not wait for it
+            with self._changed:
+                if self._closing:
+                    return None
+                if (job := self._first()) is not None:  # else it was stopped meanwhile
+                    most = self._limits.max_memory_bytes
+                    most = most if most < math.inf else memory_limit()
+                    job.begin(self._workers.compute(canonical_json(job.spec), most))
+                    return job
 
     def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
         """End a job whatever it does; its finished points are in the store."""

@@ -112,8 +112,7 @@ class WorkerPool:
                 _ = self._pool.active  # starts it
 
     def compute(self, spec_json: str, max_bytes: float) -> Computation:
-        """Hand a spec to the next warm worker."""
-        self.warm_up()
+        """Hand a spec to the next warm worker; ``POOL_BROKE`` ends it where :meth:`warm_up` is needed first."""
         return Computation(self._pool, spec_json, max_bytes)
 
     def pids(self) -> list[int]:

@@ -26,6 +26,7 @@ def waiting(tmp_path, monkeypatch):
     """Jobs without workers."""
     jobs = Jobs(Store(tmp_path / "s.sqlite"))
     monkeypatch.setattr(jobs, "warm_up", lambda: None)
+    monkeypatch.setattr(jobs._workers, "warm_up", lambda: None)
     monkeypatch.setattr(job_status, "shared_jobs", lambda: jobs)
     yield jobs
     jobs.shutdown()

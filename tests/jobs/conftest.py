@@ -65,6 +65,7 @@ def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
     def make(profile: str = "local", check: Callable[[Spec], None] = lambda spec: None, **limits: Any) -> Jobs:
         made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits), check=check))
         monkeypatch.setattr(made[-1], "warm_up", lambda: None)
+        monkeypatch.setattr(made[-1]._workers, "warm_up", lambda: None)
         monkeypatch.setattr(made[-1]._workers, "compute", lambda spec_json, max_bytes: None)
         return made[-1]
 

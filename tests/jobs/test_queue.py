@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,6 +21,21 @@ def test_jobs_begin_in_the_order_of_their_arrival(unattended, tiny):
     ids = [jobs.submit(tiny(seed), viewer) for seed, viewer in enumerate(["ann", "ann", "bob", "ann"])]
     assert [jobs.snapshot(job_id).position for job_id in ids] == [1, 2, 3, 4]
     assert [jobs._next().job_id for _ in ids] == ids
+
+
+def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
+    jobs = unattended()
+    stopped, other = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "bob")
+
+    def start_pool() -> None:
+        reading = threading.Thread(target=jobs.snapshot, args=(other,), daemon=True)
+        reading.start()
+        reading.join(10.0)
+        assert not reading.is_alive()
+        jobs.stop(stopped, "ann")  # a job that is stopped meanwhile does not begin
+
+    monkeypatch.setattr(jobs._workers, "warm_up", start_pool)
+    assert jobs._next().job_id == other
 
 
 def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
