@@ -101,7 +101,7 @@ def test_settings_that_papers_have_a_symbol_for_show_it():
 
 
 def test_every_heading_of_every_page_is_shown_by_its_page():
-    both = ("page_answers(PAGE", "ExperimentPage(")
+    both = ("page_answers(PAGE", "ExperimentPage(", "ExperimentPage[")
     for folder in FOLDERS:
         if folder.name == "lecture":
             continue
