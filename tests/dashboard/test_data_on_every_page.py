@@ -142,8 +142,8 @@ def test_unsupported_data_are_refused_by_architecture():
             with pytest.raises(InvalidInput) as refusal:
                 ArchitectureSpec(kind=kind).check_inputs(shape)
             assert refusal.value.field == "architecture.kind"
-            assert ("patch_size" in refusal.value.allowed) == (expected == ["tokens"])
-    with pytest.raises(InvalidSpec, match=r"architecture\.kind: attention .*dataset random-sequences"):
+            assert ("or images cut into patches" in refusal.value.allowed) == (expected == ["tokens"])
+    with pytest.raises(InvalidSpec, match=r"architecture\.kind: attention .*such as random-sequences"):
         with_settings(EXPERIMENTS["kernel_change"].spec(), {"architecture.kind": "attention"})
 
 
