@@ -138,7 +138,7 @@ def test_no_json_prints_table_and_sends_progress_to_stderr(finished, capsys):
     out, _ = finished
     assert main(["run", "liu-fig1-left", *TINY, "--out", str(out), "--no-json"]) == 0
     printed = capsys.readouterr()
-    assert printed.out.splitlines()[0].split()[:2] == ["width", "output"]
+    assert printed.out.splitlines()[0].split()[:2] == ["width", "m"]
     assert "width=20 resumed, 100%" in printed.err
     assert "\r" not in printed.err  # not a terminal
 

@@ -184,7 +184,7 @@ def test_stdout_decides_between_text_and_json(store, capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     assert main(["resume", spec_digest(SPEC)[:8]]) == 0
     printed = capsys.readouterr()
-    assert printed.out.split()[:2] == ["width", "output"]
+    assert printed.out.split()[:2] == ["width", "m"]
     assert "████████████████████████ 100%" in printed.err
     assert main(["resume", spec_digest(SPEC)[:8], "--json"]) == 0
     assert capsys.readouterr().out.startswith('{"kind":"estimated"')
