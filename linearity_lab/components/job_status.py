@@ -135,9 +135,7 @@ def _where() -> dict[str, str]:
 def progress_words(now: Snapshot) -> str:
     """Progress and present activity of a job."""
     if now.status == "queued":
-        begins = "" if now.starts_in_s is None else f", starts in about {duration(now.starts_in_s)}"
-        left = "" if now.remaining_s is None else f", done in about {duration(now.remaining_s)}"
-        return f"Waiting, place {now.position} in the queue{begins}{left}"
+        return f"Waiting, place {now.position} in the queue"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
     return f"{len(now.points)} of {count_points(now.spec)}{left} · {now.message}"
 

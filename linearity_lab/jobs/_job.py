@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from linearity_lab.jobs._pool import Computation
+from linearity_lab.jobs._computation import Computation
 from linearity_lab.jobs.profile import Profile
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EndStatus, Point, Result, Spec, learn, spec_digest, work_of_points
@@ -26,9 +26,8 @@ class Snapshot:
     Attributes:
         job_id: the first 16 digits of the spec's digest.
         position: place in the queue from 1; 0 when the job does not wait.
-        starts_in_s: expected seconds until a waiting job begins, None for others.
         fraction: share of the work that is done, from 0 to 1.
-        remaining_s: expected remaining wall time, waiting included, None while nothing is known.
+        remaining_s: expected remaining wall time, None while nothing is known.
         message: current activity, for people.
         points: finished points in the order of the spec's keys.
         growing: partial points (several on a cluster) whose curves are drawn while they grow, or grew until a stop.
@@ -41,7 +40,6 @@ class Snapshot:
     spec: Spec
     status: Status = "cancelled"
     position: int = 0
-    starts_in_s: float | None = None
     fraction: float = 0.0
     remaining_s: float | None = None
     message: str = ""
@@ -69,8 +67,6 @@ class Job:
         address: the network address of that session, empty where it is not known.
         viewers: sessions that follow it; each of them may stop it as long as no other one is there.
         submitted_s: when it was started, in seconds since 1970.
-        expected_s: expected seconds of all of it.
-        num_tries: how often it has begun since then.
         computation: its run in a worker, None while it has none.
     """
 
@@ -80,11 +76,8 @@ class Job:
     address: str = ""
     viewers: set[str] = field(default_factory=set)
     submitted_s: float = 0.0
-    expected_s: float = 0.0
-    num_tries: int = 0
     computation: Computation | None = None
     _began_s: float = 0.0
-    _reported_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.now = Snapshot(spec_digest(self.spec)[:MIN_PREFIX], self.spec)
@@ -115,12 +108,6 @@ class Job:
         """Seconds for which it has run."""
         return time.monotonic() - self._began_s if self.status == "running" else 0.0
 
-    def remaining_s(self) -> float:
-        """Expected seconds until it ends once it has a worker."""
-        if self.now.remaining_s is None:
-            return self.expected_s * (1 - self.now.fraction)
-        return max(0.0, self.now.remaining_s - (time.monotonic() - self._reported_s))
-
     @property
     def is_startable(self) -> bool:
         """Whether it is neither unfinished nor completed."""
@@ -132,21 +119,15 @@ class Job:
         running = self.status == "running"
         return UnfinishedJob(self.spec, self.owner, self.submitted_s, running, self.spent_s(), allowed_s)
 
-    def wait(self, owner: str, address: str = "", expected_s: float = 0.0) -> None:
-        """Begin to wait in the place of a session."""
-        self.owner, self.address, self.expected_s = owner, address, expected_s
-        self.submitted_s, self.num_tries = time.time(), 0
-        self.wait_again()
-
-    def wait_again(self) -> None:
-        """Go back to the queue; the points of earlier runs stay."""
+    def wait(self, owner: str, address: str = "") -> None:
+        """Begin to wait in the place of a session; the points of earlier runs stay."""
+        self.owner, self.address, self.submitted_s = owner, address, time.time()
         points, message = self.now.points, "waiting for a free worker"
         self.now = Snapshot(self.job_id, self.spec, "queued", points=points, message=message)
-        self.computation = None
 
-    def begin(self, computation: Computation | None = None) -> None:
-        self._began_s, self.computation = time.monotonic(), computation
-        self.num_tries += 1
+    def begin(self) -> None:
+        """Begin to run."""
+        self._began_s = time.monotonic()
         self._set(status="running", message="starting")
 
     def end(self, status: EndStatus, reason: str = "") -> None:
@@ -168,14 +149,13 @@ class Job:
             case PointStarted():
                 self._set(message=f"{key_words(event.key)}: starting")
             case PointProgress():
-                self._progress(event)
-                self._set(message=event.message)
+                self._set(message=event.message, fraction=event.fraction, remaining_s=event.remaining_s)
                 if event.point is not None:
                     self._set(growing=self._merged(self.now.growing, [event.point]), grown=self.now.grown + 1)
             case PointFinished():
                 self._drop(event.key)
                 self.keep([event.point])
-                self._progress(event)
+                self._set(fraction=event.fraction, remaining_s=event.remaining_s)
                 if not event.resumed:
                     learn([(work_of_points(self.spec)[event.key], event.point.runtime_s)])
             case PointFailed():
@@ -189,10 +169,6 @@ class Job:
 
     def _set(self, **changes: Any) -> None:
         self.now = replace(self.now, **changes)
-
-    def _progress(self, event: PointProgress | PointFinished) -> None:
-        self._set(fraction=event.fraction, remaining_s=event.remaining_s)
-        self._reported_s = time.monotonic()
 
     def _drop(self, key: str) -> None:
         """Forget a partial point."""

@@ -1,17 +1,19 @@
 """The jobs of a server: first in, first out, each within its wall clock and memory."""
 
 import contextlib
+import itertools
 import logging
 import math
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing.connection import wait
 
+from linearity_lab.jobs import worker
+from linearity_lab.jobs._computation import Computation
 from linearity_lab.jobs._job import Job, Snapshot, check_room
-from linearity_lab.jobs._pool import POOL_BROKE, WorkerPool
-from linearity_lab.jobs.profile import PROFILES, Profile, known_causes
-from linearity_lab.jobs.worker import over_memory
+from linearity_lab.jobs._process import LivePool
+from linearity_lab.jobs.profile import PROFILES, Profile
 from ntk_core import runs
 from ntk_core.environment import memory_limit
 from ntk_core.errors import InvalidInput
@@ -20,11 +22,9 @@ from ntk_core.runs import EndStatus, Result, Spec, canonical_json, spec_digest
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 MAX_REMEMBERED = 64
-MAX_TRIES = 3  # of a job whose pool of workers breaks
-TICK_S, IDLE_S = 0.1, 1.0  # between two measurements of memory; between two checks of everything else
-WRITE_S = 10.0  # between two notes of how long jobs have run
-# Number and size of runs that estimates are learned from; all are read at the start.
-NUM_LEARNED, MAX_LEARNED_BYTES = 30, 1_000_000
+AGAIN = "run it again to continue from its finished points"
+TICK_S = 0.1  # between two measurements of memory
+NOTE_S, NUM_NOTES = 1.0, 10  # between two notes of changed jobs; every tenth, how long jobs have run
 _LOG = logging.getLogger(__name__)
 
 
@@ -46,15 +46,14 @@ class Jobs:
         check: Callable[[Spec], None] = lambda spec: None,
     ):
         self._limits, self._check, self._store = limits, check, store or Store()
-        # Output of workers names users' data.
-        is_quiet = limits.name == "hosted"
-        self._workers = WorkerPool(self._store.location, limits.num_workers + num_spare, is_quiet=is_quiet)
+        given = self._store.location, limits.name == "hosted"  # output of workers names users' data
+        self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
         self._is_connected: Callable[[str], bool] = lambda session: True
         self._starting, self._writing = threading.Lock(), threading.Lock()
         self._changed = threading.Condition()  # guards everything below; notified when a job begins to wait or ends
         self._jobs: dict[str, Job] = {}
         self._threads: list[threading.Thread] = []
-        self._closing = False
+        self._closing = threading.Event()
 
     def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
         """Start ``spec``, resume it, or attach to the job that computes or has computed it; its job id.
@@ -70,13 +69,12 @@ class Jobs:
         self.warm_up()
         # Not under the lock: another process may be writing to the store.
         recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or Job.recalled(self._store, spec)
-        expected_s, _ = self.foreseen(spec)
         with self._changed:
             job = self._remembered(recalled, viewer)
             if job.is_startable:
                 check_room(self._active(), self._limits, viewer, address)
                 job.viewers = {viewer} - {""}
-                job.wait(viewer, address, expected_s)
+                job.wait(viewer, address)
                 self._changed.notify_all()
         self._write()
         return job.job_id
@@ -136,11 +134,11 @@ class Jobs:
         """Start the workers and resume unfinished jobs of an earlier server, once; refused where another one runs."""
         with self._starting:
             with self._changed:
-                if self._closing or self._threads:
+                if self._closing.is_set() or self._threads:
                     return
                 self._store.lock_for_server()
-                for target in (self._watch, *self._limits.num_workers * (self._serve,)):
-                    self._threads.append(threading.Thread(target=target, daemon=True, name=f"jobs-{target.__name__}"))
+                for target in (self._lead, self._note):
+                    self._threads.append(threading.Thread(target=target, daemon=True, name=f"jobs{target.__name__}"))
                     self._threads[-1].start()
             self._workers.warm_up()
             with _only_logged("Unfinished jobs are not resumed"):
@@ -152,7 +150,7 @@ class Jobs:
         """End all workers; unfinished jobs are resumed by the next server, or submit."""
         self._write()
         with self._changed:
-            self._closing = True
+            self._closing.set()
             for job in self._active():
                 job.end("cancelled")
             self._changed.notify_all()
@@ -197,15 +195,8 @@ class Jobs:
         return next((job for job in self._active("queued") if job.owner not in busy), None)
 
     def _snapshot(self, job: Job) -> Snapshot:
-        if job.status != "queued":
-            return job.now
-        waiting, num_workers = self._active("queued"), self._limits.num_workers
-        place = waiting.index(job)
-        ahead = [*self._active("running"), *waiting[:place]]
-        # As many jobs as workers start immediately.
-        starts_in_s = sum(each.remaining_s() for each in ahead) / num_workers if len(ahead) >= num_workers else 0.0
-        remaining_s = starts_in_s + job.remaining_s()
-        return replace(job.now, position=place + 1, starts_in_s=starts_in_s, remaining_s=remaining_s)
+        is_queued = job.status == "queued"
+        return replace(job.now, position=self._active("queued").index(job) + 1) if is_queued else job.now
 
     def _remembered(self, job: Job, viewer: str) -> Job:
         """The job of this id that is in memory, or this one from now on."""
@@ -214,40 +205,57 @@ class Jobs:
             job.viewers.add(viewer)
         return job
 
-    def _serve(self) -> None:
-        """Lead one job after another through a worker."""
-        while job := self._next():
-            computation = job.computation
-            assert computation is not None
-            for event in computation.events():
+    def _lead(self) -> None:
+        """Begin waiting jobs, take the events of running ones, and end those that are over their budgets."""
+        running: dict[Computation, Job] = {}
+        while not self._closing.is_set():
+            if (begun := self._begun(len(running))) is not None:
+                running[self._computation(begun)] = begun
+            ready = wait([each.reader for each in running if not each.reader.closed], TICK_S)
+            for computation, job in running.items():
+                event = computation.receive() if computation.reader in ready else None
                 with self._changed:
-                    if job.computation is computation:  # else it has ended, and its worker is being killed
+                    if event is not None and job.computation is computation:  # else it has ended
                         job.take(event)
                         if not job.now.active:
                             self._settle(job)
-            cause = computation.death() if job.computation is computation else ""
-            with self._changed:
-                if job.computation is computation:
-                    if cause == POOL_BROKE and job.num_tries < MAX_TRIES:
-                        job.wait_again()
-                    else:
-                        self._end(job, "failed", f"{cause}; run it again to continue from its finished points")
-            self._write()
+            for computation in list(running):
+                self._check_budgets(running[computation], computation)
+                if computation.is_over():
+                    job = running.pop(computation)
+                    with self._changed:
+                        if job.computation is computation:
+                            self._end(job, "failed", f"{computation.death()}; {AGAIN}")
 
-    def _next(self) -> Job | None:
-        """Wait for a job and hand it to a worker; None at the end of the server."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._closing or self._first() is not None)
-            self._workers.warm_up()  # a broken pool is replaced here, so that pages do not wait for it
-            with self._changed:
-                if self._closing:
-                    return None
-                if (job := self._first()) is not None:  # else it was stopped meanwhile
-                    most = self._limits.max_memory_bytes
-                    most = most if most < math.inf else memory_limit()
-                    job.begin(self._workers.compute(canonical_json(job.spec), most))
-                    return job
+    def _begun(self, num_running: int = 0) -> Job | None:
+        """Wait for work; the next job, begun, where a worker is free for it."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closing.is_set() or num_running or self._first() is not None)
+            job = self._first() if num_running < self._limits.num_workers and not self._closing.is_set() else None
+            if job is not None:
+                job.begin()
+            return job
+
+    def _computation(self, job: Job) -> Computation:
+        """Hand a job to a worker; not under the lock, since the workers may have to start."""
+        most = self._limits.max_memory_bytes
+        found = Computation(self._workers, canonical_json(job.spec), most if most < math.inf else memory_limit())
+        with self._changed:
+            if job.status == "running":
+                job.computation = found
+            else:  # it was stopped meanwhile
+                found.kill()
+        return found
+
+    def _check_budgets(self, job: Job, computation: Computation) -> None:
+        """End a job that is over its time or memory."""
+        grown = computation.grown_bytes()
+        with self._changed:
+            if job.computation is computation:
+                if job.spent_s() > self._limits.max_job_s:
+                    self._end(job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed")
+                elif grown > computation.max_bytes:
+                    self._end(job, "stopped", worker.over_memory(computation.max_bytes))
 
     def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
         """End a job whatever it does; its finished points are in the store."""
@@ -257,34 +265,21 @@ class Jobs:
         self._settle(job)
 
     def _settle(self, job: Job) -> None:
-        """Note the end of a job."""
+        """Log the end of a job, without its whole reason, which may name a user's data."""
         if job.status in ("failed", "stopped"):
-            facts = {"job": job.job_id, "status": job.status, "cause": known_causes(job.now.reason)}
+            facts = {"job": job.job_id, "status": job.status, "cause": job.now.reason.split(":")[0]}
             _LOG.warning("a job did not complete", extra={"facts": facts})
         self._changed.notify_all()
 
-    def _watch(self) -> None:
-        """End jobs that are over their budgets or asked to end, record jobs, and keep the pool alive."""
-        with _only_logged("Estimates have learned nothing"):
-            learn_from(self._store)
-        checked = written = 0.0
-        while True:
-            with self._changed:
-                if self._changed.wait_for(lambda: self._closing, TICK_S if self._active("running") else IDLE_S):
-                    return
-                for job in self._active("running"):
-                    run = job.computation
-                    if job.spent_s() > self._limits.max_job_s:
-                        self._end(job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed")
-                    elif run is not None and run.grown_bytes() > run.max_bytes:
-                        self._end(job, "stopped", over_memory(run.max_bytes))
-            if (now := time.monotonic()) - checked >= IDLE_S:
-                checked = now
-                self._workers.warm_up()
-                with _only_logged("Requested ends are not known"):
-                    self._end_asked()
-                self._write(with_times=(is_due := now - written >= WRITE_S))
-                written = now if is_due else written
+    def _note(self) -> None:
+        """End jobs that the command line asks to end, record jobs, and keep the workers alive."""
+        for number in itertools.count(1):
+            if self._closing.wait(NOTE_S):
+                return
+            self._workers.warm_up()
+            with _only_logged("Requested ends are not known"):
+                self._end_asked()
+            self._write(with_times=number % NUM_NOTES == 0)
 
     def _end_asked(self) -> None:
         """End what the command line has asked to end."""
@@ -314,7 +309,7 @@ class Jobs:
         """Record changed jobs, and how long the others have run; what fails is written later."""
         with self._writing, _only_logged("Jobs cannot be recorded for the next start"):
             with self._changed:
-                jobs = [] if self._closing else list(self._jobs.values())
+                jobs = [] if self._closing.is_set() else list(self._jobs.values())
                 new = {job: job.now for job in jobs if job.status != job.recorded or (with_times and job.now.active)}
                 rows = [job.row(self._limits.max_job_s) for job, now in new.items() if now.active]
             if new:
@@ -327,15 +322,6 @@ class Jobs:
                 ended = [job for job in jobs if job.status == job.recorded and not job.now.active]
                 for job in ended[:-MAX_REMEMBERED]:
                     self._jobs.pop(job.job_id, None)
-
-
-def learn_from(store: Store) -> None:
-    """Let estimates know how long the runs took that were finished here last."""
-    for run in store.runs(status="completed", limit=NUM_LEARNED).runs:
-        has_work = run.experiment in runs.EXPERIMENTS  # the cost of custom models is unknown
-        if run.spec is not None and has_work and not run.imported and run.num_bytes < MAX_LEARNED_BYTES:
-            work = runs.work_of_points(run.spec)
-            runs.learn((work[key], seconds) for key, seconds in store.runtimes(run.digest).items() if key in work)
 
 
 @contextlib.contextmanager

@@ -1,62 +1,62 @@
 """Child processes of the server: spawned without its start script, with low priority and within a memory limit."""
 
 import contextlib
+import logging
 import math
 import multiprocessing
 import os
 import sys
 import threading
-import types
-from collections.abc import Iterator
+from collections.abc import Callable
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import spawn
+from multiprocessing.connection import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any
+from typing import Any, TypeVar
+
+from pebble import CONSTS, ProcessFuture, ProcessPool
 
 NICENESS = 15
-_MAIN = threading.Lock()
+MAX_TASKS = 50  # of one process: freed memory stays in it
+CONSTS.term_timeout = 0.2  # before pebble kills a process that has not ended when asked, because it is stopped
+_LOG = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 
-@contextlib.contextmanager
-def no_start_script() -> Iterator[None]:
-    """Let processes that start meanwhile not execute the start script of this one, as ``multiprocessing`` asks them to.
+def _without_start_script(name: str) -> dict[str, Any]:
+    """Return the data of a new child without the start script, in Streamlit's server that of the page.
 
-    In Streamlit's server ``__main__`` is the script of the page.
+    The child would execute it.
     """
-    stub = types.ModuleType("__main__")
-    with _MAIN:
-        main, sys.modules["__main__"] = sys.modules["__main__"], stub
-        try:
-            yield
-        finally:
-            if sys.modules["__main__"] is stub:  # else Streamlit has begun to run a page
-                sys.modules["__main__"] = main
+    return {key: value for key, value in _preparation_data(name).items() if not key.startswith("init_main_from")}
 
 
-class Process(SpawnProcess):
-    """A child that does not execute the start script of its parent."""
-
-    def start(self) -> None:
-        with no_start_script():
-            super().start()
+_preparation_data = spawn.get_preparation_data
+spawn.get_preparation_data = _without_start_script
 
 
 class Context(SpawnContext):
     """Spawned processes that know their context."""
 
-    def Process(self, *arguments: Any, **named: Any) -> Process:  # type: ignore[override]
+    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]
         """A process that is not yet started."""
-        child = Process(*arguments, **named)
+        child = SpawnProcess(*arguments, **named)
         child.context = self  # type: ignore[attr-defined]
         return child
 
-    def living(self) -> list[multiprocessing.process.BaseProcess]:
-        """The started processes that have not ended."""
-        return [each for each in multiprocessing.active_children() if getattr(each, "context", None) is self]
 
-
-def yield_to_pages() -> None:
-    """Give this process a low priority: pages must answer while it fills every core."""
+def prepare_child() -> None:
+    """End this process with its server, and give it a low priority: pages must answer while it fills every core."""
+    threading.Thread(target=_end_with_the_server, daemon=True).start()
     if sys.platform != "win32":
         os.nice(NICENESS)
+
+
+def _end_with_the_server() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(0)  # finished points are in the store
 
 
 def limit_memory(max_bytes: float, *, is_final: bool = False) -> None:
@@ -68,3 +68,60 @@ def limit_memory(max_bytes: float, *, is_final: bool = False) -> None:
             held = next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmData:"))
         most = int(held + max_bytes) if max_bytes < math.inf else resource.RLIM_INFINITY
         resource.setrlimit(resource.RLIMIT_DATA, (most, most if is_final else resource.RLIM_INFINITY))
+
+
+class LivePool:
+    """Warm processes that pebble starts, feeds and replaces.
+
+    Args:
+        start: runs first in each process.
+        arguments: of ``start``.
+    """
+
+    def __init__(self, num_processes: int, start: Callable[..., None], arguments: tuple[object, ...]):
+        self._given = num_processes, MAX_TASKS, start, arguments
+        self._context, self._lock = Context(), threading.Lock()
+        self._pool: ProcessPool | None = None
+        self._closed = False
+
+    def warm_up(self) -> None:
+        """Start the processes; a pool that broke, as pebble's does when an idle process dies, is replaced."""
+        with self._lock:
+            if self._closed or (self._pool is not None and self._pool.active):
+                return
+            if self._pool is not None:
+                _LOG.warning("The worker processes have ended and are started again.")
+                self._stop(self._pool)
+            self._pool = ProcessPool(*self._given, context=self._context)
+            with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
+                _ = self._pool.active  # starts it
+
+    def schedule(
+        self, work: Callable[..., _T], arguments: tuple[object, ...], timeout_s: float | None = None
+    ) -> ProcessFuture[_T]:
+        """Hand work to the next free process, which is killed after this time."""
+        self.warm_up()
+        try:
+            if self._pool is None:  # closed
+                raise RuntimeError
+            return self._pool.schedule(work, arguments, timeout=timeout_s)
+        except (RuntimeError, OSError) as error:
+            refused: ProcessFuture[_T] = ProcessFuture()
+            refused.set_exception(error)
+            return refused
+
+    def pids(self) -> list[int]:
+        """Process ids of the living processes."""
+        found = multiprocessing.active_children()
+        return sorted(each.pid for each in found if getattr(each, "context", None) is self._context and each.pid)
+
+    def close(self) -> None:
+        """End all processes and start no more."""
+        with self._lock:
+            self._closed = True
+            if self._pool is not None:
+                self._stop(self._pool)
+
+    def _stop(self, pool: ProcessPool) -> None:
+        pool.stop()
+        pool.join()

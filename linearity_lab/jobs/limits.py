@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from linearity_lab.jobs.profile import Profile, profile
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.runs import Spec, capped, check_size, check_time, largest_fitting, setting_of
+from ntk_core.runs import Spec, capped, check_size, check_time, setting_of
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from ntk_core.settings.walk import Setting, settings, values_of
 
@@ -15,10 +15,6 @@ INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent n
 
 class OverLimit(InvalidInput):
     """A setting above what this server allows; ``nearest`` is the largest value that it allows."""
-
-
-def _over(field: str, given: object, nearest: int) -> OverLimit:
-    return OverLimit(field, given, f"at most {nearest:,} on this server", nearest)
 
 
 def check_limits(spec: Spec, limits: Profile | None = None) -> None:
@@ -36,8 +32,7 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
         if most is not None and setting.name in values:
             value = values[setting.name]
             if (given := max(value) if isinstance(value, tuple) else value) > most:
-                raise _over(setting.name, given, most)
-    _check_derived_widths(spec, limits.max_width)
+                raise OverLimit(setting.name, given, f"at most {most:,} on this server", most)
     check_size(spec, limits.max_memory_bytes)
     if limits.max_seconds < math.inf:
         check_time(spec, limits.max_seconds, most=True)
@@ -106,18 +101,3 @@ def _thinned(spec: Spec) -> Iterator[Spec]:
             chosen = [values[round(index * (len(values) - 1) / max(1, count - 1))] for index in range(count)]
             with contextlib.suppress(InvalidSpec):  # fewer values than such a sweep needs
                 yield with_settings(spec, {spec.swept_field: chosen} | ({"num_seeds": num_seeds} if seeds > 1 else {}))
-
-
-def _check_derived_widths(spec: Spec, most: int) -> None:
-    """Refuse values that make a layer wider than ``most`` by a factor, a power or a graph."""
-
-    def fits(value: int) -> bool:
-        return max(spec.widest_layers(value).values(), default=0) <= most
-
-    given = max(getattr(spec, spec.swept_field))
-    if fits(given):
-        return
-    if fits(1):
-        raise _over(spec.swept_field, given, largest_fitting(fits, given))
-    name, widest = max(spec.widest_layers(given).items(), key=lambda item: item[1])
-    raise _over(name, f"a layer of {widest:,} neurons", most)

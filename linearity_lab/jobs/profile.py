@@ -2,7 +2,6 @@
 
 import math
 import os
-import re
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
@@ -28,7 +27,7 @@ class Profile:
 
     name: ProfileName
     max_width: int = _limit(10_000_000, 100_000, 10_000, variable="MAX_WIDTH")
-    """Neurons of the widest layer."""
+    """Largest width of the settings; wider layers that follow from them are bounded by memory and time."""
     max_seeds: int = _limit(500, 300, 100, variable="MAX_SEEDS")
     """Initializations of each point."""
     max_seconds: float = _limit(math.inf, 1800, 720, variable="MAX_SECONDS")
@@ -86,16 +85,6 @@ def profile() -> Profile:
 
 
 NEUTRAL = "the results of this server cannot be read or written at the moment; the server log has the cause"
-
-_CAUSES = re.compile(
-    r"RESOURCE_EXHAUSTED|[Oo]ut of memory|over (?:memory|time)|No space left on device|disk is full|readonly database"
-    r"|Too many open files|SIG[A-Z]+|CUDA_ERROR_[A-Z_]+|\b[A-Z][A-Za-z]+(?:Error|Exception)\b"
-)
-
-
-def known_causes(text: str) -> str:
-    """The causes in a text that only programs write, for logs; the rest of it may name a user's data."""
-    return ", ".join(dict.fromkeys(_CAUSES.findall(text)))[:200]
 
 
 def error_text(error: InvalidInput) -> str:

@@ -6,20 +6,18 @@ Started by pebble; it ends with its server.
 import contextlib
 import logging
 import math
-import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Iterator
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 
 import psutil
 
-from linearity_lab.jobs._process import limit_memory, yield_to_pages
+from linearity_lab.jobs._process import limit_memory, prepare_child
 from linearity_lab.jobs.profile import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, parse_spec, run
-from ntk_core.runs.compiled_code import keep_compiled_code, keep_unfinished
+from ntk_core.runs.compiled_code import keep_compiled_code
 from ntk_core.runs.events import Ended, Event, PointFailed, event_json
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -36,16 +34,14 @@ _bytes_when_warm = 0
 def start(store: str, is_quiet: bool) -> None:
     """Prepare the process: low priority, JAX imported, the first point of the first figure compiled."""
     global _bytes_when_warm
-    threading.Thread(target=_end_with_the_server, daemon=True).start()
+    prepare_child()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
-    yield_to_pages()
     os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
     if is_quiet:
         silent = os.open(os.devnull, os.O_WRONLY)
         for stream in (1, 2):
             os.dup2(silent, stream)
     keep_compiled_code()
-    keep_unfinished()
     _warm_up()
     _bytes_when_warm = _resident_bytes()
 
@@ -99,13 +95,6 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
 
 def _resident_bytes() -> int:
     return int(psutil.Process().memory_info().rss)
-
-
-def _end_with_the_server() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        wait([parent.sentinel])
-        os._exit(0)  # finished points are in the store
 
 
 def _warm_up() -> None:

@@ -36,10 +36,9 @@ COMMANDS = {
 def program() -> int:
     """Run the command of this process; the exit code."""
     if sys.argv[1:2] and sys.argv[1] in _COMPUTE:
-        from ntk_core.runs.compiled_code import keep_compiled_code, keep_unfinished
+        from ntk_core.runs.compiled_code import keep_compiled_code
 
         keep_compiled_code()
-        keep_unfinished()
     return main()
 
 

@@ -204,11 +204,6 @@ class ArchitectureSpec(SpecPart):
         sizes = (block.size(width) for block in self.written_out.trained())
         return tuple(size for size in sizes if size is not None)
 
-    def widest_layers(self, width: int) -> dict[str, int]:
-        """That of relative widths, or of a composition; with one width for all no layer is wider."""
-        name = "relative_widths" if self.has_relative_widths else "composition" if self.uses("composition") else ""
-        return {name: max(self.widths(width))} if name else {}
-
     def biases(self) -> tuple[bool, ...]:
         """Whether each hidden layer has biases."""
         return tuple(block.bias for block in self.written_out.trained())

@@ -31,15 +31,20 @@ MAX_MAPS = 25_000
 # Memory that compiled programs may add to a process, about 10 MB a program; other widths need other programs.
 MOST_BYTES = 400e6
 _MAPS = Path("/proc/self/maps")
+KEPT_S = 14 * 24 * 3600.0  # after this time unfinished points are abandoned; our choice
+_keeps_unfinished = False
 _at_rest = 0.0  # bytes when this process last let them go
 _LOG = logging.getLogger(__name__)
 
 
 def keep_compiled_code() -> None:
-    """Turn on JAX's compilation cache in the directory of ``LINEARITY_LAB_CACHE``.
+    """Turn on JAX's compilation cache in the directory of ``LINEARITY_LAB_CACHE``, and keep parts of long points.
 
-    Does nothing where ``JAX_COMPILATION_CACHE_DIR`` is set. An unusable directory costs one line in the log.
+    The cache stays as it is where ``JAX_COMPILATION_CACHE_DIR`` is set. An unusable directory is
+    logged in one line.
     """
+    global _keeps_unfinished
+    _keeps_unfinished = True
     if os.environ.get(_JAX_VARIABLE):
         return
     try:
@@ -117,18 +122,8 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
     return True
 
 
-KEPT_S = 14 * 24 * 3600.0  # after this time unfinished points are abandoned; our choice
-_keeps_unfinished = False
-
-
-def keep_unfinished() -> None:
-    """Keep pairs of blocks in the user's data directory until their point is finished."""
-    global _keeps_unfinished
-    _keeps_unfinished = True
-
-
 def unfinished_directory() -> Path | None:
-    """Return their directory after deleting old ones; None where nothing is kept."""
+    """Directory of finished pairs of blocks, without old ones; None where nothing is kept."""
     if not _keeps_unfinished:
         return None
     try:

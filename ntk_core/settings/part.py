@@ -1,6 +1,6 @@
 """Base class of all setting groups: frozen; rejects unknown and irrelevant fields."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar
 
@@ -79,22 +79,6 @@ class SpecPart(BaseModel):
         from ntk_core.settings.grammar import settings_html  # which reads parts
 
         return settings_html(self)
-
-    def widest_layers(self, width: int) -> dict[str, int]:
-        """Name of each setting that makes layers out of the swept ``width`` → the most neurons of one of them."""
-        return {
-            f"{name}.{inner}": neurons
-            for name, part in self._parts()
-            for inner, neurons in part.widest_layers(width).items()
-        }
-
-    def _parts(self) -> Iterator[tuple[str, "SpecPart"]]:
-        for name in filter(self.uses, type(self).model_fields):
-            value = getattr(self, name)
-            if isinstance(value, SpecPart):
-                yield name, value
-            elif isinstance(value, tuple):
-                yield from ((f"{name}.{i}", each) for i, each in enumerate(value) if isinstance(each, SpecPart))
 
 
 def chosen_among(chosen: object, kinds: tuple[str, ...]) -> bool:

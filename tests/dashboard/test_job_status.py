@@ -26,7 +26,6 @@ def waiting(tmp_path, monkeypatch):
     """Jobs without workers."""
     jobs = Jobs(Store(tmp_path / "s.sqlite"))
     monkeypatch.setattr(jobs, "warm_up", lambda: None)
-    monkeypatch.setattr(jobs._workers, "warm_up", lambda: None)
     monkeypatch.setattr(job_status, "shared_jobs", lambda: jobs)
     yield jobs
     jobs.shutdown()
@@ -77,7 +76,7 @@ def test_only_something_to_draw_is_news(waiting):
     job_id = waiting.submit(SPEC, "ann")
     before = listed("ann")[0]
     assert (before["status"], before["words"][:16]) == ("queued", "Waiting, place 1")
-    job = waiting._next()
+    job = waiting._begun()
     began = listed("ann")[0]
     assert (began["status"], began["seen"]) == ("running", before["seen"])
     (point,) = make_points((30,))

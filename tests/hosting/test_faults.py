@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from linearity_lab.jobs.profile import NEUTRAL, error_text, known_causes
+from linearity_lab.jobs.profile import NEUTRAL, error_text
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs.store import VARIABLE, Store
@@ -74,12 +74,6 @@ def test_a_deleted_store_is_not_ready(tmp_path):
     with pytest.raises(InvalidInput, match="deleted"):
         store.try_to_write()
     store.close()
-
-
-def test_logs_name_known_causes_alone():
-    output = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes for anna.csv"
-    assert known_causes(output) == "XlaRuntimeError, RESOURCE_EXHAUSTED, Out of memory"
-    assert known_causes("the file anna.csv of 192.0.2.7") == ""
 
 
 @pytest.mark.parametrize(

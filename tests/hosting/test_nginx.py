@@ -180,5 +180,5 @@ def test_large_files_of_one_client_leave_the_reader_to_others(lab):
         await asyncio.gather(*attackers, return_exceptions=True)
         return took
 
-    # Small files go first: reading and cleaning wait for one large file each, which is given up after 20 s.
+    # Small files have a process of their own.
     assert asyncio.run(story()) < 45

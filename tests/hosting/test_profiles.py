@@ -18,10 +18,8 @@ from linearity_lab.jobs.profile import OVERRIDES, PROFILES, Profile, profile
 from ntk_core.data.uploads import parse_upload
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.architectures import ArchitecturesSpec
-from ntk_core.experiments.dag import DAGSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.networks.graphs import parse_graph
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, _costs, _estimate, capped, check_time, estimate
 from ntk_core.runs._costs import SHIPPED
@@ -30,13 +28,6 @@ from tests.runs.largest_specs import largest
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_WORKERS", *OVERRIDES)
 NARROW = KernelChangeSpec(widths=(2,), num_seeds=1)
-# A hidden group of 101 neurons at every width.
-FIXED = parse_graph(
-    {
-        "groups": [{"name": "a", "size": 101}],
-        "edges": [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}],
-    }
-)
 EVERY = pytest.mark.parametrize("limits", PROFILES.values(), ids=PROFILES.keys())
 SHARED = [limits for limits in PROFILES.values() if limits.is_shared]
 HOSTING = Path(__file__).parents[2] / "docs" / "hosting.md"
@@ -158,33 +149,6 @@ def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     wide += [each for each in every if each.entry == "integer" and each.name.endswith("width")]
     assert wide
     assert {limit_words(each, PROFILES["hosted"]) for each in wide} == {"On this server: at most 10,000."}
-
-
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        (KernelChangeSpec(widths=(50,), architecture=ArchitectureSpec(relative_widths=(3.0,))), "widths"),
-        (DAGSpec(widths=(2,), graph=FIXED), "graph"),
-        (DAGSpec(widths=(101,)), "widths"),
-        (
-            KernelChangeSpec(
-                widths=(5,),
-                swept="bottleneck_width",
-                hidden_width=101,
-                architecture=ArchitectureSpec(kind="bottleneck", depth=3),
-            ),
-            "hidden_width",
-        ),
-        (
-            with_settings(PRESETS["hu-fig5"].spec, {"values": [50, 80], "width": 100, "width_exponent": 4.0}),
-            "values",
-        ),
-    ],
-)
-def test_derived_widths_obey_the_limit(costs, spec, field):
-    with pytest.raises(OverLimit) as refused:
-        check_limits(spec, replace(PROFILES["hosted"], max_width=100))
-    assert refused.value.field.endswith(field)
 
 
 @pytest.mark.parametrize("name", PRESETS)

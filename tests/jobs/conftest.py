@@ -59,14 +59,12 @@ def jobs(shared_store_file) -> Iterator[Jobs]:
 
 @pytest.fixture
 def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
-    """Makes jobs without workers: they wait, or freeze once :meth:`Jobs._next` has begun one."""
+    """Makes jobs without workers: they wait, or freeze once :meth:`Jobs._begun` has begun one."""
     made = []
 
     def make(profile: str = "local", check: Callable[[Spec], None] = lambda spec: None, **limits: Any) -> Jobs:
         made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits), check=check))
         monkeypatch.setattr(made[-1], "warm_up", lambda: None)
-        monkeypatch.setattr(made[-1]._workers, "warm_up", lambda: None)
-        monkeypatch.setattr(made[-1]._workers, "compute", lambda spec_json, max_bytes: None)
         return made[-1]
 
     yield make

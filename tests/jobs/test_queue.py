@@ -13,14 +13,13 @@ from linearity_lab.jobs import NoRoom, _jobs
 from linearity_lab.jobs.limits import OverLimit, check_limits
 from linearity_lab.jobs.profile import PROFILES, profile
 from ntk_core.runs import spec_digest
-from ntk_core.runs.events import PointProgress
 
 
 def test_jobs_begin_in_the_order_of_their_arrival(unattended, tiny):
     jobs = unattended()
     ids = [jobs.submit(tiny(seed), viewer) for seed, viewer in enumerate(["ann", "ann", "bob", "ann"])]
     assert [jobs.snapshot(job_id).position for job_id in ids] == [1, 2, 3, 4]
-    assert [jobs._next().job_id for _ in ids] == ids
+    assert [jobs._begun().job_id for _ in ids] == ids
 
 
 def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
@@ -32,10 +31,13 @@ def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
         reading.start()
         reading.join(10.0)
         assert not reading.is_alive()
-        jobs.stop(stopped, "ann")  # a job that is stopped meanwhile does not begin
+        jobs.stop(stopped, "ann")  # a job that is stopped meanwhile does not compute
 
     monkeypatch.setattr(jobs._workers, "warm_up", start_pool)
-    assert jobs._next().job_id == other
+    job = jobs._begun()
+    assert jobs._computation(job).is_over()
+    assert (job.job_id, job.status, job.computation) == (stopped, "cancelled", None)
+    assert jobs._begun().job_id == other
 
 
 def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
@@ -43,11 +45,11 @@ def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
     running, waiting, other = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "ann"), jobs.submit(tiny(2), "bob")
     with pytest.raises(NoRoom, match="a third unfinished run of yours cannot be taken; try again when one has"):
         jobs.submit(tiny(3), "ann")
-    assert jobs._next().job_id == running
-    assert jobs._next().job_id == other  # a free worker is for another session
+    assert jobs._begun().job_id == running
+    assert jobs._begun().job_id == other  # a free worker is for another session
     assert jobs._first() is None
     jobs.stop(running, "ann")
-    assert jobs._next().job_id == waiting
+    assert jobs._begun().job_id == waiting
 
 
 def test_attaching_needs_no_place_of_the_session(unattended, tiny):
@@ -68,7 +70,7 @@ def test_one_person_may_queue_any_number_of_jobs(unattended, tiny):
 def test_queue_is_bounded(unattended, tiny):
     jobs = unattended(max_waiting=1)
     jobs.submit(tiny(0))
-    jobs._next()
+    jobs._begun()
     waiting = jobs.submit(tiny(1))
     with pytest.raises(NoRoom, match="waiting"):
         jobs.submit(tiny(2))
@@ -121,27 +123,3 @@ def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
     connected.remove("ann")  # her page was reloaded, which is another session
     assert jobs.stop(job_id, "bob")
     assert jobs.snapshot(job_id).status == "cancelled"
-
-
-@pytest.mark.parametrize(("num_workers", "waits_s"), [(1, [20.0, 60.0, 120.0]), (2, [0.0, 30.0, 60.0])])
-def test_job_waits_for_those_ahead_of_it(unattended, tiny, num_workers, waits_s):
-    jobs = unattended(num_workers=num_workers)
-    ids = [jobs.submit(tiny(seed)) for seed in range(4)]
-    jobs._next()
-    for job_id, seconds in zip(ids, (20.0, 40.0, 60.0, 80.0), strict=True):
-        jobs._jobs[job_id].expected_s = seconds
-    assert jobs.snapshot(ids[0]).starts_in_s is None
-    assert [jobs.snapshot(job_id).starts_in_s for job_id in ids[1:]] == waits_s
-    assert jobs.snapshot(ids[1]).remaining_s == waits_s[0] + 40.0
-
-
-def test_measured_time_replaces_the_expected_one(unattended, tiny):
-    jobs = unattended()
-    jobs.submit(tiny(0))
-    job = jobs._next()
-    job.expected_s = 80.0
-    assert job.remaining_s() == 80.0
-    job.take(PointProgress(key="width=10", fraction=0.25, remaining_s=None, message="compiling"))
-    assert job.remaining_s() == 60.0
-    job.take(PointProgress(key="width=10", fraction=0.5, remaining_s=12.0, message="training"))
-    assert 11.0 < job.remaining_s() <= 12.0

@@ -1,32 +1,15 @@
 """The content of an uploaded file, and what a person chooses of it: inputs, target, how images are seen."""
 
-import base64
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import PlainSerializer, PlainValidator
 
 MAX_DISTINCT_TEXTS = 200
 ColumnKind = Literal["number", "text", "varied text"]
-
-
-def _as_text(array: NDArray) -> str:
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=False)
-    return base64.b64encode(stream.getvalue()).decode()
-
-
-def _from_text(text: str) -> NDArray:
-    return np.lib.format.read_array(io.BytesIO(base64.b64decode(text)), allow_pickle=False)
-
-
-# In JSON an npy file, which holds nothing that could run as code.
-Array = Annotated[NDArray, PlainValidator(_from_text), PlainSerializer(_as_text)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +28,8 @@ class Column:
 
     name: str
     kind: ColumnKind
-    numbers: Array
-    codes: Array
+    numbers: NDArray
+    codes: NDArray
     texts: tuple[str, ...]
     num_missing: int
     first_missing: int
@@ -88,7 +71,7 @@ class Table:
 class Arrays:
     """An npz file: its arrays of numbers, or of short texts, by name."""
 
-    arrays: Mapping[str, Array]
+    arrays: Mapping[str, NDArray]
 
 
 @dataclass(frozen=True)

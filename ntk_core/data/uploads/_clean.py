@@ -11,7 +11,6 @@ from ntk_core.data.uploads._archive import DEFAULT_LIMITS, Archive, Limits, chec
 from ntk_core.data.uploads._candidate import (
     MAX_DISTINCT_TEXTS,
     TASKS,
-    Array,
     Arrays,
     Candidate,
     Choices,
@@ -40,9 +39,9 @@ class Cleaned:
         class_names: one per class; none for regression.
     """
 
-    x: Array
-    labels: Array
-    targets: Array
+    x: NDArray
+    labels: NDArray
+    targets: NDArray
     class_names: tuple[str, ...]
 
     @property

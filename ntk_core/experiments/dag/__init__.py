@@ -120,10 +120,6 @@ class DAGSpec(SweepSpec):
         groups = [group for graph in self.graphs().values() for group in graph.groups]
         return almost_everywhere([group.activation or self.activation for group in groups], self.outputs)
 
-    def widest_layers(self, width: int) -> dict[str, int]:
-        """The largest group of neurons of all graphs."""
-        return {"graph": max(size for graph in self.graphs().values() for size in graph.sizes(width).values())}
-
     def graphs(self) -> dict[str, Graph]:
         """The drawn graph and those that it is compared with, by name."""
         return {DRAWN: self.graph, **{name: example_graphs()[name] for name in self.compared}}

@@ -243,10 +243,6 @@ class EarlyTimeSpec(SeededSpec):
         """Title of the swept widths or dimensions."""
         return {"width": "Widths m", "input_dim": "Dimensions d"}[self.swept]
 
-    def widest_layers(self, width: int) -> dict[str, int]:
-        """At a swept dimension the width follows by its exponent."""
-        return {"width": self.width_at(f"{self.swept}={width}")}
-
     def point_keys(self) -> tuple[str, ...]:
         """``width=256`` or ``input_dim=50``, ascending."""
         return tuple(f"{self.swept}={value}" for value in self.values)
