@@ -30,11 +30,11 @@ LIMIT_S, LIMIT_MIB = 0.5, 250
 IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "early_time")
 RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
 LOOK_S = 1.0  # between two checks of the store
-# Notes every attempt to save a point, also of one that exists. A recomputed point has another hash: it holds times.
+# Notes every attempt to save a point, also of one that exists. A recomputed point took other seconds.
 AUDIT = """
-CREATE TABLE attempts (digest TEXT, key TEXT, sha TEXT, UNIQUE (digest, key, sha));
-CREATE TRIGGER attempt BEFORE INSERT ON lab_parts WHEN new.key <> '(ending)'
-BEGIN INSERT OR IGNORE INTO attempts VALUES (new.digest, new.key, new.sha); END;
+CREATE TABLE attempts (digest TEXT, key TEXT, seconds REAL, UNIQUE (digest, key, seconds));
+CREATE TRIGGER attempt BEFORE INSERT ON lab_points
+BEGIN INSERT OR IGNORE INTO attempts VALUES (new.digest, new.key, new.seconds); END;
 """
 
 
@@ -216,7 +216,7 @@ async def drill(
             await session.visit(RESULTS_PAGE)
         grown = (app.resident_bytes()[0] - memory) / 2**20
     with closing(sqlite3.connect(store, timeout=30)) as connection:
-        count = "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_parts WHERE key <> '(ending)')"
+        count = "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_points)"
         attempts, points = connection.execute(count).fetchone()
     return {
         "profile": "classroom",

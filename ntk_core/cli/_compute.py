@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -10,13 +11,16 @@ from cyclopts import Parameter
 from ntk_core.cli import COMPLETED, FAILED, complain
 from ntk_core.cli._following import compute, conclude, follow, interruptible, wants_json
 from ntk_core.cli._targets import RUN, SPEC, assignment, kept_run, spec_named
+from ntk_core.cli.run_directory import RunDirectory, write_whole
 from ntk_core.environment import IS_CHECKOUT
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.linearity_report import LinearityReportSpec
 from ntk_core.experiments.own_model import OwnModelSpec
 from ntk_core.runs import PRESETS, load_data, preset
-from ntk_core.runs.gallery import GALLERY, rebuild
-from ntk_core.runs.run_directory import RunDirectory
+from ntk_core.runs import run as events_of
+from ntk_core.runs.events import Ended, Event
+from ntk_core.runs.gallery import GALLERY
+from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
 from ntk_core.settings.walk import settings as settings_of
 
@@ -157,13 +161,22 @@ def gallery(
     for name in names or PRESETS:
         with interruptible("Stopped; the same command resumes the gallery.") as interruption:
             try:
-                ended = follow(rebuild(name, interruption, Path(out)), wants_json(json), f"{name}: ")
+                ended = follow(_rebuilt(name, interruption, Path(out)), wants_json(json), f"{name}: ")
             except InvalidInput as error:
                 complain(error)
                 return FAILED
         if code := conclude(ended, interruption):
             return code
     return COMPLETED
+
+
+def _rebuilt(name: str, should_stop: Callable[[], bool], folder: Path) -> Iterator[Event]:
+    """Compute the result of a preset and write it; interrupted, the next call resumes it."""
+    spec, store = PRESETS[name].spec, Store(folder / ".runs" / "gallery.sqlite")
+    for event in events_of(spec, points=store.points(spec), should_stop=should_stop):
+        if isinstance(event, Ended) and event.result is not None and event.status == "completed":
+            write_whole(folder / f"{name}.json", event.result.model_dump_json() + "\n", "gallery")
+        yield event
 
 
 def _sha256(path: Path) -> str:

@@ -9,12 +9,12 @@ import threading
 from collections.abc import Iterable, Iterator
 
 from ntk_core.cli import COMPLETED, FAILED, INTERRUPTED, TERMINATED, complain, printable
+from ntk_core.cli.run_directory import RunDirectory
 from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
 from ntk_core.runs import Computation, Spec, check_size, run, run_summary, spec_digest
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
-from ntk_core.runs.run_directory import RunDirectory
 from ntk_core.runs.store import Store
 from ntk_core.shown import with_terminal_bar
 

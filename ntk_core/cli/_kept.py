@@ -11,10 +11,10 @@ from cyclopts import Parameter
 from ntk_core.citation import bibtex, cite_run
 from ntk_core.cli import COMPLETED, FAILED, complain, printable
 from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
+from ntk_core.cli.run_directory import WRITABLE, file_errors, write_whole
 from ntk_core.environment import how_to_install, written_whole
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
-from ntk_core.runs.run_directory import WRITABLE, file_errors, write_whole
 from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
 
 Flag = Annotated[bool, Parameter(negative=())]

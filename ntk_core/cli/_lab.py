@@ -13,6 +13,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from ntk_core.cli import FAILED, complain, printable
+from ntk_core.cli.run_directory import file_errors, write_whole
 from ntk_core.data.uploads import (
     DEFAULT_LIMITS,
     Cleaned,
@@ -24,7 +25,6 @@ from ntk_core.data.uploads import (
 )
 from ntk_core.environment import TOP, command_name, how_to_install
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.run_directory import file_errors, write_whole
 
 Flag = Annotated[bool, Parameter(negative=())]
 # A file on the user's own machine: larger than a server takes.

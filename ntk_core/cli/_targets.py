@@ -4,9 +4,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from ntk_core.cli.run_directory import RunDirectory, read_limited
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
-from ntk_core.runs.run_directory import RunDirectory, read_limited
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import settings, value_of
 

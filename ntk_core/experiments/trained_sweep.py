@@ -16,10 +16,10 @@ from ntk_core.runs import (
     Counted,
     Counts,
     Outcome,
-    RecordedTraining,
     SweepSpec,
     Value,
     WidthPoint,
+    finite_sup,
     one_after_another,
     typical_steps,
 )
@@ -96,6 +96,32 @@ class TrainedSweep(SweepSpec):
     def typical_steps(self, most: bool) -> int:
         """Steps of a training until it converges, or with ``most`` all that are allowed."""
         return typical_steps(self.training.max_steps, most)
+
+
+class RecordedTraining(Value):
+    """Kernel change along one training run.
+
+    Attributes:
+        steps: the recorded steps.
+        change: ΔK there, relative to the kernel at w₀.
+
+    >>> training = RecordedTraining(steps=(0, 10, 50), change=(0.0, 0.2, 0.1))
+    >>> training.sup_change, training.num_steps
+    (0.2, 50)
+    """
+
+    steps: tuple[int, ...]
+    change: tuple[float, ...]
+
+    @property
+    def sup_change(self) -> float:
+        """sup over the recorded times of ΔK(t) (Liu, Zhu & Belkin 2020, §6)."""
+        return finite_sup(self.change)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps taken until the run ended."""
+        return self.steps[-1]
 
 
 class TrainedRun(RecordedTraining):

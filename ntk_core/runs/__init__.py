@@ -47,7 +47,7 @@ from ntk_core.runs._table import (
     presets_beside,
     run_summary,
 )
-from ntk_core.runs._this_process import by_steps, one_after_another, relayed, side_by_side
+from ntk_core.runs._this_process import by_steps, one_after_another, relayed
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     EndStatus,
@@ -55,7 +55,6 @@ from ntk_core.runs._values import (
     Outcome,
     PointValue,
     Provenance,
-    RecordedTraining,
     ResultValue,
     Value,
     WidthPoint,

@@ -1,7 +1,6 @@
 """Points computed by the workers of a dask cluster; this process submits, listens and stores.
 
-Dask connects nodes that trust each other (it unpickles what they send). What is sent here is the canonical JSON of a
-spec and the key of a point, and what is used of the answer is an event in JSON (docs/cluster.md). Client and workers
+Dask connects nodes that trust each other, since they unpickle what they are sent (docs/cluster.md). Client and workers
 run the same versions.
 """
 
@@ -31,26 +30,13 @@ from ntk_core.runs._estimate import check_data
 from ntk_core.runs._parse import canonical_json, parse_spec
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
-from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess, sentence
-from ntk_core.runs.events import (
-    Ended,
-    Event,
-    PointFailed,
-    PointFinished,
-    PointProgress,
-    PointStarted,
-    event_json,
-    parse_event,
-)
+from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess
+from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, event_json, parse_event
 
-CONNECT_S = 10.0
-ANSWER_S = 30.0  # timeout for a silent scheduler
-CENSUS_EVERY_S = 1.0
-LOOK_EVERY_S = 0.02  # for Stop
-CLOSE_S = 2.0
+CONNECT_S, ANSWER_S, CLOSE_S = 10.0, 30.0, 2.0  # the scheduler may take to connect, answer, and close
+CENSUS_EVERY_S, LOOK_EVERY_S = 1.0, 0.02  # between two counts of workers; between two looks for Stop
 TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic
-MESSAGES_EVERY_S = 0.2
-CURVES_EVERY_S = 1.0  # a partial point may hold thousands of numbers
+MESSAGES_EVERY_S, CURVES_EVERY_S = 0.2, 1.0  # a partial point may hold thousands of numbers
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic", "dask", "distributed")
 
 
@@ -60,8 +46,8 @@ class Cluster:
     provenance = None  # each point records the device of its worker
 
     def __init__(self, spec: Spec, address: str):
-        self._spec, self._address, self._conditions = canonical_json(spec), address, conditions()
-        self._run = uuid.uuid4().hex
+        self._spec, self._address, self._run = canonical_json(spec), address, uuid.uuid4().hex
+        self._heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
         """Compute these points, as many in parallel as the workers have threads. Closing the generator stops the work.
@@ -77,15 +63,12 @@ class Cluster:
             failure = f"No dask scheduler answers at {self._address} within {CONNECT_S:.0f} s."
             raise SiteFailure(failure) from None
         try:
-            heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
-            client.subscribe_topic(TOPIC, lambda event: self._hear(event[1], heard))
-            yield from self._points(client, deque(keys), heard)
+            client.subscribe_topic(TOPIC, self._hear)
+            yield from self._points(client, deque(keys))
         finally:  # this cancels the remaining points; workers stop at their next check
             threading.Thread(target=_close, args=(client,), daemon=True).start()
 
-    def _points(
-        self, client: Client, waiting: deque[str], heard: "queue.SimpleQueue[PointProgress]"
-    ) -> Iterator[Report | None]:
+    def _points(self, client: Client, waiting: deque[str]) -> Iterator[Report | None]:
         """Every point, no more at a time than there are threads.
 
         A worker that dies counts against each point that was given to it, so none waits there behind another.
@@ -95,7 +78,7 @@ class Cluster:
         while waiting or computing:
             now = time.monotonic()
             if now - asked > (CENSUS_EVERY_S if num_threads else LOOK_EVERY_S):
-                num_threads, asked = sum(self._asked(client, "ncores_running").values()), now
+                num_threads, asked = self._num_threads(client), now
                 at_work = now if num_threads else at_work
                 if now - at_work > patience:
                     raise SiteFailure(
@@ -104,11 +87,11 @@ class Cluster:
                     )
             while waiting and len(computing) < num_threads:
                 key = waiting.popleft()
-                request, name = (self._run, key, self._spec, self._conditions), f"{TOPIC}-{self._run}-{key}"
+                request, name = (self._run, key, self._spec, conditions()), f"{TOPIC}-{self._run}-{key}"
                 computing[key] = client.submit(compute_point, *request, key=name, pure=False)
                 yield PointStarted(key=key)
             try:
-                report = heard.get(timeout=LOOK_EVERY_S)
+                report = self._heard.get(timeout=LOOK_EVERY_S)
             except queue.Empty:
                 yield None
             else:
@@ -121,31 +104,32 @@ class Cluster:
 
     def _answer(self, key: str, future: Future) -> PointFinished | PointFailed:
         try:
-            reply = parse_event(future.result())
+            found: PointFinished | PointFailed = future.result()
+            return found
         except KilledWorker as killed:
             reason = f"its worker died {killed.allowed_failures + 1} times while computing it (out of memory?)"
             return PointFailed(key=key, reason=reason)
         except CancelledError:
             raise self._lost() from None
+        except (InvalidInput, SiteFailure) as error:
+            raise SiteFailure(str(error)) from None
         except Exception as error:  # the worker could not even begin: it has no such module, for instance
             reason = f"{type(error).__name__}: {str(error)[:200]}"
-            raise SiteFailure(f"A worker of {self._address} could not take the work ({reason}).") from None
-        if isinstance(reply, PointFinished | PointFailed):
-            return reply
-        raise SiteFailure(reply.reason if isinstance(reply, Ended) else "A worker was stopped by another client.")
+            raise SiteFailure(f"A worker of {self._address} could not compute the point ({reason}).") from None
 
-    def _hear(self, message: object, heard: "queue.SimpleQueue[PointProgress]") -> None:
+    def _hear(self, event: tuple[Any, Any]) -> None:
         """Take a worker's message; those of other runs are ignored."""
-        if isinstance(message, dict) and message.get("run") == self._run:
+        _, message = event
+        if message["run"] == self._run:
             report = parse_event(message["event"])
-            if isinstance(report, PointProgress):
-                heard.put(report)
+            assert isinstance(report, PointProgress)
+            self._heard.put(report)
 
-    def _asked(self, client: Client, question: str) -> Any:
-        """The scheduler's answer."""
+    def _num_threads(self, client: Client) -> int:
+        scheduler: Any = client.scheduler
         with contextlib.suppress(OSError, TimeoutError):
             if client.status == "running":
-                return client.sync(getattr(client.scheduler, question), callback_timeout=ANSWER_S)
+                return sum(client.sync(scheduler.ncores_running, callback_timeout=ANSWER_S).values())
         raise self._lost()
 
     def _lost(self) -> SiteFailure:
@@ -171,30 +155,20 @@ def conditions() -> dict[str, str]:
     }
 
 
-def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) -> str:
-    """The event that answers a request, in JSON; runs in a thread of a dask worker.
-
-    ``PointFinished`` or ``PointFailed``; ``Ended`` where every point of the run is refused, or no client waits for it.
+def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) -> PointFinished | PointFailed:
+    """Compute a point in a thread of a dask worker.
 
     Args:
         run: names the run in the messages.
         expected: the client's :func:`conditions`.
+
+    Raises:
+        SiteFailure: every point of the run is refused, or no client waits for it.
+        InvalidInput: the data are not here.
     """
-    reply: Event
-    try:
-        reply = _reply(run, key, spec_json, expected)
-    except (InvalidInput, SiteFailure) as error:
-        reply = Ended(status="failed", reason=str(error))
-    except Exception as error:  # an exception that the client cannot unpickle would carry no information
-        reply = PointFailed(key=key, reason=sentence(error))
-    return event_json(reply)
-
-
-def _reply(run: str, key: str, spec_json: str, expected: dict[str, str]) -> Event:
-    found = conditions().items()
     others = [
         f"{name} {expected.get(name)} (client) and {ours} (worker)"
-        for name, ours in found
+        for name, ours in conditions().items()
         if ours != expected.get(name)
     ]
     if others:
@@ -205,34 +179,24 @@ def _reply(run: str, key: str, spec_json: str, expected: dict[str, str]) -> Even
     if required > available:
         reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
         return PointFailed(key=key, reason=reason)
-    wanted, send = _still_wanted(), _reporter(run)
+    worker, send = get_worker(), _reporter(run)
+    task = worker.get_current_task()
     with closing(_here(spec_json).reports([key])) as reports:
         for report in reports:
             if isinstance(report, PointFinished | PointFailed):
                 return report
             if isinstance(report, PointProgress):
                 send(report)
-            if not wanted():
+            # Cancelled tasks, and those of a client that has died, are no longer executing.
+            if task not in worker.state.tasks or worker.state.tasks[task].state != "executing":
                 break
-    return Ended(status="cancelled", reason="A worker was stopped by another client.")
+    raise SiteFailure("A worker was stopped by another client.")
 
 
 @lru_cache(maxsize=1)
 def _here(spec: str) -> ThisProcess:
     """The data of the run at hand are loaded once a worker."""
     return ThisProcess(parse_spec(spec))
-
-
-def _still_wanted() -> Callable[[], bool]:
-    """Whether the client still waits for this task: false once it was cancelled, and once the client has died."""
-    worker = get_worker()
-    key = worker.get_current_task()
-
-    def wanted() -> bool:
-        task = worker.state.tasks.get(key)
-        return task is not None and task.state == "executing"
-
-    return wanted
 
 
 def _reporter(run: str) -> Callable[[PointProgress], None]:

@@ -258,8 +258,6 @@ def compiling_bytes(seconds: float, counts: Sequence[Counts]) -> float:
 MAX_KEPT = 400  # most recent points
 PRIOR = 1.0  # weight of the shipped constants, in points
 SMALLEST_S = 0.2  # shorter points measure the clock rather than the machine
-_ROUNDS = 12
-_FAR = 0.7  # log of a factor of two, beyond which a point weighs less
 _lock = threading.Lock()
 _finished: collections.deque[tuple[Work, float]] = collections.deque(maxlen=MAX_KEPT)
 _here = SHIPPED
@@ -288,10 +286,10 @@ def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: f
 
 
 def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> np.ndarray:
-    """The constants c ≥ 0 that minimize Σ log²(counts·c / seconds), near 1.
+    """The constants c ≥ 0, near 1, by which counts·c are the seconds, by one least-squares problem in relative errors.
 
-    Least squares of counts·c/√(t ŝ) with the prediction ŝ of the round before are its Gauss–Newton steps; far-off
-    points weigh less. At last all constants are scaled so that the median of t / counts·c comes nearer to 1.
+    A point of t seconds that takes ŝ by the expected constants weighs 1/√(t ŝ), so that half and twice the time count
+    alike. At last all constants are scaled so that the median of t / counts·c comes nearer to 1.
 
     Args:
         counts: (points, constants), in units in which the expected constants are 1.
@@ -300,12 +298,7 @@ def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> n
     """
     from scipy.optimize import nnls  # slow to import, and needed after the first finished point only
 
-    scale, pull = np.ones(counts.shape[1]), math.sqrt(weight) * np.eye(counts.shape[1])
-    for _ in range(_ROUNDS):
-        expected = np.maximum(counts @ scale, 1e-9)
-        off = np.abs(np.log(seconds / expected))
-        each = np.sqrt(np.minimum(1.0, _FAR / np.maximum(off, 1e-9)) / (seconds * expected))
-        rows = np.vstack([counts * each[:, None], pull])
-        scale = nnls(rows, np.concatenate([seconds * each, pull.sum(axis=1)]))[0]
+    each, pull = 1 / np.sqrt(seconds * np.maximum(counts.sum(axis=1), 1e-9)), np.sqrt(weight) * np.eye(counts.shape[1])
+    scale = nnls(np.vstack([counts * each[:, None], pull]), np.concatenate([seconds * each, pull.sum(axis=1)]))[0]
     median = float(np.median(np.log(seconds / np.maximum(counts @ scale, 1e-9))))
     return np.asarray(scale * math.exp(median * len(seconds) / (len(seconds) + weight)))

@@ -27,9 +27,7 @@ ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits i
 
 
 def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
-    """Estimate points, wall time and memory of a spec.
-
-    Spec → points, wall time on this machine (see :func:`learn`) and peak memory of the largest point.
+    """Spec → number of points, wall time and peak memory.
 
     Wall time is Σ over points and counts (operations, bytes, calls, programs) of count × time of one on this machine.
 
@@ -197,21 +195,13 @@ DEVICES_VARIABLE = "LINEARITY_LAB_DEVICES"
 
 
 def devices_for(spec: Spec, key: str) -> int:
-    """Over how many devices of this process the widths of a point are divided."""
+    """Over how many devices of this process the widths of a point are divided: all, if it does not fit on one."""
     import jax
 
     stated, available = settings().devices, len(jax.devices())
     if stated is not None and stated > available:
         raise InvalidInput(DEVICES_VARIABLE, stated, f"an integer from 1 to {available}, the devices of this process")
-    if stated is not None or available == 1:
+    usable, width = accelerator_bytes(), spec.parts_of(key).get("width", 0)
+    if stated is not None or not usable or peak_bytes(counts_of(spec, key)) <= usable[0]:
         return stated or 1
-    return num_needed(peak_bytes(counts_of(spec, key)), accelerator_bytes(), spec.parts_of(key).get("width", 0))
-
-
-def num_needed(required: float, usable: list[float], width: int) -> int:
-    """The fewest devices with these bytes each that hold a point; rather a few more than a number that does not divide
-    the width, since then nothing is divided."""
-    if not usable or required <= usable[0]:
-        return 1
-    fewest = min(math.ceil(required / min(usable)), len(usable))
-    return next((count for count in range(fewest, len(usable) + 1) if width % count == 0), len(usable))
+    return max(count for count in range(1, len(usable) + 1) if width % count == 0)  # a width that divides

@@ -15,9 +15,7 @@ MAX_JSON_BYTES = 1_000_000
 
 
 def parse_spec(data: object) -> Spec:
-    """Parse a spec.
-
-    JSON text, or a mapping as JSON gives it → spec.
+    """Parse JSON text, or a mapping like it → spec.
 
     >>> parse_spec({"experiment": "kernel_change", "num_seeds": 2}).num_seeds
     2
@@ -65,9 +63,7 @@ def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
 
 
 def canonical_json(spec: Spec) -> str:
-    """Return the canonical JSON of a spec.
-
-    Spec → its one JSON text: sorted names, no spaces, nothing that its kind does not use.
+    """Spec → its canonical JSON: sorted names, no spaces, no unused settings.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> parse_spec(canonical_json(KernelChangeSpec())) == KernelChangeSpec()
@@ -85,9 +81,7 @@ def canonical_json(spec: Spec) -> str:
 
 
 def spec_digest(spec: Spec) -> str:
-    """Return the digest of a spec.
-
-    Spec → SHA-256 of its canonical JSON, as 64 hexadecimal digits: the identity of a job and of its result.
+    """Spec → SHA-256 of its canonical JSON, naming its run.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> len(spec_digest(KernelChangeSpec()))

@@ -47,13 +47,11 @@ def run(
     scheduler: str | None = None,
     computation: Computation | None = None,
 ) -> Iterator[Event]:
-    """Run a spec or preset and yield its events.
+    """Run a spec or preset → events.
 
-    Spec, or the name of a preset → events: compute what it asks for, point by point, in order of cost.
-
-    Yields ``Estimated``, then for each point ``PointStarted``, ``PointProgress`` …, ``PointFinished`` or
-    ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point (a typed
-    outcome), not an error. On a cluster points run in parallel; they finish in any order, and the result
+    Yields ``Estimated``, then for each point, in order of cost, ``PointStarted``, ``PointProgress`` …,
+    ``PointFinished`` or ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point
+    (a typed outcome), not an error. On a cluster points run in parallel; they finish in any order, and the result
     has them in the order of their keys. In Jupyter and marimo a bar follows the run.
 
     >>> from ntk_core.experiments import preset, with_settings

@@ -22,9 +22,7 @@ def point_key(**values: object) -> str:
 
 
 class ExperimentSpec(SpecPart):
-    """Base class of the settings of an experiment.
-
-    Settings → points; a subclass states its ``experiment`` and its settings.
+    """Base of an experiment's settings → points; a subclass states both.
 
     Each value of one setting, ``swept_field``, gives a point; its key is ``width=100``. What is named here is stored
     under its key, so a subclass with points of another kind overrides :meth:`point_keys` and keeps the keys unique.

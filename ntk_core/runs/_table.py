@@ -32,9 +32,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Preset(Generic[Part_co]):
-    """Named figure of a paper, with claim and spec.
-
-    Paper figure → a named spec with its claim.
+    """Paper figure → a named spec with its claim.
 
     Attributes:
         title: a few words for a menu.
@@ -193,9 +191,7 @@ def packages_outside() -> Mapping[str, str]:
     package, found = importlib.import_module(_PACKAGE), dict[str, str]()
     for entry in entry_points(group=OUTSIDE):
         try:
-            stated = getattr(entry.load(), "EXPERIMENT", None)
-            if not isinstance(stated, Experiment):
-                raise InvalidInput(entry.value, "no EXPERIMENT", "a package with EXPERIMENT = Experiment(…)")
+            stated = entry.load().EXPERIMENT
             if entry.name in (*package.EXPERIMENTS, *package.KEPT, *found):
                 raise InvalidInput("the entry point", entry.name, "a name that no other experiment has")
             for name in (stated.spec.model_fields["experiment"].default, stated.point.model_fields["kind"].default):
@@ -256,9 +252,7 @@ PRESETS: Mapping[str, Preset[Spec]] = _Lazy(_presets, lambda name: _presets()[na
 
 
 def presets() -> dict[str, Spec]:
-    """Return the specs of all presets by name.
-
-    Name → spec of the papers' figures, sized for two cores.
+    """Name → spec of the papers' figures, sized for two cores.
 
     >>> presets()["liu-fig1-left"].num_seeds > 1
     True
@@ -289,9 +283,7 @@ def counts_of(spec: Spec, key: str, most: bool = False) -> Sequence[Counts]:
 
 
 def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
-    """Summarize finished points as text.
-
-    Spec, its finished points → what they show, as lines of text.
+    """Spec, its finished points → what they show, as lines of text.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> run_summary(KernelChangeSpec(), [])

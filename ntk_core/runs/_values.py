@@ -89,32 +89,6 @@ def finite_sup(values: Sequence[float]) -> float:
     return max(filter(math.isfinite, values), default=math.nan)
 
 
-class RecordedTraining(Value):
-    """Kernel change along one training run.
-
-    Attributes:
-        steps: the recorded steps.
-        change: ΔK there, relative to the kernel at w₀.
-
-    >>> training = RecordedTraining(steps=(0, 10, 50), change=(0.0, 0.2, 0.1))
-    >>> training.sup_change, training.num_steps
-    (0.2, 50)
-    """
-
-    steps: tuple[int, ...]
-    change: tuple[float, ...]
-
-    @property
-    def sup_change(self) -> float:
-        """sup over the recorded times of ΔK(t) (Liu, Zhu & Belkin 2020, §6)."""
-        return finite_sup(self.change)
-
-    @property
-    def num_steps(self) -> int:
-        """Steps taken until the run ended."""
-        return self.steps[-1]
-
-
 class Provenance(Value):
     """Where a result was computed, by which versions.
 
@@ -188,9 +162,7 @@ class WidthPoint(PointValue):
 
 
 class ResultValue(Value, Shown):
-    """Base class of the results of experiments.
-
-    Spec → points; a subclass states the types of ``spec`` and ``points``.
+    """Base of results, spec → points; a subclass states both types.
 
     Attributes:
         columns: of every table of the runs, see ``Column``.

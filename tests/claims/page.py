@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from ntk_core.cli.run_directory import write_whole
 from ntk_core.environment import TOP
 from ntk_core.numbers import num_runs
-from ntk_core.runs.run_directory import write_whole
 from tests.claims.claim import Judged, Verdict, claims, judged
 from tests.claims.confirmation import FIRST_SEED
 from tests.claims.readings import Measured, exceptions_seen

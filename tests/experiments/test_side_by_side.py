@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import jax
 import numpy as np
@@ -13,9 +14,9 @@ from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.architectures import compute as architectures
 from ntk_core.experiments.kernel_change import KernelChanges
 from ntk_core.experiments.kernel_change import compute as kernel_change
+from ntk_core.experiments.kernel_change.compute import side_by_side
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
-from ntk_core.runs import side_by_side
 from ntk_core.runs._table import load_data
 from tests.running import exhausted
 
@@ -97,10 +98,10 @@ def counted(number, begun=None, alone=None):
     """A work of a beginning and three messages; ``alone`` are the works at their beginning."""
     if alone is not None:
         alone.append(number)
+        time.sleep(0.01)
         assert alone == [number]
-    yield 0.0, f"{number} begins"
-    if alone is not None:
         alone.remove(number)
+    yield 0.0, f"{number} begins"
     if begun is not None:
         begun.wait(60)
     for step in range(1, 4):

@@ -38,7 +38,7 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     ("name", "code", "reason"),
     [
         ("broken", "import no_such_module_of_ours", "No module named 'no_such_module_of_ours'"),
-        ("empty", "", "no EXPERIMENT"),
+        ("empty", "", "no attribute 'EXPERIMENT'"),
         ("lazy", NOT_NAMED_SO, "a name that no other experiment has"),
         ("own_model", NOT_NAMED_SO, "a name that no other experiment has"),
         ("other", NOT_NAMED_SO, "experiment and kind: lazy"),

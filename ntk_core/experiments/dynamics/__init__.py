@@ -12,7 +12,14 @@ from pydantic import Field, model_validator
 
 from ntk_core.dynamics.choices import LOSSES, METHODS, TrainingSpec
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSweep, along, outputs_field
+from ntk_core.experiments.trained_sweep import (
+    Outputs,
+    RecordedTraining,
+    TrainedPoint,
+    TrainedSweep,
+    along,
+    outputs_field,
+)
 from ntk_core.fits import PowerLaw, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
@@ -22,7 +29,6 @@ from ntk_core.runs import (
     Counts,
     Experiment,
     Outcome,
-    RecordedTraining,
     ResultValue,
     Value,
     between,

@@ -4,8 +4,9 @@ import math
 import os
 import time
 from collections.abc import Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -31,9 +32,10 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, by_steps, side_by_side
+from ntk_core.runs import Growth, Progress, by_steps, one_after_another
 from ntk_core.runs.compiled_code import unfinished_directory
 
+Found = TypeVar("Found")
 GROWN_S = 1.0  # from the beginning of a point to what it is so far, and on to the next; our choice
 PREPARED = 2  # messages of a training whose kernel at w₀ is taken
 MOST_BESIDE_BYTES = 50e6  # of a training beside others: the products of larger ones use all cores
@@ -84,6 +86,45 @@ def compute(
         with_points(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups
     ]
     return point((yield from side_by_side(works, trainings_at_once(spec, key), PREPARED)))
+
+
+def side_by_side(
+    works: Sequence[Generator[Any, None, Found]], threads: int, alone: int = 0
+) -> Generator[Any, None, list[Found]]:
+    """Like :func:`one_after_another`, with ``threads`` works in parallel.
+
+    The first ``alone`` reports of each work come before those of the next one, which so finds what it compiled.
+    Leaving the generator stops each work at its next report.
+    """
+    if min(threads, len(works)) < 2:
+        return (yield from one_after_another(works))
+    waiting, shares, found = list(range(len(works))), [0.0] * len(works), dict[int, Found]()
+    with ThreadPoolExecutor(threads, "side-by-side") as pool:
+        steps: dict[Future[tuple[Any, Found | None]], int] = {}
+        while waiting or steps:
+            while waiting and len(steps) < threads:
+                index = waiting.pop(0)
+                for _ in range(alone):
+                    shares[index], message, *more = next(works[index])
+                    yield math.fsum(shares) / len(works), message, *more
+                steps[pool.submit(_next_report, works[index])] = index
+            for step in wait(steps, return_when=FIRST_COMPLETED).done:
+                index, (report, result) = steps.pop(step), step.result()
+                if report is None:
+                    shares[index], found[index] = 1.0, cast(Found, result)
+                    continue
+                steps[pool.submit(_next_report, works[index])] = index
+                shares[index], message, *more = report
+                yield math.fsum(shares) / len(works), message, *more
+    return [found[index] for index in range(len(works))]
+
+
+def _next_report(work: Generator[Any, None, Found]) -> tuple[Any, Found | None]:
+    """The next report of a work, or None and its result."""
+    try:
+        return next(work), None
+    except StopIteration as end:
+        return None, end.value
 
 
 class _Trained(NamedTuple):

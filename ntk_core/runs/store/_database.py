@@ -1,11 +1,11 @@
 """One database, SQLite or another one by URL: transactions, and which files may be used."""
 
 import contextlib
+import functools
 import logging
 import os
 import shutil
 import sqlite3
-import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping
@@ -18,17 +18,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ntk_core.environment import data_directory, private_directory
 from ntk_core.errors import InvalidInput
-from ntk_core.runs._spec import SCHEMA_VERSION
 
 VARIABLE = "LINEARITY_LAB_STORE"
 MIN_FREE_BYTES = 20 * 2**20  # a few points
 APPLICATION_ID = int.from_bytes(b"LLab")  # in the header of every SQLite file of ours
-LAYOUT = 2  # of the tables; its user_version
+LAYOUT = 3  # of the tables; its user_version
 _HEADER_BYTES = 100  # https://www.sqlite.org/fileformat2.html, section 1.3: user_version at 60, application_id at 68
 # Other errors do not concern the file: it is busy, the disk is full or fails, or access is denied.
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
-_DESCRIPTORS: dict[tuple[int, int], int] = {}  # device and inode of a file → what reads its header
-_OPENING = threading.Lock()
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -183,16 +180,12 @@ def _header(file: Path) -> bytes:
         with file.open("rb") as stream:
             return stream.read(_HEADER_BYTES)
     status = file.stat()
-    with _OPENING:
-        descriptor = _DESCRIPTORS.get((status.st_dev, status.st_ino))
-        if descriptor is None:
-            for key, each in list(_DESCRIPTORS.items()):
-                if not os.fstat(each).st_nlink:  # deleted
-                    os.close(_DESCRIPTORS.pop(key))
-            descriptor = os.open(file, os.O_RDONLY)
-            status = os.fstat(descriptor)
-            _DESCRIPTORS[status.st_dev, status.st_ino] = descriptor
-    return os.pread(descriptor, _HEADER_BYTES, 0)
+    return os.pread(_descriptor(file, status.st_dev, status.st_ino), _HEADER_BYTES, 0)
+
+
+@functools.cache
+def _descriptor(file: Path, _device: int, _inode: int) -> int:
+    return os.open(file, os.O_RDONLY)
 
 
 def _is_ours(file: Path) -> bool:
@@ -254,7 +247,6 @@ RUNS = sa.Table(
     "lab_results",
     TABLES,
     sa.Column("digest", sa.String(64), primary_key=True),
-    sa.Column("schema_version", sa.Integer, nullable=False, default=SCHEMA_VERSION),
     sa.Column("experiment", sa.String(40), nullable=False),
     sa.Column("swept", sa.String(200), nullable=False),
     sa.Column("status", sa.String(16), nullable=False, default="started"),
@@ -266,20 +258,19 @@ RUNS = sa.Table(
     sa.Column("name", sa.Text, nullable=False, default=""),
     sa.Column("note", sa.Text, nullable=False, default=""),
     sa.Column("favorite", sa.Boolean, nullable=False, default=False),
+    sa.Column("ending", sa.Text, nullable=False, default=""),  # of its result, in JSON; empty before
     sa.Column("spec", sa.Text, nullable=False),
     sa.Index("lab_results_by_use", "used", "bytes"),
 )
-# The points of a run by key, and its ending.
-PARTS = sa.Table(
-    "lab_parts",
+POINTS = sa.Table(
+    "lab_points",
     TABLES,
     sa.Column("digest", sa.String(64), primary_key=True),
     sa.Column("key", sa.String(200), primary_key=True),
-    sa.Column("sha", sa.String(64), nullable=False),
     sa.Column("seconds", sa.Float, nullable=False),
     sa.Column("bytes", sa.BigInteger, nullable=False),
     sa.Column("json", sa.Text, nullable=False),
-    sa.Index("lab_parts_by_run", "digest", "bytes"),
+    sa.Index("lab_points_by_run", "digest", "bytes"),
 )
 JOBS = sa.Table(
     "lab_jobs",
@@ -299,14 +290,14 @@ _LOCK = 7_224_711_036  # any number that other programs are unlikely to lock in 
 
 def create_tables(connection: sa.Connection) -> None:
     """Create the missing tables; several processes may do so simultaneously."""
-    alone(connection, _LOCK)
+    alone(connection)
     TABLES.create_all(connection)
 
 
-def alone(connection: sa.Connection, lock: int) -> None:
+def alone(connection: sa.Connection) -> None:
     """Let one transaction at a time continue, in Postgres; writers of SQLite always do so."""
     if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(lock)))
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
 
 def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> bool:

@@ -11,19 +11,16 @@ import sqlalchemy as sa
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import width_label
 from ntk_core.runs._parse import InvalidSpec, parse_spec, spec_digest
-from ntk_core.runs._spec import SCHEMA_VERSION, Spec
-from ntk_core.runs.store._database import JOBS, PARTS, RUNS, alone
+from ntk_core.runs._spec import Spec
+from ntk_core.runs.store._database import JOBS, POINTS, RUNS, alone
 
 MIN_PREFIX = 16
 MAX_NAME, MAX_NOTE = 80, 500
-OLDER = "older"
-STATUSES = ("completed", "cancelled", "stopped", "failed", "started", OLDER)
-ENDED = "(ending)"  # key of the part that is no point
-_OF_RUN = PARTS.c.digest == RUNS.c.digest
-NUM_POINTS = sa.select(sa.func.count()).where(_OF_RUN, PARTS.c.key != ENDED).scalar_subquery()
-NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(sa.select(sa.func.sum(PARTS.c.bytes)).where(_OF_RUN).scalar_subquery(), 0)
+STATUSES = ("completed", "cancelled", "stopped", "failed", "started")
+_OF_RUN = POINTS.c.digest == RUNS.c.digest
+NUM_POINTS = sa.select(sa.func.count()).where(_OF_RUN).scalar_subquery()
+NUM_BYTES = RUNS.c.bytes + sa.func.coalesce(sa.select(sa.func.sum(POINTS.c.bytes)).where(_OF_RUN).scalar_subquery(), 0)
 LISTED = (*RUNS.c, NUM_POINTS.label("num_points"), NUM_BYTES.label("num_bytes"))
-_EVICTION_LOCK = 7_224_711_037  # the number after that of the tables
 _LOG = logging.getLogger(__name__)
 
 
@@ -50,10 +47,9 @@ class StoredRun:
     """One entry of a list of runs.
 
     Attributes:
-        spec: None where it is damaged or of an older version.
+        spec: None where it is damaged or of another version of the lab.
         swept: its points, in a few words.
-        status: ``started`` until a result is saved, then the result's status; ``older`` when another version of the lab
-            wrote the run.
+        status: ``started`` until a result is saved, then the result's status.
         num_points: finished points.
         created, used: seconds since 1970.
         num_bytes: size in the store.
@@ -77,9 +73,7 @@ class StoredRun:
     def of(cls, row: sa.Row[tuple[object, ...]]) -> StoredRun:
         """The entry of a row."""
         found = {name: value for name, value in row._mapping.items() if name in cls.__dataclass_fields__}
-        is_older = row.schema_version != SCHEMA_VERSION
-        changes = {"spec": None, "status": OLDER} if is_older else {"spec": intact_spec(row.digest, row.spec)}
-        return cls(**found | changes)
+        return cls(**found | {"spec": intact_spec(row.digest, row.spec)})
 
 
 @dataclass(frozen=True)
@@ -155,17 +149,14 @@ def swept_words(spec: Spec) -> str:
     return f"{words}, {' to '.join(dict.fromkeys(map(width_label, (low, high))))}"
 
 
-def delete_run(connection: sa.Connection, run: str, *conditions: sa.ColumnElement[bool]) -> bool:
-    """Delete a run, its parts and its job; whether it was there and met the conditions."""
-    if not connection.execute(sa.delete(RUNS).where(RUNS.c.digest == run, *conditions)).rowcount:
-        return False
-    for table in (PARTS, JOBS):
+def delete_run(connection: sa.Connection, run: str) -> None:
+    """Delete a run, its points and its job."""
+    for table in (RUNS, POINTS, JOBS):  # the run first: other transactions hold its row
         connection.execute(sa.delete(table).where(table.c.digest == run))
-    return True
 
 
 def total_bytes(connection: sa.Connection) -> int:
-    return sum(int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0) for table in (RUNS, PARTS))
+    return sum(int(connection.scalar(sa.select(sa.func.sum(table.c.bytes))) or 0) for table in (RUNS, POINTS))
 
 
 def evict(connection: sa.Connection, most: int, spared: str) -> None:
@@ -175,10 +166,8 @@ def evict(connection: sa.Connection, most: int, spared: str) -> None:
     """
     if total_bytes(connection) <= most:
         return
-    alone(connection, _EVICTION_LOCK)  # two processes would each free the needed space
+    alone(connection)  # two processes would each free the needed space
     idle = RUNS.c.digest.not_in(sa.select(JOBS.c.digest)) & (RUNS.c.digest != spared)
-    query = sa.select(RUNS.c.digest, RUNS.c.used, NUM_BYTES).where(idle).order_by(RUNS.c.used, RUNS.c.digest)
-    excess = total_bytes(connection) - most
-    for run, used, num_bytes in connection.execute(query.limit(1000).with_for_update(of=RUNS, skip_locked=True)).all():
-        if excess > 0 and delete_run(connection, run, RUNS.c.used == used):  # another process may have used it since
-            excess -= num_bytes
+    oldest = sa.select(RUNS.c.digest).where(idle).order_by(RUNS.c.used, RUNS.c.digest).limit(1)
+    while total_bytes(connection) > most and (run := connection.scalar(oldest)) is not None:
+        delete_run(connection, run)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 import socket
@@ -19,15 +18,13 @@ from pydantic import TypeAdapter, ValidationError
 from ntk_core.environment import settings
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._parse import canonical_json, spec_digest
-from ntk_core.runs._spec import SCHEMA_VERSION, Spec
+from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import Point, Result, experiment_of
 from ntk_core.runs._values import EndStatus, PointValue, latest_provenance
-from ntk_core.runs.store._database import JOBS, PARTS, RUNS, Database, insert
+from ntk_core.runs.store._database import JOBS, POINTS, RUNS, Database, insert
 from ntk_core.runs.store._entries import (
-    ENDED,
     LISTED,
     MIN_PREFIX,
-    OLDER,
     Mark,
     RunList,
     StoredRun,
@@ -48,7 +45,6 @@ SILENT_S = 60.0
 # Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
 MAX_SEARCH, MAX_WORDS = 400, 12
 _HEX = frozenset("0123456789abcdef")
-_CURRENT = RUNS.c.schema_version == SCHEMA_VERSION
 _POINT: TypeAdapter[Point] = TypeAdapter(Point)
 
 
@@ -82,9 +78,7 @@ class Store(Database):
             InvalidInput: when that fails, or the disk of a SQLite file is almost full.
         """
         if time.monotonic() - self._written_at > TRY_EVERY_S:
-            check = {"digest": "", "key": "", "sha": "", "seconds": 0.0, "bytes": 0, "json": ""}
-            self.do(lambda connection: connection.execute(sa.insert(PARTS).values(check)))
-            self.do(lambda connection: connection.execute(sa.delete(PARTS).where(PARTS.c.digest == "")))
+            self.do(lambda connection: connection.execute(sa.delete(POINTS).where(POINTS.c.digest == "")))
             self.check_disk()
             self._written_at = time.monotonic()
 
@@ -97,52 +91,58 @@ class Store(Database):
         self.do(lambda connection: begin_run(connection, spec))
 
     def save_result(self, result: Result, *, imported: bool = False) -> None:
-        """Store a result under its spec's digest; points and a completed result that are here stay.
+        """Store a result under its spec's digest; an import replaces no completed result.
 
         Args:
             imported: whether it was computed elsewhere.
         """
         run = spec_digest(result.spec)
-        is_partial = imported and result.status != "completed"  # the run may be in progress
-        replaced = RUNS.c.status == "started" if is_partial else RUNS.c.status != "completed"
-        change = sa.update(RUNS).where(RUNS.c.digest == run, replaced).values(status=result.status)
+        unless = RUNS.c.status == "completed" if imported or result.status != "completed" else sa.false()
+        if imported and result.status != "completed":  # the run may be in progress
+            unless = RUNS.c.status != "started"
+        ending = result.model_dump_json(include={"status", "provenance", "runtime_s"})
+        change = sa.update(RUNS).where(RUNS.c.digest == run, ~unless).values(status=result.status, ending=ending)
         change = change.values(imported=True) if imported else change
 
         def save(connection: sa.Connection) -> None:
             begin_run(connection, result.spec)
             for point in result.points:
-                _save_part(connection, run, point.key, point.model_dump_json(), point.runtime_s)
-            if connection.execute(change).rowcount:
-                ending = result.model_dump_json(include={"status", "provenance", "runtime_s"})
-                _save_part(connection, run, ENDED, ending, result.runtime_s, replace=True)
+                _save_point(connection, run, point.key, point, replace=not imported)
+            connection.execute(change)
 
         self.do(save)
         self._free_space(run)
 
     def result(self, run: str) -> Result | None:
         """The result with this digest; None when there is none, or a part of it is damaged."""
-        spec = self._spec(run)
-        ending, points = self._parts(run) if spec else (None, {})
-        if spec is None or ending is None:
-            return None
-        found = _result(spec, points, **ending)
-        if found is None:
-            warn(f"result {run[:16]}")
-            self.do(lambda connection: _reopen(connection, run, ()))
-            return None
-        now = time.time()
-        used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
-        with contextlib.suppress(InvalidInput):  # reading must not fail because this cannot be written
-            self.do(lambda connection: connection.execute(used))
+        query = sa.select(RUNS.c.spec, RUNS.c.ending).where(RUNS.c.digest == run)
+        row = self.do(lambda connection: connection.execute(query).one_or_none())
+        spec = intact_spec(run, row.spec) if row is not None and row.ending else None
+        found = None
+        if row is not None and spec is not None:
+            with contextlib.suppress(ValueError, TypeError):
+                found = _result(spec, self.points_of(run), **json.loads(row.ending))
+        if found is not None:
+            now = time.time()
+            used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
+            with contextlib.suppress(InvalidInput):  # reading must not fail because this cannot be written
+                self.do(lambda connection: connection.execute(used))
         return found
 
     def points_of(self, run: str) -> dict[str, PointValue]:
-        """The intact points of a run by key; damaged ones are deleted, so that they are recomputed."""
-        return self._parts(run)[1]
+        """The intact points of a run by key; damaged ones are left out, so that they are recomputed."""
+        query = sa.select(POINTS.c.key, POINTS.c.json).where(POINTS.c.digest == run)
+        found: dict[str, PointValue] = {}
+        for row in self.do(lambda connection: connection.execute(query).all()):
+            try:
+                found[row.key] = _POINT.validate_json(row.json)
+            except ValueError:
+                warn(f"point {row.key} of {run[:MIN_PREFIX]}")
+        return found
 
     def runtimes(self, run: str) -> dict[str, float]:
         """Seconds that each point of a run took, by key; points are not checked for damage."""
-        query = sa.select(PARTS.c.key, PARTS.c.seconds).where(PARTS.c.digest == run, PARTS.c.key != ENDED)
+        query = sa.select(POINTS.c.key, POINTS.c.seconds).where(POINTS.c.digest == run)
         return {row.key: row.seconds for row in self.do(lambda connection: connection.execute(query).all())}
 
     def spec(self, prefix: str) -> Spec | None:
@@ -154,7 +154,7 @@ class Store(Database):
         """Digests that begin with ``prefix``, ten at most; none for anything but hexadecimal digits."""
         if not 1 <= len(prefix) <= 64 or not _HEX.issuperset(prefix):
             return ()
-        begins = (RUNS.c.digest >= prefix) & (RUNS.c.digest < prefix + "g") & _CURRENT
+        begins = (RUNS.c.digest >= prefix) & (RUNS.c.digest < prefix + "g")
         query = sa.select(RUNS.c.digest).where(begins).order_by(RUNS.c.digest).limit(10)
         return tuple(self.do(lambda connection: connection.scalars(query).all()))
 
@@ -180,10 +180,7 @@ class Store(Database):
         """
         marked = marked or {}
         wanted = [RUNS.c.experiment == experiment] if experiment else []
-        if status:
-            wanted += (
-                [RUNS.c.schema_version != SCHEMA_VERSION] if status == OLDER else [RUNS.c.status == status, _CURRENT]
-            )
+        wanted += [RUNS.c.status == status] if status else []
         for word in text[:MAX_SEARCH].replace("\0", " ").split()[:MAX_WORDS]:
             columns = (RUNS.c.experiment, RUNS.c.swept, RUNS.c.spec)
             found = [column.icontains(word, autoescape=True) for column in columns]
@@ -274,18 +271,8 @@ class Store(Database):
         return frozenset(self.do(lambda connection: connection.scalars(query).all()))
 
     def _spec(self, run: str) -> Spec | None:
-        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == run, _CURRENT)
+        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == run)
         return intact_spec(run, self.do(lambda connection: connection.scalar(query)))
-
-    def _parts(self, run: str) -> tuple[dict[str, Any] | None, dict[str, PointValue]]:
-        """The ending and the points of a run by key; with a damaged one it has not ended."""
-        query = sa.select(PARTS).where(PARTS.c.digest == run)
-        rows = self.do(lambda connection: connection.execute(query).all())
-        found = {row.key: part for row in rows if (part := _intact(row)) is not None}
-        if damaged := {row.key for row in rows} - found.keys():
-            self.do(lambda connection: _reopen(connection, run, damaged))
-        ending = found.pop(ENDED, None)
-        return None if damaged else ending, found
 
     def _free_space(self, spared: str) -> None:
         self.do(lambda connection: evict(connection, self.max_bytes, spared))
@@ -303,11 +290,11 @@ class StoredPoints:
         return self._store.points_of(self._run)
 
     def save(self, key: str, point: Point) -> None:
-        """Store a point durably; one of that key that is here stays as it is."""
+        """Store a point durably."""
 
         def save(connection: sa.Connection) -> None:
             begin_run(connection, self._spec)  # it may have been deleted meanwhile
-            _save_part(connection, self._run, key, point.model_dump_json(), point.runtime_s)
+            _save_point(connection, self._run, key, point)
 
         self._store.do(save)
         self._store._free_space(self._run)
@@ -341,25 +328,11 @@ def begin_run(connection: sa.Connection, spec: Spec) -> None:
     insert(connection, RUNS, {"digest": spec_digest(spec), "created": now, **facts}, update=facts)
 
 
-def _save_part(connection: sa.Connection, run: str, key: str, text: str, seconds: float, replace: bool = False) -> None:
-    """Store a point, or the ending; one that is here stays, or is replaced."""
-    part = {"sha": sha(text), "seconds": seconds, "bytes": len(text), "json": text}
-    insert(connection, PARTS, {"digest": run, "key": key, **part}, update=part if replace else ())
-
-
-def _intact(row: sa.Row[Any]) -> Any:
-    """The point of a part, or the ending as a dictionary; None, and a warning, when it is damaged."""
-    with contextlib.suppress(ValueError):
-        if sha(str(row.json)) == row.sha:
-            return json.loads(row.json) if row.key == ENDED else _POINT.validate_json(row.json)
-    warn(f"point {row.key} of {row.digest[:16]}")
-    return None
-
-
-def _reopen(connection: sa.Connection, run: str, keys: Collection[str]) -> None:
-    """Delete the ending and these points: the run waits for them again."""
-    connection.execute(sa.update(RUNS).where(RUNS.c.digest == run).values(status="started"))
-    connection.execute(sa.delete(PARTS).where(PARTS.c.digest == run, PARTS.c.key.in_([*keys, ENDED])))
+def _save_point(connection: sa.Connection, run: str, key: str, point: PointValue, *, replace: bool = True) -> None:
+    """Store a point; one of this key that is here is replaced, or stays."""
+    text = point.model_dump_json()
+    stored = {"seconds": point.runtime_s, "bytes": len(text), "json": text}
+    insert(connection, POINTS, {"digest": run, "key": key, **stored}, update=stored if replace else ())
 
 
 def _result(spec: Spec, points: Mapping[str, PointValue], **ending: Any) -> Result | None:
@@ -380,8 +353,3 @@ def partial_result(spec: Spec, points: Mapping[str, PointValue], status: EndStat
         return None
     runtime_s = sum(point.runtime_s for point in points.values())
     return _result(spec, points, provenance=latest, status=status, runtime_s=runtime_s)
-
-
-def sha(text: str) -> str:
-    """SHA-256 as 64 hexadecimal digits."""
-    return hashlib.sha256(text.encode()).hexdigest()

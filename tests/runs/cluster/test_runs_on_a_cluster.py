@@ -229,14 +229,13 @@ def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, mon
     from ntk_core.runs import _cluster
 
     monkeypatch.setattr(_cluster, "ANSWER_S", 1.0)
-    real = _cluster.Cluster._asked
+    real = _cluster.Cluster._num_threads
 
-    def hang_before_answering(self, client, question):
-        if question == "ncores_running":
-            os.killpg(lonely_scheduler.scheduler.pid, signal.SIGSTOP)
-        return real(self, client, question)
+    def hang_before_answering(self, client):
+        os.killpg(lonely_scheduler.scheduler.pid, signal.SIGSTOP)
+        return real(self, client)
 
-    monkeypatch.setattr(_cluster.Cluster, "_asked", hang_before_answering)
+    monkeypatch.setattr(_cluster.Cluster, "_num_threads", hang_before_answering)
     events = list(run(TINY, scheduler=lonely_scheduler.address))
     assert events[-1].status == "failed"
     assert "was lost" in events[-1].reason

@@ -58,18 +58,13 @@ def test_a_sweep_is_divided_by_the_environment(measured):
 
 
 @pytest.mark.parametrize(
-    ("required", "usable", "width", "devices"),
-    [
-        (10, [], 100, 1),
-        (10, [80.0] * 4, 100, 1),
-        (100, [80.0] * 4, 100, 2),
-        (170, [80.0] * 4, 100, 4),  # three would do, but do not divide 100
-        (1000, [80.0] * 4, 100, 4),  # does not fit at all, and will say so
-        (170, [80.0] * 4, 101, 4),
-    ],
+    ("usable", "width", "devices"),
+    [([], 100, 1), ([80e9] * 4, 100, 1), ([1.0] * 4, 100, 4), ([1.0] * 3, 100, 2), ([1.0] * 4, 101, 1)],
 )
-def test_a_point_takes_as_few_devices_as_hold_it(required, usable, width, devices):
-    assert _estimate.num_needed(required, usable, width) == devices
+def test_point_too_large_for_one_device_takes_all(monkeypatch, usable, width, devices):
+    monkeypatch.setattr(_estimate, "accelerator_bytes", lambda: usable)
+    monkeypatch.delenv("LINEARITY_LAB_DEVICES", raising=False)
+    assert _estimate.devices_for(KernelChangeSpec(), f"width={width}") == devices
 
 
 def test_memory_is_that_of_all_accelerators_together(monkeypatch):

@@ -59,7 +59,7 @@ def test_second_store_of_a_process_keeps_the_locks_of_the_first(tmp_path):
         assert file.with_name("s.sqlite-wal").exists()
         store.points(SPEC).save("width=10", point(10))
     with contextlib.closing(sqlite3.connect(file)) as connection:
-        assert connection.execute("SELECT count(*) FROM lab_parts").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM lab_points").fetchone() == (1,)
 
 
 def test_concurrent_writers_lose_no_point(location):

@@ -10,7 +10,7 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, read_runs, run_line, write_runs
-from ntk_core.runs.store._store import sha
+from ntk_core.runs.store._run_file import sha
 from tests.runs.store.made_runs import SPEC, point, result, spec
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ntk_core.cli.run_directory import RunDirectory
 from ntk_core.errors import InvalidInput
-from ntk_core.runs.run_directory import RunDirectory
 from tests.runs.store.made_runs import SPEC, result, spec
 
 
