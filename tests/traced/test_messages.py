@@ -49,7 +49,7 @@ def test_short_compilations_and_long_computations_say_nothing(impatient, capsys,
 
 
 def test_warm_calls_start_no_thread(impatient, monkeypatch):
-    # Computed by no other test: the fourth call of one program compiles anew.
+    # Computed by no other test: the fourth call of one program compiles again.
     def model(p, x):
         return 2 * my_model(p, x)
 
