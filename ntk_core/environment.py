@@ -135,9 +135,10 @@ def available_memory() -> float:
 
 def accelerator_bytes() -> list[float]:
     """Usable memory of each accelerator that a point may use; nothing before JAX has started, and on a CPU."""
-    jax = sys.modules.get("jax")
-    if jax is None:
+    if "jax" not in sys.modules:
         return []
+    import jax  # waits where another thread is importing it
+
     statistics = [device.memory_stats() or {} for device in jax.devices() if device.platform != "cpu"]
     found = [USABLE * each["bytes_limit"] for each in statistics if "bytes_limit" in each]
     return found[: settings().devices]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -78,3 +81,19 @@ def test_relative_home_is_refused(monkeypatch):
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: Path("~/share"))
     with pytest.raises(RuntimeError, match="not an absolute path"):
         data_directory()
+
+
+def test_memory_is_asked_for_while_jax_is_being_imported():
+    """As in a server whose first two pages open at once."""
+    code = """
+import sys, threading
+from ntk_core.environment import accelerator_bytes
+importing = threading.Thread(target=__import__, args=("jax",))
+importing.start()
+while "jax" not in sys.modules:
+    pass
+print(accelerator_bytes())
+"""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
+    assert found.stdout.strip() == "[]"
