@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from ntk_core.networks.architectures import (
     Attention,
@@ -133,6 +134,9 @@ SETTINGS_MET = [
     _varied(case, output=OUTPUTS[k % 5], parameterization=PARAMETERIZATIONS[k % 3], trained=TRAINED[k % 4])
     for start in (0, len(ARCHITECTURES))
     for k, case in enumerate(ARCHITECTURES, start=start)
+]
+SETTINGS_IN_TIERS = [
+    pytest.param(case, marks=[] if k < len(ARCHITECTURES) else pytest.mark.slow) for k, case in enumerate(SETTINGS_MET)
 ]
 ACTIVATIONS = [
     _varied(ARCHITECTURES[0], activation=name)

@@ -24,7 +24,7 @@ settings.load_profile("project")
 
 # Folders whose tests compare with an oracle or with themselves in this process, never in speed.
 QUICK_FOLDERS = frozenset({
-    "cli", "dashboard", "data", "dynamics", "early_time", "experiments", "hessians", "kernels", "networks",
+    "cli", "dashboard", "data", "dynamics", "early_time", "examples", "experiments", "hessians", "kernels", "networks",
     "own_models", "runs", "traced",
 })  # fmt: skip
 TESTS = Path(__file__).resolve().parent

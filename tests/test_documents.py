@@ -21,7 +21,14 @@ from tests.documents import ROOT, SETTINGS, documents, program, scripts
 
 NEEDS_TORCH = ROOT / "ntk_core/own_models/_torch.py"  # tests/libraries runs its example
 WITH_EXAMPLES = (path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
-EXAMPLES = sorted(set(WITH_EXAMPLES) - {NEEDS_TORCH})
+# Whole runs of experiments take seconds; README's runs every time.
+RUNS = frozenset(
+    ROOT / "ntk_core" / name for name in ("experiments/_compute.py", "own_models/_sweep.py", "runs/_run.py")
+)
+EXAMPLES = [
+    pytest.param(path, marks=pytest.mark.slow if path in RUNS else [])
+    for path in sorted(set(WITH_EXAMPLES) - {NEEDS_TORCH})
+]
 # They start JAX and need nothing of their own but a folder for data.
 SHARING = ("notebooks", "own-data-and-models", "scale", "tour")
 

@@ -22,6 +22,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, canonical_json, spec_digest
 from ntk_core.runs.events import Ended, parse_event
 from ntk_core.runs.store import Store, read_line
+from tests.compiler_flags import QUICK_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--set", "widths=10,20", "num_seeds=1", "outputs=linear", "training.max_steps=50", "training.num_records=4"]
@@ -71,7 +72,11 @@ def wait_until_kept(spec: KernelChangeSpec, process: subprocess.Popen[bytes]) ->
 def finished(tmp_path_factory) -> tuple[Path, subprocess.CompletedProcess[bytes]]:
     out = tmp_path_factory.mktemp("run") / "new" / "out"
     done = subprocess.run(
-        command("run", "liu-fig1-left", *TINY, "--out", out, "--json"), cwd=ROOT, capture_output=True, check=False
+        command("run", "liu-fig1-left", *TINY, "--out", out, "--json"),
+        cwd=ROOT,
+        env={**os.environ, **QUICK_ENVIRONMENT},
+        capture_output=True,
+        check=False,
     )
     return out, done
 

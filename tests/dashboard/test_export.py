@@ -26,6 +26,7 @@ from linearity_lab.views.kernel_change import figures as figures
 from ntk_core.runs import EXPERIMENTS, PRESETS, spec_digest
 from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import with_settings
+from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import ROOT
 from tests.smallest import smallest
@@ -114,7 +115,7 @@ def test_program_runs_in_an_empty_folder(tmp_path):
     done = subprocess.run(
         [sys.executable, "kernel.py"],
         cwd=empty,
-        env={**os.environ, "PYTHONPATH": str(installed)},
+        env={**os.environ, **QUICK_ENVIRONMENT, "PYTHONPATH": str(installed)},
         capture_output=True,
         text=True,
         check=False,

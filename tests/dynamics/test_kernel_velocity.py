@@ -23,9 +23,9 @@ def targets(case: Case, n: int):
     return jnp.eye(num_outputs)[jnp.arange(n) % num_outputs]
 
 
-# Each architecture under two of the settings: the second ones are slow tests.
-EACH_ONCE = len(ARCHITECTURES)
-CASES = [*SETTINGS_MET[:EACH_ONCE], *(pytest.param(case, marks=pytest.mark.slow) for case in SETTINGS_MET[EACH_ONCE:])]
+# Every second architecture under one of its two settings; all others are slow tests.
+FAST = SETTINGS_MET[: len(ARCHITECTURES) : 2]
+CASES = [pytest.param(case, marks=[] if case in FAST else pytest.mark.slow) for case in SETTINGS_MET]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

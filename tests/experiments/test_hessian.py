@@ -199,7 +199,14 @@ KNOWN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "scaling", "norm", "kernel", "bound", "exact"), KNOWN, ids=[row[0] for row in KNOWN])
+# Each kind of bound and closed form; the others are slow.
+FAST = (NONLINEAR, "bottleneck", "shallow", "composed-swish")
+
+
+@pytest.mark.parametrize(
+    ("name", "scaling", "norm", "kernel", "bound", "exact"),
+    [pytest.param(*row, id=row[0], marks=[] if row[0] in FAST else pytest.mark.slow) for row in KNOWN],
+)
 def test_a_description_gives_the_numbers_that_its_name_gave(name, scaling, norm, kernel, bound, exact):
     (network,) = templates(name, use_bias=True, bottleneck_width=2, parameterization=scaling)
     spec = with_settings(SMALL, {"networks": [network.model_dump()], "widths": [24], "output_index": 1, "bounds": True})

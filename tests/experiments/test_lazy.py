@@ -82,7 +82,7 @@ def test_kernel_of_f_is_constant_while_that_of_swish_changes():
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("output", ["linear", "swish"])
+@pytest.mark.parametrize("output", [pytest.param("linear", marks=pytest.mark.slow), "swish"])
 def test_kappa_is_that_of_full_hessians_and_gradients(output):
     data = load_dataset("gaussian-mixture", num_samples=4, num_classes=2, input_dim=3, noise=0.5, num_test=0, seed=0)
     net = ScaledNetwork(FullyConnected(width=4, num_outputs=2, activation="tanh", output=output, use_bias=True), 3.0)

@@ -147,7 +147,9 @@ def test_hessian_of_a_linear_model_is_zero():
     assert found.converged
 
 
-@pytest.mark.parametrize("activation", ["relu", "leaky_relu", "identity"])
+@pytest.mark.parametrize(
+    "activation", ["relu", *(pytest.param(each, marks=pytest.mark.slow) for each in ("leaky_relu", "identity"))]
+)
 def test_piecewise_linear_layers_bend_together_but_not_alone(activation, x64):
     """σ'' = 0 leaves the blocks of two layers; of one trained layer, none."""
     alone = FullyConnected(width=7, activation=activation, trained="first", use_bias=False)
@@ -233,7 +235,7 @@ def test_a_leading_axis_of_one_is_a_batch_of_one():
 
 
 @pytest.mark.parametrize("model", [NET, lambda params, x: NET.apply(params, x)], ids=["network", "function"])
-@pytest.mark.parametrize("most", [5, 12, 128])
+@pytest.mark.parametrize("most", [5, pytest.param(12, marks=pytest.mark.slow), 128])
 def test_both_routes_agree_far_within_the_residual(model, most, x64):
     params, x = drawn(NET)
     one, other = (hessian_norm(model, params, x, 1, max_matvecs=most, repeated=each) for each in (False, True))

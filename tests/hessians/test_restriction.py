@@ -34,14 +34,17 @@ def drawn(case):
     return random_params(case), inputs(case, 1)[0]
 
 
-# Of sequences one, and two that are slow; kernels of all of them: tests/kernels.
+# Each kind of layer, graph and kink; all other cases are slow, and so are most sequences.
+FAST = (
+    *("shallow", "bottleneck", "resnet", "densenet", "dropped", "conv-2d", "conv-pooled", "graph", "composed"),
+    *("shallow-relu", "conv-2d-leaky_relu", "attention"),
+)
 IN_TIERS = [
-    *(pytest.param(case, id=f"{case.name}-{case.net.output}") for case in CASES),
-    *(
-        pytest.param(case, id=case.name, marks=[] if case.name == "attention" else pytest.mark.slow)
-        for case in SEQUENCES
-        if case.name in ("attention", "transformer", "transformer-layers")
-    ),
+    pytest.param(case, id=f"{case.name}-{case.net.output}", marks=[] if case.name in FAST else pytest.mark.slow)
+    for case in (
+        *CASES,
+        *(case for case in SEQUENCES if case.name in ("attention", "transformer", "transformer-layers")),
+    )
 ]
 
 

@@ -29,11 +29,21 @@ def exponent(network, widths, input_shape, num_seeds):
 @pytest.mark.parametrize(
     ("network", "widths", "input_shape"),
     [
-        (lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), WIDTHS, (4,)),
-        (lambda m: ResNet(width=m, depth=2, activation="tanh", use_bias=False), WIDTHS, (4,)),
-        (lambda m: ConvNet(width=m, depth=2, activation="tanh", dimensions=1, use_bias=False), CHANNELS, (4, 2)),
+        pytest.param(
+            *(lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), WIDTHS, (4,)), id="fully connected"
+        ),
+        pytest.param(
+            *(lambda m: ResNet(width=m, depth=2, activation="tanh", use_bias=False), WIDTHS, (4,)),
+            id="resnet",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda m: ConvNet(width=m, depth=2, activation="tanh", dimensions=1, use_bias=False),
+            *(CHANNELS, (4, 2)),
+            id="convolutional",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["fully connected", "resnet", "convolutional"],
 )
 def test_linear_output_norm_scales_as_inverse_root_of_width(network, widths, input_shape):
     # Gaussian output weights add a logarithm, so that the slope is somewhat above -0.5 at these widths

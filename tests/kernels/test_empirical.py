@@ -18,7 +18,14 @@ from tests.compiler_flags import AS_FOR_PEOPLE
 
 BY_NAME = {case.name: case for case in (*CASES, *SEQUENCES)}
 SEQUENCES_ARE_SLOW = [pytest.param(case.name, marks=pytest.mark.slow) for case in SEQUENCES]
-NAMES = [*(case.name for case in CASES), *SEQUENCES_ARE_SLOW]
+# Most architectures alone are slow: tests/kernels/test_every_setting.py has each of them under some settings.
+NAMES = [
+    *(
+        pytest.param(case.name, marks=pytest.mark.slow if case in ARCHITECTURES and k % 4 else [])
+        for k, case in enumerate(CASES)
+    ),
+    *SEQUENCES_ARE_SLOW,
+]
 
 
 @functools.cache

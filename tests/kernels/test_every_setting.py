@@ -20,7 +20,7 @@ from tests.cases import (
     FAST_COMPILE,
     OUTPUTS,
     PARAMETERIZATIONS,
-    SETTINGS_MET,
+    SETTINGS_IN_TIERS,
     TRAINED,
     Case,
     inputs,
@@ -30,7 +30,7 @@ from tests.cases import (
 WITH_SEVERAL_OUTPUTS = [case for case in ARCHITECTURES if case.name in ("deep", "conv-1d", "graph")]
 
 
-@pytest.mark.parametrize("case", SETTINGS_MET, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", SETTINGS_IN_TIERS, ids=lambda case: case.name)
 def test_kernel_equals_jacobians_under_some_settings(case, x64):
     params, x = random_params(case), inputs(case, 3)
 

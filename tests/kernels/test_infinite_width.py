@@ -118,7 +118,7 @@ LIMITS: list[Any] = [
     (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero", use_bias=False), IMAGES),
     (Mirrored(FullyConnected(depth=2, activation="erf", use_bias=False)), X),
 ]
-IN_TIERS = [*LIMITS[:3], *(pytest.param(*each, marks=pytest.mark.slow) for each in LIMITS[3:])]
+IN_TIERS = [pytest.param(*each, marks=[] if k in (0, 2) else pytest.mark.slow) for k, each in enumerate(LIMITS)]
 WIDTHS, NUM_SEEDS = (32, 512), 24
 
 

@@ -22,16 +22,7 @@ OWN = {
     "jax.nn.celu": jax.nn.celu,
 }
 EACH = {**{name: name for name in ACTIVATIONS}, **OWN}
-FIRST = (
-    "leaky_relu",
-    "erf",
-    "tanh",
-    "elu",
-    "selu",
-    "squareplus",
-    "a lambda",
-    "kinked",
-)  # of each route; all others are slow
+FIRST = ("leaky_relu", "erf", "tanh", "elu", "kinked")  # of each route; all others are slow
 # (covariance, variances): equal, nearly equal, unequal, opposite, independent, one constant.
 PAIRS = np.array([[1.3, 1.3, 1.3], [0.999, 1, 1], [0.4, 0.5, 2.0], [-0.8, 0.8, 1.2], [0.0, 1.0, 0.3], [0.0, 0.0, 1.0]])
 
@@ -63,8 +54,8 @@ def by_products(sigma, cov, variance1, variance2):
     [pytest.param(each, id=name, marks=() if name in FIRST else pytest.mark.slow) for name, each in EACH.items()],
 )
 def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
-    sigma = activation_of(activation).apply
-    slope = jnp.vectorize(jax.grad(sigma))
+    sigma = jax.jit(activation_of(activation).apply)
+    slope = jax.jit(jnp.vectorize(jax.grad(sigma)))
     values, slopes = pair_expectations(activation, *map(jnp.asarray, PAIRS.T))
     for row, (pair, found, moved) in enumerate(zip(PAIRS, values, slopes, strict=True)):
         np.testing.assert_allclose(found, by_products(sigma, *pair), rtol=1e-7, atol=1e-9)

@@ -88,7 +88,7 @@ def test_wrong_sub_models_are_refused_by_name(model):
 
 
 def test_copies_contract_alike_one_by_one_and_together(monkeypatch, x64):
-    net, x = Assembly(width=7), jax.random.normal(jax.random.key(1), (4, 3))
+    net, x = Assembly(width=3), jax.random.normal(jax.random.key(1), (2, 3))
     params = net.init(jax.random.key(0), (3,))
     program = program_of_network(net, params, x[0])
     leaves = program.leaves(params)
