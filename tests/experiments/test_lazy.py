@@ -81,6 +81,17 @@ def test_kernel_of_f_is_constant_while_that_of_swish_changes():
         assert 0.3 * found.distance < of_one < of_all < found.distance
 
 
+def kappa_of(output, flat, x, target):
+    """|f − y| ‖H‖ / ‖∇f‖² of one input, by the full Hessian."""
+
+    @jax.jit
+    def derivatives(flat, x):
+        return output(flat, x), jax.grad(output)(flat, x), jax.hessian(output)(flat, x)
+
+    value, gradient, hessian = map(np.asarray, derivatives(flat, jnp.asarray(x, float)))
+    return abs(float(value) - target) * np.abs(np.linalg.eigvalsh(hessian)).max() / (gradient @ gradient)
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("output", [pytest.param("linear", marks=pytest.mark.slow), "swish"])
 def test_kappa_is_that_of_full_hessians_and_gradients(output):
@@ -88,16 +99,11 @@ def test_kappa_is_that_of_full_hessians_and_gradients(output):
     net = ScaledNetwork(FullyConnected(width=4, num_outputs=2, activation="tanh", output=output, use_bias=True), 3.0)
     params = net.init(jax.random.key(0), (3,))
     flat, restore = jax.flatten_util.ravel_pytree(params)
-    kappas = []
-    for label in range(2):
-        for x in data.x[data.labels == label][:INPUTS_OF_A_CLASS]:
-
-            def one(w, x=x, label=label):
-                return net.apply(restore(w), jnp.asarray(x, float)[None])[0, label]
-
-            norm = np.abs(np.linalg.eigvalsh(jax.hessian(one)(flat))).max()
-            gradient = np.asarray(jax.grad(one)(flat))
-            kappas.append(abs(float(one(flat)) - 1) * norm / (gradient @ gradient))
+    kappas = [
+        kappa_of(lambda w, x, label=label: net.apply(restore(w), x[None])[0, label], flat, x, 1)
+        for label in range(2)
+        for x in data.x[data.labels == label][:INPUTS_OF_A_CLASS]
+    ]
     found = laziness(net, params, data)
     assert found["hessian_converged"]
     # Norms stop at a residual of √eps, which leaves an error of its square.
@@ -110,15 +116,10 @@ def test_kappa_equals_full_hessians_and_gradients():
     net = FullyConnected(width=4, num_outputs=1, activation="tanh", use_bias=True)
     params = net.init(jax.random.key(0), data.input_shape)
     flat, restore = jax.flatten_util.ravel_pytree(params)
-    kappas = []
-    for x, y in list(zip(data.x, data.y, strict=True))[:INPUTS_OF_A_CLASS]:
-
-        def one(w, x=x):
-            return net.apply(restore(w), jnp.asarray(x, float)[None])[0, 0]
-
-        gradient = np.asarray(jax.grad(one)(flat))
-        norm = np.abs(np.linalg.eigvalsh(jax.hessian(one)(flat))).max()
-        kappas.append(abs(float(one(flat)) - float(y[0])) * norm / (gradient @ gradient))
+    kappas = [
+        kappa_of(lambda w, x: net.apply(restore(w), x[None])[0, 0], flat, x, float(y[0]))
+        for x, y in list(zip(data.x, data.y, strict=True))[:INPUTS_OF_A_CLASS]
+    ]
     # As above: norms stop at a residual of √eps.
     assert laziness(net, params, data)["kappa"] == pytest.approx(np.mean(kappas), rel=1e-7)
 
