@@ -13,12 +13,13 @@ import pkgutil
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from benchmarks.measure import RESULTS, ROOT, Settings, Watch, environment
 from benchmarks.peers import process
+from benchmarks.words import Data
 
 JAX, SCIPY = ("jax", "jaxlib", "numpy"), ("jax", "jaxlib", "numpy", "scipy")
 BROWSER = "benchmarks.browser:reason_to_skip"
@@ -135,7 +136,7 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
     return keep(name, result, force)
 
 
-def keep(name: str, result: Mapping[str, Any], force: bool) -> bool:
+def keep(name: str, result: Data, force: bool) -> bool:
     """Write a result where it belongs; one of a busy machine does not replace a committed one."""
     load = result["load"]
     place = RESULTS if force or not load["high"] else ASIDE

@@ -17,7 +17,7 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import count
 from multiprocessing.connection import Connection
 from typing import Any
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.measure import MOST_BY_OTHERS, ROOT, Meter, Row, Settings, Watch
+from benchmarks.words import Data
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
 from ntk_core.runs import (
@@ -136,7 +137,7 @@ def seconds_by(machine: Machine, coefficients: dict[str, float], point: Row) -> 
     return machine.seconds(Work(operations, traffic, calls, programs))
 
 
-def verdict(rows: Sequence[Mapping[str, Any]], claim: tuple[str, str, float]) -> Row:
+def verdict(rows: Sequence[Data], claim: tuple[str, str, float]) -> Row:
     """Actual over estimated: the median, and the share within a factor."""
     actual, estimated, factor = claim
     ratios = [row[actual] / row[estimated] for row in rows]

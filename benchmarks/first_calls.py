@@ -7,13 +7,15 @@ of one call, after imports, weights and inputs.
 from __future__ import annotations
 
 import statistics
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from benchmarks.measure import Meter, Row, Settings, alone
 from ntk_core import ConvNet, FullyConnected, ResNet, Transformer, empirical_ntk, from_torch, hessian_norm
+from ntk_core.networks.architectures import Network
+from ntk_core.traced import Model
 
 QUANTITIES = ("kernel", "hessian")
 NAMES = {
@@ -65,7 +67,7 @@ def first_call(name: str, what: str, way: str, is_small: bool) -> Row:
     return {"wall_s": cost.wall_s, "processor_s": cost.processor_s}
 
 
-def _network(name: str, is_small: bool) -> tuple[Any, tuple[int, ...]]:
+def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
     width, channels, head_dim = (20, 4, 2) if is_small else (1_000, 64, 32)
     if name == "dense":
         return FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=False), (10,)
@@ -76,18 +78,18 @@ def _network(name: str, is_small: bool) -> tuple[Any, tuple[int, ...]]:
     return Transformer(num_heads=4, head_dim=head_dim, num_outputs=3), (16, 8)
 
 
-def _gpt() -> tuple[Any, Any, Any]:
+def _gpt() -> tuple[Model, PyTree, jax.Array]:
     """(apply, params, x) of a small decoder in plain JAX, whose table of words is also its last layer's."""
     layers, heads, width, tokens = (GPT[key] for key in ("layers", "heads", "width", "tokens"))
     keys = iter(jax.random.split(jax.random.key(0), 100))
 
-    def draw(*shape: int) -> Any:
+    def draw(*shape: int) -> jax.Array:
         return jax.random.normal(next(keys), shape) / shape[0] ** 0.5
 
-    def norm() -> dict[str, Any]:
+    def norm() -> PyTree:
         return {"gain": jnp.ones(width), "bias": jnp.zeros(width)}
 
-    def block() -> dict[str, Any]:
+    def block() -> PyTree:
         sizes = {"qkv": (width, 3 * width), "out": (width, width), "up": (width, 4 * width), "down": (4 * width, width)}
         matrices = {name: draw(*shape) for name, shape in sizes.items()}
         return {"n1": norm(), "n2": norm(), "b": jnp.zeros(4 * width), **matrices}
@@ -100,11 +102,11 @@ def _gpt() -> tuple[Any, Any, Any]:
         "head": draw(width, GPT["num_outputs"]),
     }
 
-    def normalized(p: Any, a: Any) -> Any:
+    def normalized(p: PyTree, a: jax.Array) -> jax.Array:
         a = a - a.mean(-1, keepdims=True)
         return a / jnp.sqrt((a**2).mean(-1, keepdims=True) + 1e-5) * p["gain"] + p["bias"]
 
-    def apply(p: Any, x: Any) -> Any:
+    def apply(p: PyTree, x: jax.Array) -> jax.Array:
         a = p["words"][x] + p["places"]
         for each in p["blocks"]:
             q, k, v = (
@@ -120,7 +122,7 @@ def _gpt() -> tuple[Any, Any, Any]:
     return apply, params, jax.random.randint(jax.random.key(1), (8, tokens), 0, GPT["vocabulary"])
 
 
-def _gpt_of_pytorch() -> tuple[Any, Any, Any]:
+def _gpt_of_pytorch() -> tuple[Model, PyTree, jax.Array]:
     import torch
     from torch import nn
 
@@ -135,7 +137,7 @@ def _gpt_of_pytorch() -> tuple[Any, Any, Any]:
             self.blocks = nn.TransformerEncoder(layer, GPT["layers"], enable_nested_tensor=False)
             self.head = nn.Linear(width, GPT["num_outputs"])
 
-        def forward(self, x: Any) -> Any:
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
             mask = nn.Transformer.generate_square_subsequent_mask(GPT["tokens"])
             return self.head(self.blocks(self.words(x) + self.places.weight, mask, is_causal=True)[:, -1])
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jaxtyping import PyTree
 
 from benchmarks.measure import Row, Settings, alternate, fitted, own
 from ntk_core import FullyConnected, empirical_ntk, hessian_norm
@@ -29,7 +29,7 @@ class Size:
     C: int = 3
     depth: int = 1
 
-    def network(self, activation: str) -> tuple[FullyConnected, Any, jax.Array]:
+    def network(self, activation: str) -> tuple[FullyConnected, PyTree, jax.Array]:
         net = FullyConnected(width=self.m, depth=self.depth, num_outputs=self.C, activation=activation, use_bias=False)
         params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
         return net, jax.block_until_ready(params), jax.random.normal(jax.random.key(1), (self.n, INPUT_DIM))
@@ -57,7 +57,7 @@ def hessian_product(size: Size) -> Work:
     net, params, x = size.network("tanh")
     products: list[int] = []
 
-    def call() -> Any:
+    def call() -> jax.Array:
         found = hessian_norm(net, params, x[0], tolerance=TOLERANCE)
         products[:] = [int(found.num_matvecs)]
         return found.value
@@ -72,7 +72,7 @@ def training_step(size: Size) -> Work:
     model, optimizer = NetworkModel(net, Loss("linear")), Optimizer()
     state = [start(model, optimizer, trained, size.n)]
 
-    def call() -> Any:
+    def call() -> PyTree:
         # The weights are passed and returned: the next call continues from there.
         first = start(model, optimizer, state[0].trained, size.n)
         state[0] = advance(model, optimizer, first, fixed, x, y, RATE, STEPS, 0.0)

@@ -13,17 +13,18 @@ import itertools
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from jaxtyping import PyTree
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from benchmarks.measure import Meter, Row, Settings, alone, alternate, fitted, own
 from benchmarks.peers.process import Peer, peers
 from ntk_core import FullyConnected, hessian_norm
+from ntk_core.hessians import SpectralEstimate
 from ntk_core.hessians._norm import MAX_MATVECS, _leading, checked_request
 from ntk_core.traced import accepted_input
 
@@ -34,13 +35,13 @@ PLAIN = "jax hvp + arpack"
 PUBLIC = ("curvlinops", "hessian-eigenthings")
 
 
-def network(width: int, depth: int = DEPTH) -> tuple[FullyConnected, Any, jax.Array]:
+def network(width: int, depth: int = DEPTH) -> tuple[FullyConnected, PyTree, jax.Array]:
     net = FullyConnected(width=width, depth=depth, activation="tanh", use_bias=False)
     params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
     return net, jax.block_until_ready(params), jax.random.normal(jax.random.key(1), (INPUT_DIM,))
 
 
-def plain_products(net: FullyConnected, params: Any, x: jax.Array) -> Callable[[], float]:
+def plain_products(net: FullyConnected, params: PyTree, x: jax.Array) -> Callable[[], float]:
     """Return ‖H‖ as one would write it in an afternoon: v ↦ jvp(grad f)(v), compiled, under ARPACK."""
     flat, unravel = ravel_pytree(params)
 
@@ -65,7 +66,7 @@ def compare(peer: Peer | None, width: int, quick: bool) -> Row:
     """Time every side at one width, and compare norms."""
     net, params, x = network(width)
 
-    def ours() -> Any:
+    def ours() -> tuple[jax.Array, SpectralEstimate]:
         found = hessian_norm(net, params, x, tolerance=TOLERANCE)
         return found.value, found
 
@@ -135,7 +136,7 @@ def narrow_norms(settings: Settings) -> Row:
     for width in QUICK_WIDTHS if settings.quick else NARROW_WIDTHS:
         net, params, x = network(width)
 
-        def whole_loop(net: FullyConnected = net, params: Any = params, x: jax.Array = x) -> tuple[float, int]:
+        def whole_loop(net: FullyConnected = net, params: PyTree = params, x: jax.Array = x) -> tuple[float, int]:
             model, _, _ = accepted_input(net, params, x)
             tolerance, key = checked_request(model, params, x, 1, 0, None, MAX_MATVECS, None)
             with jax.default_matmul_precision("highest"):
@@ -143,7 +144,7 @@ def narrow_norms(settings: Settings) -> Row:
             return abs(float(found.values[0])), int(found.num_steps)
 
         def norm(
-            repeated: bool, net: FullyConnected = net, params: Any = params, x: jax.Array = x
+            repeated: bool, net: FullyConnected = net, params: PyTree = params, x: jax.Array = x
         ) -> tuple[float, int]:
             found = hessian_norm(net, params, x, repeated=repeated)
             return float(found.value), int(found.num_matvecs)

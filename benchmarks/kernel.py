@@ -8,17 +8,18 @@ models of other libraries (Flax, PyTorch) whose layers have to be found.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 from benchmarks.measure import Meter, Row, Settings, alone, alternate, own
 from benchmarks.peers.process import Peer, peers
 from ntk_core import ConvNet, FullyConnected, Transformer, empirical_ntk
 from ntk_core.kernels import generic_ntk
 from ntk_core.networks.architectures import Network
+from ntk_core.traced import Apply
 
 NUM_SAMPLES, NUM_OUTPUTS, INPUT_DIM = 60, 3, 10
 NT, TORCH, OWN_JAX = "neural-tangents", "torch", "jax"
@@ -39,7 +40,7 @@ QUICK_CASES = (("dense", 1, 20, PRODUCTS_TOO), ("convnet", 2, 3, PRODUCTS_TOO))
 MEMORY_CASES = ((1, 10_000), (1, 100_000), (1, 1_000_000), (3, 10_000), (3, 30_000))
 
 
-def network(kind: str, depth: int, width: int) -> tuple[Network, Any, jax.Array]:
+def network(kind: str, depth: int, width: int) -> tuple[Network, PyTree, jax.Array]:
     """Return network, weights and inputs of one case."""
     shape: tuple[int, ...] = (INPUT_DIM,) if kind == "dense" else (8, 8, 3)
     net: Network = (FullyConnected if kind == "dense" else ConvNet)(
@@ -49,13 +50,13 @@ def network(kind: str, depth: int, width: int) -> tuple[Network, Any, jax.Array]
     return net, params, jax.random.normal(jax.random.key(1), (NUM_SAMPLES, *shape))
 
 
-def contraction(apply: Callable[..., Any], params: Any, x: jax.Array) -> Callable[[], jax.Array]:
+def contraction(apply: Apply, params: PyTree, x: jax.Array) -> Callable[[], jax.Array]:
     """Return the plain route: a compiled contraction of Jacobians."""
     kernel = jax.jit(lambda params, x: generic_ntk(apply, params, x))
     return lambda: kernel(params, x)
 
 
-def norm_of(found: Any) -> float:
+def norm_of(found: jax.Array | np.ndarray | Row) -> float:
     """Return the norm of a kernel, or what a peer reports of it."""
     return float(found["norm"]) if isinstance(found, dict) else float(np.linalg.norm(np.asarray(found, np.float64)))
 
@@ -193,7 +194,7 @@ def flax_model(quick: bool) -> Row:
     params = jax.jit(model.init)(jax.random.key(0), x)
     few = x[:NUM_BY_JACOBIANS]
 
-    def apply(params: Any, x: jax.Array) -> jax.Array:
+    def apply(params: PyTree, x: jax.Array) -> jax.Array:
         return jnp.asarray(model.apply(params, x))
 
     def traced(rows: jax.Array) -> Callable[[], jax.Array]:

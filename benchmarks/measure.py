@@ -105,7 +105,7 @@ class Turns:
     """
 
     times: dict[str, Row]
-    found: dict[str, Any]
+    found: Row
 
     def ratio(self, slower: str, faster: str = "ours") -> float:
         """Return how many times faster one competitor is than another, by medians."""
@@ -129,7 +129,7 @@ def alternate(
     first = {name: call(False).seconds for name, call in competitors.items()}
     times: dict[str, list[float]] = {name: [] for name in competitors}
     added: dict[str, int | None] = {}
-    found: dict[str, Any] = {}
+    found: Row = {}
     for turn in range(repeats):
         for name, call in competitors.items():
             if turn < least or sum(times[name]) < budget_s:

@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jinja2
 
 from benchmarks.words import Data, amount, exponent, names_of
 from linearity_lab.charts.vector import Scale
+from ntk_core.markup import JSON
 from ntk_core.numbers import power_of_ten
 
 TEMPLATE = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined).from_string(
@@ -91,7 +92,7 @@ def _style(style: int) -> tuple[str, str, str]:
     return STYLES[style % len(STYLES)]
 
 
-def _drawn(panel: Panel) -> dict[str, Any]:
+def _drawn(panel: Panel) -> JSON:
     """Return a panel in coordinates of the picture, for the template."""
     marks = [mark for line in panel.lines for mark in line.marks]
     at_x = Scale(*_limits([mark.x for mark in marks], 0.06, 0.06), LEFT, RIGHT, log=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jaxtyping import PyTree
 
 from benchmarks.measure import Row, Settings, alternate, own
 from benchmarks.peers.process import Peer, peers
@@ -33,14 +33,14 @@ def compare(width: int, depth: int) -> Row:
     steps = STEPS if width <= 10_000 and depth == 1 else STEPS // 5
 
     @jax.jit
-    def plain(params: Any, x: Array, y: Array) -> Any:
-        def step(_: Array, params: Any) -> Any:
+    def plain(params: PyTree, x: Array, y: Array) -> PyTree:
+        def step(_: Array, params: PyTree) -> PyTree:
             gradient = jax.grad(lambda w: loss(net.apply(w, x), y))(params)
             return jax.tree.map(lambda w, g: w - RATE * g, params, gradient)
 
         return jax.lax.fori_loop(0, steps, step, params)
 
-    def ours(copy: Any) -> Any:
+    def ours(copy: PyTree) -> PyTree:
         trained, fixed = net.partition(copy)
         first = start(model, optimizer, trained, NUM_SAMPLES)
         return advance(model, optimizer, first, fixed, x, y, RATE, steps, 0.0).trained

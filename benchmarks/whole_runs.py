@@ -16,20 +16,23 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import PyTree
 
 import ntk_core
 from benchmarks.measure import Meter, Row, Settings, alone
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import load_dataset, presets
 from ntk_core.experiments.generalization import GeneralizationResult
+from ntk_core.experiments.kernel_change import KernelChangeSpec
 from ntk_core.runs import Spec, canonical_json, estimate, parse_spec, run
 from ntk_core.runs.compiled_code import VARIABLE, keep_compiled_code
 from ntk_core.runs.events import Ended, PointFinished
 from ntk_core.settings.grammar import with_settings
+from ntk_core.settings.part import Values
 
 # Seconds on two cores.
 MOST_S = {"catapult-map": 90.0, "depth-width": 180.0}
-QUICK: dict[str, dict[str, Any]] = {
+QUICK: dict[str, Values] = {
     "catapult-map": {"widths": [4], "rates": [1.0], "num_seeds": 1, "max_steps": 2},
     "depth-width": {"depths": [1], "widths": [4], "num_kernels": 20, "trained_depth": 0},
     "price-of-linearity": {
@@ -42,7 +45,7 @@ QUICK: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 
-def spec_of(preset: str, settings: Settings, changes: dict[str, Any] | None = None) -> Spec:
+def spec_of(preset: str, settings: Settings, changes: Values | None = None) -> Spec:
     """Return a preset with changes, tiny in a quick run."""
     return with_settings(presets()[preset], {**(changes or {}), **(QUICK[preset] if settings.quick else {})})
 
@@ -96,7 +99,7 @@ def maps(settings: Settings) -> Row:
 
 
 PRICE = "price-of-linearity"
-LARGE: dict[str, Any] = {
+LARGE: Values = {
     "widths": [1000],
     "richness": [0.0],
     "num_seeds": 1,
@@ -166,7 +169,7 @@ def report_of_a_model(way: str, width: int) -> Row:
         keys = jax.random.split(jax.random.key(0), len(sizes) - 1)
         params = {str(k): jax.random.normal(keys[k], sizes[k : k + 2]) / sizes[k] ** 0.5 for k in range(len(keys))}
 
-        def apply(params: Any, x: Any) -> Any:
+        def apply(params: PyTree, x: jax.Array) -> jax.Array:
             for name in list(params)[:-1]:
                 x = jnp.tanh(x @ params[name])
             return x @ params[list(params)[-1]]
@@ -183,7 +186,7 @@ PRESET, NUM_SEEDS = "liu-fig1-left", 2
 SECONDS = ("total_s", "point_s")
 
 
-def plain(spec: Any) -> tuple[Row, Any]:
+def plain(spec: KernelChangeSpec) -> tuple[Row, Any]:
     """Measure the plain script."""
     data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training
     began, points = time.perf_counter(), dict[str, float]()

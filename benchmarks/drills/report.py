@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
 
 from benchmarks.measure import RESULTS, Row, environment
+from benchmarks.words import Data
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
 
@@ -85,7 +85,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
     }
 
 
-def conclude(name: str, measured: Mapping[str, Any], claims: Mapping[str, bool], *, is_kept: bool = True) -> None:
+def conclude(name: str, measured: Data, claims: Mapping[str, bool], *, is_kept: bool = True) -> None:
     """Print the verdict, save it unless this was a short run, and exit with 1 if a claim fails."""
     found = {"environment": environment(PACKAGES), "claims": dict(claims), **measured}
     print(json.dumps(found, ensure_ascii=False))

@@ -3,12 +3,12 @@
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FIGURE_HEIGHT, FONT_SIZE, GUIDE_COLOR
 from ntk_core.fits import PowerLaw, condition, exponent_words, remarks
+from ntk_core.markup import JSON
 from ntk_core.numbers import PLAIN_EXPONENTS, number, power_of, scientific, width_label
 
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -83,7 +83,7 @@ LONG_LABEL = 7  # letters; longer labels are thinned
 PLAIN_TICKS = ",~g"  # of linear axes: 0.05, 20,000
 
 
-def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, Any]:
+def log_ticks(values: Iterable[float], decades_from: float = 30) -> JSON:
     """Return type and ticks of a logarithmic axis for ``values``, with uniform labels.
 
     One tick per decade, more where the values span less than a factor of ``decades_from``.
@@ -101,14 +101,14 @@ def log_ticks(values: Iterable[float], decades_from: float = 30) -> dict[str, An
     return {"type": "log", "tickvals": shown, "ticktext": tick_labels(shown)}
 
 
-def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> dict[str, Any]:
+def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> JSON:
     """Return ticks at the swept values, ``first`` at some of them, and the range with a margin; logarithmic."""
     widest = max(map(len, tick_labels(values)), default=0)
     ticks = spaced(values, 9 if widest < LONG_LABEL else 7, first)
     return {"type": "log", "tickvals": ticks, "ticktext": tick_labels(ticks), "range": _log_range(values)}
 
 
-def tall_ticks(values: Sequence[float]) -> dict[str, Any]:
+def tall_ticks(values: Sequence[float]) -> JSON:
     """Return ticks and range of a logarithmic axis, long enough for a flat line to look flat."""
     low, high = math.log10(min(values)), math.log10(max(values))
     spare = max(0.0, LEAST_DECADES - (high - low)) / 2 + 0.08

@@ -11,8 +11,10 @@ import plotly.graph_objects as go
 
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.view_modules import has_view, view_module
+from ntk_core.markup import JSON
 from ntk_core.runs import PointValue, SeededSpec, Spec, Value, experiment_of
 from ntk_core.runs.columns import Columns, measures
+from ntk_core.settings.part import Values
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
@@ -209,7 +211,7 @@ def _is_curve(trace: go.Scatter) -> bool:
     )
 
 
-def _pale(trace: go.Scatter) -> dict[str, Any]:
+def _pale(trace: go.Scatter) -> JSON:
     hidden = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
     return {**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "meta": _GHOST}
 
@@ -234,9 +236,6 @@ def _span(ticks: Mapping[float, str]) -> float:
 
 def _ticks(axis: go.layout.XAxis) -> dict[float, str]:
     return dict(zip(axis.tickvals or (), axis.ticktext or (), strict=False))
-
-
-Values = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 from linearity_lab.charts.axes import GUIDE_LINE, beginning
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.lines import Axis, Dot, Line
+from linearity_lab.charts.lines import Axis, Dot, Line, SeededRun
 from linearity_lab.charts.style import Style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.departures import DEPARTURE_WORDS, Departure
@@ -15,11 +15,12 @@ from ntk_core.fits import PowerLaw, exponent_words
 from ntk_core.numbers import number, percent, signed
 from ntk_core.runs import mean
 
+Run = TypeVar("Run", bound=SeededRun)
 ABOVE = 1.7  # from the highest dot to the marks of runs that never depart
 
 
 @dataclass(frozen=True)
-class Horizons:
+class Horizons(Generic[Run]):
     """The departures of the runs of one line.
 
     Attributes:
@@ -33,13 +34,13 @@ class Horizons:
     """
 
     style: Style
-    runs: Sequence[tuple[float, Any]]
-    of: Callable[[Any], Departure]
+    runs: Sequence[tuple[float, Run]]
+    of: Callable[[Run], Departure]
     clock: str
     fit: bool = True
     law: PowerLaw | None = None
     law_words: str = ""
-    end: Callable[[Any], float] | None = None
+    end: Callable[[Run], float] | None = None
 
     def line(self, *, relative: bool = False) -> Line:
         """The horizons, or their ratios to the mean at the least width where one is seen."""
@@ -55,7 +56,7 @@ class Horizons:
             dots.append(Dot(width, value, seed, words * is_excluded, note, outcome=end.outcome * is_excluded))
         return Line(self.style, dots, fit=self.fit)
 
-    def never(self) -> list[tuple[float, Any]]:
+    def never(self) -> list[tuple[float, Run]]:
         """(width, run) of those that converged without a departure."""
         return [(width, run) for width, run in self.runs if self.of(run).outcome == "never"]
 

@@ -4,7 +4,7 @@ import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from linearity_lab.charts.style import Style
 from ntk_core.fits import NO_POWER_LAW, PowerLaw, fit_power_law, remarks
@@ -143,14 +143,23 @@ def width_axis(widths: Sequence[int] = (), title: str = "width m") -> Axis:
     return Axis(title, values=widths)
 
 
-def trained_dot(at: float, value: float, run: Any, note: str = "", *, converged_only: bool = True) -> Dot:
+class SeededRun(Protocol):
+    """A run of one seed, and how it ended."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def outcome(self) -> str: ...
+
+
+def trained_dot(at: float, value: float, run: SeededRun, note: str = "", *, converged_only: bool = True) -> Dot:
     """Return the number of a run; it counts if the run converged or was not trained."""
     words = OUTCOME_WORDS[run.outcome]
     why = words if converged_only and run.outcome != "converged" else ""
     return Dot(at, value, run.seed, why, f"{note}<br>{words}" if note else words, outcome=run.outcome if why else "")
 
 
-Run = TypeVar("Run")
+Run = TypeVar("Run", bound=SeededRun)
 
 
 @dataclass(frozen=True)

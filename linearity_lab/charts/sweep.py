@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import plotly.graph_objects as go
 
@@ -33,6 +32,7 @@ from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition, exponent_words
+from ntk_core.markup import JSON
 from ntk_core.numbers import num_runs, number, signed, width_label
 from ntk_core.runs import Mean, mean
 
@@ -197,7 +197,7 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
 def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> None:
     """Draw a band of one standard error, seeds, and the mean with the fitted exponent in its name."""
     style = line.style
-    group: dict[str, Any] = {"legendgroup": line.in_legend}
+    group: JSON = {"legendgroup": line.in_legend}
     around = [(x, a.value, a.standard_error) for x, a in line.means if math.isfinite(a.standard_error)]
     if around:
         upper = [(x, value + error) for x, value, error in around]

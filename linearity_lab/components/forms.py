@@ -185,9 +185,9 @@ class SpecForm(Generic[AnySpec]):
         before = values_of(self.preset.spec)
         self.put({each.name: before.get(each.name, each.info.default) for each in self._settings if each.name in names})
 
-    def suggested(self, setting: Setting) -> list[Any]:
+    def suggested(self, setting: Setting) -> list[float]:
         """The values of the preset and of its paper's size, of a setting that holds several."""
-        specs: tuple[Any, ...] = (self.preset.spec, self.preset.paper_spec)
+        specs = (self.preset.spec, self.preset.paper_spec)
         return [value for spec in specs for value in values_of(spec).get(setting.name) or ()]
 
     def notes(self) -> None:
@@ -284,7 +284,7 @@ class SpecForm(Generic[AnySpec]):
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
         held = st.session_state[key]
-        shared: dict[str, Any] = {"label": title or self.title(setting), "key": key, "help": _help(setting)}
+        shared: Values = {"label": title or self.title(setting), "key": key, "help": _help(setting)}
         # Session state alone would be lost in an overtaken run; bounds are left to the spec, which explains them.
         match setting.entry:
             case "choice":

@@ -1,17 +1,17 @@
 """Custom components from files: a script or a bundle of small ES modules, and the style beside it."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
+from streamlit.components.v2.types import ComponentRenderer
 
 _IMPORTS = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
-def component(name: str, script: Path, html: str = "", parts: Sequence[str] = ()) -> Callable[..., Any]:
+def component(name: str, script: Path, html: str = "", parts: Sequence[str] = ()) -> ComponentRenderer:
     """Register a component of ours and return the function that mounts it.
 
     Args:

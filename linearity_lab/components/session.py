@@ -3,7 +3,6 @@
 import ipaddress
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import streamlit as st
 from streamlit import runtime
@@ -11,6 +10,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
+from ntk_core.settings.part import Values
 
 _SEEN = "seen_jobs"
 # For about this long, a browser may still send the previous address with a click.
@@ -63,7 +63,7 @@ def _replaced(page: str) -> list[tuple[Mapping[str, str], float]]:
 
 def read_address(
     address: Mapping[str, str], readers: Mapping[str, Callable[[str], object]]
-) -> tuple[dict[str, Any], dict[str, str]]:
+) -> tuple[Values, dict[str, str]]:
     """Parsed values by part of the URL, and errors by part."""
     found, notes = {}, {}
     for name, text in address.items():
@@ -77,7 +77,7 @@ def read_address(
     return found, notes
 
 
-def noted_address(page: str, readers: Mapping[str, Callable[[str], object]]) -> dict[str, Any] | None:
+def noted_address(page: str, readers: Mapping[str, Callable[[str], object]]) -> Values | None:
     """Return the parsed values of a URL that a user changed, else None; keep sentences about the others."""
     address = new_address(page)
     if address is None:

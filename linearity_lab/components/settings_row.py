@@ -1,7 +1,6 @@
 """The column beside the figures: main settings, a panel of all others, changed settings."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import streamlit as st
 
@@ -19,7 +18,7 @@ MAX_CHARACTERS = 24  # of a value in a chip
 STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
 
 # Entries of the row: a setting by its name, or custom widgets of a page.
-Control = str | Callable[[SpecForm[Any]], None]
+Control = str | Callable[[SpecForm], None]
 
 
 def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
@@ -48,7 +47,7 @@ def all_settings(
     groups: Mapping[str, Sequence[str]],
     controls: Sequence[Control] = (),
     elsewhere: Sequence[str] = (),
-    first: Callable[[SpecForm[Any]], None] | None = None,
+    first: Callable[[SpecForm], None] | None = None,
 ) -> None:
     """Show a panel of all other settings of the chosen architectures, under headings with prefixes of their names.
 
@@ -109,7 +108,7 @@ def _chip(form: SpecForm[AnySpec], words: str, members: Sequence[Setting], key: 
     )
 
 
-def _control(form: SpecForm[AnySpec], setting: Setting, value: Any) -> None:
+def _control(form: SpecForm[AnySpec], setting: Setting, value: object) -> None:
     with st.container(width=CONTROL_PIXELS.get(setting.entry, "stretch")):
         if setting.entry != "list":
             form.widget(setting, setting.place or setting.title)

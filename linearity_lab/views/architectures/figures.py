@@ -1,7 +1,6 @@
 """Networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -14,7 +13,7 @@ from linearity_lab.charts.lines import Line, Measure, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.vector import cells
-from ntk_core.experiments.architectures import ArchitecturesResult
+from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesResult
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges, KernelSnapshot
 from ntk_core.numbers import number
 
@@ -240,7 +239,7 @@ def card(result: ArchitecturesResult) -> str:
 def first_chart(result: ArchitecturesResult) -> Chart:
     """ΔK of every network against width, with the first output."""
     spec = result.spec
-    points: dict[str, list[Any]] = {}
+    points: dict[str, list[ArchitecturesPoint]] = {}
     for point in result.points:
         points.setdefault(point.network, []).append(point)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0])

@@ -1,7 +1,5 @@
 """Generalization of network and kernel: what linearity costs."""
 
-from typing import Any
-
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.chart import WIDTH, Choice, Panel
 from linearity_lab.components.experiment_page import ExperimentPage
@@ -35,7 +33,7 @@ def draw(shown: Runs) -> list[Panel]:
     widths = sorted({point.width for point in shown.points})
     counts = sorted({point.num_samples for point in shown.points})
     by_error = measured(shown.points) == "error"
-    chosen: tuple[Any, ...] = shown.choose(
+    chosen = shown.choose(
         Choice("dialed", "ρ", [ALL, *figures.richnesses(shown.points)], _richness_words),
         Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH),
         *(

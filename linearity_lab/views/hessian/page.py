@@ -2,7 +2,6 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import streamlit as st
 
@@ -113,7 +112,7 @@ def _shared_widget(form: SpecForm[HessianSpec], networks: Sequence[ComparedNetwo
     def write() -> None:
         _put(form, [network.with_shared(**{field: st.session_state[key]}) for network in networks])
 
-    draw: dict[str, Callable[..., Any]] = {
+    draw: dict[str, Callable[..., object]] = {
         "integer": functools.partial(st.number_input, min_value=1, step=1),
         "switch": st.toggle,
         "choice": functools.partial(

@@ -5,12 +5,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from linearity_lab.components import session
-from linearity_lab.views.lecture.steps import STEPS, Step, named_option, option_name, step_index
+from linearity_lab.views.lecture.steps import STEPS, Option, Step, named_option, option_name, step_index
 from ntk_core.errors import InvalidInput
 
 PAGE = "lecture"
@@ -35,7 +34,7 @@ class Visit:
     index: int = 0
     presenting: bool = False
     answers: dict[str, int | None] = field(default_factory=dict)
-    shown: dict[str, Any] = field(default_factory=dict)
+    shown: dict[str, Option] = field(default_factory=dict)
     drawn: dict[str, tuple[float, list[tuple[float, float]]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     poll_code: str = ""

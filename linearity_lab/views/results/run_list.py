@@ -4,7 +4,6 @@ import functools
 import math
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -30,6 +29,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import num_runs
 from ntk_core.runs import KINDS
 from ntk_core.runs.store import MAX_NAME, MAX_NOTE, MIN_PREFIX, Mark, RunList, StoredRun
+from ntk_core.settings.part import Values
 
 MAX_PICTURE_BYTES = 5_000_000  # of a run whose points are read for its picture
 _ENTRIES = {entry.name: entry for entry in PAGES}
@@ -45,7 +45,7 @@ def picture(run: StoredRun) -> str:
     return _drawn(run.digest, run.num_points, run.created, run.num_bytes)
 
 
-def run_card(run: StoredRun, mark: Mark, box: dict[str, Any]) -> None:
+def run_card(run: StoredRun, mark: Mark, box: Values) -> None:
     """One card.
 
     Args:
@@ -70,7 +70,7 @@ def run_card(run: StoredRun, mark: Mark, box: dict[str, Any]) -> None:
                 st.button(
                     "Open", key=f"results.open.{run.digest}", type="tertiary", on_click=_choose, args=(run.digest,)
                 )
-            star: dict[str, Any] = {"key": f"results.star.{run.digest}", "type": "tertiary", "help": "Favorite"}
+            star: Values = {"key": f"results.star.{run.digest}", "type": "tertiary", "help": "Favorite"}
             changed = (run.digest, mark.name, mark.note, not mark.favorite)
             st.button("★" if mark.favorite else "☆", on_click=_write, args=changed, **star)
             panel = st.popover("Edit", type="tertiary", key=f"results.edit.{run.digest}", on_change="rerun")
