@@ -120,7 +120,7 @@ class PointValue(Value):
         provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
             were written before it was kept: then the result's.
         of_each_seed: what holds a record of every seed, here its runs; the rest is that of the first one.
-        key_parts: the values that name it.
+        key_parts: the values that name it; one with a default is left out where it has it.
 
     >>> WidthPoint(kind="example", width=30).key
     'width=30'
@@ -136,7 +136,8 @@ class PointValue(Value):
     @property
     def key(self) -> str:
         """The point's key, one of those of its spec."""
-        return point_key(**{name: getattr(self, name) for name in self.key_parts})
+        named, fields = {name: getattr(self, name) for name in self.key_parts}, type(self).model_fields
+        return point_key(**{name: value for name, value in named.items() if value != fields[name].default})
 
     @property
     def records(self) -> Sequence[Record]:

@@ -9,7 +9,7 @@ import pytest
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.lazy import dial, figures
 from linearity_lab.views.lazy.page import charts
-from ntk_core.experiments.lazy import LazyPoint, LazyRun
+from ntk_core.experiments.lazy import LazyPoint, LazyRun, swept_points
 from ntk_core.runs import PRESETS
 from tests.dashboard.made_results import filled
 
@@ -94,7 +94,7 @@ def points() -> tuple[LazyPoint, ...]:
 )
 def test_each_sweep_has_its_own_points_and_exponent(swept, start, measure, exponent):
     points = made_points()
-    assert [value for value, _ in figures.along(points, swept)] == (
+    assert [getattr(point, swept) for point in swept_points(points, swept)] == (
         [1, 10, 100] if swept == "scale" else [100, 1000, 10_000]
     )
     law = figures.line(points, swept, "linear", start, measure).law
@@ -176,8 +176,8 @@ def test_each_richness_has_a_line_and_other_sweeps_omit_it(points):
     assert {trace.legendgroup: trace.opacity for trace in strong if trace.mode == "markers"} == {
         f"ρ = {rho:g}": None if rho == 0.25 else dial.FAINT for rho in DIAL
     }
-    assert [value for value, _ in figures.along(points, "width")] == [100, 300, 1000, 3000]
-    assert [value for value, _ in figures.along(points, "scale")] == [1.0]
+    assert [point.width for point in swept_points(points, "width")] == [100, 300, 1000, 3000]
+    assert [point.scale for point in swept_points(points, "scale")] == [1.0]
 
 
 def test_exponents_follow_the_expected_lines(points):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ntk_core.data import load_dataset
-from ntk_core.experiments.lazy import LazyPoint, LazyResult, LazySpec, along_scales, along_widths, lazy_summary
+from ntk_core.experiments.lazy import LazyPoint, LazyResult, LazySpec, law, lazy_summary
 from ntk_core.experiments.lazy.compute import INPUTS_OF_A_CLASS, laziness
 from ntk_core.networks.architectures import FullyConnected, ScaledNetwork
 from ntk_core.runs import run, run_summary
@@ -39,10 +39,10 @@ def points() -> tuple[LazyPoint, ...]:
 @pytest.mark.slow
 def test_scale_makes_training_lazy_by_moving_weights_less(points):
     for of in (lambda run: run.kappa, lambda run: run.distance, lambda run: run.largest_distance):
-        law = along_scales(points, "linear", "subtracted", of)
+        found = law(points, "scale", "linear", "subtracted", of)
         # Exactly 1/α in the limit; at 32 it is near it.
-        assert law.exponent == pytest.approx(-1, abs=max(0.1, law.interval))
-    change = along_scales(points, "linear", "subtracted", lambda run: run.sup_change)
+        assert found.exponent == pytest.approx(-1, abs=max(0.1, found.interval))
+    change = law(points, "scale", "linear", "subtracted", lambda run: run.sup_change)
     assert all(each.slope < -0.8 for each in change.local)
 
 
@@ -60,13 +60,13 @@ def test_scale_leaves_the_order_of_what_does_not_start_at_zero(points, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("start", ["random", "subtracted"])
 def test_width_makes_linear_while_the_distance_stays(points, start):
-    distance = along_widths(points, "linear", start, lambda run: run.distance)
+    distance = law(points, "width", "linear", start, lambda run: run.distance)
     assert abs(distance.exponent) < 0.15
-    largest = along_widths(points, "linear", start, lambda run: run.largest_distance)
+    largest = law(points, "width", "linear", start, lambda run: run.largest_distance)
     assert -0.7 < largest.exponent < -0.3
     for of in (lambda run: run.kappa, lambda run: run.sup_change):
-        law = along_widths(points, "linear", start, of)
-        assert law.exponent < -0.25
+        found = law(points, "width", "linear", start, of)
+        assert found.exponent < -0.25
 
 
 def test_kernel_of_f_is_constant_while_that_of_swish_changes():

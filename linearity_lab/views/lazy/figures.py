@@ -1,18 +1,26 @@
 """Lazy by scale and by width: κ, kernel change and distances against the scale α and against the width m."""
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from linearity_lab.charts.axes import beginning
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by, occurring
 from linearity_lab.charts.lines import Axis, Line, Measure
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sketch, sweep
-from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint, LazyResult, LazyRun, LazySpec
+from ntk_core.experiments.lazy import (
+    COLUMNS,
+    START_TITLES,
+    LazyPoint,
+    LazyResult,
+    LazyRun,
+    LazySpec,
+    Swept,
+    swept_points,
+)
+from ntk_core.experiments.trained_sweep import along
 from ntk_core.numbers import width_label
 from ntk_core.runs.columns import table_rows
 
-Swept = Literal["scale", "width"]
 AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
 
 
@@ -49,15 +57,6 @@ def measured(points: Iterable[LazyPoint]) -> list[str]:
     return [title for title in MEASURES if has_features or title != HIDDEN.title]
 
 
-def along(points: Sequence[LazyPoint], swept: Swept, richness: float = 0.0) -> list[tuple[float, LazyPoint]]:
-    """Return (α, point) at the smallest width, or (m, point) at scale 1, ascending, at one richness."""
-    points = [point for point in points if point.richness == richness]
-    if swept == "width":
-        return sorted(((float(p.width), p) for p in points if p.scale == 1), key=lambda pair: pair[0])
-    narrow = min((point.width for point in points), default=0)
-    return sorted(((p.scale, p) for p in points if p.width == narrow), key=lambda pair: pair[0])
-
-
 def line(
     points: Sequence[LazyPoint],
     swept: Swept,
@@ -68,9 +67,7 @@ def line(
     richness: float = 0.0,
 ) -> Line:
     """Return a measure of the runs of one output and start, against the swept setting, at one richness."""
-    dots = measure.dots(
-        (value, run) for value, point in along(points, swept, richness) for run in point.of(output, start)
-    )
+    dots = measure.dots(along(swept_points(points, swept, richness), output, start, by=swept))
     return Line(style or nth_style(list(START_TITLES).index(start), START_TITLES[start], "start"), dots)
 
 

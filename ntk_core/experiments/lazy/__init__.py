@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import attrgetter
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -27,7 +28,6 @@ from ntk_core.runs import (
     exponent_line,
     outcome_notes,
     point_key,
-    with_error,
 )
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
@@ -84,14 +84,9 @@ class LazySpec(TrainedSweep):
 
     def point_keys(self) -> tuple[str, ...]:
         """``width=100,scale=10.0``: the smallest width at every scale, then all widths at scale 1, every richness."""
-        narrow = [lazy_key(self.widths[0], scale) for scale in sorted({1.0, *self.scales})]
-        dial = [lazy_key(width, 1.0, richness) for width in self.widths for richness in (0.0, *self.richness)]
-        return tuple(dict.fromkeys([*narrow, *dial]))
-
-
-def lazy_key(width: int, scale: float, richness: float = 0.0) -> str:
-    """The key of a point; without richness it has no entry for it."""
-    return point_key(width=width, scale=scale, richness=richness or None)
+        narrow = [point_key(width=self.widths[0], scale=scale) for scale in sorted({1.0, *self.scales})]
+        dial = itertools.product(self.widths, (None, *self.richness))
+        return tuple(dict.fromkeys([*narrow, *(point_key(width=m, scale=1.0, richness=rho) for m, rho in dial)]))
 
 
 def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
@@ -108,7 +103,8 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
 
 
 Of = Callable[["LazyRun"], float]
-_mean = partial(Column, format=with_error, counts=columns.converged)  # measures of the text summary
+Swept = Literal["scale", "width"]
+_mean = partial(Column, format=columns.with_error, counts=columns.converged)  # measures of the text summary
 START_TITLES = {"random": "random f(w₀)", "subtracted": "f(w₀) = 0", "symmetric": "f(w₀) = 0, mirrored"}
 
 
@@ -167,14 +163,11 @@ class LazyPoint(TrainedPoint[LazyRun]):
     """All runs of one width m, scale α and richness ρ."""
 
     line = ("output", "start")
+    key_parts = LazySpec.key_parts
 
     kind: Literal["lazy"] = "lazy"
     scale: float
     richness: float = 0.0
-
-    @property
-    def key(self) -> str:
-        return lazy_key(self.width, self.scale, self.richness)
 
 
 def _item(name: str, title: str, field: str, index: int) -> Column:
@@ -235,26 +228,26 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
     """The table of means over the seeds, then the exponents of every measure along each."""
     exponents, measures = [], [column for column in COLUMNS if column.role == "measure" and column.format]
     for output, start, column in itertools.product(spec.outputs, spec.starts, measures):
-        line, of = (points, output, start), partial(column.value, None)
+        line = output, start, partial(column.value, None)
         title = f"{OUTPUTS[output].title}, {start} start, {column.title}"
-        exponents.append(exponent_line(title, along_scales(*line, of), "α"))
+        exponents.append(exponent_line(title, law(points, "scale", *line), "α"))
         for rho in (0.0, *spec.richness):
-            exponents.append(exponent_line(title + f" at ρ = {rho:g}" * (rho > 0), along_widths(*line, of, rho)))
+            exponents.append(exponent_line(title + f" at ρ = {rho:g}" * (rho > 0), law(points, "width", *line, rho)))
     notes = [*filter(None, [spec.almost_everywhere]), *outcome_notes(points)]
     return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
 
 
-def along_scales(points: Sequence[LazyPoint], output: str, start: str, of: Of) -> PowerLaw | None:
-    """The power law in α at the smallest width, over converged runs."""
-    narrow = min((point.width for point in points), default=0)
-    own = [point for point in points if point.width == narrow and not point.richness]
-    return fit_runs(along(own, output, start, by="scale"), of, columns.converged)
+def swept_points(points: Sequence[LazyPoint], by: Swept, rho: float = 0.0) -> list[LazyPoint]:
+    """Every scale at the smallest width, or every width at scale 1, ascending, at one richness."""
+    own = [point for point in points if point.richness == rho]
+    narrow = min((point.width for point in own), default=0)
+    kept = [point for point in own if (point.width == narrow if by == "scale" else point.scale == 1)]
+    return sorted(kept, key=attrgetter(by))
 
 
-def along_widths(points: Sequence[LazyPoint], output: str, start: str, of: Of, rho: float = 0.0) -> PowerLaw | None:
-    """The power law in m at scale 1 and this richness, over converged runs."""
-    own = [point for point in points if (point.scale, point.richness) == (1, rho)]
-    return fit_runs(along(own, output, start), of, columns.converged)
+def law(points: Sequence[LazyPoint], by: Swept, output: str, start: str, of: Of, rho: float = 0.0) -> PowerLaw | None:
+    """The power law in α or m along :func:`swept_points`, over converged runs."""
+    return fit_runs(along(swept_points(points, by, rho), output, start, by=by), of, columns.converged)
 
 
 EXPERIMENT = Experiment(LazySpec, LazyPoint, LazyResult, counts, lazy_summary)
