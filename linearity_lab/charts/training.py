@@ -145,6 +145,7 @@ def along_runs(
         x: the recorded steps or times.
         names: columns of the table that name a run.
         num_strong: the first runs, which are drawn strong.
+        takeaway: by default where each quantity ends.
     """
     rows = list(dict.fromkeys(each.row for each in quantities if each.row))
     curves = [
@@ -169,6 +170,12 @@ def along_runs(
         if each.threshold is not None:
             add_level(figure, each.threshold, f"threshold {each.threshold:g}", row=index)
     columns = {each.column or each.what: each.of for each in quantities}
+    ends = [
+        f"{each.what} {', '.join(number(float(records[-1])) for run in runs if (records := _records(run, each.of)))}"
+        for each in quantities
+        if each.row
+    ]
+    takeaway = takeaway or (f"At the end: {'; '.join(ends)}." if runs else "No run yet.")
     return Chart(figure, takeaway, record_rows(runs, names, {x_title: x, **columns}), caption, name, heading)
 
 

@@ -258,7 +258,7 @@ class Choice(Generic[Option]):
 
 def width_choice(points: Sequence[WidthPoint]) -> Choice[int]:
     """Return a choice of finished widths, initially the largest; clicks on a width in a figure choose it too."""
-    widths = [point.width for point in points]
+    widths = list(dict.fromkeys(point.width for point in points))
     return Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH)
 
 

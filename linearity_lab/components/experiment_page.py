@@ -47,7 +47,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         tabs: name → title of the tab of a chart, by default its heading.
         note: a sentence below the choices.
         controls: settings beside the figure, four or five.
-        groups: heading → prefixes of the dotted names of its settings.
+        groups: heading → prefixes of the dotted names of its settings, beside those that pages share.
         title: above the page; by default the question in the menu.
         presets: those of the experiment that this page shows, all by default; the first one at first.
         elsewhere: settings that have no widget among the groups; ``editor`` shows their errors.

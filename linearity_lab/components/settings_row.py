@@ -17,6 +17,14 @@ MAX_CHARACTERS = 24  # of a value in a chip
 # Stops of a slider of widths, in addition to those of the preset, each about three times the previous one.
 STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
 
+# Headings that pages share, with prefixes of names; the last one takes what no other has.
+SHARED_GROUPS = {
+    "Network": ("outputs", "architecture.", "infinite_width"),
+    "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
+    "Data": ("dataset.",),
+    "Training": ("",),
+}
+
 # Entries of the row: a setting by its name, or custom widgets of a page.
 Control = str | Callable[[SpecForm], None]
 
@@ -51,6 +59,7 @@ def all_settings(
 ) -> None:
     """Show a panel of all other settings of the chosen architectures, under headings with prefixes of their names.
 
+    Headings of the page come first, then the shared ones; under a heading of both, those of the page come first.
     Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session. What is
     written into the search leaves those whose heading, title or help has all of its words.
     """
@@ -75,7 +84,9 @@ def all_settings(
             for setting in form.used("")
             if setting.name not in elsewhere and (setting.name not in shown_above or setting.entry == "list")
         ]
-        for heading, prefixes in {**groups, "More": ("",)}.items():
+        shared = {heading: (*groups.get(heading, ()), *prefixes) for heading, prefixes in SHARED_GROUPS.items()}
+        own = {heading: prefixes for heading, prefixes in groups.items() if heading not in shared}
+        for heading, prefixes in {**own, **shared}.items():
             # In the order of the group's prefixes, which may differ from the spec's.
             members = list(dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix)))
             left = [setting for setting in left if setting not in members]

@@ -73,7 +73,7 @@ def departure_columns(name: str, title: str = "") -> tuple[Column, Column]:
 def departure_summary(
     table: Columns, points: Sequence[PointValue], names: Sequence[str], lines: Mapping[str, Sequence[tuple[float, Any]]]
 ) -> str:
-    """The table over the seeds, then the exponent of every horizon in m, over the runs that departed.
+    """The table over the seeds, then the exponent in m of every horizon that all runs reached.
 
     Args:
         names: the departures of a run.
@@ -85,7 +85,10 @@ def departure_summary(
         return ", ".join(f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed")
 
     def law(runs: Sequence[tuple[float, Any]], name: str) -> PowerLaw | None:
-        return fit_runs(runs, lambda run: float(getattr(run, name).at), lambda run: bool(getattr(run, name).is_seen))
+        ends: list[Departure] = [getattr(run, name) for _, run in runs]
+        if not all(end.is_seen for end in ends):  # those that depart in time are no fair sample
+            return None
+        return fit_runs(runs, lambda run: float(getattr(run, name).at), lambda _: True)
 
     laws = [
         exponent_line(f"{title}: horizon of the {name}", found)

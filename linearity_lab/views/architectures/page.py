@@ -90,9 +90,7 @@ PAGE = ExperimentPage(
     controls=("architectures.0.kind", "architectures.1.kind", "widths", "num_seeds"),
     groups={
         **{f"Network {letter}": (f"architectures.{index}.",) for index, letter in enumerate(LETTERS)},
-        "Widths and seeds": ("architectures", "widths", "outputs", "num_seeds", "seed", "draws", "infinite_width"),
-        "Training": ("training.",),
-        "Data": ("dataset.",),
+        "Widths and seeds": ("architectures", "widths"),
     },
     between=networks,
 )

@@ -41,10 +41,7 @@ PAGE = ExperimentPage[DAGSpec, DAGPoint](
     controls=("activation", "outputs", "widths"),
     groups={
         "Network": ("activation", "outputs", "use_bias", "compared"),
-        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
         "Measured": ("num_hessians", "pre_activations", "ball_radius"),
-        "Training": ("training.",),
-        "Data": ("dataset.",),
     },
     title="Does this graph become linear?",
     elsewhere=("graph",),

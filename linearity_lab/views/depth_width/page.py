@@ -29,7 +29,6 @@ PAGE = ExperimentPage[DepthWidthSpec, DepthWidthPoint](
     groups={
         "Depth vs. width": ("depths", "widths", "num_kernels", "seed"),
         "Trained networks": ("trained_depth", "trained_width", "hessian_depth", "num_seeds", "draws", "training."),
-        "Data": ("dataset.",),
     },
 )
 show = PAGE.show

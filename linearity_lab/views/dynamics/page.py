@@ -65,11 +65,6 @@ PAGE = ExperimentPage(
     "dynamics",
     draw,
     controls=("widths", "methods", "training.learning_rate"),
-    groups={
-        "Network": ("architecture.", "outputs"),
-        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
-        "Training": ("methods", "loss", "batch_size", "momentum", "training."),
-        "Data": ("dataset.", "num_test", "num_followed"),
-    },
+    groups={"Data": ("dataset.", "num_test", "num_followed")},
 )
 show = PAGE.show

@@ -80,8 +80,6 @@ PAGE = ExperimentPage(
     groups={
         "Network": ("network.", "width", "width_exponent"),
         "Sweep": ("swept", "values", "num_seeds", "seed", "draws"),
-        "Inputs and target": ("dataset.",),
-        "Training": ("training.",),
         "Kernel": ("kernel_samples", "infinite_width"),
     },
 )

@@ -60,9 +60,6 @@ PAGE = ExperimentPage(
     groups={
         "Width, richness and points": ("widths", "richness", "samples", "num_seeds", "seed", "draws"),
         "Kernels and test": ("num_test", "ridge", "infinite_width"),
-        "Network": ("architecture.",),
-        "Training": ("training.",),
-        "Data": ("dataset.",),
     },
 )
 show = PAGE.show

@@ -222,8 +222,6 @@ PAGE = ExperimentPage(
     groups={
         "Widths and seeds": ("widths", "num_seeds", "seed", "draws", "num_inputs", "output_index"),
         "Balls and bounds": ("bounds", "vector", "blocks", "radii", "num_starts", "num_ball_seeds"),
-        "Training": ("num_trained", "training."),
-        "Data": ("dataset.",),
     },
     title="Why do wide networks become linear? The Hessian",
     elsewhere=tuple(SETTINGS),

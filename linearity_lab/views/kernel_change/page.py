@@ -56,12 +56,7 @@ PAGE = ExperimentPage(
     "kernel_change",
     draw,
     controls=("widths", "architecture.depth", "architecture.activation", "outputs", "num_seeds"),
-    groups={
-        "Network": ("architecture.", "outputs"),
-        "Widths and seeds": ("swept", "hidden_width", "widths", "num_seeds", "seed", "draws"),
-        "Training": ("measured", "ball_radius", "probes", "training."),
-        "Data": ("dataset.",),
-    },
+    groups={"Widths and seeds": ("swept", "hidden_width")},
     title="When does the tangent kernel stop moving?",
     presets=PRESETS,
 )

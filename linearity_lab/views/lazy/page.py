@@ -59,9 +59,7 @@ PAGE = ExperimentPage(
     controls=("widths", "architecture.depth", "num_seeds"),
     groups={
         "Width, scale and richness": ("widths", "scales", "richness", "num_seeds", "seed", "draws"),
-        "Network": ("outputs", "starts", "architecture."),
-        "Training": ("training.",),
-        "Data": ("dataset.",),
+        "Network": ("outputs", "starts"),
     },
     elsewhere=("architecture.initial_output",),
 )

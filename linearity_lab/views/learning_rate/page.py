@@ -103,12 +103,6 @@ PAGE = ExperimentPage(
     "learning_rate",
     draw,
     controls=("models", "architecture.activation", "dataset.num_samples"),
-    groups={
-        "Learning rates": ("rates", "models"),
-        "Network": ("output", "architecture."),
-        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
-        "Training": ("method", "batch_size", "loss_threshold", "max_steps", "keep_paths"),
-        "Data": ("dataset.",),
-    },
+    groups={"Learning rates": ("rates", "models"), "Network": ("output",)},
 )
 show = PAGE.show

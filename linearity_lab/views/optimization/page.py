@@ -27,11 +27,5 @@ PAGE = ExperimentPage[OptimizationSpec, OptimizationPoint](
     choices=lambda shown: [output_choice(occurring(shown.points, "output"), 230), width_choice(shown.points)],
     more=lambda shown: [Choice("axis", "Steps", figures.STEP_AXES, "{} axis".format), *seed_choice(shown.points)],
     controls=("outputs", "widths", "rates"),
-    groups={
-        "Network": ("outputs", "architecture."),
-        "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),
-        "Training": ("rates", "training."),
-        "Data": ("dataset.",),
-    },
 )
 show = PAGE.show

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Term, Width, one_of, table
 
 DECAY_END = 2.0  # in ημt: the data no longer matter there
+DEPARTURES = ("kernel", "outputs")
 RATE_STEPS = 200  # at most, above the stable rate; the linear model then exceeds any threshold
 
 
@@ -114,6 +115,11 @@ class HorizonSpec(TrainedSweep):
         """c = ηλ/n of every line; of cross-entropy, whose steps are normalized, 0."""
         return self.rates if regime == "large-rate" else (REGIMES[regime].rate,)
 
+    @property
+    def departures(self) -> tuple[str, ...]:
+        """The departures of a run; the outputs come first where all rates are above the stable one."""
+        return DEPARTURES[::-1] if self.regimes == ("large-rate",) else DEPARTURES
+
     def most_steps(self, regime: str) -> int:
         """Steps after which a run stops in any case."""
         most = {"large-rate": RATE_STEPS, "weight-decay": round(DECAY_END / self.decay)}
@@ -129,9 +135,6 @@ def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...
     work = 6 * steps + records * with_test  # in float64, with the steps of the linear model
     of_run = Counts(network, {"training": 2}, num_runs, steps=work, kernels=2 * records, copies=10, views=3)
     return (replace(of_run, matrices=20 * with_test),)
-
-
-DEPARTURES = ("kernel", "outputs")
 
 
 class HorizonRun(Value):
@@ -220,20 +223,38 @@ class HorizonResult(ResultValue):
     points: tuple[HorizonPoint, ...]
 
 
+class RegimeLine(NamedTuple):
+    """One line of figures: a regime, or one of its rates above the stable one."""
+
+    regime: str
+    rate: float
+
+    @property
+    def title(self) -> str:
+        """The regime, or its rate above the stable one."""
+        return f"rate c = {self.rate:g}" if self.rate > 2 else REGIMES[self.regime].title
+
+    @property
+    def slope(self) -> float | None:
+        """Predicted steps until outputs depart per unit of ln m; None at stable rates."""
+        return 1 / (2 * math.log(self.rate - 1)) if self.rate > 2 else None
+
+
+def lines(points: Sequence[HorizonPoint]) -> dict[RegimeLine, list[tuple[float, HorizonRun]]]:
+    """(width, run) of every line, in the order of the regimes."""
+    found = {RegimeLine(run.regime, run.rate) for point in points for run in point.runs}
+    order = sorted(found, key=lambda line: (list(REGIMES).index(line.regime), line.rate))
+    return {line: along(points, *line) for line in order}
+
+
 def rate_law(points: Iterable[HorizonPoint], rate: float, of: str) -> PowerLaw | None:
     """The law whose exponent is the slope of the departure step in ln m: the power law of e^t."""
     return fit_runs(along(points, "large-rate", rate), lambda run: math.exp(getattr(run, of).horizon), lambda run: True)
 
 
-def line_title(regime: str, rate: float) -> str:
-    """A regime, with its rate above the stable one."""
-    return REGIMES[regime].title + f", c = {rate:g}" * (rate > 2)
-
-
 def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
     """The table of all regimes, with the exponents of their horizons."""
-    lines = {line_title(name, rate): along(points, name, rate) for name in spec.regimes for rate in spec.rates_of(name)}
-    return departure_summary(COLUMNS, points, DEPARTURES, lines)
+    return departure_summary(COLUMNS, points, DEPARTURES, {line.title: runs for line, runs in lines(points).items()})
 
 
 EXPERIMENT = Experiment(HorizonSpec, HorizonPoint, HorizonResult, counts, horizon_summary)

@@ -20,7 +20,7 @@ from linearity_lab.views.lecture.steps._linear import LINEAR_OUTPUT, bounded, ex
 from linearity_lab.views.lecture.steps._step import Results, alone, step
 from linearity_lab.views.optimization.figures import slow_runs
 from ntk_core.experiments.hessian import HessianPoint
-from ntk_core.experiments.horizon import rate_law
+from ntk_core.experiments.horizon import RegimeLine, rate_law
 from ntk_core.experiments.learning_rate import peak_law
 from ntk_core.experiments.optimization import OptimizationPoint
 from ntk_core.fits import PowerLaw
@@ -148,14 +148,14 @@ def _horizons(results: Results, regime: str) -> Chart:
 
 def _horizon_line(results: Results) -> tuple[Line, Axis]:
     points = results["horizon-cross-entropy"].points
-    return horizon.horizons(points, "kernel")["cross-entropy", 0.0].line(relative=True), width_axis()
+    return horizon.horizons(points, "kernel")[RegimeLine("cross-entropy", 0.0)].line(relative=True), width_axis()
 
 
 def _why_horizons(results: Results) -> dict[str, str]:
-    line = horizon.horizons(results["horizon-cross-entropy"].points, "kernel")["cross-entropy", 0.0].line()
+    line = horizon.horizons(results["horizon-cross-entropy"].points, "kernel")[RegimeLine("cross-entropy", 0.0)].line()
     (narrow, first), *_, (wide, last) = line.means
     slope = rate_law(results["horizon-rate"].points, 2.5, "outputs")
-    decay = horizon.horizons(results["horizon-weight-decay"].points, "kernel")["weight-decay", 0.5].line()
+    decay = horizon.horizons(results["horizon-weight-decay"].points, "kernel")[RegimeLine("weight-decay", 0.5)].line()
     return {
         "narrow": width_label(narrow),
         "wide": width_label(wide),
