@@ -1,7 +1,7 @@
-"""``compute``: a spec or a preset, to its result; with types for every experiment."""
+"""``compute`` and ``preset``, typed for every experiment."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, overload
+from typing import overload
 
 from ntk_core.errors import RunFailed
 from ntk_core.experiments._preset_names import (
@@ -66,10 +66,10 @@ def preset(name: HorizonPreset) -> Preset[HorizonSpec]: ...
 def preset(name: GeneralizationPreset) -> Preset[GeneralizationSpec]: ...
 @overload
 def preset(name: str) -> Preset[Spec]: ...
-def preset(name: str) -> Preset[Any]:
+def preset(name: str) -> Preset[Spec]:
     """Return a preset by its name.
 
-    Name → the preset of a paper's figure, with its claim, its source and its specs.
+    Name → preset of a paper's figure: claim, source and specs.
 
     >>> preset("liu-fig1-left").spec.experiment
     'kernel_change'
@@ -103,48 +103,48 @@ Generalization = GeneralizationSpec | Preset[GeneralizationSpec] | Generalizatio
 
 
 @overload
-def compute(spec: KernelChange, *, points: Points | None = None, **settings: Any) -> KernelChangeResult: ...
+def compute(spec: KernelChange, *, points: Points | None = None, **settings: object) -> KernelChangeResult: ...
 @overload
-def compute(spec: Architectures, *, points: Points | None = None, **settings: Any) -> ArchitecturesResult: ...
+def compute(spec: Architectures, *, points: Points | None = None, **settings: object) -> ArchitecturesResult: ...
 @overload
-def compute(spec: Hessian, *, points: Points | None = None, **settings: Any) -> HessianResult: ...
+def compute(spec: Hessian, *, points: Points | None = None, **settings: object) -> HessianResult: ...
 @overload
-def compute(spec: Dynamics, *, points: Points | None = None, **settings: Any) -> DynamicsResult: ...
+def compute(spec: Dynamics, *, points: Points | None = None, **settings: object) -> DynamicsResult: ...
 @overload
-def compute(spec: Optimization, *, points: Points | None = None, **settings: Any) -> OptimizationResult: ...
+def compute(spec: Optimization, *, points: Points | None = None, **settings: object) -> OptimizationResult: ...
 @overload
-def compute(spec: Lazy, *, points: Points | None = None, **settings: Any) -> LazyResult: ...
+def compute(spec: Lazy, *, points: Points | None = None, **settings: object) -> LazyResult: ...
 @overload
-def compute(spec: DepthWidth, *, points: Points | None = None, **settings: Any) -> DepthWidthResult: ...
+def compute(spec: DepthWidth, *, points: Points | None = None, **settings: object) -> DepthWidthResult: ...
 @overload
-def compute(spec: DAG, *, points: Points | None = None, **settings: Any) -> DAGResult: ...
+def compute(spec: DAG, *, points: Points | None = None, **settings: object) -> DAGResult: ...
 @overload
-def compute(spec: EarlyTime, *, points: Points | None = None, **settings: Any) -> EarlyTimeResult: ...
+def compute(spec: EarlyTime, *, points: Points | None = None, **settings: object) -> EarlyTimeResult: ...
 @overload
-def compute(spec: LearningRate, *, points: Points | None = None, **settings: Any) -> LearningRateResult: ...
+def compute(spec: LearningRate, *, points: Points | None = None, **settings: object) -> LearningRateResult: ...
 @overload
-def compute(spec: Horizon, *, points: Points | None = None, **settings: Any) -> HorizonResult: ...
+def compute(spec: Horizon, *, points: Points | None = None, **settings: object) -> HorizonResult: ...
 @overload
-def compute(spec: Generalization, *, points: Points | None = None, **settings: Any) -> GeneralizationResult: ...
+def compute(spec: Generalization, *, points: Points | None = None, **settings: object) -> GeneralizationResult: ...
 @overload
 def compute(
-    spec: Spec | Preset[Spec] | Mapping[str, Any] | str, *, points: Points | None = None, **settings: Any
+    spec: Spec | Preset[Spec] | Mapping[str, object] | str, *, points: Points | None = None, **settings: object
 ) -> ResultValue: ...
 def compute(
-    spec: Spec | Preset[Any] | Mapping[str, Any] | str, *, points: Points | None = None, **settings: Any
-) -> Any:
+    spec: Spec | Preset[Spec] | Mapping[str, object] | str, *, points: Points | None = None, **settings: object
+) -> ResultValue:
     """Compute a spec or preset and return its result.
 
-    Spec or preset, settings → result: run it to its end, with a bar on a terminal or in a notebook.
+    Spec or preset, settings → result, with a progress bar on a terminal or in a notebook.
 
     >>> result = compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 5})
     >>> [point.width for point in result.points]
     [4, 8]
 
     Args:
-        spec: a spec such as ``KernelChangeSpec()``, a preset or its name, or a mapping as JSON gives it.
-        points: keeps finished points, as for ``run``.
-        settings: replaced in the spec; those of a group as a mapping, ``training={"learning_rate": 0.5}``.
+        spec: a spec such as ``KernelChangeSpec()``, a preset or its name, or a mapping parsed from JSON.
+        points: store of finished points, see ``run``.
+        settings: values to replace in the spec; a group as a mapping, ``training={"learning_rate": 0.5}``.
 
     Returns:
         The result of the experiment, such as ``KernelChangeResult``.
@@ -166,8 +166,8 @@ def compute(
     return ended.result
 
 
-def _dotted(settings: Mapping[str, Any], outer: str = "") -> Iterator[tuple[str, Any]]:
-    """Nested mappings as dotted names: ``{"training": {"max_steps": 5}}`` as ``training.max_steps``."""
+def _dotted(settings: Mapping[str, object], outer: str = "") -> Iterator[tuple[str, object]]:
+    """Yield nested settings by dotted names: ``{"training": {"max_steps": 5}}`` as ``training.max_steps``."""
     for name, value in settings.items():
         if isinstance(value, Mapping):
             yield from _dotted(value, f"{outer}{name}.")

@@ -1,4 +1,4 @@
-"""Names of presets by experiment, for type checkers; a name that is missing here has the result's base class."""
+"""Preset names by experiment, for type checkers; other names give the result's base class."""
 
 from typing import Literal
 

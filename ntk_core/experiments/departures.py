@@ -1,15 +1,16 @@
-"""When runs depart from their linear models: the first crossing of a threshold, or why there is none."""
+"""Departures of runs from their linear models: the first crossing of a threshold, or why there is none."""
 
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
-from ntk_core.fits import PowerLaw, exponent_line, fit_runs
+from ntk_core.fits import PowerLaw, Seeded, exponent_line, fit_runs
 from ntk_core.runs import PointValue, Value, columns
 from ntk_core.runs.columns import Column, Columns, text_table
 
+Runs = Sequence[tuple[float, Seeded]]  # (width, run)
 DepartureOutcome = Literal["departed", "never", "beyond", "diverged", "dead"]
 DEPARTURE_WORDS: dict[str, str] = {
     "departed": "exceeded its threshold",
@@ -21,7 +22,7 @@ DEPARTURE_WORDS: dict[str, str] = {
 
 
 class Departure(Value):
-    """When a run left its linear model.
+    """Departure of a run from its linear model.
 
     Attributes:
         outcome: one of :data:`DEPARTURE_WORDS`.
@@ -38,7 +39,7 @@ class Departure(Value):
 
     @property
     def horizon(self) -> float:
-        """The clock at the departure; NaN where it was not seen."""
+        """The clock at the departure; NaN without one."""
         return self.at if self.is_seen else math.nan
 
 
@@ -56,8 +57,8 @@ def departure(clock: Sequence[float], values: Sequence[float], threshold: float,
 
 
 def departure_columns(name: str, title: str = "") -> tuple[Column, Column]:
-    """The columns of the departure ``name`` of a run: its horizon, and its outcome in CSV files."""
-    of: Callable[[Any], Departure] = attrgetter(name)
+    """Columns of one departure: its horizon, and its outcome in CSV files."""
+    of: Callable[[object], Departure] = attrgetter(name)
     return (
         Column(
             f"{name}_horizon",
@@ -71,22 +72,25 @@ def departure_columns(name: str, title: str = "") -> tuple[Column, Column]:
 
 
 def departure_summary(
-    table: Columns, points: Sequence[PointValue], names: Sequence[str], lines: Mapping[str, Sequence[tuple[float, Any]]]
+    table: Columns,
+    points: Sequence[PointValue],
+    names: Sequence[str],
+    lines: Mapping[str, Runs],
 ) -> str:
-    """The table over the seeds, then the exponent in m of every horizon that all runs reached.
+    """Return the table over seeds and the exponents in m of every horizon that all runs reached.
 
     Args:
-        names: the departures of a run.
-        lines: title → (width, run).
+        names: departures of a run.
+        lines: title → runs.
     """
 
-    def note(runs: Sequence[Any]) -> str:
+    def note(runs: Sequence[object]) -> str:
         found = Counter((name, getattr(run, name).outcome) for name in names for run in runs)
         return ", ".join(f"{name} {n} {outcome}" for (name, outcome), n in found.items() if outcome != "departed")
 
-    def law(runs: Sequence[tuple[float, Any]], name: str) -> PowerLaw | None:
+    def law(runs: Runs, name: str) -> PowerLaw | None:
         ends: list[Departure] = [getattr(run, name) for _, run in runs]
-        if not all(end.is_seen for end in ends):  # those that depart in time are no fair sample
+        if not all(end.is_seen for end in ends):  # departed runs alone are a biased sample
             return None
         return fit_runs(runs, lambda run: float(getattr(run, name).at), lambda _: True)
 

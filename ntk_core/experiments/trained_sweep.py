@@ -16,6 +16,7 @@ from ntk_core.runs import (
     Counted,
     Counts,
     Outcome,
+    Progress,
     SweepSpec,
     Value,
     WidthPoint,
@@ -29,19 +30,19 @@ Outputs = Annotated[tuple[OutputName, ...], Once]
 
 
 def outputs_field(default: tuple[str, ...], words: str = "") -> Any:
-    """The field of the outputs that an experiment compares; ``words`` say how each is trained."""
+    """Field of the compared outputs; ``words`` describe how each is trained."""
     words = f"Output nonlinearities φ to compare{words}."
     return Field(default=default, min_length=1, max_length=4, title="Outputs φ", description=words)
 
 
 class TrainedSweep(SweepSpec):
-    """Base of specs whose points train one network for every output, every other choice, and every seed.
+    """Base of specs whose points train one network per line and seed.
 
-    It checks that the network takes the data, and counts the work of the trainings.
+    Validates that the network accepts the data, and counts the work of training.
     """
 
     max_kernel_rows: ClassVar[int | None] = None
-    """The most rows n·C of a kernel, where all of its eigenvalues are computed."""
+    """Largest n·C of a kernel, if all of its eigenvalues are computed."""
 
     if TYPE_CHECKING:  # fields of the subclasses, which order them
         architecture: ArchitectureSpec
@@ -68,10 +69,10 @@ class TrainedSweep(SweepSpec):
         return almost_everywhere(self.architecture.activations, self.all_outputs)
 
     def every_run(
-        self, run: Callable[..., Generator[Any, None, Value]], data: Dataset, key: str, *lines: Sequence[object]
-    ) -> Generator[Any, None, dict[str, Any]]:
+        self, run: Callable[..., Generator[Progress, None, Value]], data: Dataset, key: str, *lines: Sequence[object]
+    ) -> Generator[Progress, None, dict[str, object]]:
         """The fields of a :class:`TrainedPoint`: ``run(spec, data, key, *line, seed)`` of every line and seed."""
-        from ntk_core.networks.build import build_network  # which starts JAX
+        from ntk_core.networks.build import build_network  # starts JAX
 
         plan, named = itertools.product(*lines, self.seeds), self.parts_of(key)
         runs = yield from one_after_another([run(self, data, key, *each) for each in plan])
@@ -79,11 +80,11 @@ class TrainedSweep(SweepSpec):
         return {**named, "num_params": net.num_params(data.input_shape, only_trained=True), "runs": tuple(runs)}
 
     def counted(self, width: int) -> Counted:
-        """The network of this width on the data, counted."""
+        """Count the network of this width on the data."""
         return Counted.of(self, self.architecture, width, num_copies(self.architecture))
 
     def trainings(self, width: int, num_lines: int, steps: float, **more: Any) -> Counts:
-        """The counts of one width: ``num_lines`` trainings of each seed, with a kernel at each record.
+        """Count one width: ``num_lines`` trainings per seed, with a kernel at each record.
 
         Args:
             more: further counts, see :class:`Counts`; kernels are added to those of the records.
@@ -94,7 +95,7 @@ class TrainedSweep(SweepSpec):
         return Counts(self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held)
 
     def typical_steps(self, most: bool) -> int:
-        """Steps of a training until it converges, or with ``most`` all that are allowed."""
+        """Typical steps until convergence, or with ``most`` all allowed steps."""
         return typical_steps(self.training.max_steps, most)
 
 

@@ -163,7 +163,7 @@ def test_unconverged_norms_are_marked(monkeypatch):
     assert not any(found.converged for found in result.points[0].runs)
     text = run_summary(result.spec, result.points)
     assert "! 2 unconverged" in text
-    assert "not in the mean" in text
+    assert "excluded from means" in text
     assert "no exponent in m fitted" in text
 
 

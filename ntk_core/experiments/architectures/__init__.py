@@ -1,4 +1,4 @@
-"""Kernel change of several networks that differ in nothing but the architecture."""
+"""Kernel change of networks that differ only in architecture."""
 
 import functools
 from collections.abc import Sequence
@@ -20,15 +20,15 @@ from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Once, Width
 
 LETTERS = "ABCD"  # names of the networks
-# A kernel has n² entries and is kept at every width: beyond this it is not kept, and no heatmap is drawn.
+# A kernel has n² entries at every width; beyond this size none is kept and no heatmap is drawn.
 MAX_KEPT_SAMPLES = 200
 
 
 class ArchitecturesSpec(SweepSpec):
     """Kernel change of up to four networks that differ only in architecture.
 
-    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each is computed as a :class:`KernelChangeSpec` of its own;
-    a point is one network of one width.
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F against width. Each network has its own :class:`KernelChangeSpec`;
+    a point is one network at one width.
 
     Source: Liu, Zhu & Belkin 2020, §4, §6 and App. G; the comparison is our choice.
 
@@ -73,7 +73,7 @@ class ArchitecturesSpec(SweepSpec):
         return dict(zip(LETTERS, self.architectures, strict=False))
 
     def of_network(self, letter: str) -> KernelChangeSpec:
-        """Kernel-change spec of one of the networks."""
+        """Kernel-change spec of one network."""
         architecture = self.networks[letter]
         return KernelChangeSpec(
             architecture=architecture,
@@ -88,11 +88,11 @@ class ArchitecturesSpec(SweepSpec):
         )
 
     def shapes(self) -> DatasetShapes:
-        """Of the data that all networks learn."""
+        """Shapes of the shared data set."""
         return dataset_shapes(self.dataset.name, **self.dataset.options())
 
     def layers(self, letter: str, width: int) -> list[LayerSize]:
-        """The layers of one of the networks at this width."""
+        """Layers of one network at this width."""
         shapes = self.shapes()
         return layer_sizes(self.networks[letter], width, shapes.input_shape, shapes.num_outputs)
 
@@ -105,13 +105,13 @@ _of_network = functools.lru_cache(maxsize=256)(ArchitecturesSpec.of_network)
 
 
 def counts(spec: ArchitecturesSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One network of one width, all seeds and outputs."""
+    """Count one network at one width, all seeds and outputs."""
     letter, width = spec.value_of(key)
     return counts_of_kernel_change(_of_network(spec, letter), f"width={width}", most)
 
 
 class ArchitecturesPoint(KernelChanges):
-    """All runs of one network of one width.
+    """All runs of one network at one width.
 
     Attributes:
         network: its letter.

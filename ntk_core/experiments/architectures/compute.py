@@ -9,7 +9,7 @@ from ntk_core.runs import Growth, PointValue, Progress, relayed
 
 
 def compute(spec: ArchitecturesSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, ArchitecturesPoint]:
-    """All seeds and outputs of one network of one width; yields as that of ``kernel_change``."""
+    """Compute one network at one width, all seeds and outputs; yield like ``kernel_change``."""
     letter, width = spec.value_of(key)
     of_one = kernel_change.compute(spec.of_network(letter), data, f"width={width}", name=f"network {letter}, ")
 

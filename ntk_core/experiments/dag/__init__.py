@@ -54,7 +54,7 @@ DRAWN = "drawn"
 
 
 def _graph(data: object) -> Graph:
-    """A graph from JSON; what is wrong inside it is named after the name of the setting."""
+    """Parse a graph; errors name the setting, then the field inside the graph."""
     try:
         return parse_graph(data)
     except InvalidInput as error:
@@ -67,8 +67,8 @@ GraphField = Annotated[InstanceOf[Graph], BeforeValidator(_graph), PlainSerializ
 class DAGSpec(SweepSpec):
     """Kernel change and Hessian norms of networks on graphs.
 
-    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and ‖∂²f_a/∂w²‖ at w₀ against width. Each graph and output is a network
-    of its own, trained by full-batch gradient descent: cross-entropy for softmax, ½‖φ(f) − y‖² otherwise.
+    ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and ‖∂²f_a/∂w²‖ at w₀ against width. Each graph and output has
+    its own network, trained by full-batch gradient descent: cross-entropy for softmax, ½‖φ(f) − y‖² otherwise.
 
     Source: Zhu, Liu & Belkin 2022, Fig. 2, Theorems 3.6 and 3.8, App. D to F, §4.
 
@@ -82,7 +82,7 @@ class DAGSpec(SweepSpec):
     compared: Annotated[tuple[ExampleName, ...], Once] = Field(default=(), max_length=3, title="Compared with")
     """Graphs of the gallery to draw beside yours."""
     activation: ActivationName = Field(default="tanh", title="Activation σ")
-    """Nonlinearity σ of the groups that state none."""
+    """Nonlinearity σ of groups without their own."""
     outputs: Annotated[tuple[OutputName, ...], Once] = Field(
         default=("linear",), min_length=1, max_length=3, title="Outputs φ"
     )
@@ -101,7 +101,7 @@ class DAGSpec(SweepSpec):
     pre_activations: bool = Field(default=False, title="Pre-activations")
     """Measure ‖H‖ and kernel change of pre-activations of every group (Theorem 3.8)."""
     ball_radius: float = Field(default=0.0, ge=0, le=100, title="Radius R for λ_min")
-    """Look for the smallest λ_min of the kernel within distance R of w₀; 0 to leave it out."""
+    """Search for the smallest λ_min of the kernel within distance R of w₀; 0 skips it."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
@@ -121,7 +121,7 @@ class DAGSpec(SweepSpec):
         return almost_everywhere([group.activation or self.activation for group in groups], self.outputs)
 
     def graphs(self) -> dict[str, Graph]:
-        """The drawn graph and those that it is compared with, by name."""
+        """The drawn graph and the graphs to compare, by name."""
         return {DRAWN: self.graph, **{name: example_graphs()[name] for name in self.compared}}
 
 
@@ -132,7 +132,7 @@ BALL_VALUES, BALL_KERNELS, BALL_CUBES, BALL_CALLS = 4 * 33, 4.5, 20, 375
 
 
 def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width, all graphs, outputs and seeds; ``most`` counts all steps and products that are allowed."""
+    """Count one width, all graphs, outputs and seeds; ``most`` takes all allowed steps and products."""
     return tuple(_of_graph(spec, network, most) for network in _networks(spec, spec.value_of(key)))
 
 
@@ -146,7 +146,7 @@ def _networks(spec: DAGSpec, width: int) -> tuple[Counted, ...]:
 
 
 def layer_sizes_of(spec: DAGSpec, graph: Graph, width: int) -> list[LayerSize]:
-    """The layers of the network on this graph, in order of evaluation."""
+    """Layers of the network on this graph, in order of evaluation."""
     shapes = _shapes(spec)
     steps = graph_steps(graph, width, spec.activation, spec.use_bias)
     return list(lay_out(steps, width, shapes.input_shape, num_outputs=shapes.num_outputs))
@@ -214,11 +214,11 @@ class DAGRun(TrainedRun):
         output: output nonlinearity φ.
         min_in_degree: smallest number of edges into a neuron outside the first layer (Zhu et al., Eq. 8).
         max_in_degree: the largest one.
-        smallest_eigenvalue: λ_min(K(w_t)) at those steps.
-        hessian_norm: ‖H‖ of the first output at w₀, mean over inputs; NaN where it was not asked for.
+        smallest_eigenvalue: λ_min(K(w_t)) at the recorded steps.
+        hessian_norm: ‖H‖ of the first output at w₀, mean over inputs; NaN if not requested.
         hessian_converged: whether every Hessian norm reached its tolerance.
-        layers: pre-activations of every group, where the spec asks for them.
-        ball_eigenvalue: smallest λ_min(K(w)) met for ‖w − w₀‖ ≤ R: an upper bound of the infimum; NaN where not asked.
+        layers: pre-activations of every group, if requested.
+        ball_eigenvalue: smallest λ_min(K(w)) found for ‖w − w₀‖ ≤ R: an upper bound of the infimum; else NaN.
         gradient_norm: mean over the inputs of ‖∇_w f‖² of the first output at w₀.
         gradient_bound: its lower bound in expectation (Proposition 4.4), NaN beyond its assumptions.
     """
@@ -298,14 +298,14 @@ class DAGResult(ResultValue):
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
-    notes = outcome_notes(points, then="; not in the mean")
+    notes = outcome_notes(points, then="; excluded from means")
     laws = [exponent(points, *each) for each in series]
     missed = [spec.almost_everywhere] if spec.almost_everywhere else []
     return "\n".join([*text_table(COLUMNS, points), "", *missed, *notes, *_verdicts(spec), *laws])
 
 
 def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
-    """The exponents of ΔK in the realized smallest in-degree, or in the width where that stays the same."""
+    """Return the exponent of ΔK in the smallest in-degree, or in the width if the in-degree is constant."""
     runs = [(point.width, run) for point in points for run in point.of(graph, output)]
     constant = len({run.min_in_degree for _, run in runs if run.outcome == "converged"}) < 2
     name, places = ("m", [m for m, _ in runs]) if constant else ("in-degree", [run.min_in_degree for _, run in runs])
@@ -321,13 +321,13 @@ def exponent(points: Sequence[DAGPoint], graph: str, output: str) -> str:
 
 
 def title_of(graph: str) -> str:
-    """A graph as people read it."""
+    """Title of a graph."""
     return GRAPH_TITLES.get(graph, "drawn graph")
 
 
 def _verdicts(spec: DAGSpec) -> list[str]:
     shapes = spec.dataset.known_shapes()
-    if shapes is None:  # uploaded data that are not stored here
+    if shapes is None:  # uploaded data that this machine does not have
         return []
     lines = []
     for name, graph in spec.graphs().items():

@@ -24,7 +24,7 @@ TOLERANCE = 0.02  # of ‖H‖: far below its spread over inputs and seeds
 
 
 def compute(spec: DAGSpec, data: Dataset, key: str) -> Generator[Progress, None, DAGPoint]:
-    """All graphs, outputs and seeds of one width; yields (fraction, message) between stretches of work."""
+    """Compute one width, all graphs, outputs and seeds; yield (fraction, message)."""
     width = spec.value_of(key)
     plan = [
         (name, graph, output, seed)
@@ -80,7 +80,7 @@ def _run(
         norms.append(norm_of(net, params, x[index % len(x)]))
     for group in net.depths if spec.pre_activations else ():
         yield 0.2, f"{what}, pre-activations of {group}"
-        # ‖H‖ of one neuron, and the kernel of two; the others are alike by symmetry.
+        # ‖H‖ of one neuron, and the kernel of two: neurons of a group are exchangeable.
         count = net.num_outputs if group == OUTPUT else net.sizes[group]
         view = PreActivations(net, group, tuple(range(min(2, count))))
         found = norm_of(view, params, x[: max(1, spec.num_hessians)], batched=True)

@@ -36,19 +36,19 @@ from ntk_core.settings.part import Ascending, Width
 
 # Deeper than other pages allow, so its depth is not validated.
 _NETWORK = ArchitectureSpec(use_bias=False)
-GAIN = math.sqrt(2)  # of the hidden layers: with it E K(x, x) grows with the depth like L + 1 and not exponentially
+GAIN = math.sqrt(2)  # of hidden layers: E K(x, x) grows as L + 1 instead of exponentially
 
 
 class DepthWidthSpec(SweepSpec):
-    """Randomness and change of kernels, for depths and widths.
+    """Randomness and change of kernels across depths and widths.
 
-    The scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of a depth and a width.
+    Scatter of K(x, x) over random networks, ‖H‖ / K(x, x) and ΔK, for every pair of depth and width.
 
     Scatter is CV² = Var K / (E K)², and E[K²] / (E K)² = 1 + CV² grows with β = Σ_l 1/m_l = L/m.
 
-    Fully connected ReLU networks without biases, of L hidden layers of width m, gain √2 and a linear output. At one
-    input the law of K(x, x) / |x|² depends on (L, m) alone, and it is measured for every pair; ‖H‖ and ΔK need the
-    data and training, and are measured up to depths and a width of their own.
+    Fully connected ReLU networks without biases: L hidden layers of width m, gain √2, linear output. At one input
+    the distribution of K(x, x) / |x|² depends only on (L, m), so it is measured for every pair. ‖H‖ and ΔK need data
+    and training; they have their own largest depths and width.
 
     Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
 
@@ -66,8 +66,8 @@ class DepthWidthSpec(SweepSpec):
     """Numbers L of hidden layers, each at every width."""
     widths: tuple[Width, ...] = SweepSpec.field("widths", (32, 64, 128, 256, 512, 1024))
     num_kernels: int = Field(default=2000, ge=20, le=100_000, title="Networks for K(x, x)")
-    """Random networks whose K(x, x) is drawn, for each pair."""
-    num_seeds: int = SweepSpec.field("num_seeds", 10, "Networks that are trained, for each pair that is.")
+    """Number of random networks for each pair."""
+    num_seeds: int = SweepSpec.field("num_seeds", 10, "Trained networks for each trained pair.")
     trained_depth: int = Field(default=64, ge=0, le=64, title="Train up to depth")
     """ΔK is measured up to this depth; 0 for none."""
     trained_width: Width = Field(default=128, title="Train up to width")
@@ -88,8 +88,8 @@ class DepthWidthSpec(SweepSpec):
         """The network of this depth; its gain is :data:`GAIN`."""
         return _NETWORK.model_copy(update={"depth": depth})
 
-    def curves(self, depth: int) -> bool:
-        """Whether ‖H‖ of networks of this depth is measured where they are trained."""
+    def measures_hessian(self, depth: int) -> bool:
+        """Whether ‖H‖ is measured for trained networks of this depth."""
         return depth <= self.hessian_depth
 
     def trains(self, depth: int, width: int) -> bool:
@@ -103,21 +103,21 @@ class DepthWidthSpec(SweepSpec):
         return tuple(point_key(depth=depth, width=width) for depth, width in pairs)
 
 
-BLOCK_NUMBERS = 2**20  # of z in a block of draws, of all layers
-DRAW_BYTES = 1000  # a hidden neuron of a draw, two normal numbers and some ten products, takes as long as reading these
-UNROLLED_DEPTH = 8  # up to which ‖H‖ is taken in its small space, layers unrolled; deeper: by a loop, over all weights
-INPUTS = 2  # at which ‖H‖ is measured; our choice
+BLOCK_NUMBERS = 2**20  # values of z per block of draws, all layers
+DRAW_BYTES = 1000  # a hidden neuron of one draw takes as long as reading this: two normal numbers, some ten products
+UNROLLED_DEPTH = 8  # up to this depth ‖H‖ uses unrolled layers in a small space; beyond, a loop over all weights
+INPUTS = 2  # for ‖H‖; our choice
 
 
 def counts(spec: DepthWidthSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One pair, all draws and seeds; ``most`` counts all steps that are allowed."""
+    """Count one pair, all draws and seeds; ``most`` takes all allowed steps."""
     depth, width = spec.value_of(key)
     traffic = float(spec.num_kernels * depth * width * DRAW_BYTES)
     drawn = Counts(more=Work(traffic=traffic), num_bytes=16.0 * max(BLOCK_NUMBERS, depth * width))
     if not spec.trains(depth, width):
         return (drawn,)
     network = Counted.of(spec, spec.architecture(depth), width)
-    curves, unrolled = spec.curves(depth), depth <= UNROLLED_DEPTH
+    curves, unrolled = spec.measures_hessian(depth), depth <= UNROLLED_DEPTH
     direction = sum(layer.fan_in + layer.features for layer in network.layers) if unrolled else network.num_weights
     loop = Work(traffic=6.0 * INPUTS * HESSIAN_BASIS * BYTES * network.num_weights)
     trained = Counts(
@@ -140,9 +140,9 @@ class DepthRun(TrainedRun):
     """One network at w₀, and its training by gradient descent on (1/2n) Σ ‖f − y‖².
 
     Attributes:
-        hessian: mean over the chosen inputs of ‖H‖ of the first output at w₀; NaN where it was not measured.
+        hessian: mean ‖H‖ of the first output at w₀ over the chosen inputs; NaN if not measured.
         squared_gradient: mean over the same inputs of ‖∇f‖² = K(x, x).
-        hessian_converged: whether every spectral norm that was measured converged.
+        hessian_converged: whether every measured spectral norm converged.
     """
 
     hessian: float
@@ -151,7 +151,7 @@ class DepthRun(TrainedRun):
 
     @property
     def curvature(self) -> float:
-        """‖H‖ / ‖∇f‖²; NaN for a dead network, and where ‖H‖ was not measured."""
+        """‖H‖ / ‖∇f‖²; NaN for a dead network, or without ‖H‖."""
         return self.hessian / self.squared_gradient if self.squared_gradient else math.nan
 
 
@@ -160,10 +160,10 @@ class DepthWidthPoint(WidthPoint, Scatter):
 
     Attributes:
         depth, width: L and m.
-        num_kernels: random networks whose K(x, x) was drawn, at |x|² = d.
-        seed: of them.
-        mean: of K(x, x); in expectation L + 1.
-        runs: one entry per seed, where networks of this size are trained.
+        num_kernels: number of random networks, at |x|² = d.
+        seed: seed of these networks.
+        mean: mean K(x, x); in expectation L + 1.
+        runs: one entry per seed, if networks of this size are trained.
     """
 
     key_parts = DepthWidthSpec.key_parts
@@ -176,7 +176,7 @@ class DepthWidthPoint(WidthPoint, Scatter):
 
     @property
     def records(self) -> Sequence[DepthRun | None]:
-        """The runs; one empty row for a pair that is not trained."""
+        """The runs; one empty row for an untrained pair."""
         return self.runs or (None,)
 
     @property
@@ -210,7 +210,7 @@ def _of_pair(name: str, title: str, field: str = "", words: Callable[[float], st
 
 
 def _of_run(column: Column) -> Column:
-    """A column that is empty for pairs that are not trained."""
+    """Column that is empty for untrained pairs."""
     return replace(column, of=lambda point, run: None if run is None else column.value(point, run))
 
 
@@ -250,7 +250,7 @@ COLUMNS = (
 class DepthWidthResult(ResultValue):
     """Result of a ``depth_width`` run.
 
-    CV² = Var K / (E K)² of K(x, x), ‖H‖ and ΔK of depths and widths.
+    CV² = Var K / (E K)² of K(x, x), ‖H‖ and ΔK of every depth and width.
 
     Source: Hanin & Nica 2020, Theorem 1; docs/math/depth-and-width.md.
 

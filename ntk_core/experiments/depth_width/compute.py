@@ -1,8 +1,7 @@
-"""The scatter of K(x, x) over random networks, ‖H‖ at w₀ and ΔK in training, one pair of depth and width at a time."""
+"""Scatter of K(x, x), ‖H‖ at w₀ and ΔK in training, one pair of depth and width at a time."""
 
 import math
 from collections.abc import Generator
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +20,7 @@ from ntk_core.experiments.depth_width import (
     DepthWidthPoint,
     DepthWidthSpec,
 )
-from ntk_core.experiments.depth_width.random_kernels import random_kernels, scatter
+from ntk_core.experiments.depth_width.random_kernels import Scatter, random_kernels, scatter
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
 from ntk_core.networks.build import build_network, initial_key
@@ -29,9 +28,9 @@ from ntk_core.runs import Progress, by_steps, one_after_another
 
 
 def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress, None, DepthWidthPoint]:
-    """All draws and seeds of one pair; yields (fraction, message) between stretches of work."""
+    """Compute one pair, all draws and seeds; yield (fraction, message)."""
     depth, width = spec.value_of(key)
-    works: list[Generator[Progress, None, Any]] = [_drawn(spec, depth, width)]
+    works: list[Generator[Progress, None, Scatter | DepthRun]] = [_drawn(spec, depth, width)]
     if spec.trains(depth, width):
         works += [_trained(spec, data, depth, width, seed) for seed in spec.seeds]
     found, *runs = yield from one_after_another(works)
@@ -40,7 +39,7 @@ def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress
     )
 
 
-def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, None, Any]:
+def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, None, Scatter]:
     random = np.random.default_rng([spec.seed, depth, width])
     together = max(1, BLOCK_NUMBERS // (depth * width))
     blocks = []
@@ -57,7 +56,7 @@ def _trained(
     net = build_network(spec.architecture(depth), width, data.num_outputs, "linear", gain=GAIN)
     params = net.init(initial_key(seed, width, depth), data.input_shape)
     norms = None
-    if spec.curves(depth):
+    if spec.measures_hessian(depth):
         yield 0.0, f"{words}, Hessian"
         inputs = jnp.asarray(data.x[:INPUTS])
         if depth > UNROLLED_DEPTH:
@@ -89,13 +88,13 @@ Stacked = tuple[Array, Array, Array]
 
 
 def stacked(params: NetworkParams) -> Stacked:
-    """(W¹ (d, m), W² … W^L (L − 1, m, m), V (m, 1)) of a network of two hidden layers or more."""
+    """Return (W¹ (d, m), W² … W^L (L − 1, m, m), V (m, 1)), for two or more hidden layers."""
     first, *middle, last = (layer["weight"] for layer in params.values())
     return first, jnp.stack(middle), last
 
 
 def layer_by_layer(weights: Stacked, x: Float[Array, "n d"]) -> Float[Array, "n 1"]:
-    """The same network by a loop over its layers: its Hessian compiles in seconds at every depth."""
+    """Apply the network by a loop over its layers, so its Hessian compiles in seconds at every depth."""
     first, middle, last = weights
 
     def layer(a: Array, weight: Array) -> tuple[Array, None]:

@@ -1,4 +1,4 @@
-"""The law of K(x, x) of random ReLU networks, drawn without their weights, and how it scatters; free of JAX."""
+"""K(x, x) of random ReLU networks, drawn without their weights, and its scatter; free of JAX."""
 
 import math
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from ntk_core.runs import Value
 
 RESAMPLES = 400
 LEVEL = 0.95
-# Above it one network in thousands decides the second moment, and no resampling shows what was not drawn. Our choice.
+# Above it one network in thousands dominates the second moment, which resampling cannot show. Our choice.
 MOST_OF_ONE = 0.1
 
 Noise = Callable[[tuple[int, int]], np.ndarray]
@@ -19,16 +19,16 @@ def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarr
     """K(x, x) d / |x|² of ``count`` random networks f = v·a_L / √m, a_l = max(z_l, 0), z_l = √(2 / fan_in) W_l a_(l−1).
 
     All layers are trained, W, v ~ N(0, 1), no biases. K = q_L + 2 Σ_l q_(l−1) |δ_l|² with q_l = |a_l|² / m, q_0 = 1 and
-    δ_l = ∂f/∂z_l. Only z_l and δ_l are drawn, 2 L m numbers in place of L m² weights: z_l given a_(l−1) is normal with
-    variance 2 q_(l−1), and W given z = √(2/m) W a is free across a alone, so that Wᵀδ is the normal vector |δ| g across
-    a, and (z·δ) √(m/2) / |a|² along a. The law is exact (docs/math/depth-and-width.md).
+    δ_l = ∂f/∂z_l. Only z_l and δ_l are drawn, 2 L m numbers in place of L m² weights: given a_(l−1), z_l is normal with
+    variance 2 q_(l−1). Given z = √(2/m) W a, W is random only orthogonal to a: Wᵀδ is |δ| g orthogonal to a, with
+    normal g, and (z·δ) √(m/2) / |a|² along a. The distribution is exact (docs/math/depth-and-width.md).
 
     Args:
         noise: shape → independent standard normal numbers, first for z_1 … z_L, then for v, then for Wᵀδ / |δ| of the
             layers L … 2.
 
     Returns:
-        (count,); with a dead layer 0.
+        (count,); 0 for networks with a dead layer.
     """
     before, squares = [], [np.ones(count)]
     for _ in range(depth):
@@ -52,8 +52,8 @@ def random_kernels(depth: int, width: int, count: int, noise: Noise) -> np.ndarr
 def second_moment(depth: int, width: int) -> float:
     """E[K²] / E[K]² of these networks to leading order in 1/m; exact for one hidden layer, where it is 1 + 3/m.
 
-    (L + 1)⁻² Σ_(l, l') (1 + 5/m)^(L − |l − l'|) (1 + 1/m)^|l − l'|, over the layers whose parts make up K = Σ_l K_l: a
-    hidden layer below or above both of two parts is shared by them, one between them is not.
+    (L + 1)⁻² Σ_(l, l') (1 + 5/m)^(L − |l − l'|) (1 + 1/m)^|l − l'|, over pairs of layers in K = Σ_l K_l.
+    Two parts share the hidden layers below or above both, but not those between.
 
     Source: docs/math/depth-and-width.md; the exponent 5 is that of Hanin & Nica 2020, Theorem 1.
     """
@@ -65,21 +65,20 @@ def second_moment(depth: int, width: int) -> float:
 
 def limit_moment(beta: float) -> float:
     """:func:`second_moment` for L, m → ∞ at β = L/m: (e^(5β) (4β − 1) + e^β) / (8β²), 1 at β = 0."""
-    if beta < 1e-4:  # below, the difference loses its digits; 11/3 is the slope at 0
+    if beta < 1e-4:  # cancellation below; 11/3 is the slope at 0
         return 1 + 11 / 3 * beta
     return (math.exp(5 * beta) * (4 * beta - 1) + math.exp(beta)) / (8 * beta**2)
 
 
 class Scatter(Value):
-    """How numbers scatter around their mean.
+    """Scatter of numbers around their mean.
 
     Attributes:
-        mean: of them.
+        mean: their mean.
         cv_squared: squared coefficient of variation, Var / mean².
-        low, high: its percentile interval by the bootstrap. With heavy tails it is too short: what was not drawn is in
-            no sample.
-        largest_share: of the largest number in the sum of squares.
-        log_variance: variance of the logarithms of those above 0, which heavy tails leave alone.
+        low, high: its bootstrap percentile interval, too short for heavy tails.
+        largest_share: share of the largest number in the sum of squares.
+        log_variance: variance of the logarithms of positive numbers, robust to heavy tails.
     """
 
     mean: float
@@ -91,7 +90,7 @@ class Scatter(Value):
 
 
 def scatter(values: np.ndarray, random: np.random.Generator) -> Scatter:
-    """Moments of ``values`` (n,), with the interval of resampling them."""
+    """Return moments of ``values`` (n,) with a bootstrap interval."""
     values = values.astype(np.float64)
     scaled = values / (values.max() or 1.0)  # powers of huge numbers stay finite
     resampled = [_cv_squared(scaled[random.integers(0, len(scaled), len(scaled))]) for _ in range(RESAMPLES)]

@@ -55,8 +55,8 @@ class DynamicsSpec(TrainedSweep):
 
     Measures Σ_i ‖F − F_lin‖² / Σ_i ‖F_lin‖².
 
-    F_lin(w) = F(w₀) + ⟨∇F(w₀), w − w₀⟩. One run per width, output, method and seed. What is linearized is the network
-    with its output φ; under cross-entropy with a softmax output it is f, since that loss takes the softmax itself.
+    F_lin(w) = F(w₀) + ⟨∇F(w₀), w − w₀⟩. One run per width, output, method and seed. F is the
+    network with its output φ. Under cross-entropy with a softmax output it is f: that loss applies the softmax itself.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/math/linearized-training.md.
 
@@ -75,15 +75,15 @@ class DynamicsSpec(TrainedSweep):
     methods: Annotated[tuple[MethodName, ...], Once] = Field(
         default=("gradient-descent",), min_length=1, max_length=len(METHODS), title="Methods"
     )
-    """How the loss is minimized, each method from the same initializations."""
+    """Training methods, each from the same initializations."""
     batch_size: int = Field(default=10, ge=1, le=10_000, title="Batch size")
-    """Samples of one step of SGD; other methods take all."""
+    """Samples per SGD step; other methods use all."""
     momentum: float = Field(default=0.9, ge=0, lt=1, title="Momentum μ")
     """Fraction μ of the last step that momentum keeps."""
     num_test: int = Field(default=20, ge=1, le=2000, title="Test points")
-    """Inputs that are not trained on, fewer if the data set is smaller; a whole curve for the sine."""
+    """Held-out inputs, fewer if the data set is smaller; a whole curve for the sine."""
     num_followed: int = Field(default=3, ge=1, le=20, title="Followed points")
-    """Training and test points of each whose outputs are kept; for the sine all are."""
+    """Number of training and of test points whose outputs are kept; all for the sine."""
     infinite_width: bool = Field(default=True, title="Infinite-width prediction")
     """Add the prediction of infinite width, where it is known: linear outputs, not with Adam."""
     training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=0.01, num_records=20)
@@ -106,11 +106,11 @@ class DynamicsSpec(TrainedSweep):
         return self.dataset.name in ("sine", "points")
 
 
-ADAMS_LINEAR_STEP = 1.5  # of a linear model that is trained in its weights, in steps of the network
+ADAMS_LINEAR_STEP = 1.5  # cost of a step of a linear model in weight space, in steps of the network
 
 
 def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width, all outputs, methods and seeds; all steps in any case."""
+    """Count one width, all outputs, methods and seeds; always all steps."""
     network = Counted.of(spec, spec.architecture, spec.value_of(key))
     num_linear = sum(METHODS[method].is_linear for method in spec.methods)
     others, records = len(spec.methods) - num_linear, spec.training.num_records * len(spec.methods)
@@ -124,14 +124,14 @@ def counts(spec: DynamicsSpec, key: str, most: bool = False) -> tuple[Counts, ..
             squares=spec.training.max_steps * num_linear * (1 + spec.infinite_width),
             kernels=records,
             cubes=10 * records,
-            copies=10 if others else 5,  # Adam remembers two more, and its linear model has as many
+            copies=10 if others else 5,  # Adam stores two more, and so does its linear model
             views=1,
             matrices=4 * with_test + 8,
         ),
     )
 
 
-DEPARTURE_LEVEL = 0.01  # our choice of the relative mean-squared difference from which on two models have parted
+DEPARTURE_LEVEL = 0.01  # relative mean-squared difference above which two models have separated; our choice
 
 Rows = tuple[tuple[float, ...], ...]  # one row per followed point, one entry per output
 
@@ -144,9 +144,9 @@ class ModelPath(Value):
         last_finite_step: the last step whose loss was finite.
         crossing_step: the first recorded step whose loss is at the threshold; None without one.
         loss, test_loss: mean losses.
-        accuracy, test_accuracy: shares of points of the right class; empty for data without classes.
+        accuracy, test_accuracy: shares of correctly classified points; empty without classes.
         distance: ‖w_t − w₀‖₂.
-        outputs, test_outputs: F at the followed points, one block of rows a record; only for the first seed.
+        outputs, test_outputs: F at the followed points, one block of rows per record; first seed only.
     """
 
     outcome: Outcome
@@ -171,8 +171,8 @@ class DynamicsRun(RecordedTraining):
         learning_rate: η, as used.
         stable_rate: the rate above which the linear model diverges; None for Adam.
         steps: recorded step indices, starting at 0; time is learning_rate × step.
-        network, linearized: the two, by the same steps.
-        infinite: the infinite-width prediction from the same outputs at w₀, where it is asked for and known.
+        network, linearized: the network and its linear model, at the same steps.
+        infinite: the infinite-width prediction from the same outputs at w₀, if requested and known.
         largest_distance: ‖w_t − w₀‖_∞ of the network.
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F of the kernel of φ(f) on the training points.
         smallest, largest: λ_min and λ_max of that kernel.
@@ -197,7 +197,7 @@ class DynamicsRun(RecordedTraining):
 
     @property
     def outcome(self) -> Outcome:
-        """That of the network."""
+        """Outcome of the network."""
         return self.network.outcome
 
     @property
@@ -223,15 +223,15 @@ class DynamicsRun(RecordedTraining):
 
     @property
     def departure_step(self) -> int | None:
-        """The first recorded step from which on the relative difference stays above one percent; None without one."""
+        """First recorded step from which the relative difference stays above 1%; None without one."""
         index = departure(self.difference, DEPARTURE_LEVEL)
         return None if index is None else self.steps[index]
 
 
 def departure(values: Sequence[float], level: float) -> int | None:
-    """Index of the first record from which on ``values`` stay above ``level`` to the end; None where they do not.
+    """Return the index of the first record from which ``values`` stay above ``level``, or None.
 
-    A difference that rises and falls back is no parting; values that are not finite count as above.
+    A temporary rise is no departure; values that are not finite count as above.
     """
     index = len(values)
     while index and not values[index - 1] <= level:
@@ -239,7 +239,7 @@ def departure(values: Sequence[float], level: float) -> int | None:
     return index if index < len(values) else None
 
 
-def _lives(run: DynamicsRun) -> bool:
+def _alive(run: DynamicsRun) -> bool:
     return run.outcome != "dead"
 
 
@@ -266,11 +266,11 @@ COLUMNS = (
     columns.OUTPUT,
     Column("method", "method", format=lambda name: METHODS[name].title, role="line"),
     columns.SEED,
-    Column("sup_relative_difference", "sup difference", lambda _, run: run.sup_difference, with_error, counts=_lives),
+    Column("sup_relative_difference", "sup difference", lambda _, run: run.sup_difference, with_error, counts=_alive),
     Column("sup_test_difference", "sup test difference", lambda _, run: finite_sup(run.test_difference)),
     Column("departure_step", "departed at step", format=partial(between, spec=",.0f")),
     replace(columns.CHANGE, format=with_error, counts=lambda run: True),
-    Column("sup_distance", "sup ‖w − w₀‖", format=with_error, counts=_lives),
+    Column("sup_distance", "sup ‖w − w₀‖", format=with_error, counts=_alive),
     Column("final_loss", "final loss", lambda _, run: run.network.loss[-1]),
     Column("final_loss_linear", "final loss, linear model", lambda _, run: run.linearized.loss[-1]),
     columns.STEPS,
@@ -301,7 +301,7 @@ class DynamicsResult(ResultValue):
 
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
-    """A table of means over the seeds, then the fitted exponent of the difference for each output and method."""
+    """Return a table of means over seeds and the exponent of the difference for each output and method."""
     pairs = [(output, method) for output in spec.outputs for method in spec.methods]
     level = f"Departed: the relative mean-squared difference stays above {percent(DEPARTURE_LEVEL)} from this step on."
     return "\n".join(
@@ -317,13 +317,13 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
 
 
 def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
-    """The exponent of the root of the difference against width, with its interval; not of diverged or dead runs."""
+    """Return the exponent of :func:`difference_law` with its interval."""
     title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
     return exponent_line(f"{title}: ‖F − F_lin‖ / ‖F_lin‖", difference_law(points, *pair))
 
 
 def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:
-    """The power law of ‖F − F_lin‖ / ‖F_lin‖, its sup over time, against width; not of diverged or dead runs."""
+    """Fit sup over time of ‖F − F_lin‖ / ‖F_lin‖ against width, without diverged and dead runs."""
     return fit_runs(
         along(points, output, method),
         lambda run: math.sqrt(run.sup_difference) if run.sup_difference >= 0 else math.nan,

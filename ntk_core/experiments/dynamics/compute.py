@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side, one width at a time."""
+"""Networks and their linear models, trained side by side, one width at a time."""
 
 from collections.abc import Generator
 
@@ -14,7 +14,7 @@ from ntk_core.runs import Progress, by_steps
 
 
 def compute(spec: DynamicsSpec, data: Dataset, key: str) -> Generator[Progress, None, DynamicsPoint]:
-    """All outputs, methods and seeds of one width; yields (fraction, message) between stretches of work."""
+    """Compute one width, all outputs, methods and seeds; yield (fraction, message)."""
     found = yield from spec.every_run(_run, data, key, spec.outputs, spec.methods)
     followed = _followed(data.labels, len(data.x), spec)
     followed_test = _followed(data.labels_test, len(data.x_test), spec)
@@ -56,12 +56,12 @@ def _run(
 
 
 def _targets(y: np.ndarray, spec: DynamicsSpec) -> np.ndarray:
-    """One-hot, or ±1 for the logistic loss."""
+    """One-hot targets, or ±1 for the logistic loss."""
     return 2 * y - 1 if spec.loss == "logistic" else y
 
 
 def _followed(labels: np.ndarray, count: int, spec: DynamicsSpec) -> list[int]:
-    """Points that take turns among the classes, the first of each first; the first of numbers; all of a curve."""
+    """Indices of followed points: classes in rotation; the first points without classes; all of a curve."""
     if spec.is_curve:
         return list(range(count))
     if not labels.size:
@@ -94,7 +94,7 @@ def _of_history(output: str, method: str, seed: int, history: TrainingHistory, *
 
 
 def _path(path: Path, keep_outputs: bool) -> ModelPath:
-    assert path.outcome != "finished"  # there is always a threshold here
+    assert path.outcome != "finished"  # a threshold is always set
     left_out = [] if np.isfinite(path.accuracy[0]) else ["accuracy", "test_accuracy"]
     left_out += [] if keep_outputs else ["outputs", "test_outputs"]
     return ModelPath.read_off(path, **dict.fromkeys(left_out, ()))

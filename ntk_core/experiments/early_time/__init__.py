@@ -30,7 +30,7 @@ class Constants(Value):
 
     Attributes:
         zeta, nu, theta: ζ, ν and (ϑ₀, ϑ₁, ϑ₂) of Hu, Xiao, Adlam & Pennington 2020.
-        inputs, constant, norm: weights of the features at rate 1, with the factors of the layers' rates.
+        inputs, constant, norm: feature weights at rate 1, including the rate factors of layers.
     """
 
     zeta: float
@@ -46,8 +46,8 @@ class ModelCurve(Value):
 
     Attributes:
         train_loss, test_loss: (1/2n) Σ (f − y)², the first on at most 5,000 training inputs.
-        span_loss, complement_loss: the test loss of the residual's part in the span of the inputs, and of the rest.
-        outputs: at each recorded step the outputs on a few single test inputs; only for the first seed.
+        span_loss, complement_loss: test loss of the residual inside and outside the span of the inputs.
+        outputs: outputs on a few test inputs at each recorded step; first seed only.
     """
 
     train_loss: Series
@@ -58,7 +58,7 @@ class ModelCurve(Value):
 
 
 class EarlyRun(Value):
-    """One network beside its linear model and the naive one.
+    """One network with its linear model and the naive linear model.
 
     Attributes:
         learning_rate: η, as used.
@@ -66,7 +66,7 @@ class EarlyRun(Value):
         distance, naive_distance: mean (f − f_lin)² on the test inputs, for ψ and without the norm feature.
         linear_power: mean f_lin² on the test inputs.
         target_power: mean y² on the test inputs.
-        optimal_train_loss, optimal_test_loss: those of the best linear model on the training inputs.
+        optimal_train_loss, optimal_test_loss: losses of the best linear fit to the training inputs.
         targets: y at the inputs of ``outputs``.
     """
 
@@ -88,30 +88,30 @@ class EarlyRun(Value):
 
     @property
     def linear_phase(self) -> int:
-        """Index of the record at which the linear model has made 80% of its way to the best one; the last if never."""
+        """Index of the first record at which the linear model has made 80% of its progress; the last if never."""
         start, end = self.linear.train_loss[0], self.optimal_train_loss
         goal = start - LINEAR_PHASE_SHARE * (start - end)
         return next((i for i, loss in enumerate(self.linear.train_loss) if loss <= goal), len(self.steps) - 1)
 
     def share_at(self, index: int) -> float:
-        """Share of its way to the best linear training loss that the linear model has made; NaN for no way."""
+        """Progress of the linear model from its initial to its best training loss; NaN if they are equal."""
         start = self.linear.train_loss[0]
         way = start - self.optimal_train_loss
         return (start - self.linear.train_loss[index]) / way if way > 0 else math.nan
 
     @property
     def share_at_departure(self) -> float:
-        """The share of its way that the linear model has made when the network departs; NaN where it does not."""
+        """Progress of the linear model when the network departs; NaN without a departure."""
         return math.nan if self.departure is None else self.share_at(self.departure)
 
     @property
     def share_followed(self) -> float:
-        """The share of its way that the linear model has made when the network departs, or else at the end."""
+        """Progress of the linear model when the network departs, or else at the end."""
         return self.share_at(-1 if self.departure is None else self.departure)
 
     @property
     def share_together(self) -> float:
-        """The share of its way that the linear model has made when the test losses first differ by 5%, either way."""
+        """Progress of the linear model when the test losses first differ by 5% in either direction."""
         pairs = zip(self.network.test_loss, self.linear.test_loss, strict=True)
         apart = (i for i, (net, lin) in enumerate(pairs) if abs(net - lin) > DEPARTURE_SHARE * lin)
         return self.share_at(next(apart, -1))
@@ -145,7 +145,7 @@ class EarlyRun(Value):
 
 
 class KernelComparison(Value):
-    """The kernel at w₀ (or of infinite width) and that of the linear model on ``num_samples`` inputs, at rate 1.
+    """Kernels of the network (at w₀ or infinite width) and its linear model on ``num_samples`` inputs, at rate 1.
 
     Attributes:
         kernel, linear: spectral norms of both.
@@ -167,7 +167,7 @@ class EarlyPoint(PointValue):
     """All activations and seeds of one width or input dimension.
 
     Attributes:
-        swept: what the key names.
+        swept: the swept quantity.
         covariance_ratio: Tr[Σ²]/d of the inputs.
         span_dimension: dimension of the span of the test inputs.
         constants: by activation.
@@ -187,7 +187,7 @@ class EarlyPoint(PointValue):
 
     @property
     def value(self) -> int:
-        """The value that is swept."""
+        """The swept value."""
         return self.width if self.swept == "width" else self.input_dim
 
     @property
@@ -229,7 +229,7 @@ RUNS = (
 
 
 def _of_run(column: Column) -> Column:
-    """A column of the run at each of its steps."""
+    """Column of the run, repeated at each step."""
     return replace(column, of=lambda point, at: column.value(point, at[0]))
 
 
@@ -304,7 +304,7 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
     lines: list[str] = []
     if any(point.runs for point in points):
         lines += text_table(RUNS, points, _departed)
-        lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; not in the means")
+        lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; excluded from means")
         lines += [
             exponent_line(f"{activation}: discrepancy", fit_discrepancy(activation, points), swept)
             for activation in spec.network.activations
@@ -322,13 +322,13 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
 
 
 def fit_discrepancy(activation: str, points: Sequence[EarlyPoint]) -> PowerLaw | None:
-    """The power law of the discrepancy against the swept values, over the runs that took all steps."""
+    """Fit the discrepancy against the swept values among runs that took all steps."""
     runs = [(point.value, run) for point in points for run in point.of(activation)]
     return fit_runs(runs, lambda run: run.discrepancy, lambda run: run.outcome == "completed")
 
 
 def fit_kernel_distance(activation: str, points: Sequence[EarlyPoint], norm: str) -> PowerLaw | None:
-    """The power law of ‖K − ψψᵀ‖ in this norm against the swept values."""
+    """Fit ‖K − ψψᵀ‖ in this norm against the swept values."""
     found = [(point.value, each) for point in points for each in point.kernels if each.activation == activation]
     values = [each.difference if norm == "spectral" else each.frobenius_difference for _, each in found]
     return fit_power_law([value for value, _ in found], values, seeds=[each.seed for _, each in found])

@@ -1,9 +1,9 @@
-"""A network beside its linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
+"""Networks beside their linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
 
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -29,8 +29,8 @@ from ntk_core.early_time import (
     two_layer_features,
     weighted_kernel,
 )
-from ntk_core.experiments.early_time import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve
-from ntk_core.experiments.early_time.spec import LOOKED_AT, EarlyTimeSpec
+from ntk_core.experiments.early_time import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve, Series
+from ntk_core.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import ConvNet, FullyConnected, Mirrored, Network, merge
 from ntk_core.networks.build import build_network, initial_key
@@ -39,10 +39,11 @@ from ntk_core.runs import Growth, Progress
 AUTO_RATE_SHARE = 0.1  # of the largest stable rate of the linear model; our choice
 NUM_SINGLE_POINTS = 5
 _DIVERGED = 10.0  # times the initial loss
+_Row = tuple[float, float, float, float, Series]  # four losses, single outputs
 
 
 def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
-    """The data of every point, by the dimension of the inputs."""
+    """Load the data of every point, by input dimension."""
     data = spec.dataset
     dims = sorted({spec.dim_at(key) for key in spec.point_keys()})
     if not data.is_synthetic:
@@ -59,7 +60,7 @@ def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
 
 
 def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generator[Progress | Growth, None, EarlyPoint]:
-    """All activations and seeds of one point; yields its curves as they grow."""
+    """Compute one point, all activations and seeds; yield its growing curves."""
     d, width = spec.dim_at(key), spec.width_at(key)
     name = f"d = {d:,}" if spec.swept == "input_dim" else f"width {width:,}"
     here = data[d]
@@ -112,7 +113,7 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
 
 
 class _LinearModels:
-    """The linear model and the naive one, with the rate and the batches that the network shares."""
+    """The linear and the naive model, with the rate and batches of the network."""
 
     def __init__(self, spec: EarlyTimeSpec, data: Dataset, features: LinearFeatures, seed: int):
         settings = spec.training
@@ -122,12 +123,12 @@ class _LinearModels:
         self.batches = batch_order(*order) if settings.batch_size else None
         scaled = features.at_rate(self.rate)
         self.linear = _Linear(scaled, data, self.batches)
-        # Without a norm feature both are one model.
+        # Without a norm feature the two coincide.
         self.naive = self.linear if scaled == scaled.naive() else _Linear(scaled.naive(), data, self.batches)
 
 
 class _Pair:
-    """A network and its linear models in training, with what was recorded of each."""
+    """A network and its linear models in training, with their records."""
 
     def __init__(
         self,
@@ -155,16 +156,16 @@ class _Pair:
             rate_output=self.rate * settings.rate_output,
             batches=models.batches,
         )
-        self._x = x[:LOOKED_AT]
-        self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:LOOKED_AT], data.y_test))
+        self._x = x[:NUM_LOSS_INPUTS]
+        self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:NUM_LOSS_INPUTS], data.y_test))
         self._initial = tuple(outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test))
-        self._curves: dict[str, list[tuple[Any, ...]]] = {"network": [], "linear": [], "naive": []}
+        self._curves: dict[str, list[_Row]] = {"network": [], "linear": [], "naive": []}
         self._steps: list[int] = []
         self._distances: dict[str, list[float]] = {"distance": [], "naive_distance": [], "linear_power": []}
         self._outcome: Literal["completed", "diverged"] = "completed"
 
     def stretches(self) -> Iterator[tuple[int, bool]]:
-        """Train from one recorded step to the next; yields the step that is reached, and whether it was recorded."""
+        """Train between recorded steps; yield each step and whether it was recorded."""
         self._record(0)
         for step in stretches([self._descent], self._record, self._records):
             yield step, self._steps[-1] == step
@@ -190,7 +191,7 @@ class _Pair:
             targets=tuple(targets.tolist()),
         )
 
-    def _curve(self, rows: list[tuple[Any, ...]]) -> ModelCurve:
+    def _curve(self, rows: list[_Row]) -> ModelCurve:
         *losses, outputs = zip(*rows, strict=True)
         named = zip(("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True)
         return ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
@@ -214,13 +215,13 @@ class _Pair:
         (first, *_), (loss, *_) = self._curves["network"][0], self._curves["network"][-1]
         if not loss <= _DIVERGED * max(first, 1e-12):
             self._outcome = "diverged"
-        # A loss that is no number ends the descent.
+        # NaN ends the descent.
         loss = loss if self._outcome == "completed" else math.nan
         self._descent.note(jnp.asarray(loss, jnp.result_type(float)))
 
 
 class _Linear:
-    """The outputs of a linear model at increasing steps, on the inputs that are looked at."""
+    """Outputs of a linear model at increasing steps, on the measured inputs."""
 
     def __init__(self, features: LinearFeatures, data: Dataset, batches: NDArray | None):
         self._model = LinearModel(features, data.x, data.y)
@@ -229,7 +230,7 @@ class _Linear:
         self._weights = np.zeros(self._psi_test.shape[1])
 
     def outputs_at(self, step: int) -> tuple[NDArray, NDArray]:
-        """(training, test) outputs after ``step`` steps; full descent is a closed form, minibatches are iterated."""
+        """Return (training, test) outputs after ``step`` steps: in closed form, or by iterating minibatches."""
         if self._batches is None:
             self._weights = self._model.weights_at(step)
         else:
@@ -242,11 +243,11 @@ class _Linear:
         return self._outputs(self._model.optimal_weights())
 
     def _outputs(self, weights: NDArray) -> tuple[NDArray, NDArray]:
-        return self._model.outputs(weights)[:LOOKED_AT], self._psi_test @ weights
+        return self._model.outputs(weights)[:NUM_LOSS_INPUTS], self._psi_test @ weights
 
 
 def _features(spec: EarlyTimeSpec, activation: str, d: int, ratio: float) -> LinearFeatures:
-    """ψ at η = 1, with the factors of the layers' rates."""
+    """Return ψ at η = 1, including the rate factors of layers."""
     rates = spec.training.rate_hidden, spec.training.rate_output
     if spec.network.num_hidden == 1:
         return two_layer_features(activation_constants(activation), d, ratio, *rates)
@@ -261,7 +262,9 @@ def _constants(activation: str, ratio: float, features: LinearFeatures) -> Const
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
     network = spec.network
-    trained: Any = "hidden" if spec.training.rate_output == 0 else "last" if spec.training.rate_hidden == 0 else "all"
+    trained: Literal["all", "hidden", "last"] = (
+        "hidden" if spec.training.rate_output == 0 else "last" if spec.training.rate_hidden == 0 else "all"
+    )
     halves = network.start == "symmetric" and not network.is_doubled
     architecture = network.architecture(activation, d, trained)
     return build_network(architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions)
@@ -276,7 +279,7 @@ def _compare(
     seed: int,
     drawn: jax.Array,
 ) -> KernelComparison:
-    """The kernel at w₀, or of infinite width, beside that of ψ at η = 1."""
+    """Compare the kernel at w₀, or of infinite width, with that of ψ at η = 1."""
     rates = spec.training.rate_hidden, spec.training.rate_output
     if spec.infinite_width:
         plain = net.net if isinstance(net, Mirrored) else net
@@ -294,7 +297,7 @@ def _compare(
 
 
 def _shaped(spec: EarlyTimeSpec, x: NDArray) -> NDArray:
-    """Inputs as the network takes them: sequences have a channel axis."""
+    """Add the channel axis of sequences to inputs."""
     return x[:, :, None] if spec.network.kind == "convnet-1d" else x
 
 

@@ -1,4 +1,4 @@
-"""Networks early in training, beside the linear models that they follow."""
+"""Settings of early training: networks beside their linear models."""
 
 import functools
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -27,7 +27,7 @@ _CONVOLUTIONS = table(
 
 
 class EarlyDataSpec(SpecPart):
-    """Inputs of a law and targets as functions of them, or two classes of images with targets −1 and +1."""
+    """Random inputs with targets computed from them, or two image classes with targets −1 and +1."""
 
     selector: ClassVar[str] = "name"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -61,9 +61,9 @@ class EarlyDataSpec(SpecPart):
     teacher_width: Annotated[int, CountsNeurons()] = Field(default=5, ge=1, le=1000, title="Width of the teacher")
     """Hidden neurons of the teacher network."""
     noise: float = Field(default=0.0, ge=0, le=100, title="Noise of the linear target")
-    """Standard deviation of what is added to u·x/√d."""
+    """Standard deviation of the noise added to u·x/√d."""
     classes: tuple[int, ...] = Field(default=(0, 1), min_length=2, max_length=2, title="Two classes")
-    """Which two classes, by their numbers."""
+    """Numbers of the two classes."""
     resolution: Literal[8, 32] = OPTIONS["resolution"].field()
     source: Literal["shipped", "full"] = OPTIONS["source"].field()
     seed: int = OPTIONS["seed"].field(description="Seed of inputs, targets and subsets.")
@@ -76,24 +76,24 @@ class EarlyDataSpec(SpecPart):
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether the inputs are drawn from a law."""
+        """Whether the inputs are random."""
         return self.name in SYNTHETIC
 
     def image_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset`` for a pair of image classes."""
+        """Options of ``load_dataset`` for two image classes."""
         chosen = {name: getattr(self, name) for name in ("num_samples", "num_test", "seed", "source")}
         chosen |= {"classes": list(self.classes)} if self.uses("classes") else {"resolution": self.resolution}
         return chosen
 
     def input_shape(self, d: int) -> tuple[int, ...]:
-        """Shape of one input; ``d`` counts for synthetic inputs only."""
+        """Shape of one input; ``d`` applies to synthetic inputs only."""
         if self.is_synthetic:
             return (d,)
         return (self.resolution, self.resolution, 3) if self.uses("resolution") else (28, 28, 1)
 
 
 class EarlyNetworkSpec(SpecPart):
-    """The network, apart from its width; without biases, with one output."""
+    """Network apart from its width: no biases, one output."""
 
     selector: ClassVar[str] = "kind"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {
@@ -105,7 +105,7 @@ class EarlyNetworkSpec(SpecPart):
     kind: Annotated[Literal["fully-connected", "convnet", "convnet-1d"], Vocabulary(_CONVOLUTIONS)] = Field(
         default="fully-connected", title="Architecture"
     )
-    """Convolutions have circular padding and a flat readout; in one dimension there is one of them."""
+    """Convolutions have circular padding and a flat readout; the 1-D CNN has only one."""
     depth: int = Field(default=1, ge=1, le=8, title="Hidden layers L")
     """Number L of hidden layers."""
     activations: Annotated[tuple[ActivationName, ...], Once] = Field(
@@ -131,13 +131,13 @@ class EarlyNetworkSpec(SpecPart):
 
     @property
     def dimensions(self) -> int:
-        """Of the positions that its convolutions see."""
+        """Number of spatial dimensions."""
         return 1 if self.kind == "convnet-1d" else 2
 
     def architecture(
         self, activation: str, d: int, trained: Literal["all", "hidden", "last"] = "all"
     ) -> ArchitectureSpec:
-        """The network for inputs of dimension d, apart from its width; filters may be longer than those of images."""
+        """Return the architecture for inputs of dimension d; filters may be longer than for images."""
         length = max(1, min(d, round(d**self.filter_exponent)))
         return ArchitectureSpec.model_construct(
             kind="fully-connected" if self.kind == "fully-connected" else "convnet",
@@ -158,22 +158,22 @@ class EarlyTrainingSpec(SpecPart):
     learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=1e6)] = Field(
         default="auto", title="Learning rate η"
     )
-    """Step size η; auto: a tenth of the largest rate at which the linear model does not diverge."""
+    """Step size η; auto: a tenth of the largest stable rate of the linear model."""
     rate_hidden: float = Field(default=1.0, ge=0, le=1e6, title="Factor of hidden layers")
-    """Hidden layers are trained at η times this; 0 keeps them."""
+    """Hidden layers train at η times this; 0 freezes them."""
     rate_output: float = Field(default=1.0, ge=0, le=1e6, title="Factor of the output layer")
-    """The output layer is trained at η times this; 0 keeps it."""
+    """The output layer trains at η times this; 0 freezes it."""
     batch_size: int = Field(default=0, ge=0, le=200_000, title="Batch size")
     """Samples per step, redrawn each epoch; 0: all samples."""
     max_steps: int = Field(default=300, ge=0, le=1_000_000, title="Steps")
     """Steps of descent; 0 to compare kernels only."""
     num_records: int = Field(default=40, ge=2, le=200, title="Records")
-    """Steps, logarithmically spaced, at which values are kept."""
+    """Number of recorded steps, logarithmically spaced."""
 
     @model_validator(mode="after")
-    def _something_moves(self) -> Self:
+    def _some_layer_trains(self) -> Self:
         if self.rate_hidden == self.rate_output == 0:
-            raise InvalidInput("rate_output", 0, "above 0 when hidden layers are kept")
+            raise InvalidInput("rate_output", 0, "above 0 if hidden layers are frozen")
         return self
 
 
@@ -208,21 +208,21 @@ class EarlyTimeSpec(SeededSpec):
     width: Width = Field(default=256, title="Width m")
     """Width m at the smallest dimension."""
     width_exponent: float = Field(default=1.5, ge=0, le=4, title="Width exponent")
-    """m grows like d to this power: at a fixed width the kernel's own noise, √(d/m), grows with d."""
+    """m grows as d to this power. At a fixed width the kernel's own noise, √(d/m), grows with d."""
     num_seeds: int = Field(default=1, ge=1, le=20, title="Seeds")
     """Independent initializations w₀ for each point."""
     seed: int = SweepSpec.field("seed", 0)
     draws: Literal["network", "network and data"] = SweepSpec.field("draws", "network")
     kernel_samples: int = Field(default=0, ge=0, le=20_000, title="Inputs of the kernel")
-    """On how many inputs the kernel at w₀ is compared with that of the linear model; 0: not at all."""
+    """Inputs on which the kernel at w₀ is compared with that of the linear model; 0 skips it."""
     infinite_width: bool = Field(default=False, title="Infinite-width kernel")
-    """Compare the infinite-width kernel, not that at w₀."""
+    """Compare the infinite-width kernel instead of the one at w₀."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         kind, images = self.network.kind, not self.dataset.is_synthetic
         if self.swept == "input_dim" and images:
-            raise InvalidInput("swept", self.swept, "width, since images have the dimension that they have")
+            raise InvalidInput("swept", self.swept, "width, since the dimension of images is fixed")
         if (kind == "convnet" and not images) or (kind == "convnet-1d" and images):
             allowed = "fully-connected or " + ("convnet with images" if images else "convnet-1d with synthetic inputs")
             raise InvalidInput("network.kind", kind, allowed)
@@ -252,7 +252,7 @@ class EarlyTimeSpec(SeededSpec):
         return int(key.partition("=")[2])
 
     def seen_shape(self, d: int) -> tuple[int, ...]:
-        """Shape of one input as the network takes it: sequences have a channel axis."""
+        """Shape of one network input; sequences have a channel axis."""
         shape = self.dataset.input_shape(d)
         return (*shape, 1) if self.network.kind == "convnet-1d" else shape
 
@@ -264,7 +264,7 @@ class EarlyTimeSpec(SeededSpec):
         return shape[0] if len(shape) == 1 else shape[0] * shape[1] * shape[2]
 
     def width_at(self, key: str) -> int:
-        """m at a point; even where it follows the dimension, so that half of the neurons can mirror the others."""
+        """m at a point; even where it follows the dimension, so that neurons can be mirrored."""
         if self.swept == "width":
             return self.value_of(key)
         return max(2, round(self.width * (self.value_of(key) / self.values[0]) ** self.width_exponent / 2) * 2)
@@ -282,18 +282,18 @@ class EarlyTimeSpec(SeededSpec):
             raise InvalidInput("width_exponent", self.width_exponent, "an exponent with widths below 10,000,000")
 
 
-LOOKED_AT = 5000  # training inputs on which the loss is measured
+NUM_LOSS_INPUTS = 5000  # training inputs for the loss
 # An activation and its derivative take about as long as this many multiplications.
 _ACTIVATION_OPERATIONS = 60
-# Kernels of infinite width take this much a pair of inputs and position, and are computed in blocks of this many pairs.
+# Infinite-width kernels: bytes per pair of inputs and position; pairs per block.
 _LIMIT_BYTES, _LIMIT_PAIRS = 260.0, 2.0**24
-_KERNEL_BYTES = 4 * 2**30  # kernels of a network are made in blocks below this
+_KERNEL_BYTES = 4 * 2**30  # for blocks of a network's kernel
 
 
 def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One point, all activations and seeds; all steps in any case.
+    """Count one point, all activations and seeds; always all steps.
 
-    Held are data and their features in float64; weights, gradient and a copy; inputs, pre-activations and cotangents of
+    Memory: data and their features in float64; weights, gradient and a copy; inputs, pre-activations and cotangents of
     a batch (patches, for convolutions), each once more as a temporary; the order of the batches; kernels in float64.
     """
     layers, n, n_test, d = _layers(spec, key), spec.dataset.num_samples, spec.dataset.num_test, spec.dim_at(key)
@@ -303,7 +303,7 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
     patches = sum(layer.positions * layer.fan_in for layer in layers if layer.positions > 1)
     seen = 6 * num_features(layers) + 4 * patches  # of an input, read or written
     num_params = sum(layer.num_params for layer in layers)
-    recorded = (min(n, LOOKED_AT) + n_test) * min(spec.training.num_records, steps)
+    recorded = (min(n, NUM_LOSS_INPUTS) + n_test) * min(spec.training.num_records, steps)
     numbers = (3 * num_params + batch * seen) * steps + recorded * seen
     operations = (3 * batch * steps + recorded) * once + _kernel_operations(spec, layers)
     rows = max(batch, 1000) if steps else 0

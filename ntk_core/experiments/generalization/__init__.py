@@ -1,4 +1,4 @@
-"""Generalization of network and kernel: what linearity costs."""
+"""Generalization of networks and kernels: the price of linearity."""
 
 import math
 from collections.abc import Sequence
@@ -29,16 +29,16 @@ from ntk_core.runs import (
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
 
-MAX_ROWS = 5000  # n·C of a kernel that is inverted
+MAX_ROWS = 5000  # largest n·C of an inverted kernel
 
 
 class GeneralizationSpec(TrainedSweep):
     """Test errors of networks, their linear models and their kernels.
 
-    Of F = m^(−ρ) f, of its linear model, and of regression with K₀, with K_s along training, and with K_∞.
+    Compares F = m^(−ρ) f, its linear model, and regression with K₀, with K_s along training, and with K_∞.
 
-    Training by gradient descent on the square loss, at a rate that grows like m^(2ρ), so that F learns as fast at every
-    width. Kernels predict K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y, see :func:`kernel_regression`. A point is (m, ρ, n).
+    F trains by gradient descent on the square loss; the rate grows as m^(2ρ), so F learns equally fast at every width.
+    Kernels predict K(x, X) (K(X, X) + (λ + ε) k̄ 1)⁻¹ y, see :func:`kernel_regression`. A point is (m, ρ, n).
 
     Source: Yang & Hu 2021, §3; Ghorbani, Mei, Misiakiewicz & Montanari 2020; Long 2021; docs/math/generalization.md.
 
@@ -61,7 +61,7 @@ class GeneralizationSpec(TrainedSweep):
     samples: Annotated[tuple[Annotated[int, Field(ge=1, le=MAX_ROWS)], ...], Ascending] = Field(
         default=(), max_length=16, title="Learning curve, n"
     )
-    """Numbers n of training points, each at every width, for learning curves; those of the data when empty."""
+    """Numbers n of training points for learning curves, each at every width; empty: that of the data."""
     num_seeds: int = TrainedSweep.field("num_seeds", 3, "Independent networks, with data of their own, for each point.")
     draws: Literal["network", "network and data"] = TrainedSweep.field("draws", "network and data")
     num_test: int = Field(default=1000, ge=1, le=10_000, title="Test points")
@@ -69,13 +69,13 @@ class GeneralizationSpec(TrainedSweep):
     ridge: float = Field(default=0.0, ge=0, le=1000, title="Ridge λ")
     """Term added to the diagonal of every inverted kernel: λ times its mean."""
     infinite_width: bool = Field(default=True, title="Infinite-width kernel")
-    """Regression with K_∞ too, where it is known."""
+    """Also regress with K_∞, where it is known."""
     training: TrainingSpec = TrainingSpec(max_steps=20_000, loss_threshold=0.001, num_records=10)
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         if self.samples and not self.dataset.uses("num_samples"):
-            raise InvalidInput("samples", self.samples, "none: given points are as many as they are", ())
+            raise InvalidInput("samples", self.samples, "none, since the number of given points is fixed", ())
         for count in self.counts:
             field = "samples" if self.samples else "dataset.num_samples"
             try:
@@ -88,7 +88,7 @@ class GeneralizationSpec(TrainedSweep):
             if count > most:
                 raise InvalidInput(field, count, f"at most {most:,}: kernels of n·C rows are inverted")
             if not shapes.available_test:
-                raise InvalidInput(field, count, "fewer, so that points are left to test on")
+                raise InvalidInput(field, count, "fewer, to leave test points")
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
         return self
 
@@ -106,7 +106,7 @@ class GeneralizationSpec(TrainedSweep):
 
     @property
     def least_risk(self) -> tuple[float, float]:
-        """(test error, test loss) that nothing is below, by the law of the data; NaN where it is not known."""
+        """Lower bounds (test error, test loss) of all models on this distribution; NaN if unknown."""
         return DATASETS[self.dataset.name].least_risk(self.dataset.options())
 
     def point_keys(self) -> tuple[str, ...]:
@@ -120,14 +120,14 @@ ALL_EIGENVECTORS = 1500  # rows up to which all are computed; beyond, the leadin
 
 
 def counts(spec: GeneralizationSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One point, all seeds; ``most`` counts all steps that are allowed."""
+    """Count one point, all seeds; ``most`` takes all allowed steps."""
     width, _, count = spec.value_of(key)
     network = spec.of_samples(count).counted(width)
     records, steps = spec.training.num_records + 1, typical_steps(spec.training.max_steps, most, TYPICAL_STEPS)
     with_test = 1 + network.num_test / network.num_samples
     infinite = spec.infinite_width and spec.architecture.has_infinite_width
     whole = network.kernel_rows <= ALL_EIGENVECTORS
-    shared = 1 / len(spec.richness)  # every ρ has the same programs
+    shared = 1 / len(spec.richness)  # all ρ share programs
     return (
         Counts(
             network,
@@ -145,10 +145,10 @@ def counts(spec: GeneralizationSpec, key: str, most: bool = False) -> tuple[Coun
 
 
 class Predictor(Value):
-    """How well a model predicts the test points.
+    """Test error and loss of one model.
 
     Attributes:
-        error: share of points in the wrong class; NaN without classes.
+        error: share of misclassified points; NaN without classes.
         loss: (1/2n') Σ ‖F − y‖² over them.
     """
 
@@ -162,7 +162,7 @@ class GeneralizationRun(TrainedRun):
     Attributes:
         learning_rate: η of F.
         last_finite_step: the last step whose loss was finite.
-        steps: those at which all was measured, w₀ first; ``change`` is ΔK there.
+        steps: recorded steps, starting at w₀; ``change`` is ΔK there.
         loss: training loss of the network there.
         network: its test error and loss there.
         after: of regression with the kernel there, K_s(x, X) K_s(X, X)⁻¹ y; the first is K₀, the last the after kernel.
@@ -171,9 +171,10 @@ class GeneralizationRun(TrainedRun):
         infinite: of regression with K_∞; None where it is not known.
         alignment: yᵀKy / (‖K‖ ‖y‖²) of K_s.
         distance: 1 − ⟨K_s, K₀⟩ / (‖K_s‖ ‖K₀‖).
-        moved: the same of K_s and the kernel at the record before, 0 for the first one.
-        condition, jitter: of the matrix that was inverted, and what was added to its diagonal, in units of its mean.
-        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: of y in those of K₀ and the last K_s.
+        moved: the same distance of K_s from the previous record; 0 at the first.
+        condition, jitter: condition of the inverted matrix, and the term added to its diagonal in units of its mean.
+        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: share of y in those of K₀ and the
+            last K_s.
         angles: principal angles between the leading eigenspaces of the two, in degrees, ascending.
         num_test: n'.
     """
@@ -197,7 +198,7 @@ class GeneralizationRun(TrainedRun):
 
     @property
     def share_gained(self) -> float:
-        """The most that the share of y in k leading eigenvectors has grown, over k."""
+        """Largest growth, over k, of the share of y in k leading eigenvectors."""
         return max(after - before for before, after in zip(self.first_share, self.last_share, strict=True))
 
     @property
@@ -302,7 +303,7 @@ class GeneralizationResult(ResultValue):
 
 
 def wilson(share: float, count: float, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval of a probability of which ``share`` of ``count`` trials were seen; NaN without any.
+    """Return Wilson's interval of a probability, seen in a ``share`` of ``count`` trials; NaN without trials.
 
     >>> [round(end, 3) for end in wilson(0.5, 100)]
     [0.404, 0.596]
@@ -323,8 +324,8 @@ def generalization_summary(spec: GeneralizationSpec, points: Sequence[Generaliza
     other = "loss" if what == "error" else "error"
     shown = [column for column in COLUMNS if not column.name.endswith(f"_{other}")]
     floor = spec.least_risk[what == "loss"]
-    intervals = ["95%: Wilson's interval of the network's test error, of all test points."]
-    least = [f"Nothing is below {floor:.3g}, by the law of the data."] if floor > 0 else []
+    intervals = ["95%: Wilson's interval of the network's test error over all test points."]
+    least = [f"No model can be below {floor:.3g} on this distribution."] if floor > 0 else []
     return "\n".join([*text_table(shown, points, _ends), "", *intervals, *least, *outcome_notes(points)])
 
 
@@ -341,7 +342,7 @@ def values(runs: Sequence[GeneralizationRun], name: str, what: str) -> list[floa
 
 
 def pooled(runs: Sequence[GeneralizationRun], name: str) -> tuple[float, float]:
-    """Wilson's interval of the test error, all test points of these runs taken together."""
+    """Wilson's interval of the test error over the test points of all these runs."""
     errors, count = values(runs, name, "error"), sum(run.num_test for run in runs)
     return wilson(sum(errors) / len(errors), count) if errors else wilson(0, 0)
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Generator, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -39,21 +39,21 @@ from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps
 
 RANKS = (1, 2, 3, 5, 10, 20, 50)  # numbers of leading eigenvectors; our choice
-ANGLES = 10  # eigenvectors between whose spans angles are taken; our choice
-TRAINING_SHARE = 0.9  # of the progress of a run, before its linear model
+ANGLES = 10  # leading eigenvectors whose spans are compared; our choice
+TRAINING_SHARE = 0.9  # of a run's progress; the rest is its linear model
 SQUARE = Loss("linear", "square")
 Floats = NDArray[np.float64]
 
 
 def load(spec: GeneralizationSpec) -> dict[int, Dataset]:
-    """The data of every point, by the number of training points."""
+    """Load the data of every point, by number of training points."""
     return {n: load_dataset(spec.dataset.name, **spec.of_samples(n).data_options()) for n in spec.counts}
 
 
 def compute(
     spec: GeneralizationSpec, data: dict[int, Dataset], key: str
 ) -> Generator[Progress, None, GeneralizationPoint]:
-    """All seeds of one width, richness and n; yields (fraction, message) between stretches of work."""
+    """Compute one width, richness and n, all seeds; yield (fraction, message)."""
     count = spec.value_of(key)[2]
     found = yield from spec.every_run(_run, data[count], key)
     return GeneralizationPoint(num_samples=found.pop("samples"), **found)
@@ -64,7 +64,7 @@ def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Genera
     words = f"width {width:,}, ρ = {richness:g}, n = {len(data.x):,}: seed {seed}"
     yield 0.0, f"{words}, initial kernel"
     net = build_network(spec.architecture, width, data.num_outputs, "linear")
-    # F = α f toward y at the rate η is f toward y/α at α² η, step by step: one program serves every richness.
+    # Training α f toward y at rate η equals training f toward y/α at α² η: one program serves every richness.
     factor, settings = width**-richness, spec.training.model_dump()
     settings["loss_threshold"] /= factor**2
     if spec.training.learning_rate != "auto":
@@ -79,7 +79,7 @@ def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Genera
     for share, message in by_steps(_alone(linear, last), max_steps, f"{words}, linear model"):
         yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, message
     path = training.history().network
-    assert path.outcome != "finished"  # there is always a threshold here
+    assert path.outcome != "finished"  # a threshold is always set
     has_limit = spec.infinite_width and spec.architecture.has_infinite_width
     return GeneralizationRun(
         seed=seed,
@@ -107,7 +107,7 @@ def _watched(training: Training, records: "_Records") -> Iterator[int]:
 
 
 def _alone(model: Descent, last: int) -> Iterator[int]:
-    """The steps of a model up to the ``last`` one, which may be none."""
+    """Yield the steps of a model up to ``last``."""
     model.note(model.state.loss)
     return stretches([model], lambda _: model.note(model.state.loss), [last] if last else [])
 
@@ -140,7 +140,7 @@ class _Records:
         self.taken: list[_Record] = []
 
     def take(self, params: NetworkParams) -> None:
-        """Test errors of the network and of regression with its kernel, at the recorded steps."""
+        """Record the network, its kernel, and regression with it."""
         outputs, kernel = _outputs(self._net, params, self._all), empirical_ntk(self._net, params, self._all, self._x)
         f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
         train, n = matrix[:rows], len(self._y)
@@ -164,12 +164,12 @@ class _Records:
         )
         self._last = train.copy()  # without the rows of the test points
 
-    def columns(self) -> dict[str, tuple[Any, ...]]:
-        """Name → what was seen, one entry per record."""
+    def columns(self) -> dict[str, tuple[object, ...]]:
+        """Map names to values, one per record."""
         return {name: tuple(getattr(record, name) for record in self.taken) for name in _Record._fields}
 
     def eigenspaces(self) -> dict[str, tuple[float, ...]]:
-        """Shares of y in the leading eigenvectors of the first and the last kernel, and the angles between them."""
+        """Return shares of y in leading eigenvectors of the first and last kernel, and their angles."""
         ranks, count = tuple(rank for rank in RANKS if rank <= self._y.size), min(ANGLES, self._y.size)
         if not (np.isfinite(self._first).all() and np.isfinite(self._last).all()):
             lost = (math.nan,) * len(ranks)
@@ -187,7 +187,7 @@ class _Records:
         return Descent(KernelModel(SQUARE), optimizer, jnp.zeros_like(y), self._start, self._x, y, rate)
 
     def of_linear(self, model: Descent) -> Predictor:
-        """Current predictions of that model."""
+        """Predictions of the linear model."""
         outputs = model.model.outputs(model.state.trained, model.fixed, self._x)
         return self._predictor(np.asarray(outputs, np.float64)[len(self._y) :])
 
@@ -197,7 +197,7 @@ class _Records:
         return self._predictor(kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs)
 
     def _predictor(self, f: Floats) -> Predictor:
-        """How well F = factor · f predicts the test points."""
+        """Test error and loss of F = factor · f."""
         outputs, data, error = self._factor * f, self._data, math.nan
         if data.class_names and np.isfinite(outputs).all():
             found = outputs.argmax(axis=1) if outputs.shape[1] > 1 else outputs[:, 0] > 0

@@ -69,15 +69,15 @@ class VectorNorm(Value):
 
 
 class BallBound(Value):
-    """Lower bounds of the sups over a ball B(w₀, R): the largest values met.
+    """Lower bounds of the suprema over a ball B(w₀, R): the largest values found.
 
     Attributes:
         radius: R.
-        hessian: of ‖H(w)‖ for the first input.
+        hessian: ‖H(w)‖ for the first input.
         hessian_random: the largest in as many random directions, at distance R.
-        kernel_change: of ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over the inputs.
+        kernel_change: ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over the inputs.
         kernel_change_random: the largest in as many random directions.
-        converged: whether every norm behind them reached its tolerance.
+        converged: whether every norm reached its tolerance.
     """
 
     radius: float
@@ -107,7 +107,7 @@ class LayerShare(Value):
     """tr K_l / tr K over all training inputs and outputs, K = Σ_l K_l.
 
     Attributes:
-        layer: its name, or what it is for where that is known: ``queries`` are those of all blocks.
+        layer: its name, or its role if known: ``queries`` covers all blocks.
     """
 
     layer: str
@@ -121,12 +121,12 @@ class HessianRun(Value):
         norm: ‖∂²f_a/∂w²‖, mean over the inputs.
         largest_norm: the largest over the inputs.
         residual: the largest residual of the eigenpairs found.
-        converged: whether every residual reached the tolerance; where not, ``norm`` may be too small.
+        converged: whether every residual reached the tolerance; if not, ``norm`` may be too small.
         num_matvecs: products with the Hessian, of all inputs.
         kernel: K(x, x)[c, c] = ‖∇f_c(x)‖², mean over all training inputs and outputs.
-        exact: where it is known in closed form, ‖H‖ (``shallow``) or its w₂ block (``quadratic-bottleneck``).
+        exact: closed form of ‖H‖ (``shallow``) or of its w₂ block (``quadratic-bottleneck``), if known.
         trained: None for seeds that were not trained.
-        shares: of the kernel, one for each trained layer, where the spec asks for them.
+        shares: kernel shares of the trained layers, if requested.
     """
 
     seed: int
@@ -150,7 +150,7 @@ class HessianRun(Value):
         return self.norm / self.kernel if self.kernel > 0 else math.nan
 
 
-def _found(run: HessianRun) -> bool:
+def _converged(run: HessianRun) -> bool:
     return run.converged
 
 
@@ -167,11 +167,11 @@ class HessianPoint(WidthPoint):
     """All seeds of one network at one width m, or number of tokens.
 
     Attributes:
-        width: m, or what is swept in its place.
-        line: the name of the network among those that are compared.
+        width: m, or the swept value.
+        line: name of the network among those compared.
         wide_width: neurons, or channels, of the wide layers.
         min_width: of the narrowest hidden layer; of a DenseNet the smallest in-degree outside the first layer.
-        num_tokens: T, where it is swept.
+        num_tokens: T, if swept.
     """
 
     kind: Literal["hessian"] = "hessian"
@@ -190,7 +190,7 @@ class HessianPoint(WidthPoint):
 
     @property
     def place(self) -> int:
-        """Its position in a figure: at the width of the wide layers, or at T."""
+        """Position on the horizontal axis: width of the wide layers, or T."""
         return self.num_tokens or self.wide_width
 
 
@@ -207,7 +207,7 @@ COLUMNS = (
     columns.SEED,
     Column("width", "", lambda point, _: point.wide_width),
     Column("min_width", "", lambda point, _: point.min_width),
-    Column("hessian_norm", "Hessian norm ‖H‖", lambda _, run: run.norm, columns.precise, counts=_found),
+    Column("hessian_norm", "Hessian norm ‖H‖", lambda _, run: run.norm, columns.precise, counts=_converged),
     Column("residual", "residual"),
     Column("converged", ""),
     Column("kernel", "kernel K(x, x)", format=columns.precise),
@@ -235,7 +235,7 @@ class HessianResult(ResultValue):
 
     ``points`` are in the order of the spec's keys; some may be missing.
 
-    ‖∂²f_a/∂w²‖ of every network, width and seed, and what the spec asks for beside it.
+    ‖∂²f_a/∂w²‖ of every network, width and seed, and further requested measures.
 
     Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
 
@@ -269,11 +269,11 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     known = titles(spec.lines())
     swept = replace(columns.WIDTH, title="tokens" if spec.swept == "num_tokens" else "width", of=_place)
     network = replace(COLUMNS[1], format=known.__getitem__)
-    lines = columns.text_table([network, swept, *COLUMNS[2:]], points, _lost)
+    lines = columns.text_table([network, swept, *COLUMNS[2:]], points, _excluded)
     if any(not run.converged for point in points for run in point.runs):
-        lines += ["", "! unconverged: the residual stayed above its tolerance, the norm may be larger; not in the mean"]
+        lines += ["", "! unconverged: the residual exceeds its tolerance, the norm may be larger; excluded from means"]
     ends = {run.trained.outcome for point in points for run in point.runs if run.trained is not None} - {"converged"}
-    lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; not in the mean of ΔK" for outcome in sorted(ends)]
+    lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; excluded from the mean of ΔK" for outcome in sorted(ends)]
     missed = [network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere]
     lines += ["", *dict.fromkeys(missed)] if missed else []
     found = [line for line in known if any(point.line == line for point in points)]
@@ -281,7 +281,7 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
 
 
 def norm_law(points: Sequence[HessianPoint], line: str, *, relative: bool = False) -> PowerLaw | None:
-    """The power law of ‖H‖, or of ‖H‖ / ‖∇f‖², against width through every converged seed."""
+    """Fit ‖H‖, or ‖H‖ / ‖∇f‖², against width among converged seeds."""
     runs = [(point.place, run) for point in points if point.line == line for run in point.runs]
     return fit_runs(runs, lambda run: run.relative_norm if relative else run.norm, lambda run: run.converged)
 
@@ -290,7 +290,7 @@ def _place(point: HessianPoint, _: HessianRun) -> int:
     return point.place
 
 
-def _lost(runs: Sequence[HessianRun]) -> str:
+def _excluded(runs: Sequence[HessianRun]) -> str:
     """Number of runs excluded from means, with reasons."""
     unconverged = sum(not run.converged for run in runs)
     trained = marks(run.trained for run in runs if run.trained is not None)

@@ -44,23 +44,23 @@ from ntk_core.networks.sizes import min_width
 from ntk_core.runs import Progress
 from ntk_core.traced import through_output
 
-Lengths = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
+DataByLength = Dataset | dict[int, Dataset]  # one data set, or one for each number of tokens
 TOLERANCE = 1e-3  # relative residual; the error of an isolated eigenvalue is of the order of its square
 MAX_MATVECS = 128
-# A diagonal Hessian has many eigenvalues near its largest: Lanczos separates them late. Its vectors are short.
+# Lanczos separates slowly the many eigenvalues near the largest of a diagonal Hessian; its vectors are short.
 MAX_MATVECS_OF_DIAGONAL = 256
 
 
-def load(spec: HessianSpec) -> Lengths:
-    """The data set; or one for each number of tokens, where that is swept."""
+def load(spec: HessianSpec) -> DataByLength:
+    """Load the data set, or one per number of tokens if swept."""
     if spec.swept == "width":
         return load_dataset(spec.dataset.name, **spec.data_options())
     each = {value: spec.dataset_at(value) for value in spec.widths}
     return {value: load_dataset(dataset.name, **dataset.options()) for value, dataset in each.items()}
 
 
-def compute(spec: HessianSpec, data: Lengths, key: str) -> Generator[Progress, None, HessianPoint]:
-    """All seeds of one network at one width or length; yields (fraction, message) between stretches of work."""
+def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progress, None, HessianPoint]:
+    """Compute one network at one width or length, all seeds; yield (fraction, message)."""
     value, line = spec.value_of(key)
     data = data if isinstance(data, Dataset) else data[value]
     network, width = spec.lines()[line], spec.width_at(value)
@@ -124,7 +124,7 @@ def _measured(
     output_index: int,
     seed: int,
 ) -> HessianRun:
-    """Norms at the first inputs, bounds and closed forms there, and the kernel over all ``seen``, of one seed."""
+    """Measure one seed: norms, bounds and closed forms at the first inputs, the kernel over all ``seen``."""
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
     found = hessian_norm(
@@ -158,7 +158,7 @@ def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
 
 
 def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> tuple[LayerShare, ...]:
-    """tr K_l / tr K of each layer, or of all layers with one role, such as the queries of every block."""
+    """Return tr K_l / tr K of each layer, or of all layers with one role, such as queries."""
     roles = {f"hidden{index}": role for index, role in enumerate(network.written_out.roles(), start=1) if role}
     traces: dict[str, float] = {}
     for name, part in empirical_ntk(net, params, x, per_layer=True).items():
@@ -169,7 +169,7 @@ def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Ar
 
 
 def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> float | None:
-    """The closed form, for the networks that have one; that of Theorem 4.1 in NTK parameterization."""
+    """Return the closed form if there is one; that of Theorem 4.1 in NTK parameterization."""
     if network.closed_form == "shallow" and isinstance(net, FullyConnected):
         return float(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
     if network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk":
@@ -213,7 +213,7 @@ def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, se
 def _balls(
     spec: HessianSpec, net: Network, params: NetworkParams, x: Array, output_index: int
 ) -> Generator[BallBound, None, None]:
-    """The sups in balls of rising radius."""
+    """Yield the suprema in balls of increasing radius."""
     hessians = ball_sups_in_turn(
         net, params, x[0], spec.radii, "hessian", num_starts=spec.num_starts, output_index=output_index
     )

@@ -1,4 +1,4 @@
-"""One of the networks whose Hessians are compared, and those that people choose from; free of JAX."""
+"""Networks of a Hessian comparison, and templates to choose from; free of JAX."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ComparedNetwork(ArchitectureSpec):
         return self
 
     def at(self, width: int) -> tuple[ArchitectureSpec, int]:
-        """(layers, neurons or channels of the wide ones) at width m."""
+        """(architecture, neurons or channels of the wide layers) at width m."""
         wide = max(1, round(self.relative_width * width))
         if not (self.uses("narrow_width") and self.narrow_width):
             return self, wide
@@ -75,7 +75,7 @@ class ComparedNetwork(ArchitectureSpec):
 
     @property
     def bottleneck(self) -> tuple[str, int] | None:
-        """(setting, width) of its narrow layer; None where there is none."""
+        """(setting, width) of its narrow layer; None without one."""
         name = "bottleneck_width" if self.uses("bottleneck_width") else "narrow_width"
         return (name, getattr(self, name)) if self.uses(name) and getattr(self, name) else None
 
@@ -96,9 +96,9 @@ class ComparedNetwork(ArchitectureSpec):
 
     @property
     def has_bound(self) -> bool:
-        """Whether Theorem 3.1 is stated for it: fully connected, drawn as it is, linear output."""
-        drawn = self.output == "linear" and self.initial_output == "random"
-        return drawn and self.kind in ("fully-connected", "bottleneck")
+        """Whether Theorem 3.1 covers it: fully connected, random outputs at w₀, linear output."""
+        covered = self.output == "linear" and self.initial_output == "random"
+        return covered and self.kind in ("fully-connected", "bottleneck")
 
     @property
     def family(self) -> str:
@@ -114,7 +114,7 @@ class ComparedNetwork(ArchitectureSpec):
 
     @property
     def title(self) -> str:
-        """``CNN, bottleneck, swish output, LeCun``; what is usual is left out."""
+        """``CNN, bottleneck, swish output, LeCun``; defaults are omitted."""
         if self.closed_form:
             title = "shallow, diagonal" if self.closed_form == "shallow" else "quadratic bottleneck"
         else:
@@ -124,16 +124,16 @@ class ComparedNetwork(ArchitectureSpec):
         return f"{title}, {PARAMETERIZATIONS[self.parameterization].title.partition(' (')[0]}"
 
     def with_shared(
-        self, *, layers: int | None = None, bottleneck_width: int | None = None, output: str = "", **settings: Any
+        self, *, layers: int | None = None, bottleneck_width: int | None = None, output: str = "", **settings: object
     ) -> ComparedNetwork:
-        """With what several networks share, as far as this one has it; nothing is checked.
+        """Replace the shared settings that this network uses, without validation.
 
-        Those with a closed form stay as they are.
+        Networks with a closed form are returned unchanged.
 
         Args:
-            layers: how many wide layers.
+            layers: number of wide layers.
             bottleneck_width: neurons or channels of the narrow layer.
-            output: φ of the networks with a nonlinear output; a linear one stays linear.
+            output: φ of networks with a nonlinear output; linear ones stay linear.
         """
         if self.closed_form:
             return self
@@ -150,7 +150,7 @@ class ComparedNetwork(ArchitectureSpec):
 
 @functools.lru_cache(maxsize=64)
 def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
-    """Name → network; the second of two of one name is ``resnet-2``. Not to be changed: it is shared."""
+    """Map names to networks; a repeated name becomes ``resnet-2``. The cached result must not be changed."""
     found: dict[str, ComparedNetwork] = {}
     seen: Counter[str] = Counter()
     for network in networks:
@@ -161,7 +161,7 @@ def named(networks: tuple[ComparedNetwork, ...]) -> dict[str, ComparedNetwork]:
 
 
 def titles(networks: Mapping[str, ComparedNetwork]) -> dict[str, str]:
-    """Name → title; equal titles are extended by the settings that differ."""
+    """Map names to titles; equal titles get the settings that differ."""
     found = {}
     for name, network in networks.items():
         alike = [other for other in networks.values() if other.title == network.title]
@@ -185,7 +185,7 @@ _QUADRATIC = ComparedNetwork(
     bottleneck_width=1,
     input="one",
 )
-# With a channel for every 12 neurons a convolution takes about as long as a dense layer; a transformer has many more.
+# One channel per 12 neurons: a convolution then takes about as long as a dense layer.
 _CHANNELS = {"relative_width": 1 / 12}
 TEMPLATES = named(
     (
@@ -213,10 +213,10 @@ TEMPLATES = named(
         ComparedNetwork(parameterization="lecun"),
     )
 )
-"""The networks that people choose from, by name: two wide hidden layers, tanh, swish where φ is nonlinear."""
+"""Networks to choose from, by name: two wide hidden layers, tanh, swish where φ is nonlinear."""
 
 
 def templates(*names: str, **shared: Any) -> tuple[ComparedNetwork, ...]:
-    """Some of :data:`TEMPLATES`, with settings that all of them share."""
+    """Return some of :data:`TEMPLATES` with shared settings."""
     changed = (TEMPLATES[name].with_shared(**shared) for name in names)
     return tuple(ComparedNetwork.model_validate(network.model_dump()) for network in changed)

@@ -26,7 +26,7 @@ class HessianSpec(SweepSpec):
 
     ‖∂²f_a/∂w²‖ of one output, for a few inputs.
 
-    The first ``num_trained`` seeds of each network are trained too, so that ΔK is shown beside ‖H‖ of the same weights.
+    The first ``num_trained`` seeds of each network are also trained, to compare ΔK with ‖H‖ of the same weights.
 
     Source: Liu, Zhu & Belkin 2020, Table 1; docs/math/hessian_against_width.md.
 
@@ -37,17 +37,17 @@ class HessianSpec(SweepSpec):
 
     selector: ClassVar[str] = "swept"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"fixed_width": ("num_tokens",)}
-    key_parts: ClassVar = {"width": int, "network": str}  # the width m, or what is swept in its place; the line
+    key_parts: ClassVar = {"width": int, "network": str}  # the width m or the swept value; the line
     point_words: ClassVar[tuple[str, str]] = ("point", "points")
 
     experiment: Literal["hessian"] = "hessian"
     dataset: DatasetSpec = DatasetSpec(name="digits", num_samples=20, classes=(0, 1, 2), standardize="standard")
     widths: tuple[Width, ...] = Field(default=(100, 200, 500, 1000), min_length=1, max_length=24, title="Widths m")
-    """Widths m of the wide hidden layers; or what is swept in their place."""
+    """Widths m of the wide hidden layers; or the other swept values."""
     swept: Annotated[Literal["width", "num_tokens"], SizeNames] = Field(default="width", title="Swept")
     """Swept quantity: widths of the networks, or the number T of tokens of every sequence at one width."""
     fixed_width: Width = Field(default=16, title="Width m at every length")
-    """Width m of the networks where the number of tokens is swept."""
+    """Width m of the networks if the number of tokens is swept."""
     num_seeds: int = Field(default=10, ge=1, le=500, title="Seeds")
     """Independent initializations w₀ per width."""
 
@@ -65,7 +65,7 @@ class HessianSpec(SweepSpec):
     """Output a whose Hessian is measured, counted from 0."""
 
     num_trained: int = Field(default=3, ge=0, le=100, title="Seeds trained")
-    """How many of the seeds are trained too, for ΔK of the same networks; 0 for none."""
+    """Number of seeds that are also trained, for ΔK of the same networks; 0 for none."""
     bounds: bool = Field(
         default=True,
         title="Bounds",
@@ -81,13 +81,13 @@ class HessianSpec(SweepSpec):
     blocks: bool = Field(default=True, title="Blocks")
     """Norms of the layer × layer blocks of the Hessian of the first seed."""
     shares: bool = Field(default=False, title="Shares of the kernel")
-    """How much of K(x, x) each trained layer has."""
+    """Measure the share of each trained layer in K(x, x)."""
     radii: tuple[Radius, ...] = Field(default=(), max_length=12, title="Radii R")
     """Radii R of balls around w₀ in which ‖H‖ and the kernel change are maximized; empty for none."""
     num_starts: int = Field(default=2, ge=1, le=20, title="Starts")
     """Ascents, and random directions, in each ball."""
     num_ball_seeds: int = Field(default=3, ge=1, le=100, title="Seeds with balls")
-    """How many of the seeds are searched in their balls."""
+    """Number of seeds with a search in their balls."""
     training: TrainingSpec = TrainingSpec(loss_threshold=0.1, max_steps=1000, num_records=10)
 
     @field_validator("radii")
@@ -98,7 +98,7 @@ class HessianSpec(SweepSpec):
     @model_validator(mode="after")
     def _takes_lengths(self) -> Self:
         if self.swept == "num_tokens" and not self.dataset.uses("num_tokens"):
-            raise InvalidInput("swept", self.swept, "width, unless the data are sequences that the lab makes", "width")
+            raise InvalidInput("swept", self.swept, "width, unless the data are generated sequences", "width")
         for value in self.widths if self.swept == "num_tokens" else ():
             try:
                 self.dataset_at(value).known_shapes()
@@ -111,12 +111,12 @@ class HessianSpec(SweepSpec):
         for index, network in enumerate(self.networks):
             if network in self.networks[:index]:
                 raise InvalidInput(
-                    f"networks.{index}.kind", network.kind, "a network that differs from those before it"
+                    f"networks.{index}.kind", network.kind, "a network that differs from all earlier ones"
                 )
             wide = network.at(self.width_at(self.widths[0]))[1]
             if network.bottleneck and network.bottleneck[1] > wide:
                 name, narrow = network.bottleneck
-                raise InvalidInput(f"networks.{index}.{name}", narrow, f"1 to {wide}, as the wide layers have")
+                raise InvalidInput(f"networks.{index}.{name}", narrow, f"1 to {wide}, the width of the wide layers")
         shapes = self.dataset_at(self.widths[0]).known_shapes()
         if shapes is None:
             return self
@@ -141,7 +141,7 @@ class HessianSpec(SweepSpec):
 
     @property
     def swept_title(self) -> str:
-        """Title of what grows; widths where networks differ in it."""
+        """Title of the swept values; widths if networks differ in them."""
         if self.swept == "num_tokens":
             return "Tokens T"
         grown = {getattr(each, next(filter(each.uses, ("width_is", "grows")), ""), "") for each in self.networks}
@@ -149,24 +149,24 @@ class HessianSpec(SweepSpec):
         return title or super().swept_title
 
     def dataset_at(self, value: int) -> DatasetSpec:
-        """The data at one value of what is swept."""
+        """The data at one swept value."""
         return self.dataset.model_copy(update={"num_tokens": value}) if self.swept == "num_tokens" else self.dataset
 
     def width_at(self, value: int) -> int:
-        """Width m at one value of what is swept."""
+        """Width m at one swept value."""
         return self.fixed_width if self.swept == "num_tokens" else value
 
     def lines(self) -> dict[str, ComparedNetwork]:
-        """Every line of the figures by its name, which is that of its network."""
+        """Networks by name, one line of the figures each."""
         return named(self.networks)
 
     def point_keys(self) -> tuple[str, ...]:
-        """One point for each width and line, the narrow ones first."""
+        """One point for each width and line, narrow ones first."""
         return tuple(hessian_key(width, line) for width in self.widths for line in self.lines())
 
 
 def hessian_key(width: int, line: str) -> str:
-    """The key of the point of this width and line."""
+    """Return the key of the point at this width and line."""
     return f"width={width} network={line}"
 
 
@@ -181,7 +181,7 @@ COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
 
 def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width and network, all seeds; ``most`` counts all steps and products that are allowed."""
+    """Count one width and network, all seeds; ``most`` takes all allowed steps and products."""
     width, line = spec.value_of(key)
     network = _lines(spec)[line]
     counted = _counted(spec, network, width)
@@ -224,27 +224,27 @@ def _lines(spec: HessianSpec) -> dict[str, ComparedNetwork]:
 
 @functools.lru_cache(maxsize=512)
 def _counted(spec: HessianSpec, network: ComparedNetwork, value: int) -> Counted:
-    """All copies of one of the networks, on what it sees, at one value of what is swept."""
+    """Count one network on its inputs at one swept value."""
     shapes = _shapes(spec, network, value)
     layers = hidden_and_output(spec, network, value) * num_copies(network)
     return Counted(layers, shapes.num_samples, shapes.num_outputs)
 
 
 def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, value: int) -> list[LayerSize]:
-    """The layers of one of the networks at one value of what is swept."""
+    """Layers of one network at one swept value."""
     shapes = _shapes(spec, network, value)
     return layer_sizes(*network.at(spec.width_at(value)), shapes.input_shape, shapes.num_outputs)
 
 
 def restricted_size(layer: LayerSize) -> int:
-    """Numbers that one direction of the small space has in this layer, for one input."""
+    """Entries of one direction of the small space in this layer, for one input."""
     if layer.masked or not small_space_pays(layer.positions, layer.fan_in, layer.features):
         return layer.num_params
     return layer.positions * (layer.fan_in + layer.features) + layer.num_biases
 
 
 def _shapes(spec: HessianSpec, network: ComparedNetwork, value: int) -> DatasetShapes:
-    """Sizes of what the network sees."""
+    """Shapes of the network's data."""
     dataset = spec.dataset_at(value)
     known = dataset_shapes(dataset.name, **dataset.options())
     return known if network.input == "data" else replace(known, num_samples=1, input_shape=(1,), num_outputs=1)

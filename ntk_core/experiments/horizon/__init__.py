@@ -1,4 +1,4 @@
-"""How long a network stays near its linear model: four regimes of training, each at several widths."""
+"""How long networks follow their linear models, in four regimes of training."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -16,20 +16,20 @@ from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, typic
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Term, Width, one_of, table
 
-DECAY_END = 2.0  # in ημt: the data no longer matter there
+DECAY_END = 2.0  # in ημt, where the data no longer matter
 DEPARTURES = ("kernel", "outputs")
 RATE_STEPS = 200  # at most, above the stable rate; the linear model then exceeds any threshold
 
 
 @dataclass(frozen=True, kw_only=True)
 class Regime(Term):
-    """One way of training.
+    """One regime of training.
 
     Attributes:
-        clock: what horizons are measured in.
-        every: steps between two records; 0 for an eighth of all so far.
-        typical_steps: of a run, measured here.
-        rate: c = ηλ/n; 0 with normalized steps. The spec states those above the stable one.
+        clock: unit of horizons.
+        every: steps between records; 0: an eighth of all steps so far.
+        typical_steps: measured steps of a run.
+        rate: c = ηλ/n; 0 with normalized steps. The spec sets rates above the stable one.
     """
 
     clock: str = "log(1/L)"
@@ -38,7 +38,7 @@ class Regime(Term):
     rate: float = 0.0
 
     def stretch(self, step: int) -> int:
-        """Steps from this one to the next record."""
+        """Return the steps from this one to the next record."""
         return self.every or max(1, step // 8)
 
 
@@ -97,13 +97,13 @@ class HorizonSpec(TrainedSweep):
     )
     """Rates η in units of η₀ = n/λ_max(K(w₀)), c = η/η₀, above the stable one, 2; targets are raised by 1."""
     decay: float = Field(default=1e-3, gt=0, le=0.01, title="Weight decay ημ")
-    """Share ημ of every trained weight that a step of training with weight decay removes."""
+    """Share ημ of every trained weight that weight decay removes per step."""
     max_log_loss: float = Field(default=20.0, gt=0, le=100, title="Largest log(1/L)")
     """Training with cross-entropy stops at this log(1/L)."""
     loss_threshold: float = Field(default=1e-4, gt=0, le=10, title="Loss threshold")
-    """Training with the square loss stops when its mean falls below it."""
+    """Training with the square loss stops below this mean loss."""
     max_steps: int = Field(default=5_000, ge=1, le=1_000_000, title="Maximum steps")
-    """Runs that need more are stopped; their horizon is then a lower bound."""
+    """Longer runs are stopped; their horizon is then a lower bound."""
     num_test: int = Field(default=100, ge=1, le=2000, title="Test points")
     """Held-out inputs at which outputs are compared."""
 
@@ -112,22 +112,22 @@ class HorizonSpec(TrainedSweep):
         return tuple(f"width={width},regime={name}" for width in self.widths for name in self.regimes)
 
     def rates_of(self, regime: str) -> tuple[float, ...]:
-        """c = ηλ/n of every line; of cross-entropy, whose steps are normalized, 0."""
+        """c = ηλ/n of every line; 0 for cross-entropy, whose steps are normalized."""
         return self.rates if regime == "large-rate" else (REGIMES[regime].rate,)
 
     @property
     def departures(self) -> tuple[str, ...]:
-        """The departures of a run; the outputs come first where all rates are above the stable one."""
+        """Departures of a run; outputs first if all rates are above the stable one."""
         return DEPARTURES[::-1] if self.regimes == ("large-rate",) else DEPARTURES
 
     def most_steps(self, regime: str) -> int:
-        """Steps after which a run stops in any case."""
+        """Largest number of steps of a run."""
         most = {"large-rate": RATE_STEPS, "weight-decay": round(DECAY_END / self.decay)}
         return min(self.max_steps, most.get(regime, self.max_steps))
 
 
 def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width and regime, all rates and seeds: a step, a kernel and the outputs at each record."""
+    """Count one width and regime, all rates and seeds: a step, a kernel and outputs at each record."""
     width, name = spec.value_of(key)
     network, steps = spec.counted(width), typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps)
     records, with_test = steps / REGIMES[name].stretch(steps // 8), 1 + network.num_test / network.num_samples
@@ -248,12 +248,12 @@ def lines(points: Sequence[HorizonPoint]) -> dict[RegimeLine, list[tuple[float, 
 
 
 def rate_law(points: Iterable[HorizonPoint], rate: float, of: str) -> PowerLaw | None:
-    """The law whose exponent is the slope of the departure step in ln m: the power law of e^t."""
+    """Fit e^t against m: the exponent is the slope of the departure step in ln m."""
     return fit_runs(along(points, "large-rate", rate), lambda run: math.exp(getattr(run, of).horizon), lambda run: True)
 
 
 def horizon_summary(spec: HorizonSpec, points: Sequence[HorizonPoint]) -> str:
-    """The table of all regimes, with the exponents of their horizons."""
+    """Return the table of all regimes and the exponents of their horizons."""
     return departure_summary(COLUMNS, points, DEPARTURES, {line.title: runs for line, runs in lines(points).items()})
 
 

@@ -15,12 +15,12 @@ from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress
 
 NORMALIZED_STEP = 0.2  # of the largest K(x, x), in a step along −∇ log L; our choice
-NUM_KEPT = 48  # records of a path that are kept
+NUM_KEPT = 48  # stored records of a path
 TARGET_SHIFT = 1.0  # of ±1 above the stable rate: balanced ones are nearly orthogonal to the top eigenvector of K₀
 
 
 def compute(spec: HorizonSpec, data: Dataset, key: str) -> Generator[Progress, None, HorizonPoint]:
-    """All rates and seeds of one width and regime; yields (fraction, message) between stretches of work."""
+    """Compute one width and regime, all rates and seeds; yield (fraction, message)."""
     rates = spec.rates_of(spec.value_of(key)[1])
     return HorizonPoint(**(yield from spec.every_run(_run, data, key, rates)))
 
@@ -56,7 +56,7 @@ def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> 
         size = float(norm(f_linear))
         clock = {"large-rate": float(step), "weight-decay": decay * step}.get(name, -loss)
         rows.append((clock, change, size and float(norm(f - f_linear)) / size, loss))
-        outcome = _ended(spec, name, step, rows) if kernel.any() else "over-budget"  # else nothing moves any further
+        outcome = _ended(spec, name, step, rows) if kernel.any() else "over-budget"  # with a zero kernel training stops
         if not outcome:
             count = min(REGIMES[name].stretch(step), most - step)
             rates, step = (rate_for(kernel) if is_log else rates[0], rates[1]), step + count
@@ -74,12 +74,12 @@ def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> 
 
 
 def _ended(spec: HorizonSpec, name: str, step: int, rows: Sequence[tuple[float, ...]]) -> str:
-    """How a run ends at its last record; empty if it continues."""
+    """Outcome at the last record; empty if the run continues."""
     clock, *_, loss = rows[-1]
     if name == "square" and loss <= math.log(spec.loss_threshold):
         return "converged"
     is_over = step >= spec.most_steps(name) or (name == "cross-entropy" and clock >= spec.max_log_loss)
-    if name in ("large-rate", "weight-decay"):  # it has left for good
+    if name in ("large-rate", "weight-decay"):  # departures are final there
         _, change, difference, _ = map(max, zip(*rows, strict=True))
         is_over |= change > spec.kernel_threshold and difference > spec.output_threshold
     return "over-budget" if is_over else ""

@@ -14,15 +14,14 @@ from ntk_core.runs.columns import Column
 
 
 class KernelChangeRun(TrainedRun):
-    """One training run seen through one output, whose kernel is followed.
+    """Kernel of one output along one training run.
 
     Attributes:
         output: output nonlinearity φ.
-        infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the kernel K_∞ of infinite width; only for the linear
-            output, and where the spec asks for it.
-        error: standard errors of ``change`` at those steps over random vectors, where it is estimated; else empty.
-        followed: φ(f(x_i)) of a few training points, (records, points); of the point's own class where there are
-            several. Empty in results of older versions.
+        infinite_distance: ‖K(w₀) − K_∞‖_F / ‖K_∞‖_F with the infinite-width kernel K_∞; linear output, if requested.
+        error: standard errors of ``change`` over random vectors, if it is estimated; else empty.
+        followed: φ(f(x_i)) of a few training points, (records, points), at the index of their class. Empty in results
+            of older versions.
     """
 
     output: str
@@ -32,7 +31,7 @@ class KernelChangeRun(TrainedRun):
 
     @property
     def sup_error(self) -> float:
-        """Standard error of ΔK where it is largest; 0 where it is exact."""
+        """Standard error of ΔK at its largest; 0 if exact."""
         at = [error for change, error in zip(self.change, self.error, strict=False) if change == self.sup_change]
         return max(at, default=0.0)
 
@@ -41,8 +40,8 @@ class KernelAtStart(Value):
     """Kernel of one output before training.
 
     Attributes:
-        velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; where the spec asks for it.
-        ball_change: a lower bound of sup ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over a ball; where the spec asks for one.
+        velocity: ‖K̇₀‖_F / ‖K₀‖_F under gradient flow of the training loss, in 1/time; if requested.
+        ball_change: a lower bound of sup ‖K(w) − K(w₀)‖_F / ‖K(w₀)‖_F over a ball; if requested.
     """
 
     output: str
@@ -59,7 +58,7 @@ class KernelSnapshot(Value):
         final: the same at the end of training.
         initial_eigenvalues: all n·C eigenvalues of K(w₀), descending.
         final_eigenvalues: the same at the end of training.
-        infinite: (n, n) infinite-width kernel, where the spec asks for it.
+        infinite: (n, n) infinite-width kernel, if requested.
     """
 
     output: str
@@ -72,11 +71,11 @@ class KernelSnapshot(Value):
 
 
 class KernelChanges(TrainedPoint[KernelChangeRun]):
-    """All runs of one network of one width.
+    """All runs of one network at one width.
 
     Attributes:
-        snapshots: kernels of the first seed, one per output, where the spec asks for them.
-        at_start: one entry per output and seed, where the spec asks for velocities or a ball.
+        snapshots: kernels of the first seed, one per output, if requested.
+        at_start: one entry per output and seed, if velocities or a ball are requested.
     """
 
     snapshots: tuple[KernelSnapshot, ...] = ()
@@ -84,12 +83,12 @@ class KernelChanges(TrainedPoint[KernelChangeRun]):
 
     @property
     def records(self) -> Sequence[KernelChangeRun | KernelAtStart]:
-        """The trainings, or what is known before training where there is none."""
+        """The runs, or the kernels at w₀ if nothing is trained."""
         return self.runs or self.at_start
 
 
 def _trained(column: Column) -> Column:
-    """A column that is left out where nothing is trained."""
+    """Column that is omitted if nothing is trained."""
 
     def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> object:
         return column.value(point, run) if isinstance(run, KernelChangeRun) else None
@@ -98,7 +97,7 @@ def _trained(column: Column) -> Column:
 
 
 def _start(name: str, title: str, field: str) -> Column:
-    """Kernel of the same output and seed before training."""
+    """Column of the kernel at w₀ of the same output and seed."""
 
     def of(point: KernelChanges, run: KernelChangeRun | KernelAtStart) -> float | None:
         found = (each for each in point.at_start if (each.output, each.seed) == (run.output, run.seed))
@@ -161,17 +160,17 @@ START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_ch
 
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
-    """The table of the means over converged runs, and the fitted exponents with their intervals."""
+    """Return the table of means over converged runs and the fitted exponents."""
     swept = replace(columns.WIDTH, title=SIZES[spec.swept].title)
     lines = columns.text_table([swept, *COLUMNS[1:]], points)
-    notes = [*outcome_notes(points, then="; not in the mean"), *_estimate_notes(spec, points)]
+    notes = [*outcome_notes(points, then="; excluded from means"), *_estimate_notes(spec, points)]
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
     exponents = [exponent(output, points) for output in outputs]
     return "\n".join([*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)])
 
 
 def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
-    """How far the random vectors alone may have moved ΔK of one run."""
+    """Describe the standard error of ΔK due to random vectors."""
     runs = [run for point in points for run in point.runs if run.error and run.sup_change > 0]
     if not runs:
         return []
@@ -180,20 +179,20 @@ def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> 
 
 
 def exponent(output: str, points: Sequence[KernelChanges]) -> str:
-    """The exponent of ΔK against width over the converged runs, with its interval and the runs left out."""
+    """Return the exponent of ΔK against width among converged runs, with its interval."""
     law = fit_runs(along(points, output), lambda run: run.sup_change, columns.converged)
     return exponent_line(f"{OUTPUTS[output].title}: ΔK", law)
 
 
 def start_law(points: Sequence[KernelChanges], output: str, measure: StartMeasure) -> PowerLaw | None:
-    """The power law of the kernel velocity, or of the largest change in the ball, against width."""
+    """Fit the kernel velocity, or the largest change in the ball, against width."""
     found = [(point.width, each) for point in points for each in point.at_start if each.output == output]
     numbers = [(width, value) for width, each in found if (value := getattr(each, measure)) is not None]
     return fit_power_law([width for width, _ in numbers], [value for _, value in numbers])
 
 
 def _start_laws(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
-    """The exponents of what is measured before training."""
+    """Return the exponents of measures at w₀."""
     lines: list[str] = []
     for measure, title in START_TITLES.items():
         for output in spec.outputs if any(getattr(each, measure) for p in points for each in p.at_start) else ():

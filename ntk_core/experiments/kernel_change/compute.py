@@ -36,26 +36,26 @@ from ntk_core.runs import Growth, Progress, by_steps, one_after_another
 from ntk_core.runs.compiled_code import unfinished_directory
 
 Found = TypeVar("Found")
-GROWN_S = 1.0  # from the beginning of a point to what it is so far, and on to the next; our choice
-PREPARED = 2  # messages of a training whose kernel at w₀ is taken
-MOST_BESIDE_BYTES = 50e6  # of a training beside others: the products of larger ones use all cores
+GROWN_S = 1.0  # between partial points; our choice
+PREPARED = 2  # reports of a training until its kernel at w₀ is computed
+MOST_BESIDE_BYTES = 50e6  # largest training that runs beside others; products of larger ones use all cores
 
 
 def compute(
     spec: KernelChangeSpec, data: Dataset, key: str, *, seeds_together: int | None = None, name: str = ""
 ) -> Generator[Progress | Growth, None, KernelChangePoint]:
-    """All seeds and outputs of one width; yields (fraction, message) between stretches of work.
+    """Compute one width, all seeds and outputs; yield (fraction, message) and partial points.
 
-    While trainings are left, the point of those that have ended is yielded third: immediately for the first point of a
-    sweep, and at most once a second, since drawing takes what training needs.
+    Partial points come immediately for the first point of a sweep, then at most once a second, since drawing competes
+    with training.
 
-    ``seeds_together`` seeds share one compiled call (``vmap``); by default as many as :func:`seeds_at_once` finds.
+    ``seeds_together`` seeds share one compiled call (``vmap``); by default :func:`seeds_at_once`.
     ``name`` names the network in messages, if there are several.
     """
     together = seeds_together or seeds_at_once(spec, key)
     batches = [spec.seeds[first : first + together] for first in range(0, spec.num_seeds, together)]
     architecture, hidden_width = spec.network_at(spec.value_of(key))
-    # Training and kernels are those of the pre-outputs: one network, and its programs, for all outputs.
+    # A network without output: it and its programs serve all outputs.
     net = build_network(architecture, hidden_width, data.num_outputs, "linear")
     num_params = net.num_params(data.input_shape, only_trained=True)
     ended: list[_Trained] = []
@@ -93,8 +93,8 @@ def side_by_side(
 ) -> Generator[Any, None, list[Found]]:
     """Like :func:`one_after_another`, with ``threads`` works in parallel.
 
-    The first ``alone`` reports of each work come before those of the next one, which so finds what it compiled.
-    Leaving the generator stops each work at its next report.
+    Each work makes its first ``alone`` reports before the next one starts, which then finds compiled programs.
+    Closing the generator stops each work at its next report.
     """
     if min(threads, len(works)) < 2:
         return (yield from one_after_another(works))
@@ -136,7 +136,7 @@ class _Trained(NamedTuple):
 def _trained(
     spec: KernelChangeSpec, data: Dataset, key: str, net: Network, group: TrainingGroup, seeds: range, name: str
 ) -> Generator[Progress, None, _Trained]:
-    """The outputs of one group, for one batch of seeds."""
+    """Train one group of outputs for one batch of seeds."""
     words = f"{name}width {spec.value_of(key):,}: {OUTPUTS[group.trained_output].title}"
     yield 0.0, f"{words}, initial kernel"
     width = spec.value_of(key)
@@ -195,7 +195,7 @@ def _at_start(
     seeds: range,
     words: str,
 ) -> Generator[Progress, None, list[KernelAtStart]]:
-    """The kernel velocity of all seeds together, and the largest kernel change in a ball of each."""
+    """Measure the kernel velocity of all seeds at once, and the largest kernel change in each ball."""
     found: list[KernelAtStart] = []
     for output in outputs:
         model = net.with_output(output)
@@ -233,11 +233,11 @@ def _distance(training: KernelTraining, index: int, infinite: np.ndarray | None)
 def _snapshots(
     spec: KernelChangeSpec, data: Dataset, kept: list[dict[str, np.ndarray]], infinite: np.ndarray | None
 ) -> list[KernelSnapshot]:
-    """The kernels of the first seed before and after training, samples ordered by label, or by target."""
+    """Return the first seed's kernels before and after training, samples ordered by label or target."""
     order = np.argsort(data.labels if data.class_names else data.y[:, 0], kind="stable")
 
     def drawn(kernel: np.ndarray) -> tuple[tuple[float, ...], ...]:
-        # All digits that its type has, and no more: the shortest numbers that read back as the same.
+        # The shortest digits that read back as the same number.
         return tuple(tuple(float(str(entry)) for entry in row) for row in kernel[np.ix_(order, order)])
 
     def mean_over_outputs(kernel: np.ndarray) -> np.ndarray:
@@ -259,7 +259,7 @@ def _snapshots(
 
 
 def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
-    """How many seeds share one compiled call: all that fit into memory on an accelerator, one on a CPU.
+    """Number of seeds per compiled call: all that fit into memory on an accelerator, one on a CPU.
 
     On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
     its slowest seed (docs/decisions/0006-seeds-devices-clusters.md).
@@ -272,6 +272,6 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
 
 
 def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
-    """On how many threads a CPU trains small networks, whose products use a single core each: at most four; else 1."""
+    """Number of threads for small networks on a CPU, whose products use one core: at most four; else 1."""
     small = point_bytes(spec, key) <= MOST_BESIDE_BYTES
     return min(4, os.cpu_count() or 1) if small and jax.default_backend() == "cpu" and num_parts() == 1 else 1

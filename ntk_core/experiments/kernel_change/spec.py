@@ -24,7 +24,7 @@ class KernelChangeSpec(TrainedSweep):
     ΔK = sup_t ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F over the recorded steps t.
 
     Outputs ``linear`` and ``softmax`` share one set of parameters, trained by cross-entropy on softmax(f); every other
-    output φ is a network of its own, trained with ½‖φ(f) − y‖², and so is ``linear`` where the data have no classes.
+    output φ, and ``linear`` without classes, has its own network, trained with ½‖φ(f) − y‖².
 
     Source: Liu, Zhu & Belkin 2020, §6, Figs. 1 and 2, App. B; kernel velocity: docs/math/kernel-velocity.md.
 
@@ -45,7 +45,7 @@ class KernelChangeSpec(TrainedSweep):
     measured: Literal["training", "velocity", "both"] = Field(default="training", title="Measured")
     """ΔK in training; or the kernel velocity at w₀, which needs no training; or both."""
     ball_radius: float = Field(default=0.0, ge=0, le=1000, title="Radius R of the ball")
-    """Look for the largest ΔK within distance R of w₀; 0 to leave it out."""
+    """Search for the largest ΔK within distance R of w₀; 0 skips it."""
     training: TrainingSpec = TrainingSpec()
     probes: int = Field(default=0, ge=0, le=1000, title="Random vectors")
     """Number of random vectors for estimating ΔK with a standard error; 0: exact."""
@@ -62,7 +62,7 @@ class KernelChangeSpec(TrainedSweep):
             self.architecture.check_infinite_width()
         for name in ("keep_kernels", "infinite_width"):
             if getattr(self, name) and not self.trains:
-                raise InvalidInput(name, True, "off where only the kernel velocity is measured")
+                raise InvalidInput(name, True, "off if only the kernel velocity is measured")
         if 0 < self.probes < LEAST_PROBES:
             raise InvalidInput("probes", self.probes, f"0, or an integer from {LEAST_PROBES} on", 0)
         if self.probes and self.needs_kernel:
@@ -78,7 +78,7 @@ class KernelChangeSpec(TrainedSweep):
 
     @property
     def groups(self) -> tuple["TrainingGroup", ...]:
-        """Which outputs share one training."""
+        """Groups of outputs that share one training."""
         shapes = self.dataset.known_shapes()
         return training_groups(self.outputs, classes=shapes is None or bool(shapes.class_names))
 
@@ -89,7 +89,7 @@ class KernelChangeSpec(TrainedSweep):
 
     @property
     def needs_kernel(self) -> bool:
-        """Whether something is asked for that needs a whole kernel in memory."""
+        """Whether a whole kernel is needed in memory."""
         return self.keep_kernels or self.infinite_width or self.takes_velocity or self.ball_radius > 0
 
     @property
@@ -98,7 +98,7 @@ class KernelChangeSpec(TrainedSweep):
         return self.measured != "training"
 
     def network_at(self, value: int) -> tuple[ArchitectureSpec, int]:
-        """(architecture, width of its hidden layers) at one value of what is swept."""
+        """(architecture, width of its hidden layers) at one swept value."""
         if self.swept == "width":
             return self.architecture, value
         return self.architecture.model_copy(update={"bottleneck_width": value}), self.hidden_width
@@ -120,9 +120,9 @@ class TrainingGroup:
 
 
 def training_groups(outputs: tuple[str, ...], *, classes: bool = True) -> tuple[TrainingGroup, ...]:
-    """Linear and softmax output share one set of parameters (Liu, Zhu & Belkin 2020, Eq. 46); any other has its own.
+    """Group outputs by parameters: linear and softmax share theirs (Liu, Zhu & Belkin 2020, Eq. 46).
 
-    Without ``classes`` each output has its own parameters and the square loss: there are no probabilities to learn.
+    Without ``classes`` each output has its own parameters and the square loss.
     """
     shared = tuple(output for output in outputs if output in ("linear", "softmax")) if classes else ()
     own = tuple(TrainingGroup(output, output, (output,)) for output in outputs if output not in shared)
@@ -131,16 +131,16 @@ def training_groups(outputs: tuple[str, ...], *, classes: bool = True) -> tuple[
 
 BALL_STARTS, BALL_STEPS = 3, 8  # of the search in a ball; our choice
 HELD_BYTES = 2**29  # larger kernels are streamed; our choice, about what streaming needs
-STREAMED_BYTES = 2**28  # for blocks: a pair of them, through the weights of 24 records, takes seconds; our choice
+STREAMED_BYTES = 2**28  # for blocks: a pair of them at 24 records takes seconds; our choice
 BESIDE_BYTES = 1e8  # inside a contraction; measured
 RATE_PRODUCTS = 40  # for λ_max, in products with a kernel
 DERIVATIVE = 3  # a kernel with one derivative, in kernels
 
 
 def streams(spec: KernelChangeSpec) -> bool:
-    """Whether ΔK is formed from the weights of every record, after training, without holding a kernel.
+    """Whether ΔK is computed after training from recorded weights, without storing kernels.
 
-    So it is where ΔK is estimated, or the kernels take too much memory (docs/decisions/0004-large-kernels.md).
+    True if ΔK is estimated, or kernels need too much memory (docs/decisions/0004-large-kernels.md).
     """
     if spec.needs_kernel:
         return False
@@ -149,12 +149,12 @@ def streams(spec: KernelChangeSpec) -> bool:
 
 
 def streamed_bytes(spec: KernelChangeSpec) -> int | None:
-    """Memory for the blocks of a streamed ΔK; None where kernels are held."""
+    """Memory for the blocks of a streamed ΔK; None if kernels are stored."""
     return STREAMED_BYTES if streams(spec) else None
 
 
 def training_share(spec: KernelChangeSpec, key: str) -> float:
-    """The share of the work that is done while a network trains: all of it, unless kernels are streamed."""
+    """Share of the work done while a network trains: all, unless kernels are streamed."""
     if not streams(spec):
         return 1.0
     (found,) = counts(spec, key)
@@ -163,11 +163,11 @@ def training_share(spec: KernelChangeSpec, key: str) -> float:
 
 
 def counts(spec: KernelChangeSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width, all seeds and outputs; ``most`` counts all steps that are allowed."""
+    """Count one width, all seeds and outputs; ``most`` takes all allowed steps."""
     network, streamed = _counted(spec, key), streams(spec)
     places = BALL_STARTS * (BALL_STEPS + 2) if spec.ball_radius else 0
     derivatives = len(spec.outputs) * (spec.takes_velocity + places)
-    # A derivative is as large as every view; a search holds its center, its best place, and a place with its slope.
+    # A derivative is as large as every view; a search stores its center, its best point, and a point with its gradient.
     copies, views = (6, 3) if places else (4, 2) if spec.takes_velocity else (3, 1)
     numbers, blocks = 0, 0.0
     if streamed:
@@ -206,7 +206,7 @@ def _num_matrices(spec: KernelChangeSpec) -> int:
 
 
 def _streamed(spec: KernelChangeSpec, network: Counted) -> Work:
-    """The kernels of one seed and group of outputs at all records, with λ_max at w₀, which takes products."""
+    """Work for the kernels of one seed and group at all records, and λ_max at w₀ by products."""
     n, num_outputs, records = network.num_samples, network.num_outputs, spec.training.num_records
     rate = 2 * RATE_PRODUCTS * network.step  # a product takes six passes of all inputs, twice what a step does
     if spec.probes:

@@ -38,8 +38,8 @@ class LazySpec(TrainedSweep):
 
     κ = |F(w₀) − y| ‖H(w₀)‖ / ‖∇F(w₀)‖² of F = φ(α m^(−ρ) f), and how far training moves weights, features and kernel.
 
-    Every width at α = 1, ρ = 0, the smallest width at every scale α, and every width at every richness ρ (r = ½ − ρ
-    of Yang & Hu): a point is (m, α, ρ).
+    Points (m, α, ρ): every width at α = 1, ρ = 0; the smallest width at every scale α; every width at every richness
+    ρ (r = ½ − ρ of Yang & Hu).
 
     Source: Chizat, Oyallon & Bach 2019, §1; Liu, Zhu & Belkin 2020, §1.1; Yang & Hu 2021, §3.
 
@@ -90,7 +90,7 @@ class LazySpec(TrainedSweep):
 
 
 def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One point, all outputs, starts and seeds; ``most`` counts all steps that are allowed."""
+    """Count one point, all outputs, starts and seeds; ``most`` takes all allowed steps."""
     width, num_lines = spec.value_of(key)[0], len(spec.outputs) * len(spec.starts)
     copies = 1 if spec.starts == ("random",) else 2  # an output of 0 at w₀ needs a copy
     network = spec.counted(width)
@@ -121,8 +121,8 @@ class LazyRun(Value):
         last_change: ΔK at the end: a rich kernel may recover a little.
         pre_output_change: the same as ``sup_change`` of the kernel of α m^(−ρ) f, at the same parameters.
         distance, largest_distance: ‖w − w₀‖₂ and ‖w − w₀‖_∞ at the end.
-        least_distance: lower bounds of ``distance`` by what the outputs did: from one input (Liu, Zhu & Belkin 2020,
-            Eq. 2) and from all (``kernels.least_distance``).
+        least_distance: lower bounds of ``distance`` from the outputs at one input (Liu, Zhu & Belkin 2020, Eq. 2) and
+            at all inputs (``kernels.least_distance``).
         hidden_change: mean |h − h₀| over inputs and neurons at the end, h the pre-activations, of each hidden layer.
     """
 
@@ -155,7 +155,7 @@ class LazyRun(Value):
 
     @property
     def mean_hidden_change(self) -> float:
-        """Mean |h − h₀| over the hidden layers; NaN where it was not measured."""
+        """Mean |h − h₀| over the hidden layers; NaN if not measured."""
         return sum(self.hidden_change) / len(self.hidden_change) if self.hidden_change else math.nan
 
 
@@ -171,7 +171,7 @@ class LazyPoint(TrainedPoint[LazyRun]):
 
 
 def _item(name: str, title: str, field: str, index: int) -> Column:
-    """One of several numbers of a run, which may be fewer."""
+    """Column of one entry of a run's tuple, if it has it."""
     return Column(name, title, lambda _, run: next(iter(getattr(run, field)[index:]), None), optional=True)
 
 
@@ -225,7 +225,7 @@ class LazyResult(ResultValue):
 
 
 def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
-    """The table of means over the seeds, then the exponents of every measure along each."""
+    """Return the table of means over seeds and the exponents of every measure."""
     exponents, measures = [], [column for column in COLUMNS if column.role == "measure" and column.format]
     for output, start, column in itertools.product(spec.outputs, spec.starts, measures):
         line = output, start, partial(column.value, None)
@@ -238,7 +238,7 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
 
 
 def swept_points(points: Sequence[LazyPoint], by: Swept, rho: float = 0.0) -> list[LazyPoint]:
-    """Every scale at the smallest width, or every width at scale 1, ascending, at one richness."""
+    """Select every scale at the smallest width, or every width at scale 1, at one richness."""
     own = [point for point in points if point.richness == rho]
     narrow = min((point.width for point in own), default=0)
     kept = [point for point in own if (point.width == narrow if by == "scale" else point.scale == 1)]
@@ -246,7 +246,7 @@ def swept_points(points: Sequence[LazyPoint], by: Swept, rho: float = 0.0) -> li
 
 
 def law(points: Sequence[LazyPoint], by: Swept, output: str, start: str, of: Of, rho: float = 0.0) -> PowerLaw | None:
-    """The power law in α or m along :func:`swept_points`, over converged runs."""
+    """Fit a power law in α or m along :func:`swept_points` among converged runs."""
     return fit_runs(along(swept_points(points, by, rho), output, start, by=by), of, columns.converged)
 
 

@@ -1,8 +1,8 @@
-"""κ at initialization and the movement in training of a scaled network, one width, scale and richness at a time."""
+"""κ at w₀ and changes in training of scaled networks, one width, scale and richness at a time."""
 
 from collections.abc import Generator
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +24,7 @@ _STARTS = {"random": lambda net: net, "symmetric": Mirrored, "subtracted": Subtr
 
 
 def compute(spec: LazySpec, data: Dataset, key: str) -> Generator[Progress, None, LazyPoint]:
-    """All outputs, starts and seeds of one point; yields (fraction, message) between stretches of work."""
+    """Compute one point, all outputs, starts and seeds; yield (fraction, message)."""
     return LazyPoint(**(yield from spec.every_run(_run, data, key, spec.outputs, spec.starts)))
 
 
@@ -64,7 +64,7 @@ def _run(
 
 @partial(jax.jit, static_argnums=0)
 def pre_activations(net: Network, params: NetworkParams, x: Array) -> tuple[Array, ...]:
-    """h of every layer but the last one, (n, *output_shape) each, in the order in which they are called."""
+    """Return h of every layer but the last, (n, *output_shape) each, in call order."""
     found: list[Array] = []
 
     def call(name: str, a: Array) -> Array:
@@ -75,8 +75,8 @@ def pre_activations(net: Network, params: NetworkParams, x: Array) -> tuple[Arra
     return tuple(found[:-1])
 
 
-def laziness(net: Network, params: NetworkParams, data: Dataset) -> dict[str, Any]:
-    """κ and its factors, means over the first inputs of each class, or the first of all for a number to be learned."""
+def laziness(net: Network, params: NetworkParams, data: Dataset) -> dict[str, float | bool]:
+    """Return κ and its factors: means over the first inputs of each class, or of all without classes."""
     found, converged = [], True
     for label in range(data.num_outputs):
         chosen = np.flatnonzero(data.labels == label) if data.class_names else np.arange(len(data.x))

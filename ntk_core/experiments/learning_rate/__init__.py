@@ -26,8 +26,7 @@ class LearningRateSpec(TrainedSweep):
 
     η = c n / (β λ_max(K(w₀))); f, f_lin and f_quad start at the same w₀ and take the same steps.
 
-    f_lin diverges above c = 2 at every width; up to about 4, f_quad and f rise to a peak and come down at a smaller
-    curvature.
+    f_lin diverges above c = 2 at every width; up to about 4, f_quad and f catapult and recover at a smaller curvature.
 
     Source: Lewkowycz, Bahri, Dyer, Sohl-Dickstein & Gur-Ari 2020, §2; Zhu, Liu, Radhakrishnan & Belkin 2022.
 
@@ -64,9 +63,9 @@ class LearningRateSpec(TrainedSweep):
     batch_size: int = Field(default=5, ge=1, le=10_000, title="Batch size")
     """Samples per step."""
     loss_threshold: float = Field(default=0.001, gt=0, le=10, title="Loss threshold")
-    """Training stops when the mean loss falls below it."""
+    """Training stops below this mean loss."""
     max_steps: int = Field(default=300, ge=1, le=100_000, title="Maximum steps")
-    """Runs that need more are stopped and marked."""
+    """Longer runs are stopped and marked."""
     keep_paths: bool = Field(default=False, title="Follow along training")
     """Keep loss, curvature, distance and kernel change along the runs of the first seed."""
 
@@ -78,14 +77,14 @@ class LearningRateSpec(TrainedSweep):
         return self
 
 
-DENSE_RECORDS = 100  # steps from the first that are all looked at, so that no peak is missed
-TOGETHER_BYTES = 2**30  # runs are trained together up to this
-_STEPS_OF = {"linear": 0, "quadratic": 4, "network": 1}  # a step, in those of the network
+DENSE_RECORDS = 100  # first steps, all recorded so that no peak is missed
+TOGETHER_BYTES = 2**30  # of runs that train simultaneously
+_STEPS_OF = {"linear": 0, "quadratic": 4, "network": 1}  # cost of a step, in steps of the network
 _PROGRAMS = {"linear": "linear model", "quadratic": "many trainings", "network": "many trainings"}
 
 
 def counts(spec: LearningRateSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width, all models, rates and seeds; all steps in any case."""
+    """Count one width, all models, rates and seeds; always all steps."""
     network, runs = counted_at(spec, key), len(spec.rates) * spec.num_seeds
     return tuple(_of_model(spec, network, model, runs) for model in spec.models)
 
@@ -110,7 +109,7 @@ def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -
 
 
 def counted_at(spec: LearningRateSpec, key: str) -> Counted:
-    """The network of a point, counted."""
+    """Count the network of a point."""
     return spec.counted(spec.value_of(key))
 
 
@@ -120,7 +119,7 @@ def together(network: Counted, model: str) -> int:
 
 
 def _held(network: Counted, model: str) -> Counts:
-    """One run: weights at w₀ and w_t, gradients and temporaries, and what passes hold of every input."""
+    """Memory of one run: weights at w₀ and w_t, gradients, temporaries and activations."""
     copies, views = {"linear": (0, 1), "quadratic": (10, 3), "network": (6, 1)}[model]
     return Counts(network, copies=copies, views=views, matrices=4)
 
@@ -164,11 +163,11 @@ class RateRun(Value):
         seed: seed of the initialization w₀.
         learning_rate: η, as used.
         outcome: one of :data:`RATE_OUTCOMES`.
-        converged: whether the loss came down to the threshold.
+        converged: whether the loss reached the threshold.
         num_steps: steps taken until the run ended.
         first_loss, peak_loss, last_loss: at w₀, the largest finite one recorded, and at the end.
         curvature: η β λ_max(K(w_T))/n at the end; NaN after a divergence.
-        path: along the run, where it is kept.
+        path: records along the run, if kept.
     """
 
     model: str
@@ -191,7 +190,7 @@ class RateRun(Value):
 
 
 def rate_outcome(losses: Sequence[float], dead: bool) -> RateOutcome:
-    """How a run ended, by its recorded losses and whether its kernel ended at zero."""
+    """Classify a run by its recorded losses and whether its kernel ended at zero."""
     first, last = losses[0], losses[-1]
     if not (math.isfinite(last) and last <= first):
         return "diverged"
@@ -200,7 +199,7 @@ def rate_outcome(losses: Sequence[float], dead: bool) -> RateOutcome:
     return "catapult" if finite_sup(losses) > RISE * first else "monotone"
 
 
-def _stays(run: RateRun) -> bool:
+def _is_finite(run: RateRun) -> bool:
     return run.outcome != "diverged"
 
 
@@ -229,8 +228,8 @@ COLUMNS = (
     Column("first_loss", ""),
     Column("peak_loss", ""),
     Column("last_loss", "last loss"),
-    Column("curvature", "c at the end", format=partial(between, spec=".2f"), counts=_stays),
-    Column("peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_stays),
+    Column("curvature", "c at the end", format=partial(between, spec=".2f"), counts=_is_finite),
+    Column("peak", "largest loss / loss at w₀", format=partial(between, spec=".3g"), counts=_is_finite),
 )
 
 
@@ -253,7 +252,7 @@ class LearningRateResult(ResultValue):
 
 
 def learning_rate_summary(spec: LearningRateSpec, points: Sequence[RatePoint]) -> str:
-    """A table over the seeds for each width, model and rate, then the exponent of the peak at each rate above 2."""
+    """Return a table over seeds, and the exponent of the peak at each rate above 2."""
     laws = [
         f"{model} at c = {rate:g}: peak / start {law_words(law, 'm')}"
         for model in spec.models
@@ -270,7 +269,7 @@ def _counted(runs: Sequence[RateRun]) -> str:
 
 
 def peak_law(points: Sequence[RatePoint], model: str, rate: float) -> PowerLaw | None:
-    """The power law in m of the largest loss over its start, over the runs that catapulted and recovered."""
+    """Fit the largest loss over its start against m among catapulted runs."""
     runs = along(points, model, rate)
     if not any(run.outcome == "catapult" for _, run in runs):
         return None

@@ -1,4 +1,4 @@
-"""Linear, quadratic and true model at many rates and from many seeds, trained together, one width at a time."""
+"""Linear, quadratic and true models at many rates and seeds, trained together, one width at a time."""
 
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -43,7 +43,7 @@ GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
 
 def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, RatePoint]:
-    """All models, rates and seeds of one width; yields (fraction, message, point) between groups of runs."""
+    """Compute one width, all models, rates and seeds; yield (fraction, message, point)."""
     width, counted = spec.value_of(key), counted_at(spec, key)
     start = _Start(spec, data, width)
     runs: list[RateRun] = []
@@ -70,13 +70,13 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
 
 def _records(spec: LearningRateSpec) -> list[int]:
-    """Every step at first, where losses rise and fall; then on a logarithmic grid."""
+    """Return the recorded steps: all at first, where losses peak, then a logarithmic grid."""
     dense = range(1, min(spec.max_steps, DENSE_RECORDS) + 1)
     return sorted({*dense, *record_steps(spec.max_steps, DENSE_RECORDS)})
 
 
 class _Start:
-    """Start of all models of one width, for every seed: w₀, its kernel, and the rate at c = 1."""
+    """Start of all models of one width, per seed: w₀, its kernel, and the rate at c = 1."""
 
     def __init__(self, spec: LearningRateSpec, data: Dataset, width: int):
         net = build_network(spec.architecture, width, data.num_outputs, spec.output)
@@ -96,7 +96,7 @@ class _Start:
         self.unit_rates = np.asarray(stable, np.float64) / 2
 
     def of(self, index: np.ndarray, name: str) -> tuple[Model, PyTree, PyTree]:
-        """(model, what is trained, what stays) of one kind, for these seeds."""
+        """Return (model, trained, fixed) of one kind for these seeds."""
         trained, fixed = jax.tree.map(lambda leaf: leaf[index], (self.trained, self.fixed))
         if name == "network":
             return self.model, trained, fixed
@@ -129,7 +129,7 @@ class _Chunk:
         self.record(0)
 
     def record(self, _: int) -> None:
-        """Note the loss of every run, and the rest of what is followed."""
+        """Record the loss of every run, and :meth:`_measure` if paths are kept."""
         descent, start = self.descent, self.start
         outputs = _outputs(descent.model, descent.state.trained, descent.fixed, start.x)
         losses = jax.vmap(lambda each: start.model.loss.of_model(each, start.y))(outputs)
@@ -168,7 +168,7 @@ class _Chunk:
         )
 
     def _measure(self) -> dict[str, np.ndarray]:
-        """Curvature in units of the rate, distance and ΔK of every run now."""
+        """Measure curvature in units of the rate, distance and ΔK of every run."""
         state, fixed, start = self.descent.state, self.descent.fixed, self.start
         rates = np.asarray([rate for _, rate in self.pairs])
         first = start.kernels[self.index]

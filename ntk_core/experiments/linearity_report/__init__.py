@@ -1,4 +1,4 @@
-"""Two checkpoints of a model of your own: reported by the command ``report`` alone, kept and shown like any run."""
+"""Reports on two checkpoints of your model: computed by the command ``report`` only, stored like any run."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -49,7 +49,7 @@ class LinearityReportSpec(ExperimentSpec):
     def point_keys(self) -> tuple[str, ...]:
         return ("report",)
 
-    def data_options(self) -> dict[str, Any]:
+    def data_options(self) -> dict[str, object]:
         """The options of ``load_dataset``."""
         return self.dataset.options()
 
@@ -64,7 +64,7 @@ class LinearityReportSpec(ExperimentSpec):
 
 
 class LinearityReportPoint(PointValue, LinearityReport):
-    """A report that is kept."""
+    """Stored report."""
 
     kind: Literal["linearity_report"] = "linearity_report"
 

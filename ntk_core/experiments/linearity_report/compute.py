@@ -1,4 +1,4 @@
-"""The report of two checkpoints that the command has loaded; importing this starts JAX."""
+"""Report on two loaded checkpoints; importing this starts JAX."""
 
 from collections.abc import Generator
 from pathlib import Path

@@ -34,7 +34,7 @@ class OptimizationSpec(TrainedSweep):
     max_kernel_rows: ClassVar[int | None] = 900
 
     experiment: Literal["optimization"] = "optimization"
-    # Well separated inputs, many dimensions: a kernel whose condition number lets the bound be seen. Our choice.
+    # Well separated inputs in many dimensions: the condition number keeps the bound visible. Our choice.
     dataset: DatasetSpec = DatasetSpec(num_samples=18, input_dim=50, noise=1.0)
     architecture: ArchitectureSpec = ArchitectureSpec(activation="tanh")
     widths: tuple[Width, ...] = TrainedSweep.field("widths", (100, 1000, 10_000))
@@ -45,12 +45,12 @@ class OptimizationSpec(TrainedSweep):
     rates: Annotated[tuple[Annotated[float, Field(gt=0, le=1e6)], ...], Ascending] = Field(
         default=(2.0, 20.0, 60.0), min_length=1, max_length=6, title="Learning rates (×η)"
     )
-    """Multiples of the learning rate η, each trained; with η auto, 2 is small as the theorem means it."""
+    """Multiples of the learning rate η; with η auto, 2 is small in the theorem's sense."""
     training: TrainingSpec = TrainingSpec(max_steps=3000, loss_threshold=1e-3, num_records=24)
 
 
 def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """One width: all steps in any case, and all eigenvalues of two kernels at each record."""
+    """Count one width: always all steps, and all eigenvalues of two kernels per record."""
     num_lines, spectra = len(spec.outputs) * len(spec.rates), {"spectra": len(spec.outputs)}
     cubes = 20 * spec.training.num_records
     return (spec.trainings(spec.value_of(key), num_lines, spec.training.max_steps, programs=spectra, cubes=cubes),)
@@ -61,7 +61,7 @@ class OptimizationRun(TrainedRun):
 
     Attributes:
         output: output nonlinearity φ.
-        rate: multiple of the learning rate that the spec asks for.
+        rate: multiple of the spec's learning rate.
         stable_rate: 2n/λ_max of the kernel of φ(f) at w₀: above it the linear model at w₀ diverges.
         last_finite_step: the last step whose loss was finite.
         change: ΔK(t) of the kernel of φ(f).
@@ -172,7 +172,7 @@ class OptimizationResult(ResultValue):
 
 
 def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPoint]) -> str:
-    """The table of every width, output and rate, then what the theorem needs of each output."""
+    """Return the table of widths, outputs and rates, and each output's ρ."""
     notes = [
         f"{OUTPUTS[output].title}: "
         + (f"|φ'| ≥ ρ = {rho:g}, the theorem holds at small rates" if rho else "ρ = 0, the theorem does not apply")

@@ -11,7 +11,7 @@ from ntk_core.runs import Progress, by_steps
 
 
 def compute(spec: OptimizationSpec, data: Dataset, key: str) -> Generator[Progress, None, OptimizationPoint]:
-    """All outputs, rates and seeds of one width; yields (fraction, message) between stretches of work."""
+    """Compute one width, all outputs, rates and seeds; yield (fraction, message)."""
     found = yield from spec.every_run(_run, data, key, spec.outputs, spec.rates)
     return OptimizationPoint(num_samples=len(data.x), **found)
 

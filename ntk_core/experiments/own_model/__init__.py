@@ -62,7 +62,7 @@ class OwnModelSpec(SweepSpec):
 
 
 def counts(spec: Any, key: str, most: bool = False) -> NoReturn:
-    """No page, job, upload or spec gets further: they hold no code, and none is run for them."""
+    """Refuse every page, job, upload and spec: they contain no code to run."""
     command = f"`linearity-lab {spec.command()[0]} {spec.file}` in a terminal: only this command runs your own files"
     raise InvalidInput("experiment", spec.experiment, command)
 
@@ -79,7 +79,7 @@ class OwnLayer(Value):
 
     @property
     def route(self) -> str:
-        """How its part of the kernel is computed, and what keeps it from the structured route."""
+        """Route of its part of the kernel, and operations that prevent the structured route."""
         why = f" ({', '.join(self.operations)})" if self.operations else ""
         return "structured" if self.uses else f"Jacobian{why}"
 
@@ -134,7 +134,7 @@ class OwnModelResult(ResultValue):
 
 
 def change_law(points: Sequence[OwnModelPoint]) -> PowerLaw | None:
-    """ΔK against width, over the runs that converged."""
+    """Fit ΔK against width among converged runs."""
     return fit_runs(along(points), lambda run: run.sup_change, columns.converged)
 
 
@@ -143,7 +143,7 @@ NEARLY_LINEAR = 0.1  # of the kernel
 
 
 def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> str:
-    """Layers and routes of the first width, runs of all, laws in width, the verdict."""
+    """Return layers and routes of the first width, all runs, power laws and the verdict."""
     runs = [(point.width, run) for point in points for run in point.runs]
     rows = [
         (
@@ -165,7 +165,7 @@ def own_model_summary(spec: OwnModelSpec, points: Sequence[OwnModelPoint]) -> st
 
 
 def layer_rows(point: OwnModelPoint) -> list[dict[str, str]]:
-    """A row for each parameter, with the route that it takes."""
+    """Return the name, size and route of each parameter."""
     return [
         {
             "Parameter": each.name[-32:], "Kind": each.kind, "Numbers": f"{each.num_params:,}",
@@ -178,7 +178,7 @@ def layer_rows(point: OwnModelPoint) -> list[dict[str, str]]:
 def found_words(point: OwnModelPoint) -> str:
     """Costs of the kernel by traced routes and by Jacobians, and the error of the check."""
     if not point.layers:
-        return "Not traced: all parameters go by their Jacobians."
+        return "Not traced: all parameters use Jacobians."
     more = len(point.layers) - MOST_LAYERS
     structured = f"{number(point.multiplications, 3)} multiplications and {size(point.num_bytes)}"
     jacobians = f"{number(point.jacobian_multiplications, 3)} and {size(point.jacobian_bytes)}"
@@ -189,18 +189,18 @@ def found_words(point: OwnModelPoint) -> str:
 
 
 def verdict(points: Sequence[OwnModelPoint]) -> str:
-    """Describe the numbers, and no more."""
+    """Describe the measured kernel change in one sentence."""
     law = change_law(points)
     if law is not None and math.isfinite(law.interval):
         low, high = law.exponent - law.interval, law.exponent + law.interval
         if high < 0:
-            return "the kernel change falls with the width: a transition to linearity."
-        return f"the kernel change {'grows with' if low > 0 else 'has no clear trend in'} the width."
+            return "the kernel change decreases with width: a transition to linearity."
+        return f"the kernel change {'grows with' if low > 0 else 'has no clear trend in'} width."
     changes = [run.sup_change for point in points for run in point.runs if run.outcome == "converged"]
     if not changes:
         return "none, since no run converged."
     near = "stays close to its linear model" if max(changes) < NEARLY_LINEAR else "leaves its linear model"
-    return f"in training the kernel moves by {percent(max(changes))}; the model {near}."
+    return f"in training the kernel changes by {percent(max(changes))}; the model {near}."
 
 
 EXPERIMENT = Experiment(OwnModelSpec, OwnModelPoint, OwnModelResult, counts, own_model_summary)

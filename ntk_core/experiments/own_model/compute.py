@@ -42,17 +42,17 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
 
 
 def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> tuple[Apply, PyTree, Array]:
-    """(apply, params, inputs) of the first seed; nothing is computed of apply but shapes.
+    """Return (apply, params, inputs) of the first seed; only shapes of apply are computed.
 
     Raises:
-        InvalidInput: where it is no model, see ``ntk_core.own_models.CONTRACT``.
+        InvalidInput: if it is no model, see ``ntk_core.own_models.CONTRACT``.
     """
     x = jnp.asarray(data.x)
     return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x
 
 
 def _found(apply: Apply, params: PyTree, x: Array) -> LayersFound | None:
-    """Its layers; None where it cannot be traced."""
+    """Return its layers; None if it cannot be traced."""
     try:
         return layers_of(apply, params, x)
     except InvalidInput as error:
