@@ -1,6 +1,6 @@
 """Networks: layers, compositions, graphs, sizes and shapes.
 
-Names are imported on first use: sizes, shapes and choices are read where JAX does not run.
+Names are imported on first use, since sizes, shapes and choices work without JAX.
 """
 
 import lazy_loader

@@ -1,8 +1,7 @@
-"""From the architecture of a spec to a network, and from a seed to the random numbers of its initial weights."""
+"""Networks from architecture specs, and random keys from seeds."""
 
 import dataclasses
 from pkgutil import resolve_name
-from typing import Any
 
 import jax
 from jax import Array
@@ -12,8 +11,8 @@ from ntk_core.networks.architectures import Mirrored, Network, Subtracted
 from ntk_core.networks.spec import ArchitectureSpec
 
 
-def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, output: str, **more: Any) -> Network:
-    """The network of this architecture, width and output nonlinearity; ``more`` is what its class alone can be given.
+def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, output: str, **more: object) -> Network:
+    """Build the network of this architecture, width and output; ``more`` has further settings of its class.
 
     Raises:
         InvalidInput: for a combination of settings that the network refuses.
@@ -46,15 +45,14 @@ def build_network(architecture: ArchitectureSpec, width: int, num_outputs: int, 
 
 
 def initial_key(seed: ArrayLike, width: int, *more: int) -> Array:
-    """The key of w₀ for this seed and width: ``fold_in(key(seed), width)``.
+    """Return the key of w₀ for this seed and width: ``fold_in(key(seed), width)``.
 
-    With ``key(seed)`` alone the draws of a narrow network would be the first of a wide one's, and runs at neighboring
-    widths would not be independent.
+    With ``key(seed)`` alone, networks of neighboring widths would share random numbers.
 
     Args:
         seed: of the run, a scalar; may be traced.
         width: m, the swept width.
-        more: numbers that distinguish networks of one sweep, such as the input dimension; folded in, one by one.
+        more: further numbers to fold in, such as the input dimension.
 
     >>> jax.random.bits(initial_key(0, 8)) == jax.random.bits(initial_key(0, 9))
     Array(False, dtype=bool)

@@ -1,4 +1,4 @@
-"""Activations, outputs, parameterizations and sizes to choose from, one entry each; JAX starts when one is used."""
+"""Activations, outputs, parameterizations and sizes to choose from; JAX starts on first use."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -22,13 +22,13 @@ class Function(Term):
     """A function σ of pre-activations z of any shape, or φ from pre-outputs f to outputs, both of shape (n, C).
 
     Attributes:
-        apply: the function of an array; entry by entry but for the softmax, which couples the C entries of a row.
-        min_slope: the largest ρ with |φ'| ≥ ρ everywhere; 0 where there is none.
-        bound: of the norm of the Jacobian where the function is not elementwise; None where the slope is the bound.
-        smooth: False where the function has a kink (ReLU), so that the Hessian of a network built from it exists
-            almost everywhere only, see ``almost_everywhere``.
-        negative_slope: s of a function that is z above 0 and s z below; None for any other.
-        live: whether *Live* computes it in the browser too (``components/live/functions.js``).
+        apply: function of an array; elementwise except softmax, which couples the C entries of a row.
+        min_slope: the largest ρ with |φ'| ≥ ρ everywhere; 0 if there is none.
+        bound: bound of the Jacobian's norm if the function is not elementwise; else None.
+        smooth: False if the function has a kink (ReLU): Hessians then exist only almost everywhere, see
+            ``almost_everywhere``.
+        negative_slope: s of a function that is z above 0 and s z below; else None.
+        live: whether *Live* also computes it in the browser (``components/live/functions.js``).
     """
 
     apply: "Callable[[Array], Array]"
@@ -39,7 +39,7 @@ class Function(Term):
     live: bool = False
 
 
-# The functions by name, for networks, specs, URLs and forms: a fixed list. Slopes and moments follow from `apply`.
+# Slopes and moments follow from `apply`.
 ACTIVATIONS = table(
     Function(
         "relu", "ReLU", "max(z, 0)", lambda z: _jax().numpy.maximum(z, 0), smooth=False, negative_slope=0.0, live=True
@@ -94,8 +94,8 @@ ALIASES = {
     "silu": "swish",
     "celu": "elu",
     "soft_sign": "softsign",
-}  # further names that the library takes, of the same functions
-# Functions of jax.nn with kinks off 0: their infinite-width kernels are inexact, so specs and forms do not offer them.
+}  # further names of the same functions
+# Functions of jax.nn with kinks away from 0, whose infinite-width kernels are inexact: not in specs and forms.
 KINKED = ("relu6", "hard_tanh", "hard_sigmoid", "hard_silu", "hard_swish", "sparse_plus", "sparse_sigmoid")
 _OUTPUTS_TOO = ("relu", "leaky_relu", "tanh", "erf", "sigmoid", "softplus", "gelu", "quadratic")
 
@@ -105,7 +105,7 @@ def _as_output(name: str) -> Function:
     return replace(sigma, title=f"{sigma.title} output", formula=sigma.formula.translate(str.maketrans("zᶻ", "fᶠ")))
 
 
-# Most activations are outputs too, the identity under another name.
+# Most activations are also outputs; the identity is called linear.
 _FIRST = (
     replace(ACTIVATIONS["identity"], name="linear", title="linear output", formula="f"),
     Function("softmax", "softmax output", "e^{f_c} / Σ e^{f_k}", lambda f: _jax().nn.softmax(f), bound=0.5),
@@ -123,10 +123,10 @@ OUTPUTS = table(*_FIRST, *map(_as_output, _OUTPUTS_TOO))
 
 @dataclass(frozen=True)
 class SubModel(Term):
-    """A small model g of which an assembly has m copies, with weights and biases ~ N(0, 1).
+    """Small model g that an assembly copies m times, with weights and biases ~ N(0, 1).
 
     Attributes:
-        per_input, others: parameters for each of the d numbers of an input, and all others.
+        per_input, others: number of parameters per input coordinate, and of all others.
     """
 
     per_input: int
@@ -147,10 +147,7 @@ PARAMETERIZATIONS = table(
 
 
 def almost_everywhere(activations: Iterable[str], outputs: Iterable[str] = ()) -> str:
-    """Curvature that a Hessian misses at kinks of these functions (ReLU, leaky ReLU): a sentence, empty for others.
-
-    The identity has none: σ'' = 0 everywhere, and nothing is missed.
-    """
+    """Describe the curvature that Hessians miss at kinks (ReLU, leaky ReLU); empty without kinks."""
     used = [*(ACTIVATIONS[name] for name in activations), *(OUTPUTS[name] for name in outputs)]
     kinked = dict.fromkeys(function.title for function in used if not function.smooth)
     if not kinked:

@@ -1,4 +1,4 @@
-"""How large a network is, by counting, without JAX: the ground of every estimate and refusal."""
+"""Sizes of networks by counting, without JAX: the basis of estimates and limits."""
 
 import functools
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ LANCZOS_VECTORS = 20  # typical, until the residual is small
 
 
 def small_space_pays(positions: int, fan_in: int, features: int) -> bool:
-    """Whether a Hessian moves a layer's weights along the span of inputs and cotangents, and not one by one.
+    """Whether Hessian directions of a layer live in the span of inputs and cotangents.
 
-    With P positions below fan_in k and features F, a direction has P (k + F − P) numbers in place of k F. A product
-    with the Hessian passes four times through it: 2 P² (k + F) multiplications by way of the bases, P k F directly, and
-    is made orthogonal to those before it, twice: docs/math/hessian_in_a_small_space.md.
+    With P positions below fan_in k and features F, a direction has P (k + F − P) numbers instead of k F. A Hessian
+    product passes through it four times, with 2 P² (k + F) multiplications via the bases or P k F directly, and is
+    orthogonalized twice: docs/math/hessian_in_a_small_space.md.
     """
     k, f, p = fan_in, features, positions
     if p >= min(k, f):
@@ -23,7 +23,7 @@ def small_space_pays(positions: int, fan_in: int, features: int) -> bool:
 
 
 def num_copies(architecture: ArchitectureSpec) -> int:
-    """How many networks are computed: 2 where a copy makes the output 0 at w₀."""
+    """Number of computed networks: 2 if a copy makes the output 0 at w₀."""
     return 1 if architecture.initial_output == "random" else 2
 
 
@@ -33,8 +33,7 @@ def num_features(sizes: Sequence[LayerSize]) -> int:
 
 
 def min_width(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> int:
-    """Smallest hidden width; where edges may be missing, the smallest expected in-degree outside the first layer
-    (Zhu, Liu & Belkin 2022, Eq. 8). ``sizes`` are those of :func:`layer_sizes`."""
+    """Smallest hidden width, or expected in-degree if edges are dropped (Zhu, Liu & Belkin 2022, Eq. 8)."""
     if architecture.record.by_in_degree:
         kept = 1 - architecture.written_out.drop_probability
         return max(1, round(kept * min(size.fan_in for size in sizes[1:])))
@@ -49,5 +48,5 @@ def _written_out(architecture: ArchitectureSpec) -> Composition:
 def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
 ) -> list[LayerSize]:
-    """The layers of the network of this architecture and width, in order; convolutions in ``dimensions`` dimensions."""
+    """Return the layers of a network in order; convolutions have ``dimensions`` dimensions."""
     return list(lay_out(_written_out(architecture).steps, width, input_shape, dimensions, num_outputs))

@@ -1,4 +1,4 @@
-"""The settings of a network, apart from its width, its outputs and φ."""
+"""Settings of a network, apart from its width, its outputs and φ."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ else:
 
 
 MAX_DEPTH = 16  # hidden layers
-COMPOSED = "composed"  # the architecture that a person puts together
+COMPOSED = "composed"  # the architecture of custom layers
 
 
 def _composition(data: object) -> Composition:
-    """A composition from JSON; what is wrong inside it is named after the name of the setting."""
+    """Parse a composition; errors name the setting, then the field inside the composition."""
     try:
         return parse_composition(data)
     except InvalidInput as error:
@@ -58,7 +58,7 @@ def _inputs_of(record: Kind) -> str:
 class ArchitectureSpec(SpecPart):
     """Settings of a network except its width.
 
-    The network f(w; x), apart from its width, its outputs and φ: settings → layers.
+    Settings → layers of f(w; x), apart from its width, its outputs and φ.
 
     Source: Liu, Zhu & Belkin 2020, Eq. 7, §4, App. A and G; Zhu, Liu & Belkin 2022, App. A; Vaswani et al. 2017.
 
@@ -83,7 +83,7 @@ class ArchitectureSpec(SpecPart):
     bias_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
         default=None, min_length=1, max_length=16, title="Layers with biases"
     )
-    """Which hidden layers have biases, counted from 1; all when empty."""
+    """Hidden layers with biases, counted from 1; all when empty."""
     relative_widths: tuple[Annotated[float, Field(gt=0, le=100)], ...] | None = Field(
         default=None, min_length=1, max_length=16, title="Widths of the layers, in m"
     )
@@ -91,13 +91,13 @@ class ArchitectureSpec(SpecPart):
     composition: CompositionField = Field(
         default=composition_examples()["residual"], title="Your layers", json_schema_extra={"entry": "composition"}
     )
-    """Registered layers as JSON, from the input on; an output layer follows by itself."""
+    """Registered layers as JSON, starting at the input; the output layer is added automatically."""
     parameterization: ParameterizationName = Field(default="ntk", title="Parameterization")
     """How weights are drawn and scaled with the width."""
     trained: Literal["all", "first", "hidden", "last"] = Field(default="all", title="Trained layers")
-    """Which layers are trained, and so contribute to the kernel K."""
+    """Layers that are trained and so contribute to the kernel K."""
     output_weights: Literal["normal", "signs"] = Field(default="normal", title="Output weights v")
-    """Output weights v: normal, or ±1 at random; ±1 with hidden layers trained stay as they are."""
+    """Output weights v: normal, or random ±1, which stay constant if only hidden layers are trained."""
     initial_output: Literal["random", "symmetric", "subtracted"] = Field(default="random", title="Output at w₀")
     """random f(w₀); 0 by two mirrored copies, (f − f')/√2; or 0 by subtraction, f − f(w₀)."""
     bottleneck_width: Width = Field(default=3, title="Bottleneck width m_b")
@@ -105,7 +105,7 @@ class ArchitectureSpec(SpecPart):
     bottleneck_layer: int = Field(default=2, ge=1, le=16, title="Bottleneck layer")
     """Which hidden layer is narrow, counted from 1."""
     bottleneck_activation: BottleneckActivationName = Field(default="same", title="Activation of the narrow layer")
-    """Same as the other layers, or one of its own."""
+    """Same as the other layers, or its own."""
     skip_every: int = Field(default=1, ge=1, le=2, title="Skip every")
     """Number of layers that a skip connection spans."""
     drop_probability: float = Field(default=0.0, ge=0, le=0.99, title="Drop probability")
@@ -131,9 +131,9 @@ class ArchitectureSpec(SpecPart):
     score_exponent: float = Field(default=0.5, ge=0, le=1, title="Score exponent τ")
     """Scores are q·k / d^τ: ½ is usual, 1 lets attention fade as d grows."""
     causal: bool = Field(default=False, title="Causal")
-    """Every position sees only itself and those before it."""
+    """Each position attends only to itself and earlier positions."""
     num_blocks: int = Field(default=2, ge=1, le=12, title="Blocks L")
-    """Number L of blocks, each attention and an MLP, with a way around both."""
+    """Number L of blocks: attention and an MLP, each with a skip connection."""
     mlp_factor: float = Field(default=4.0, gt=0, le=16, title="Width of the MLPs, in H d")
     """Neurons of the MLPs as a multiple of the H d features, unless they are m."""
     normalization: Literal["none", "plain", "gains"] = Field(default="gains", title="Normalization")
@@ -150,18 +150,18 @@ class ArchitectureSpec(SpecPart):
     adapted_layers: tuple[Annotated[int, Field(ge=1, le=16)], ...] | None = Field(
         default=None, min_length=1, max_length=16, title="Adapted layers"
     )
-    """Which hidden layers have an update B A, counted from 1; all when empty."""
+    """Hidden layers with an update B A, counted from 1; all when empty."""
     adapter_rank: int = Field(default=4, ge=1, le=4096, title="Rank r")
     """Rank r of the updates, unless it is m."""
     rank_exponent: float = Field(default=0.5, ge=0, le=1, title="Scale exponent s")
-    """Updates are B A / r^s: ½ keeps their kernel as r grows, 1 is usual."""
+    """Updates are B A / r^s: ½ keeps their kernel constant as r grows, 1 is usual."""
     grows: Literal["neurons", "rank"] = Field(default="neurons", title="What m is")
     """Size that grows with m: the neurons of the hidden layers or the rank r; the other stays constant."""
     layer_width: Width = Field(default=256, title="Neurons of the layers")
-    """Neurons of each hidden layer where the rank is m."""
+    """Neurons of each hidden layer if the rank is m."""
 
     sub_model: SubModelName = Field(default="neurons", title="Sub-model g")
-    """The small model g of which there are m copies."""
+    """The small model g that is copied m times."""
 
     @model_validator(mode="after")
     def _fits_layers(self) -> Self:
@@ -182,7 +182,7 @@ class ArchitectureSpec(SpecPart):
 
     @property
     def has_relative_widths(self) -> bool:
-        """Whether its hidden layers have widths of their own, in m."""
+        """Whether its hidden layers have their own widths, in m."""
         return self.relative_widths is not None and self.uses("relative_widths")
 
     @property
@@ -200,7 +200,7 @@ class ArchitectureSpec(SpecPart):
         return self.record.write_out(self, self.hidden)
 
     def widths(self, width: int) -> tuple[int, ...]:
-        """The width of each hidden layer at width m; gains and positions have none of their own."""
+        """Width of each hidden layer at width m, except gains and positions."""
         sizes = (block.size(width) for block in self.written_out.trained())
         return tuple(size for size in sizes if size is not None)
 
@@ -220,7 +220,7 @@ class ArchitectureSpec(SpecPart):
         return self.record.has_infinite_width and self.parameterization == "ntk" and grows
 
     def check_infinite_width(self) -> None:
-        """Refuse to ask for the kernel of infinite width where it is not known."""
+        """Refuse the infinite-width kernel where it is unknown."""
         if not self.has_infinite_width:
             known = ", ".join(kind.name for kind in ARCHITECTURES.values() if kind.has_infinite_width)
             heads = "; of attention as the number of heads grows" if self.uses("width_is") else ""
@@ -231,7 +231,7 @@ class ArchitectureSpec(SpecPart):
     def check_inputs(
         self, input_shape: tuple[int, ...], field: str = "architecture", *, widths: tuple[int, ...] = (1,)
     ) -> None:
-        """Refuse inputs that the layers cannot take at one of the widths, naming the setting inside ``field``.
+        """Refuse inputs that do not fit the layers at one of the widths, naming the setting inside ``field``.
 
         Raises:
             InvalidInput: for a convolution on anything but images, a filter larger than its image, or a

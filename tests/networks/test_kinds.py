@@ -83,7 +83,7 @@ def test_layers_are_counted_and_trained_as_the_network_has_them(spec):
 
 @pytest.mark.parametrize("spec", SPECS, ids=_name)
 def test_the_skips_are_what_the_network_computes(spec):
-    ways = spec.written_out.ways()
+    ways = spec.written_out.connections()
     below = [{0}]  # what is added up to what each layer gives, itself included
     for number in range(1, len(spec.biases()) + 1):
         around = [skip.start for skip in ways.skips if (skip.kind, skip.end) == ("residual", number)]

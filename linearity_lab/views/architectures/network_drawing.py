@@ -33,7 +33,7 @@ def drawing(
     shapes: list[dict[str, object]] = []
     for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
         shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
-    skips = architecture.written_out.ways().skips
+    skips = architecture.written_out.connections().skips
     apart = {skip.end for skip in skips if skip.kind == "branch"}  # from the layer below nothing comes
     joined = [index for index in range(1, len(heights)) if index not in apart]
     arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in joined]
@@ -129,7 +129,7 @@ def description(architecture: ArchitectureSpec) -> str:
 def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], width: int) -> str:
     """The drawing for those who do not see it."""
     neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
-    kinds = {skip.kind for skip in architecture.written_out.ways().skips}
+    kinds = {skip.kind for skip in architecture.written_out.connections().skips}
     marks = {
         "residual": "⊕ adds the skip connection.",
         "concat": "‖ concatenates the skip connection.",

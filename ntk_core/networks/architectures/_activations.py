@@ -27,7 +27,7 @@ TRAINED = ("all", "first", "hidden", "last")
 
 
 def activation_of(given: Activation, field: str = "activation") -> Function:
-    """Properties of an activation, by its name or as an elementwise function of an array.
+    """Return properties of an activation, given by name or as an elementwise function.
 
     Raises:
         InvalidInput: for another name, and for a function that is not elementwise, not finite or not differentiable.
@@ -46,7 +46,7 @@ def activation_of(given: Activation, field: str = "activation") -> Function:
 
 
 def activation_function(given: Activation, field: str = "activation") -> Pointwise:
-    """The pointwise function σ of that name, or the function itself.
+    """Return the pointwise function σ of that name, or the function itself.
 
     Raises:
         InvalidInput: as :func:`activation_of`.
@@ -56,14 +56,14 @@ def activation_function(given: Activation, field: str = "activation") -> Pointwi
 
 @lru_cache(maxsize=256)
 def _problem(function: Pointwise) -> str:
-    """Why it is no elementwise function; empty where it is one."""
+    """Why it is not an elementwise function; empty if it is."""
     z = np.random.default_rng(0).uniform(-REACH, REACH, (4, 5))
     with jax.ensure_compile_time_eval(), jax.enable_x64(True):
         try:
             together = np.asarray(function(jnp.asarray(z)))
             alone = np.asarray(jax.vmap(function)(jnp.asarray(z).ravel())).reshape(z.shape)
             slopes = np.asarray(jax.vmap(jax.grad(function))(jnp.asarray(z).ravel()))
-        except Exception as error:  # whatever a function raises that is none of one array
+        except Exception as error:  # any error of a function that does not take one array
             first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
             return f"which fails on an array, a number or its derivative ({first})"
     if together.shape != z.shape or not np.allclose(together, alone, rtol=1e-9, atol=1e-12, equal_nan=True):
@@ -104,9 +104,9 @@ def slope_jumps(function: Pointwise) -> tuple[bool, bool]:
 
 @lru_cache(maxsize=256)
 def largest_slope(function: Function) -> float:
-    """The least bound of |φ'|, to some four digits; infinite where |φ'| still grows far outside.
+    """Return the least bound of |φ'|, to four digits; infinite if |φ'| grows without bound.
 
-    Of a function that is not elementwise the stated bound of its Jacobian.
+    For a function that is not elementwise: the stated bound of its Jacobian.
     """
     if function.bound is not None:
         return function.bound
@@ -118,7 +118,7 @@ def largest_slope(function: Function) -> float:
 
 
 def output_function(name: str, field: str = "output") -> Pointwise:
-    """The function φ from pre-outputs to outputs, both of shape (n, C); softmax couples the C entries of a row.
+    """Return the function φ from pre-outputs to outputs, (n, C) both; softmax couples the C entries of a row.
 
     Raises:
         InvalidInput: for a name that is not in ``ntk_core.networks.choices.OUTPUTS``.
@@ -153,25 +153,25 @@ def check_switch(field: str, given: object) -> None:
 
 
 def check_drop_probability(given: object) -> None:
-    """Refuse a probability outside [0, 1): at 1 no edge is left."""
+    """Refuse a probability outside [0, 1)."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
         raise InvalidInput("drop_probability", given, "a number from 0 up to, but not including, 1")
 
 
 def hidden_widths(width: int | tuple[int, ...], depth: int) -> tuple[int, ...]:
-    """One width per hidden layer, from a single number or a tuple of ``depth`` numbers."""
+    """Return one width per hidden layer, from one number or a tuple of ``depth`` numbers."""
     if isinstance(width, tuple):
         if len(width) != depth:
-            raise InvalidInput("width", width, f"one integer, or a tuple of {depth} integers (one a hidden layer)")
+            raise InvalidInput("width", width, f"one integer, or a tuple of {depth} integers (one per hidden layer)")
         return tuple(check_count("width", each, MAX_WIDTH) for each in width)
     return (check_count("width", width, MAX_WIDTH),) * depth
 
 
 def hidden_biases(use_bias: bool | tuple[bool, ...], depth: int) -> tuple[bool, ...]:
-    """Bias on or off for each hidden layer, from a single switch or a tuple of ``depth`` switches."""
+    """Return one switch per hidden layer, from one switch or a tuple of ``depth`` switches."""
     if isinstance(use_bias, tuple):
         if len(use_bias) != depth:
-            raise InvalidInput("use_bias", use_bias, f"True, False, or a tuple of {depth} of them (one a hidden layer)")
+            raise InvalidInput("use_bias", use_bias, f"True, False, or {depth} of them (one per hidden layer)")
         for each in use_bias:
             check_switch("use_bias", each)
         return use_bias

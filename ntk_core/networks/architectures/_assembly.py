@@ -1,4 +1,4 @@
-"""Assemblies: m copies of a small model, added up by an output layer."""
+"""Assemblies: m copies of a small model, summed by an output layer."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
 
 class Model(NamedTuple):
-    """A model of your own: ``init(key, num_inputs)`` draws its parameters, ``apply(params, x)`` maps (n, d) to (n,)."""
+    """Your own model: ``init(key, num_inputs)`` draws its parameters, ``apply(params, x)`` maps (n, d) to (n,)."""
 
     init: Callable[[Array, int], PyTree]
     apply: Callable[[PyTree, Array], Array]
@@ -77,7 +77,7 @@ class Copies(Layer):
         return {"weight": flat / self.scaling.bias()[0]}
 
     def _values(self, weight: Array, a: Array) -> Array:
-        """g of one copy for all inputs."""
+        """Apply one copy of g to all inputs."""
         drawn = jax.eval_shape(lambda key: self.model.init(key, a.shape[-1]), jax.random.key(0))
         unravel = ravel_pytree(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, weight.dtype), drawn))[1]
         return self.model.apply(unravel(self.scaling.bias()[0] * weight), a)
@@ -88,7 +88,7 @@ class Copies(Layer):
 
 @dataclass(frozen=True)
 class Assembly(Listed):
-    """Sum of many copies of a small model, by an output layer.
+    """Sum of many copies of a small model.
 
     f = m^(−½) Σ_i v_i g(w_i; x), v ~ N(0, 1), for any g (``hidden1``: the copies; ``output``: v).
 

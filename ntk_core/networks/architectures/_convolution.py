@@ -31,8 +31,7 @@ class Convolution(Layer):
     """z[p] = multiplier · Σ_o W[o]ᵀ a[stride · p + o − center] + b, channels last, W (*kernel, channels, num_features).
 
     Inputs are (n, length, channels) or (n, height, width, channels), by ``dimensions``. Padding keeps the size at
-    stride 1: ``"circular"`` wraps around, ``"zero"`` continues with zeros. The fan-in is kernel_size^dimensions ·
-    channels either way.
+    stride 1: ``"circular"`` wraps around, ``"zero"`` adds zeros. The fan-in is kernel_size^dimensions · channels.
 
     Source: Liu, Zhu & Belkin 2020, App. G.1; Hu, Xiao, Adlam & Pennington 2020, App. (circular padding).
 
@@ -94,7 +93,7 @@ class Convolution(Layer):
         return self.pad(a, range(1, a.ndim - 1))
 
     def pad(self, a: Array, axes: Sequence[int]) -> Array:
-        """``a`` continued along some axes, around or with zeros, as far as the kernel reaches."""
+        """Pad ``a`` along some axes, circularly or with zeros, by the reach of the kernel."""
         before = (self.kernel_size - 1) // 2
         widths = [(before, self.kernel_size - 1 - before) if axis in axes else (0, 0) for axis in range(a.ndim)]
         return jnp.pad(a, widths, mode="wrap" if self.padding == "circular" else "constant")
@@ -109,7 +108,7 @@ class Convolution(Layer):
     def patch_products(self, input_shape: Shape, features1: Array, features2: Array) -> Array:
         """Products of all pairs of ``features`` at stride 1, (n1, P, n2, P), as sums of shifted products of pixels.
 
-        Patches overlap: the kernel_size^dimensions-fold repetition of every pixel product is added, not recomputed.
+        Patches overlap, so every pixel product is computed once and added kernel_size^dimensions times.
         """
         *sizes, channels = input_shape
         before, d = (self.kernel_size - 1) // 2, self.dimensions
@@ -120,7 +119,7 @@ class Convolution(Layer):
         return jnp.asarray(products).reshape(len(a1), math.prod(sizes), len(a2), math.prod(sizes))
 
 
-NORMALIZED_FROM = 1e-5  # added to variances: what is constant stays finite
+NORMALIZED_FROM = 1e-5  # added to variances, so constant inputs stay finite
 PERIODS = 10_000.0  # the slowest sine takes 2π times as many positions
 
 
@@ -162,7 +161,7 @@ def normalize(a: Float[Array, "..."]) -> Float[Array, "..."]:
 
 
 def sines(shape: Shape) -> Float[Array, "T d"]:
-    """√2 (sin ωᵢ t, cos ωᵢ t) side by side for positions t, ω falling from 1 to 10⁻⁴: mean square 1 (for even d)."""
+    """√2 (sin ωᵢ t, cos ωᵢ t) interleaved for positions t, ω decreasing from 1 to 10⁻⁴: mean square 1 (for even d)."""
     length, features = shape
     pairs = jnp.arange(features) // 2
     angles = jnp.arange(length)[:, None] * PERIODS ** (-2 * pairs / features)
@@ -173,8 +172,7 @@ def sines(shape: Shape) -> Float[Array, "T d"]:
 class Gain(Layer):
     """z = g ∘ a along the last axis: one factor g_k for each feature k, the same at all positions, 1 at initialization.
 
-    In the NTK and the standard parameterization the factor is the parameter itself, without a multiplier; in
-    ``lecun`` it is √m times the parameter, as for all others.
+    In the NTK and standard parameterizations the factor is the parameter; in ``lecun`` it is √m times the parameter.
     """
 
     scaling: Scaling = NTK_SCALING
@@ -191,7 +189,7 @@ class Gain(Layer):
 
 @dataclass(frozen=True)
 class Positions(Layer):
-    """z_p = w_p whatever the input: one vector for each position, drawn and multiplied as biases are, N(0, I)."""
+    """z_p = w_p for every input: one vector per position, drawn and scaled like biases, N(0, I)."""
 
     scaling: Scaling = NTK_SCALING
 

@@ -1,4 +1,4 @@
-"""Networks made from another one: times a number, starting at zero, or its pre-activations."""
+"""Networks derived from another one: scaled, zero at w₀, or its pre-activations."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ COPY = "copy."
 
 @dataclass(frozen=True)
 class Derived(Network):
-    """Abstract: a network made from another one, with its layers and parameters unless stated otherwise.
+    """Abstract: a network derived from another one, by default with its layers and parameters.
 
     Attributes:
         net: the other network; the output function is its own.
@@ -90,7 +90,7 @@ class Paired(Derived):
     """Abstract: a network and a copy of it that starts with equal parameters, f = scale · (f_A − f_B).
 
     Attributes:
-        scale: in front of the difference.
+        scale: factor of the difference.
 
     >>> from ntk_core.networks import FullyConnected, Mirrored
     >>> net = Mirrored(FullyConnected(width=8))
@@ -103,7 +103,7 @@ class Paired(Derived):
 
     @property
     def copy_layers(self) -> Mapping[str, Layer]:
-        """The layers of the copy, by the names of the original."""
+        """Layers of the copy, by their original names."""
         return self.net.layers
 
     @cached_property
@@ -112,7 +112,7 @@ class Paired(Derived):
 
     def init(self, key: Array, input_shape: Shape | int) -> NetworkParams:
         drawn = self.net.init(key, input_shape)
-        # Arrays of its own: training may overwrite those of the original in place.
+        # Copied, since training may overwrite the original arrays in place.
         return {**drawn, **{COPY + name: jax.tree.map(jnp.copy, params) for name, params in drawn.items()}}
 
     def body(self, call: Call, x: Array) -> Array:
@@ -134,10 +134,9 @@ class Mirrored(Paired):
 
     f = (f_A − f_B) / √2 of two copies of a network that start with equal parameters: 0 at initialization.
 
-    Exactly 0 operation by operation; a compiler that fuses the copies differently leaves rounding (10⁻⁸ in float32).
-    The kernel is the mean of the two kernels, so at initialization it is that of ``net``, for any depth and
-    architecture; the copies drift apart as soon as they are trained. With one hidden layer this is the symmetric
-    initialization of the paper, with 2 · width neurons.
+    Exactly 0 without compilation; fused programs may leave rounding errors (10⁻⁸ in float32). The kernel is the mean
+    of both kernels: at initialization that of ``net``, for any architecture. Training separates the copies. With one
+    hidden layer this is the symmetric initialization of the paper, with 2 · width neurons.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3, Eq. 3; any depth: docs/math/early-time.md.
 
@@ -180,7 +179,7 @@ def subtract_initial_output(net: Network, params: NetworkParams) -> Callable[[Ne
 
     ``apply(w, x)`` = net(w; x) − net(w₀; x), (n, C), with w₀ = ``params``: 0 at the start, same kernel.
 
-    Keeps w₀ and costs a second forward pass, but changes nothing in the network.
+    Stores w₀ and costs a second forward pass; the network itself is unchanged.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=8)
@@ -225,9 +224,9 @@ class PreActivations(Network):
     (5, 2)
 
     Attributes:
-        net: the network; its parameters serve, and those above the layer are left alone.
+        net: the network; its parameters are used, those above the layer are ignored.
         layer: name of one of its layers.
-        units: which neurons, by their index; after a convolution in the order (position, channel).
+        units: indices of neurons; after a convolution in the order (position, channel).
 
     Raises:
         InvalidInput: for a layer that the network does not have, or no units.
@@ -256,7 +255,7 @@ class PreActivations(Network):
         found: list[Array] = []
 
         def watched(name: str, a: Array) -> Array:
-            if name not in self.layers:  # nothing above is computed: its value reaches no output
+            if name not in self.layers:  # layers above do not affect the result
                 return jnp.zeros((a.shape[0], *self.net.layers[name].output_shape(a.shape[1:])), a.dtype)
             z = call(name, a)
             if name == self.layer:

@@ -28,9 +28,9 @@ class DAGNetwork(Layered):
     α_v = σ_v(in(v)^(-1/2) Σ_{u→v} w_uv α_u + b_v) + Σ_{u⇢v} α_u along the edges of a directed acyclic graph.
 
     Groups are evaluated layer by layer, where the layer of a group is the length of the longest path to it from the
-    input. in(v) is the actual in-degree: edges that are removed when the parameters are drawn do not count. u⇢v are
-    fixed skips of weight 1. After shared edges a group has neurons at every position of the input, its channels, and
-    the same weights at each of them (a convolution with circular padding).
+    input. in(v) is the actual in-degree, without edges removed at initialization. u⇢v are fixed
+    skips of weight 1. After shared edges a group has channels at every position of the input, with the same weights
+    at each (a convolution with circular padding).
     Source: Zhu, Liu & Belkin 2022, Eq. 2 and §2.2, App. A, D and E.
 
     >>> net = DAGNetwork(width=10, num_outputs=2)
@@ -40,12 +40,12 @@ class DAGNetwork(Layered):
     14
 
     Attributes:
-        width: m, the size of the groups that state none.
+        width: m, the size of groups without their own.
         groups: hidden groups of neurons.
         edges: between ``"input"``, the groups and ``"output"``.
         num_outputs, activation, output, parameterization, use_bias, gain, trained: as for other networks; ``"first"``
             trains the groups that see the input only.
-        dimensions: of the positions, for shared edges: 2 for images (height, width, channels), 1 for sequences.
+        dimensions: of positions, for shared edges: 2 for images (height, width, channels), 1 for sequences.
 
     Raises:
         InvalidInput: as :class:`ntk_core.networks.graphs.Graph`, and for every other setting by its field.
@@ -74,7 +74,7 @@ class DAGNetwork(Layered):
 
     @cached_property
     def graph(self) -> Graph:
-        """The groups and edges, checked."""
+        """Validated groups and edges."""
         return Graph(self.groups, self.edges)
 
     @property
@@ -110,7 +110,7 @@ class DAGNetwork(Layered):
         return self.graph.first_layers
 
     def layers_below(self, name: str) -> tuple[str, ...]:
-        """The group and the groups from which a path leads to it."""
+        """The group and its ancestors."""
         below = {name}
         for each in reversed(self.depths):
             if each in below:
@@ -121,4 +121,4 @@ class DAGNetwork(Layered):
         """Smallest expected in-degree outside the first layer (Zhu et al., Eq. 8); ``in_degree_range`` counts it."""
         self.layer_input_shapes(input_shape)
         found = in_degrees(self.graph, self.width, input_shape, self.num_outputs)
-        return max(1, round(min(found[name].value for name in self.graph.judged)))
+        return max(1, round(min(found[name].value for name in self.graph.beyond_first_layer)))

@@ -1,4 +1,4 @@
-"""Networks that are written out as graphs of steps, from which their layers and forward pass follow."""
+"""Networks defined as graphs of steps, which determine layers and forward pass."""
 
 import abc
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Layered(Network):
     parameterization: str
     trained: str
     output_signs: bool = False
-    dimensions: int = 2  # of the positions that convolutions see
+    dimensions: int = 2  # of positions, for convolutions
     symmetric: bool = False  # whether the last hidden layer is drawn twice, with opposite output weights
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Layered(Network):
         check_choice("trained", self.trained, TRAINED)
         check_switch("output_signs", self.output_signs)
         output_function(self.output)
-        self.hidden_scaling.bias()  # refuses a parameterization or a gain that cannot be
+        self.hidden_scaling.bias()  # rejects invalid parameterizations and gains
 
     @property
     @abc.abstractmethod
@@ -63,11 +63,11 @@ class Layered(Network):
     @property
     @abc.abstractmethod
     def hidden_scaling(self) -> Scaling:
-        """How hidden weights are drawn; its width is m."""
+        """Scaling of hidden weights; its width is m."""
 
     @property
     def output_scaling(self) -> Scaling:
-        """How output weights are drawn: without the gain."""
+        """Scaling of output weights: without the gain."""
         return Scaling(self.parameterization, width=self.hidden_scaling.width)
 
     @cached_property
@@ -95,7 +95,7 @@ class Layered(Network):
             return Positions(scaling, trainable=trained)
         assert isinstance(block, Trained)
         width, bias, trained = block.size(scaling.width), block.bias, trained and not block.frozen
-        if isinstance(block, graphs.TokenDenseBlock):  # a filter that sees one position
+        if isinstance(block, graphs.TokenDenseBlock):  # a 1 × 1 filter
             return Convolution(width, 1, dimensions=1, use_bias=bias, scaling=scaling, trainable=trained)
         if isinstance(block, graphs.ConvolutionBlock):
             shape = (width, block.kernel_size, block.padding, self.dimensions, block.stride)
@@ -105,7 +105,7 @@ class Layered(Network):
         return Dense(width, bias, scaling, paired=paired, trainable=trained)
 
     def _parts(self, step: Step) -> Parts:
-        """Stretches of the inputs of a masked layer: their length where it is known, and their drop probability."""
+        """Segments of a masked layer's inputs: (length if known, drop probability)."""
         return tuple((None, drop) for drop in step.drops)
 
     def body(self, call: Call, x: Array) -> Array:
@@ -151,20 +151,20 @@ class Layered(Network):
 
 
 class Listed(Layered):
-    """Abstract: networks that a composition writes out."""
+    """Abstract: networks defined by a composition."""
 
     kind: ClassVar[Kind]
-    """Architecture: how settings define the layers."""
+    """Architecture, which maps settings to layers."""
 
     @property
     def hidden(self) -> Hidden:
-        """Width and biases of each numbered hidden layer, for architectures that number them."""
+        """Width and biases of each hidden layer, for architectures with numbered layers."""
         return ()
 
     @cached_property
     def written_out(self) -> Composition:
         """The network as a composition."""
-        return self.kind.write_out(cast("ArchitectureSpec", self), self.hidden)  # its fields are named alike
+        return self.kind.write_out(cast("ArchitectureSpec", self), self.hidden)  # its fields have the same names
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -172,15 +172,15 @@ class Listed(Layered):
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Width of each hidden layer; gains and positions have none of their own."""
+        """Width of each hidden layer except gains and positions."""
         sizes = (block.size(self.hidden_scaling.width) for block in self.written_out.trained())
         return tuple(size for size in sizes if size is not None)
 
     def first_layers(self) -> tuple[str, ...]:
-        return tuple(f"hidden{number}" for number in self.written_out.ways().first)
+        return tuple(f"hidden{number}" for number in self.written_out.connections().first)
 
     def read_elementwise(self) -> Mapping[str, str]:
-        """The last hidden layer, where the output layer sees a function of each z_k, plus what z does not move."""
+        """The last hidden layer, if the output layer reads a function of each z_k plus terms independent of z."""
         if self.written_out.drop_probability or not _ends_elementwise(self.written_out.layers):
             return {}
         return {f"hidden{len(self.written_out.trained())}": OUTPUT}
@@ -197,8 +197,8 @@ class Composed(Listed):
 
     The layers of a composition, then a dense output layer without bias, f = W α / √fan_in.
 
-    Layers with weights are called ``hidden1``, ``hidden2``, … in the order in which they are applied, so that dense
-    layers with activations between them take the parameters of :class:`FullyConnected`.
+    Layers with weights are named ``hidden1``, ``hidden2``, … in order of evaluation, so dense layers with activations
+    between them accept the parameters of :class:`FullyConnected`.
 
     >>> import jax, jax.numpy as jnp
     >>> from ntk_core.networks.graphs import composition_examples
@@ -207,13 +207,13 @@ class Composed(Listed):
     (5, 2)
 
     Attributes:
-        composition: what ``parse_composition`` makes of JSON.
-        width: m, in which widths such as ``"2m"`` are stated.
+        composition: see ``parse_composition``.
+        width: m, the unit of widths such as ``"2m"``.
         num_outputs, output, parameterization, trained, output_signs: as for other networks; ``"first"`` trains the
-            layers that see nothing but the input.
+            layers that read only the input.
 
     Raises:
-        InvalidInput: for a setting outside its range; by ``init`` where the layers do not fit the inputs.
+        InvalidInput: for a setting outside its range; by ``init`` if the layers do not fit the inputs.
 
     Source: our choice, docs/own-data-and-models.md.
     """
@@ -242,7 +242,7 @@ class Composed(Listed):
 
 
 def average_pool(a: Array, size: int) -> Array:
-    """Means over windows of ``size`` positions along each spatial axis of (n, *sizes, channels), without overlap."""
+    """Average disjoint windows of ``size`` positions along each spatial axis of (n, *sizes, channels)."""
     sizes = a.shape[1:-1]
     if any(length % size for length in sizes):
         raise InvalidInput("pool_size", size, f"a divisor of every spatial size {sizes} that reaches a pooling")
@@ -261,7 +261,7 @@ def _flat(a: Array) -> Array:
 
 
 def _ends_elementwise(blocks: tuple[Block, ...]) -> bool:
-    """Whether a dense layer is last, but for functions of each of its neurons and a way around it that is added."""
+    """Whether a dense layer is last, apart from activations and an added skip connection."""
     rest = [block for block in blocks if not isinstance(block, graphs.ActivationBlock | graphs.ScaleBlock)]
     if rest and isinstance(rest[-1], graphs.ResidualBlock):
         return _ends_elementwise(rest[-1].layers)

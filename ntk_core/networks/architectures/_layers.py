@@ -1,14 +1,13 @@
 """Layers: the trainable maps, each linear in its weights, z = ⟨W, a⟩ + b.
 
-A layer knows how to draw its parameters and how to apply them, and nothing about the network around it. Every
-architecture is a program over such layers.
+A layer draws and applies its parameters and knows nothing about its network. Every architecture is a program over
+such layers.
 """
 
 import abc
 import math
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +18,15 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import PARAMETERIZATIONS
 
 Params = dict[str, Array]
+Number = Array | float
 Shape = tuple[int, ...]
 DRAWN_AT_ONCE = (2**12, 2**17)  # 0.1 ms and 3 ms
-ASPECT = 8  # from this ratio of features to inputs on, a dense layer is trained in a layout of its own
+ASPECT = 8  # above this ratio of features to inputs a dense layer trains in a packed layout
 
 
 @dataclass(frozen=True)
 class Scaling:
-    """How a layer's weights are drawn and multiplied: z = multiplier · ⟨W, a⟩, W ~ N(0, std²).
+    """Scaling of a layer's weights: z = multiplier · ⟨W, a⟩, W ~ N(0, std²).
 
     =============  =====================  ================  =====================================
     kind           multiplier (weights)   std (weights)     biases (multiplier, std)
@@ -37,8 +37,7 @@ class Scaling:
     =============  =====================  ================  =====================================
 
     ``lecun`` divides *every* parameter of the NTK parameterization by √m (Liu, Zhu & Belkin 2020, App. A, Eq. 39), so
-    that K and the Hessian are multiplied by exactly m; on hidden layers, where fan_in = m, no factor is left in front
-    of W.
+    K and the Hessian are multiplied by exactly m; on hidden layers, where fan_in = m, the factor of W is 1.
 
     Attributes:
         width: the m above; used by ``lecun`` only.
@@ -61,8 +60,8 @@ class Scaling:
         if not (math.isfinite(self.bias_std) and self.bias_std >= 0):
             raise InvalidInput("bias_std", self.bias_std, "a finite number, at least 0")
 
-    def weight(self, fan_in: Any) -> tuple[Any, Any]:
-        """(multiplier, standard deviation) of weights with this fan-in: a number, or an array with one per neuron."""
+    def weight(self, fan_in: Number) -> tuple[Number, Number]:
+        """(multiplier, standard deviation) of weights with this fan-in: a number, or one per neuron."""
         if self.kind == "ntk":
             return self.gain / fan_in**0.5, 1.0
         if self.kind == "standard":
@@ -88,7 +87,7 @@ class Layer(abc.ABC):
     Kernels and Hessians follow from ``apply``, whose program is traced.
 
     Attributes:
-        trainable: a layer that is not trained has no part in the tangent kernel, the Hessian or the training.
+        trainable: frozen layers contribute nothing to the tangent kernel, the Hessian or training.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md; docs/math/kernel_without_jacobians.md.
 
@@ -101,7 +100,7 @@ class Layer(abc.ABC):
 
     @abc.abstractmethod
     def output_shape(self, input_shape: Shape) -> Shape:
-        """Shape of one pre-activation for inputs of ``input_shape``; raises InvalidInput where they do not fit."""
+        """Shape of one pre-activation; raises InvalidInput for unsuitable inputs."""
 
     @abc.abstractmethod
     def init(self, key: Array, input_shape: Shape) -> Params:
@@ -114,15 +113,14 @@ class Layer(abc.ABC):
     @property
     @abc.abstractmethod
     def scaling(self) -> Scaling:
-        """How its parameters are drawn and multiplied."""
+        """Scaling of its parameters."""
 
-    def multiplier(self, params: Params, fan_in: int) -> Array | float:
-        """The factor in front of the weights: a number, or one per feature, (num_features,)."""
-        found: float = self.scaling.weight(fan_in)[0]
-        return found
+    def multiplier(self, params: Params, fan_in: int) -> Number:
+        """Factor of the weights: a number, or one per feature, (num_features,)."""
+        return self.scaling.weight(fan_in)[0]
 
     def bias_multiplier(self) -> float:
-        """The factor in front of the biases."""
+        """Factor of the biases."""
         return self.scaling.bias()[0]
 
     def in_degree_range(self, params: Params) -> tuple[int, int]:
@@ -131,13 +129,13 @@ class Layer(abc.ABC):
         return fan_in, fan_in
 
     def trainable_names(self) -> tuple[str, ...]:
-        """Names of the parameters that training moves; the others (masks) are fixed structure."""
+        """Names of trained parameters; the others (masks) are fixed structure."""
         return ("weight", "bias")
 
     def pack(self, params: Params) -> Params:
-        """The trained parameters in the layout in which a training step is fastest; as they are, unless overridden.
+        """Return the trained parameters in the fastest layout for training; unchanged by default.
 
-        The same numbers in another order, so that what is done number by number (an optimizer's update) is the same.
+        Only the order of numbers changes, so elementwise operations such as optimizer updates are the same.
         """
         return params
 
@@ -156,8 +154,8 @@ class Dense(Layer):
 
     Attributes:
         signs: draw the weights as ±1 instead of normal (output layers frozen at ±1, Liu et al. §3.1).
-        paired: draw half of the features, and the other half equal to it.
-        opposed: draw the weights of half of the inputs, and the others opposite to them; above a ``paired`` layer the
+        paired: draw half of the features and repeat them.
+        opposed: draw the weights of half of the inputs and repeat their negatives; above a ``paired`` layer the
             pre-activations then start at zero (Hu, Xiao, Adlam & Pennington 2020, §3).
         zeros: start with weights 0.
 
@@ -192,7 +190,7 @@ class Dense(Layer):
     def apply(self, params: Params, a: Shaped[Array, "..."]) -> Float[Array, "..."]:
         weight = params["weight"]
         check_inputs(a.shape[-1], weight.shape[0])
-        if self.opposed:  # each half on its own, so that opposite terms cancel exactly and not up to rounding
+        if self.opposed:  # each half separately, so that opposite terms cancel exactly
             half = a.shape[-1] // 2
             product = a[..., :half] @ weight[:half] + a[..., half:] @ weight[half:]
         else:
@@ -228,7 +226,7 @@ class Dense(Layer):
 
 
 def check_inputs(given: int, drawn_for: int) -> None:
-    """Refuse inputs whose size is not the one that the parameters were drawn for."""
+    """Refuse inputs of a size other than that of the parameters."""
     if given != drawn_for:
         raise InvalidInput(
             "input_shape", f"{given} input features", f"{drawn_for}, for which the parameters were drawn"
@@ -238,7 +236,7 @@ def check_inputs(given: int, drawn_for: int) -> None:
 def draw(
     scaling: Scaling, key: Array, shape: Shape, use_bias: bool, signs: bool = False, paired: bool = False
 ) -> Params:
-    """Weights of ``shape`` (*fan-in axes, num_features) and, where asked for, one bias per feature.
+    """Draw weights of ``shape`` (*fan-in axes, num_features) and, with ``use_bias``, one bias per feature.
 
     ``paired`` draws the first half of the features and repeats it.
     """
@@ -255,10 +253,10 @@ def draw(
     return {name: jnp.concatenate([each, each], axis=-1) for name, each in params.items()} if paired else params
 
 
-def normal(key: Array, shape: Shape, std: Any) -> Array:
-    """std · ``jax.random.normal(key, shape)``: few numbers are the first of a power of 32, so few programs draw all.
+def normal(key: Array, shape: Shape, std: Number) -> Array:
+    """Draw std · N(0, 1) of this shape as the first numbers of a few fixed sizes.
 
-    A program that draws takes 0.2 s to compile, and a sweep has one shape for each layer and width.
+    A sweep has one shape per layer and width, and each drawing program takes 0.2 s to compile.
     """
     size = math.prod(shape)
     several = next((many for many in DRAWN_AT_ONCE if size <= many), size)
@@ -271,7 +269,7 @@ def _normal(key: Array, size: int) -> Array:
 
 
 @partial(jax.jit, static_argnums=2)
-def _shaped(drawn: Array, std: Array | float, shape: Shape) -> Array:
+def _shaped(drawn: Array, std: Number, shape: Shape) -> Array:
     return std * drawn[: math.prod(shape)].reshape(shape)
 
 

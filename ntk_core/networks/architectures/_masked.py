@@ -1,4 +1,4 @@
-"""Dense layers with edges removed at random, once and for all."""
+"""Dense layers with edges removed permanently at random."""
 
 from dataclasses import dataclass
 
@@ -15,19 +15,18 @@ Parts = tuple[tuple[int | None, float], ...]
 
 @dataclass(frozen=True)
 class MaskedDense(Layer):
-    """z_v = in(v)^(-1/2) Σ_{u→v} W_uv a_u + b_v, over the edges that are left; in(v) is their actual number.
+    """z_v = in(v)^(-1/2) Σ_{u→v} W_uv a_u + b_v, over the kept edges; in(v) is their number.
 
-    Each edge is removed with its drop probability when parameters are drawn, and stays removed: the mask and the
-    in-degrees are stored beside the weights as ``params["mask"]`` (uint8) and ``params["in_degree"]`` (int32), and
-    training does not move them. Weights of removed edges are 0 and get no gradient, so that they stay 0 and the layer
-    costs what a dense one does. A neuron whose edges would all be removed keeps one of them, drawn uniformly, since an
-    in-degree of zero has no scaling.
+    Each edge is removed with its drop probability at initialization, permanently. The mask and the in-degrees are
+    stored as ``params["mask"]`` (uint8) and ``params["in_degree"]`` (int32) and never trained. Weights of removed
+    edges are 0 with zero gradient; the layer costs as much as a dense one. A neuron that would lose all edges keeps
+    one, drawn uniformly, since an in-degree of zero has no scaling.
 
     Source: Zhu, Liu & Belkin 2022, Eq. 2 and App. A.
 
     Attributes:
-        drop_probability: of every edge; or a tuple of (number of inputs, drop probability) for stretches of the inputs,
-            in order, with None for the one stretch whose length is what remains.
+        drop_probability: of every edge; or a tuple of (number of inputs, drop probability) for consecutive segments of
+            the inputs, with None for one segment that takes the rest.
 
     >>> import jax
     >>> params = MaskedDense(8, drop_probability=0.5).init(jax.random.key(0), (5,))
@@ -82,13 +81,13 @@ class MaskedDense(Layer):
 
 
 def in_degrees(mask: Array) -> Array:
-    """Number of edges into each neuron, (num_features,), as integers: no derivative is taken of them."""
+    """Number of edges into each neuron, (num_features,), as integers, which have no derivative."""
     return jnp.sum(mask, axis=0, dtype=jnp.int32)
 
 
 @jax.custom_jvp
 def _on_kept_edges(weight: Array, mask: Array) -> Array:
-    """The weights, whose removed edges are 0 already; every change of them is masked, which the backward pass does."""
+    """Return the weights, already 0 on removed edges; masks their derivatives only."""
     return weight
 
 

@@ -1,8 +1,7 @@
 """Networks: programs over layers.
 
-A network writes its forward pass once, as ``body(call, x)``, where ``call(name, a)`` means "the layer of that name
-applied to a". What ``call`` does is up to the reader: apply the layer, or record the shape that reaches it (``init``).
-Kernels and Hessians trace the forward pass (``ntk_core/traced``).
+A network defines its forward pass once, as ``body(call, x)``, where ``call(name, a)`` applies the layer of that name
+to a, or records its input shape (``init``). Kernels and Hessians trace the forward pass (``ntk_core/traced``).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -33,7 +32,7 @@ AXIS = "width"
 def width_mesh(num_devices: int | None = None) -> Mesh:
     """Return a device mesh that divides widths.
 
-    A mesh of the first ``num_devices`` devices, all by default, over which widths are divided: m → m / num_devices.
+    Divides widths over the first ``num_devices`` devices: m → m / num_devices.
 
     >>> import ntk_core
     >>> net = ntk_core.FullyConnected(width=64)
@@ -61,17 +60,17 @@ def width_mesh(num_devices: int | None = None) -> Mesh:
 
 
 def num_parts() -> int:
-    """Over how many devices widths are divided now; 1 without a mesh."""
+    """Number of devices that currently divide widths; 1 without a mesh."""
     return dict(jax.sharding.get_abstract_mesh().shape).get(AXIS, 1)
 
 
 def divided(params: PyTree) -> PyTree:
-    """The same arrays with the longest axis of each over all devices, where its length allows; inside ``jax.jit``."""
+    """Divide the longest axis of each array over all devices, if its length allows; inside ``jax.jit``."""
     return jax.tree.map(lambda leaf: jax.lax.with_sharding_constraint(leaf, _placement(leaf.shape)), params)
 
 
 def _placement(shape: tuple[int, ...]) -> PartitionSpec:
-    """Of axes of equal length the last one, that of the features of a layer."""
+    """Divide the longest axis; of equal ones the last, which has a layer's features."""
     parts = num_parts()
     longest = max(((size, axis) for axis, size in enumerate(shape) if size % parts == 0), default=(0, -1))[1]
     return PartitionSpec(*(AXIS if axis == longest else None for axis in range(len(shape))))
@@ -79,6 +78,7 @@ def _placement(shape: tuple[int, ...]) -> PartitionSpec:
 
 Call = Callable[[str, Array], Array]
 NetworkParams = dict[str, Params]
+Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Network(abc.ABC):
     @property
     @abc.abstractmethod
     def layers(self) -> Mapping[str, Layer]:
-        """The layers by name, in any order; each is called exactly once by ``body``."""
+        """Layers by name, in any order; ``body`` calls each exactly once."""
 
     @abc.abstractmethod
     def body(self, call: Call, x: Array) -> Array:
@@ -117,7 +117,7 @@ class Network(abc.ABC):
         Under a :func:`width_mesh` each device draws its part; the numbers are the same.
 
         Raises:
-            InvalidInput: where ``input_shape`` does not suit the network, or ``key`` is no key.
+            InvalidInput: for an unsuitable ``input_shape``, or if ``key`` is no key.
         """
         if not hasattr(key, "dtype"):
             raise InvalidInput("key", key, "a random key, such as jax.random.key(0)")
@@ -136,11 +136,11 @@ class Network(abc.ABC):
     def pre_outputs(self, params: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f(w; x) before the output function, shape (n, C)."""
         layers = self.layers
-        with jax.default_matmul_precision("highest"):  # what a network and its linear model differ by drowns in TF32
+        with jax.default_matmul_precision("highest"):  # TF32 errors hide differences of linear models
             return self.body(lambda name, a: layers[name].apply(params[name], a), x)
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
-        """Shape of one input of each layer, in the order in which the layers are called; nothing is computed."""
+        """Shape of one input of each layer, in call order, without computing."""
         shapes: dict[str, Shape] = {}
         layers = self.layers
         input_shape = as_shape(input_shape)
@@ -155,19 +155,19 @@ class Network(abc.ABC):
         return shapes
 
     def first_layers(self) -> tuple[str, ...]:
-        """Names of the layers that see nothing but the input."""
+        """Names of the layers that read only the input."""
         return (next(iter(self.layers)),)
 
     def layers_below(self, name: str) -> tuple[str, ...]:
-        """This layer and the layers that its pre-activations depend on: by default all that are listed before it."""
+        """This layer and those that its pre-activations depend on: by default all listed before it."""
         names = list(self.layers)
         return tuple(names[: names.index(name) + 1])
 
     def read_elementwise(self) -> Mapping[str, str]:
-        """Hidden layers z that only one other layer sees, through a function of each z_k alone: {hidden: the other}.
+        """Hidden layers z that one other layer alone reads, through a function of each z_k: {hidden: reader}.
 
-        The other is linear in what it sees, and so are the outputs in what it returns, alike for all inputs. Then
-        δ^c_ik = s_ik v_ck: slopes of the function, times weights. None by default.
+        The reader is linear in its input and the outputs are linear in its result, equally for all inputs. Then
+        δ^c_ik = s_ik v_ck: slopes of the function times weights. Empty by default.
         """
         return {}
 
@@ -178,7 +178,7 @@ class Network(abc.ABC):
         return min(fan_in for name, fan_in in fan_ins.items() if name not in first or len(first) == len(fan_ins))
 
     def num_params(self, input_shape: Shape, only_trained: bool = False) -> int:
-        """Number of weights and biases p, by shapes; edges that a mask may remove are counted, masks are not."""
+        """Number p of weights and biases from shapes, including removed edges but not masks."""
         drawn = jax.eval_shape(lambda: self.init(jax.random.key(0), input_shape))
         return sum(
             math.prod(array.shape)
@@ -189,20 +189,20 @@ class Network(abc.ABC):
         )
 
     def in_degree_range(self, params: NetworkParams) -> tuple[int, int]:
-        """(smallest, largest) number of edges kept into a neuron outside the first layers (Zhu et al., Eq. 8)."""
+        """(smallest, largest) number of kept edges into a neuron outside the first layers (Zhu et al., Eq. 8)."""
         first = self.first_layers()
         names = [name for name in self.layers if name not in first] or list(self.layers)
         ranges = [self.layers[name].in_degree_range(params[name]) for name in names]
         return min(low for low, _ in ranges), max(high for _, high in ranges)
 
     def html(self, input_shape: Shape | None = None) -> Markup:
-        """The layers with their shapes and parameters, as a notebook shows them.
+        """Return an HTML table of layers, shapes and parameters.
 
         Args:
             input_shape: of one input; an example by default.
 
         Raises:
-            InvalidInput: where ``input_shape`` does not suit the network.
+            InvalidInput: for an unsuitable ``input_shape``.
         """
         from ntk_core.networks.architectures._shown import network_html  # only notebooks need it
 
@@ -212,11 +212,11 @@ class Network(abc.ABC):
         return self.html()
 
     def with_output(self, output: str) -> Network:
-        """The same network with another output function; it takes the same parameters."""
+        """Return the network with another output function and the same parameters."""
         return self if output == self.output else replace(self, output=output)  # type: ignore[call-arg]
 
     def partition(self, params: NetworkParams) -> tuple[NetworkParams, NetworkParams]:
-        """(trained, fixed): the parameters that training moves, and all others (frozen layers, masks)."""
+        """Split parameters into (trained, fixed): frozen layers and masks are fixed."""
         trained: NetworkParams = {}
         fixed: NetworkParams = {}
         for name, layer in self.layers.items():
@@ -227,7 +227,7 @@ class Network(abc.ABC):
 
 
 def as_shape(given: int | Sequence[int]) -> Shape:
-    """A shape from a tuple of integers, or from a single one.
+    """Return a shape from integers, or from a single one.
 
     Raises:
         InvalidInput: for anything else.
@@ -244,16 +244,15 @@ def _drawn_in_parts(net: Network, key: Array, input_shape: Shape) -> NetworkPara
     return divided(net._draw(key, input_shape))
 
 
-def accepted_network(net: Any, kinds: type | tuple[type, ...] = Network) -> Any:
-    """``net``, where it is a network of this package and of one of these kinds.
+def accepted_network(net: Given, kind: type = Network) -> Given:
+    """Return ``net`` if it is a network of this kind.
 
     Raises:
-        InvalidInput: with what is needed.
+        InvalidInput: for anything else.
     """
-    if not isinstance(net, kinds):
-        names = ", ".join(kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,)))
-        layers = "a network of this package, whose layers are known" if kinds is Network else f"a network ({names})"
-        raise InvalidInput("net", kind_of(net), layers)
+    if not isinstance(net, kind):
+        known = "a network of this package, whose layers are known"
+        raise InvalidInput("net", kind_of(net), known if kind is Network else f"a network ({kind.__name__})")
     return net
 
 

@@ -1,4 +1,4 @@
-"""The networks of numbered hidden layers; the kinds that use them are in ``networks/kinds``."""
+"""Networks with numbered hidden layers; their settings are in ``networks/kinds``."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -31,7 +31,7 @@ READOUTS = ("flatten", "global-average")
 
 @dataclass(frozen=True)
 class Stack(Listed):
-    """Abstract: ``depth`` hidden layers and a linear output layer, with the settings that all such networks take.
+    """Abstract: ``depth`` hidden layers and a linear output layer, with their common settings.
 
     Attributes:
         width: neurons (or channels) of every hidden layer, or one number per layer.
@@ -42,7 +42,7 @@ class Stack(Listed):
         parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"``, see :class:`Scaling`.
         use_bias: biases of the hidden layers, one switch for all or one per layer; the output layer never has one.
         gain: factor in front of hidden weights (√2 keeps the variance of ReLU layers).
-        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: which layers have a part in training and kernel.
+        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: layers that are trained and enter the kernel.
         output_signs: draw the output weights as ±1 (Liu, Zhu & Belkin 2020, §3.1).
 
     Raises:
@@ -82,19 +82,18 @@ class Stack(Listed):
 
     @property
     def hidden_scaling(self) -> Scaling:
-        """How hidden weights are drawn; the m of ``lecun`` is the smallest of the ``width`` that was set."""
+        """Scaling of hidden weights; the m of ``lecun`` is the smallest ``width``."""
         return Scaling(self.parameterization, self.gain, min(hidden_widths(self.width, self.depth)))
 
 
 @dataclass(frozen=True)
 class Chain(Stack):
-    """Abstract: a stack whose layers each feed the next one only, so that it may start at f(w₀; x) = 0.
+    """Abstract: a stack without skips, which can start at f(w₀; x) = 0.
 
     Attributes:
-        symmetric: with one hidden layer, draw half of it, repeat that, and give the halves opposite output weights; the
-            pre-outputs are then 0 at initialization (Hu, Xiao, Adlam & Pennington 2020, §3). Deeper networks are
-            refused: opposite halves of the last layer would cancel the gradients of all layers below; use
-            :class:`Mirrored`.
+        symmetric: with one hidden layer, draw half of it, repeat it, and give the halves opposite output weights, so
+            pre-outputs start at 0 (Hu, Xiao, Adlam & Pennington 2020, §3). In deeper networks the halves would cancel
+            the gradients of all layers below: use :class:`Mirrored`.
 
     >>> from ntk_core import FullyConnected
     >>> isinstance(FullyConnected(width=8), Chain), FullyConnected(width=8, symmetric=True).symmetric
@@ -140,7 +139,7 @@ class FullyConnected(Chain):
 class Bottleneck(Chain):
     """Fully connected network with one narrow hidden layer.
 
-    A fully connected network one of whose hidden layers is narrow: not linear, however wide the others are.
+    Widening the other layers does not make it linear.
 
     Eq. 31, f = m^(-1/2) vᵀσ(w₃ · m^(-1/2) w₂ᵀσ(w₁x)) with σ(z) = z²/2, is
 
@@ -178,12 +177,12 @@ class ResNet(Stack):
 
     α^(1) = σ(z^(1)), α^(l) = σ(z^(l)) + α^(l-1) for l ≥ 2, then a linear output layer.
 
-    After the first layer, every ``skip_every`` layers the activation of as many layers below is added.
+    After the first layer, every ``skip_every`` layers add the activation from as many layers below.
 
     Source: Liu, Zhu & Belkin 2020, App. G.2, Eq. 97, and with ``skip_every=2`` the remark after it.
 
     Attributes:
-        width: of all hidden layers, one number, since a skip adds what it skips.
+        width: one number for all hidden layers, which skips require.
         skip_every: number of layers that a skip connection spans.
 
     >>> ResNet(width=8, depth=3, use_bias=False).num_params((5,))  # 5 m + 2 m² + m
@@ -208,10 +207,10 @@ class ResNet(Stack):
 class DenseNet(Stack):
     """Network whose layers read all earlier layers.
 
-    Every layer, the output included, sees the input and all hidden layers below it, concatenated.
+    Every layer, including the output, reads the input and all hidden layers below it, concatenated.
 
     z_v = in(v)^(-1/2) Σ_{u→v} w_uv α_u with the actual in-degree in(v); with ``drop_probability`` each edge is removed
-    at random when the parameters are drawn, and stays removed (:class:`MaskedDense`).
+    permanently at initialization (:class:`MaskedDense`).
 
     Source: Zhu, Liu & Belkin 2022, App. A and Fig. 2.
 
@@ -296,7 +295,7 @@ class MixedNet(Convolutional):
     Convolutions first, dense hidden layers after them: σ(conv(α)), then α ↦ σ(W α / √fan_in + b).
 
     Attributes:
-        num_conv: how many of the ``depth`` hidden layers are convolutions.
+        num_conv: number of convolutions among the ``depth`` hidden layers.
 
     Source: Liu, Zhu & Belkin 2020, App. G.3.
 
@@ -321,7 +320,7 @@ class Adapted(Stack):
 
     z = (W + B A / r^s) a / √fan_in + b in the adapted layers, A (r, fan_in) ~ N(0, 1), B = 0 at w₀.
 
-    W, b and all other hidden layers never move. ``trained`` chooses among the rest: ``"all"`` trains A, B and the
+    W, b and all other hidden layers are frozen. ``trained`` chooses among the rest: ``"all"`` trains A, B and the
     output layer, ``"hidden"`` A and B, ``"last"`` the output layer. Each adapted layer is three: W, A and B.
 
     >>> import jax, jax.numpy as jnp

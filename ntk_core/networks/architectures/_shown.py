@@ -1,4 +1,4 @@
-"""A network as notebooks show it: its settings, and its layers with their shapes and parameters."""
+"""HTML of a network for notebooks: settings, layers, shapes and parameters."""
 
 import math
 from dataclasses import MISSING, Field, fields
@@ -13,16 +13,16 @@ from ntk_core.networks.architectures._layers import Layer, Shape
 if TYPE_CHECKING:
     from ntk_core.networks.architectures._network import Network
 
-# One input for the eye, where none is named: numbers, an image, a sequence.
+# Example inputs by default: numbers, an image, a sequence.
 EXAMPLES: tuple[Shape, ...] = ((10,), (28, 28, 1), (16, 8))
 _LONGEST = 40
 
 
 def network_html(net: "Network", input_shape: Shape | None) -> Markup:
-    """The layers for one input of this shape, or of the first of ``EXAMPLES`` that the network takes.
+    """Show the layers for one input of this shape, or of the first suitable one of ``EXAMPLES``.
 
     Raises:
-        InvalidInput: where ``input_shape`` does not suit the network.
+        InvalidInput: for an unsuitable ``input_shape``.
     """
     chosen = [shortened(f"{each.name}={_value_text(value)}", _LONGEST) for each, value in _chosen(net)]
     title = paragraph(", ".join(chosen), title=type(net).__name__)

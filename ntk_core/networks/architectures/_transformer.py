@@ -1,4 +1,4 @@
-"""Attention and transformers; the kinds that use them are in ``networks/kinds``."""
+"""Attention and transformers; their settings are in ``networks/kinds``."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -29,11 +29,11 @@ class Heads(Listed):
         causal: whether position i sees only positions j ≤ i.
         output: φ, one of ``ntk_core.networks.choices.OUTPUTS``; the network returns φ(f).
         parameterization: ``"ntk"``, ``"standard"`` or ``"lecun"`` (with m = H d), see :class:`Scaling`.
-        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: which layers have a part in training and kernel.
+        trained: ``"all"``, or ``"first"``, ``"hidden"``, ``"last"``: layers that are trained and enter the kernel.
         output_signs: draw the output weights as ±1.
 
     Raises:
-        InvalidInput: names the field for any setting outside its range; by ``init`` for inputs that are no sequences.
+        InvalidInput: names the field for any setting outside its range; by ``init`` unless inputs are sequences.
     """
 
     num_heads: int = 4
@@ -71,9 +71,9 @@ class Attention(Heads):
 
     f = (H d)^(−½) Σ_h u_h · (1/T) Σ_ij A^h_ij v^h_j, A^h_i = softmax_j(q^h_i·k^h_j / d^τ): one layer of attention.
 
-    q, k, v = W x / √d_in at each of T positions, all weights W and the output layer u ~ N(0, 1); in this order the
-    layers are called ``hidden1``, ``hidden2``, ``hidden3`` and ``output``. ‖H_f‖ is H^(−½) times the largest of the
-    Hessian norms of the single heads, and does not fall with d where τ = ½ (docs/math/attention.md).
+    q, k, v = W x / √d_in at each of T positions, all weights W and the output layer u ~ N(0, 1); the layers
+    are ``hidden1``, ``hidden2``, ``hidden3`` and ``output``, in this order. ‖H_f‖ is H^(−½) times the largest Hessian
+    norm of a single head, and does not decrease with d if τ = ½ (docs/math/attention.md).
 
     >>> import jax, jax.numpy as jnp
     >>> net = Attention(num_heads=2, head_dim=3, num_outputs=2)

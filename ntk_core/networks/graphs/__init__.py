@@ -1,4 +1,4 @@
-"""The language of networks, free of JAX: graphs of groups, or registered layers; JSON, shapes, verdicts, examples."""
+"""Networks as data, free of JAX: graphs of groups, registered layers, JSON, shapes, verdicts, examples."""
 
 from ntk_core.networks.graphs._blocks import (
     BLOCKS,
@@ -57,10 +57,10 @@ from ntk_core.networks.graphs._graph import (
     parse_graph,
 )
 from ntk_core.networks.graphs._steps import (
+    Connections,
     LayerSize,
     Skip,
     Step,
-    Ways,
     graph_steps,
     lay_out,
     trains_hidden,

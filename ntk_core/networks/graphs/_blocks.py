@@ -37,7 +37,7 @@ BlockWidth = Annotated[int | str, BeforeValidator(_width)]
 
 
 def multiple(width: int | str, times: float) -> int | str:
-    """A multiple of a width that is a number or in m."""
+    """Multiply a width, a number or in m."""
     if isinstance(width, str):
         factor = float(width.removesuffix("m") or 1) * times
         return "m" if factor == 1 else f"{int(factor) if factor.is_integer() else factor!r}m"
@@ -54,7 +54,7 @@ class _Weights(_Block):
     """Abstract: a trained map, linear in its weights.
 
     Attributes:
-        width: neurons, or channels; ``"m"`` and multiples grow with the width of the sweep, a number stays.
+        width: neurons, or channels; ``"m"`` and multiples grow with the swept width, numbers are constant.
     """
 
     role: ClassVar[str] = ""
@@ -75,14 +75,14 @@ class _Weights(_Block):
 
 
 class _AsBelow(_Block):
-    """Abstract: a trained map of the shape of what reaches it; no narrower than that at any width."""
+    """Abstract: a trained map that keeps the shape of its input."""
 
     bias: ClassVar[bool] = False
     grows: ClassVar[bool] = True
     frozen: ClassVar[bool] = False
 
     def size(self, width: int) -> None:
-        """It has no width of its own."""
+        """Return None: its width is that of its input."""
 
 
 class DenseBlock(_Weights):
@@ -92,14 +92,14 @@ class DenseBlock(_Weights):
 
 
 class FrozenDense(DenseBlock):
-    """A dense layer that training never moves; of no composition in JSON."""
+    """A frozen dense layer; not available in JSON."""
 
     role: ClassVar[str] = "frozen weights"
     frozen: ClassVar[bool] = True
 
 
 class AdapterDown(DenseBlock):
-    """A a / √fan_in, the r numbers through which an update passes."""
+    """A a / √fan_in, the r inner numbers of an update."""
 
     role: ClassVar[str] = "adapter A"
 
@@ -117,7 +117,7 @@ class AdapterUp(DenseBlock):
 
 
 class CopiesBlock(DenseBlock):
-    """m copies of a small model, each with its own weights; of no composition in JSON.
+    """m copies of a small model, each with its own weights; not available in JSON.
 
     Attributes:
         model: one of ``SUB_MODELS``.
@@ -133,7 +133,7 @@ class CopiesBlock(DenseBlock):
 
 
 class ConvolutionBlock(_Weights):
-    """A convolution of images (height, width, channels); ``stride`` is the distance of kept positions."""
+    """A convolution of images (height, width, channels); ``stride`` is the step between kept positions."""
 
     kind: Literal["convolution"] = "convolution"
     kernel_size: int = Field(default=3, ge=1, le=32)
@@ -180,7 +180,7 @@ class PositionsBlock(_AsBelow):
 
 
 class ActivationBlock(_Block):
-    """σ, number by number."""
+    """σ, elementwise."""
 
     kind: Literal["activation"] = "activation"
     function: FunctionName
@@ -200,13 +200,13 @@ class GlobalAverageBlock(_Block):
 
 
 class FlattenBlock(_Block):
-    """All positions side by side, channel by channel."""
+    """All positions concatenated, channel by channel."""
 
     kind: Literal["flatten"] = "flatten"
 
 
 class FlattenInputBlock(FlattenBlock):
-    """All numbers of an input side by side, in the order in which they are stored; of no composition in JSON."""
+    """All numbers of an input concatenated in stored order; not available in JSON."""
 
 
 class ScaleBlock(_Block):
@@ -235,9 +235,9 @@ class FirstTokenBlock(_Block):
 
 
 class AttentionBlock(_Block):
-    """Heads side by side: position i gives Σⱼ Aᵢⱼ vⱼ with A = softmaxⱼ(qᵢ·kⱼ / d^τ), and q, k, v = W a / √fan_in.
+    """Concatenated heads: position i returns Σⱼ Aᵢⱼ vⱼ with A = softmaxⱼ(qᵢ·kⱼ / d^τ), and q, k, v = W a / √fan_in.
 
-    Queries, keys and values are three layers of H d neurons at each position; each head gives d numbers.
+    Queries, keys and values are three layers of H d neurons at each position; each head returns d numbers.
 
     Attributes:
         num_heads, head_dim: H and d; at most one of them grows with m, in whole multiples.
@@ -279,22 +279,22 @@ class AttentionBlock(_Block):
 
 
 class ResidualBlock(_Block):
-    """a + layers(a): the way around is added, so both have one shape."""
+    """a + layers(a), both of one shape."""
 
     kind: Literal["residual"] = "residual"
     layers: tuple[Block, ...] = Field(min_length=1, strict=False)
 
     def join(self, around: "Array", inner: "Array") -> "Array":
-        """Both ways together, arrays of one shape."""
+        """Add arrays of one shape."""
         return around + inner
 
 
 class AdapterBlock(ResidualBlock):
-    """W a + B A a: a frozen layer, A and B as its ``layers``; of no composition in JSON."""
+    """W a + B A a: a frozen layer with A and B as its ``layers``; not available in JSON."""
 
 
 class ConcatBlock(_Block):
-    """(a, layers(a)) side by side, along features or channels, as in a DenseNet."""
+    """(a, layers(a)) concatenated along features or channels, as in a DenseNet."""
 
     kind: Literal["concat"] = "concat"
     layers: tuple[Block, ...] = Field(min_length=1, strict=False)

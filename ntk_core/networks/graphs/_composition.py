@@ -9,7 +9,14 @@ from pydantic import BaseModel, Field, ValidationError
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 from ntk_core.networks.graphs._blocks import BLOCKS, Block, Nested, Trained
-from ntk_core.networks.graphs._steps import Step, Ways, composition_steps, find_ways, trains_hidden, trains_output
+from ntk_core.networks.graphs._steps import (
+    Connections,
+    Step,
+    composition_steps,
+    find_connections,
+    trains_hidden,
+    trains_output,
+)
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
 from ntk_core.settings.validation import allowed_values
 
@@ -18,17 +25,17 @@ ALLOWED = 'an object such as {"layers": [{"kind": "dense", "width": "m"}, {"kind
 
 
 class Composition(Written):
-    """Layers from the input to the last hidden one; a dense output layer without bias follows by itself.
+    """Layers from the input to the last hidden one; a dense output layer without bias is implied.
 
-    It is a graph whose edges form a chain, but for the ways around residual and concat blocks: see :attr:`steps`.
+    As a graph, a chain with skips around residual and concat blocks: see :attr:`steps`.
 
     >>> composition = parse_composition('{"layers": [{"kind": "dense"}, {"kind": "activation", "function": "erf"}]}')
     >>> str(composition)
     '{"layers":[{"kind":"dense","width":"m"},{"kind":"activation","function":"erf"}]}'
 
     Attributes:
-        layers: residual and concat blocks have layers of their own.
-        drop_probability: of each edge of the dense layers, the output layer included; 0 for all that JSON gives.
+        layers: registered layers; residual and concat blocks contain layers.
+        drop_probability: of each edge of the dense layers, including the output layer; 0 in JSON.
     """
 
     layers: tuple[Block, ...] = Field(min_length=1, strict=False)
@@ -40,7 +47,7 @@ class Composition(Written):
 
     @classmethod
     def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
-        """The first complaint, by its place and without the tags of kinds that pydantic puts there."""
+        """Return the first error with its place, without pydantic's union tags."""
         detail = error.errors(include_url=False)[0]
         *path, last = [part for part in detail["loc"] if part not in BLOCKS] or [""]
         place = ".".join(str(part + 1) if isinstance(part, int) else str(part) for part in (*path, last))
@@ -69,24 +76,24 @@ class Composition(Written):
         return composition_steps(self.layers, self.drop_probability)
 
     def data(self) -> JSON:
-        """The composition as JSON gives it: widths are written out, other settings only beside their defaults."""
+        """Return JSON data: widths always, other settings unless at their defaults."""
         return {"layers": [_block_data(block) for block in self.layers]}
 
     def trained(self) -> list[Trained]:
-        """The layers with weights, in the order in which they are applied."""
+        """The layers with weights, in order of evaluation."""
         return [block for _, block in positions(self.layers) if isinstance(block, Trained)]
 
     def roles(self) -> tuple[str, ...]:
         """Role of each of :meth:`trained`: ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or ""."""
         return tuple(block.role for block in self.trained())
 
-    def ways(self) -> Ways:
-        """Which layers see the input alone, and what goes around layers."""
-        return find_ways(self.steps)
+    def connections(self) -> Connections:
+        """Skip connections, and the layers that read only the input."""
+        return find_connections(self.steps)
 
     def trains(self, choice: str) -> tuple[bool, ...]:
-        """Whether each of :meth:`trained`, and at last the output layer, moves under this choice."""
-        first, blocks = self.ways().first, self.trained()
+        """Whether each of :meth:`trained`, then the output layer, is trained under this choice."""
+        first, blocks = self.connections().first, self.trained()
         hidden = (
             trains_hidden(choice, number in first) and not block.frozen for number, block in enumerate(blocks, start=1)
         )
@@ -99,14 +106,14 @@ class Composition(Written):
 
 
 def composition_data(composition: Composition) -> JSON:
-    """The composition as JSON gives it."""
+    """Return the composition as JSON data."""
     return composition.data()
 
 
 def parse_composition(data: object) -> Composition:
     """Parse a composition.
 
-    JSON text, or a mapping as JSON gives it → composition.
+    JSON text or parsed mapping → composition.
 
     >>> len(parse_composition({"layers": [{"kind": "dense", "width": "m"}]}).layers)
     1
@@ -135,7 +142,7 @@ def parse_composition(data: object) -> Composition:
 
 
 def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tuple[str, Block]]:
-    """(place such as ``layers.3.layers.1``, block) of every block, in the order in which they are applied."""
+    """(place such as ``layers.3.layers.1``, block) of every block, in order of evaluation."""
     for index, block in enumerate(layers, start=1):
         yield f"{prefix}.{index}", block
         if isinstance(block, Nested):
@@ -143,14 +150,14 @@ def positions(layers: tuple[Block, ...], prefix: str = "layers") -> Iterator[tup
 
 
 def _check_nesting(layers: object) -> None:
-    """Refuse what is too deep or too long, before anything is made of it."""
+    """Refuse too deep or too long input before parsing."""
     level, depth, total = [layers], 0, 0
     while level:
         lists = [each for each in level if isinstance(each, list | tuple)]
         blocks = [block for each in lists for block in each if isinstance(block, dict)]
         total, depth = total + sum(map(len, lists)), depth + bool(lists)
         if total > MAX_BLOCKS:
-            raise InvalidInput("layers", f"more than {MAX_BLOCKS} layers", f"at most {MAX_BLOCKS}, the inner ones too")
+            raise InvalidInput("layers", f"more than {MAX_BLOCKS} layers", f"at most {MAX_BLOCKS} with inner ones")
         if depth > MAX_NESTING:
             raise InvalidInput("layers", f"layers inside layers, {depth} deep", f"at most {MAX_NESTING} deep")
         level = [block.get("layers") for block in blocks]

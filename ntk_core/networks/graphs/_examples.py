@@ -1,4 +1,4 @@
-"""Networks that are known by name: graphs, those of Zhu, Liu & Belkin 2022 included, and layers to start from."""
+"""Named example graphs, including those of Zhu, Liu & Belkin 2022, and example compositions."""
 
 from functools import cache
 
@@ -26,13 +26,13 @@ def _edges(*pairs: str) -> tuple[Edge, ...]:
 
 
 def fully_connected_graph(depth: int) -> Graph:
-    """Each layer sees the one below it (Zhu et al., App. A)."""
+    """Chain of groups (Zhu et al., App. A)."""
     names = _names(depth)
     return Graph(_groups(names), _chain(names))
 
 
 def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
-    """A DenseNet: each layer, the output included, sees all layers below it and the input (Zhu et al., App. A)."""
+    """DenseNet: each layer, including the output, reads the input and all layers below (Zhu et al., App. A)."""
     names = _names(depth)
     edges = [
         Edge(source, target, drop_probability)
@@ -43,14 +43,14 @@ def dense_graph(depth: int, drop_probability: float = 0.0) -> Graph:
 
 
 def residual_graph(depth: int, skip_every: int = 1) -> Graph:
-    """A ResNet: after the first layer, every ``skip_every`` layers the output that many layers below is added."""
+    """ResNet: after the first layer, every ``skip_every`` layers add the output from as many layers below."""
     names = _names(depth)
     skips = [Edge(names[low], names[low + skip_every], kind="skip") for low in range(0, depth - skip_every, skip_every)]
     return Graph(_groups(names), (*_chain(names), *skips))
 
 
 def shared_graph(depth: int, kernel_size: int = 3) -> Graph:
-    """A convolutional network with circular padding, all positions read out (Zhu et al., App. E)."""
+    """Convolutional network with circular padding and a readout of all positions (Zhu et al., App. E)."""
     names = _names(depth)
     pairs = zip((INPUT, *names[:-1]), names, strict=True)
     shared = tuple(Edge(source, target, kind="shared", kernel_size=kernel_size) for source, target in pairs)
@@ -65,12 +65,12 @@ def few_bottleneck_neurons_graph() -> Graph:
 
 
 def bottleneck_layer_graph() -> Graph:
-    """All neurons of c have in-degree 2, since they see the group b of two neurons only (App. F): harmful."""
+    """All neurons of c have in-degree 2, since they read only the two neurons of b (App. F): harmful."""
     return Graph((Group("a"), Group("b", 2), Group("c")), _edges("input a", "a b", "b c", "c output"))
 
 
 def repaired_bottleneck_graph() -> Graph:
-    """The bottleneck layer with added connections from a to c, which is wide again (App. F)."""
+    """Bottleneck layer with added edges from a to c, which is wide again (App. F)."""
     layer = bottleneck_layer_graph()
     return Graph(layer.groups, (*layer.edges, Edge("a", "c")))
 
@@ -127,8 +127,8 @@ def example_graphs() -> dict[str, Graph]:
 COMPOSITION_TITLES = {
     "fully-connected": "fully connected, two layers",
     "bottleneck": "with a bottleneck of 3 neurons",
-    "residual": "residual: a way around each layer",
-    "concat": "DenseNet: a way around, side by side",
+    "residual": "residual: a skip around each layer",
+    "concat": "DenseNet: each layer concatenated with its input",
     "convolution": "convolution, pooling, dense (images)",
     "two-speeds": "layers that grow unequally",
     "transformer": "one block of a transformer (sequences)",
@@ -143,7 +143,7 @@ def _dense(width: int | str = "m", function: str = "tanh", bias: bool = False) -
 def composition_examples() -> dict[str, Composition]:
     """Return the example compositions.
 
-    Name → composition, as :data:`COMPOSITION_TITLES` names them.
+    Name → composition; :data:`COMPOSITION_TITLES` has their titles.
 
     >>> list(composition_examples())[:2]
     ['fully-connected', 'bottleneck']

@@ -1,8 +1,8 @@
-"""Graphs of groups of neurons: order of evaluation, layers, and what makes a graph impossible."""
+"""Graphs of groups of neurons: validation, order of evaluation, layers."""
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
@@ -30,8 +30,8 @@ EDGE_KINDS = table(
 )
 
 
-def _whole(given: Any) -> Any:
-    """JSON and tables do not distinguish 3.0 from 3."""
+def _whole(given: object) -> object:
+    """Convert 3.0 to 3, which JSON and tables do not distinguish."""
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
@@ -40,7 +40,7 @@ Factor = Annotated[float, PlainSerializer(_whole)]
 
 
 class _Part(Written):
-    """Abstract: a group or an edge, whose settings are named after it (``groups.a.size``)."""
+    """Abstract: a group or an edge; errors name its settings like ``groups.a.size``."""
 
     @classmethod
     def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
@@ -57,22 +57,22 @@ class _Part(Written):
 
     @classmethod
     def label(cls, given: JSON) -> str:
-        """The place that other settings are named after; empty without names."""
+        """Prefix of its settings in errors; empty without names."""
         raise NotImplementedError
 
 
 class Group(_Part):
     """Group of neurons with the same parents.
 
-    Neurons with the same parents and the same activation: factor · m^power → their number at width m.
+    Neurons with the same parents and activation; width m → factor · m^power neurons.
 
     Attributes:
-        name: of the group; ``"input"`` and ``"output"`` are taken.
-        size: number of neurons, the same at every width; None for ``factor · width^power``, rounded. Behind shared
-            edges: the number of channels at each position.
-        activation: one of ``ntk_core.networks.choices.ACTIVATIONS``; None for that of the network.
+        name: of the group; ``"input"`` and ``"output"`` are reserved.
+        size: constant number of neurons; None for ``factor · width^power``, rounded. After shared edges: number of
+            channels at each position.
+        activation: one of ``ntk_core.networks.choices.ACTIVATIONS``; by default that of the network.
         factor: of the width m.
-        power: of the width m; other than 1, in-degrees grow at different rates.
+        power: of the width m; in-degrees can grow at different rates.
 
     Source: Zhu, Liu & Belkin 2022, Assumption 3.5; groups are our choice, docs/math/dag.md.
 
@@ -108,7 +108,7 @@ class Group(_Part):
 
     @property
     def growth(self) -> float:
-        """The exponent with which the number of neurons grows with the width: 0 for a fixed size."""
+        """Exponent of the number of neurons in the width; 0 for a fixed size."""
         return 0.0 if self.size is not None else self.power
 
 
@@ -118,12 +118,12 @@ class Edge(_Part):
     All edges u → v from the neurons of one group to those of another: in(v)^(-1/2) Σ_{u→v} w_uv α_u.
 
     Attributes:
-        source: the group, or ``"input"``, where they start.
-        target: the group, or ``"output"``, where they end.
-        drop_probability: with which each dense edge is removed, permanently.
+        source: a group or ``"input"``.
+        target: a group or ``"output"``.
+        drop_probability: probability that a dense edge is removed permanently.
         kind: ``"dense"``; ``"shared"``, weights shared by all positions of the input (a convolution, App. E); or
             ``"skip"``, fixed weights of 1 that add the source after the activation (App. D).
-        kernel_size: of shared weights, along each axis of positions.
+        kernel_size: size of shared weights along each axis of positions.
 
     Source: Zhu, Liu & Belkin 2022, Eq. 2, App. A, D and E.
 
@@ -166,8 +166,8 @@ class Graph(Written):
     {'a': 1, 'b': 2, 'output': 3}
 
     Raises:
-        InvalidInput: naming the groups on a cycle, the group with an in-degree of zero (which the input does not reach)
-            or without a path to the output, the edge that fits neither end, and the field of every wrong setting.
+        InvalidInput: for cycles, groups without incoming edges or without a path to the output, incompatible edges and
+            invalid settings, each named.
 
     Source: Zhu, Liu & Belkin 2022, §2.
     """
@@ -211,18 +211,18 @@ class Graph(Written):
 
     @cached_property
     def group(self) -> dict[str, Group]:
-        """The hidden groups by name."""
+        """Hidden groups by name."""
         return {group.name: group for group in self.groups}
 
     @cached_property
     def incoming(self) -> dict[str, tuple[Edge, ...]]:
-        """All edges into each group and into the output, fixed skips included."""
+        """All edges into each group and the output, including fixed skips."""
         names = [*(group.name for group in self.groups), OUTPUT]
         return {name: tuple(edge for edge in self.edges if edge.target == name) for name in names}
 
     @cached_property
     def parents(self) -> dict[str, tuple[Edge, ...]]:
-        """The edges with weights into each group and into the output."""
+        """Edges with weights into each group and the output."""
         return {name: tuple(edge for edge in edges if edge.trained) for name, edges in self.incoming.items()}
 
     @cached_property
@@ -242,17 +242,17 @@ class Graph(Written):
 
     @cached_property
     def first_layers(self) -> tuple[str, ...]:
-        """The groups that see nothing but the input; outside of them in-degrees count (Zhu et al., Eq. 8)."""
+        """Groups that read only the input; other in-degrees count (Zhu et al., Eq. 8)."""
         return tuple(name for name, depth in self.depths.items() if depth == 1)
 
     @cached_property
-    def judged(self) -> tuple[str, ...]:
-        """The groups, and the output, whose in-degrees make the width: all outside the first layer."""
+    def beyond_first_layer(self) -> tuple[str, ...]:
+        """Groups outside the first layer, and the output: their in-degrees measure the width."""
         return tuple(name for name in self.depths if name not in self.first_layers) or self.first_layers
 
     @cached_property
     def positioned(self) -> frozenset[str]:
-        """The groups with neurons at every position of the input: those after shared edges."""
+        """Groups with neurons at every position of the input: those after shared edges."""
         return frozenset(name for name, edges in self.parents.items() if any(edge.kind == "shared" for edge in edges))
 
     def sizes(self, width: int) -> dict[str, int]:
@@ -260,7 +260,7 @@ class Graph(Written):
         return {group.name: group.size_at(width) for group in self.groups}
 
     def _cycle(self, waiting: list[str]) -> list[str]:
-        """The names along one cycle among groups that all wait for each other."""
+        """Names along one cycle among mutually dependent groups."""
         path = [waiting[0]]
         while path[-1] not in path[:-1]:
             path.append(next(edge.source for edge in self.incoming[path[-1]] if edge.source in waiting))
@@ -273,8 +273,8 @@ class Graph(Written):
                 raise InvalidInput("groups", name or "''", f"any name but {INPUT!r} and {OUTPUT!r}")
             if len(name) > MAX_NAME or any(not char.isprintable() or char in "<>" for char in name):
                 raise InvalidInput("groups", name, f"names of up to {MAX_NAME} printable characters, without < and >")
-            if name[0] in "=+-@":  # a spreadsheet would take it for a formula, in a table that was exported
-                raise InvalidInput("groups", name, "names that begin with none of = + - @")
+            if name[0] in "=+-@":  # spreadsheets would read it as a formula in exported tables
+                raise InvalidInput("groups", name, "names that do not begin with =, +, - or @")
             if names.count(name) > 1:
                 raise InvalidInput("groups", name, "a different name for each group")
 
@@ -298,10 +298,9 @@ class Graph(Written):
             seen.add((edge.source, edge.target, edge.trained))
 
     def _check_reach(self) -> None:
-        """Refuse groups that nothing reaches, and groups without a path to the output.
+        """Refuse groups without incoming edges or without a path to the output.
 
-        Without cycles, following incoming edges backwards ends at the input or at a group that has none: refusing
-        those makes the input reach every group.
+        Without cycles, every group with incoming edges everywhere upstream is reached by the input.
         """
         if not self.incoming[OUTPUT]:
             raise InvalidInput("edges", "none into 'output'", "at least one edge that ends in 'output'")
@@ -322,7 +321,7 @@ class Graph(Written):
                 raise InvalidInput("edges", f"group {name!r}", "groups from which a path leads to the output")
 
     def _check_positions(self) -> None:
-        """Refuse shared weights where there are no positions, and kinds that cannot be mixed."""
+        """Refuse shared weights without positions, and incompatible kinds of edges."""
         for name, edges in self.parents.items():
             kinds = {edge.kind for edge in edges}
             if len(kinds) > 1:
@@ -342,7 +341,7 @@ class Graph(Written):
                 raise InvalidInput(f"edges.{name}.drop_probability", "above 0", allowed)
 
     def _check_skips(self) -> None:
-        """Refuse fixed skips between groups whose neurons cannot correspond one to one at every width."""
+        """Refuse fixed skips between groups of different sizes."""
         for edge in self.edges:
             if edge.trained or edge.source == INPUT:
                 continue
@@ -356,7 +355,7 @@ class Graph(Written):
 def graph_data(graph: Graph) -> JSON:
     """Convert a graph to JSON data.
 
-    Graph → mapping as JSON gives it; settings at their defaults are left out.
+    Graph → JSON data without settings at their defaults.
 
     >>> graph_data(Graph((Group("a"),), (Edge("input", "a", 0.5), Edge("a", "output"))))["edges"][0]
     {'source': 'input', 'target': 'a', 'drop_probability': 0.5}
@@ -375,7 +374,7 @@ def graph_data(graph: Graph) -> JSON:
 def parse_graph(data: object) -> Graph:
     """Parse a graph.
 
-    JSON text, or a mapping as JSON gives it → graph.
+    JSON text or parsed mapping → graph.
 
     >>> edges = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}]
     >>> len(parse_graph({"groups": [{"name": "a"}], "edges": edges}).edges)

@@ -1,4 +1,4 @@
-"""A network as a graph of steps: shapes by counting, and the ways around layers; free of JAX."""
+"""Networks as graphs of steps: shapes by counting, and skip connections; free of JAX."""
 
 import math
 from dataclasses import dataclass, replace
@@ -38,14 +38,14 @@ SUM = ResidualBlock.model_construct(layers=())
 
 @dataclass(frozen=True)
 class Step:
-    """A block, and the steps whose values it takes; layers with weights see several side by side.
+    """A block and its source steps; layers with weights concatenate several sources.
 
     Attributes:
         sources: numbers of earlier steps, counted from 1; 0 is the input.
-        name: of the layer, where the block has weights.
-        place: in the written form.
-        around: residual and concat blocks that it is inside.
-        drops: probability with which edges from each source are removed; none for plain layers.
+        name: of the layer, if the block has weights.
+        place: its place in JSON, for errors.
+        around: number of residual and concat blocks around it.
+        drops: drop probability of edges from each source; empty for plain layers.
     """
 
     block: Block
@@ -57,7 +57,7 @@ class Step:
 
 
 def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tuple[Step, ...]:
-    """The steps of layers that are called ``hidden1``, ``hidden2``, … in the order in which they are applied."""
+    """Return the steps of layers, named ``hidden1``, ``hidden2``, … in order of evaluation."""
     steps: list[Step] = []
     drops = (drop_probability,) if drop_probability else ()
 
@@ -91,20 +91,20 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
 
 
 def graph_steps(graph: Graph, width: int, activation: Any, use_bias: bool) -> tuple[Step, ...]:
-    """The steps of a graph at width m: for each group its layer, its activation, and the skips that are added.
+    """Return the steps of a graph at width m: layer, activation and skips of each group.
 
     Args:
-        activation: of the groups that state none.
+        activation: of groups without their own.
     """
     steps: list[Step] = []
     at = {INPUT: 0}
 
-    def add(block: Block, *sources: int, **more: Any) -> int:
-        steps.append(Step(block, sources, **more))
+    def add(block: Block, *sources: int, name: str = "", place: str = "", drops: tuple[float, ...] = ()) -> int:
+        steps.append(Step(block, sources, name, place, drops=drops))
         return len(steps)
 
     def value(source: str, target: str) -> int:
-        """The source as the target sees it: at positions, or flat."""
+        """Return the source step as the target reads it: at positions, or flat."""
         is_flat = target in graph.positioned or (source in graph.group and source not in graph.positioned)
         return at[source] if is_flat else add(FlattenInputBlock(), at[source])
 
@@ -131,17 +131,17 @@ def graph_steps(graph: Graph, width: int, activation: Any, use_bias: bool) -> tu
 
 @dataclass(frozen=True)
 class LayerSize:
-    """One layer: ``positions`` places that share a fan_in × features weight (1 for a dense layer).
+    """One layer: ``positions`` that share a fan_in × features weight (1 for a dense layer).
 
-    What ``num_heads`` > 0 heads of attention do with its values (their scores among all positions) is counted with it.
+    Includes the attention scores of ``num_heads`` > 0 heads that mix its values.
 
     Attributes:
-        fan_in: numbers that one of its neurons or channels sees.
+        fan_in: inputs per neuron or channel.
         masked: whether a mask removes edges, or each neuron is a model: their kernels are sums over neurons.
-        num_heads: of the attention that mixes its values; 0 for any other layer.
-        name: that of its step.
-        grows: whether it becomes wider with m; the output layer, which stays, counts as one that does.
-        num_ways_around: residual and concat blocks around it.
+        num_heads: heads of the attention that mixes its values; else 0.
+        name: name of its step.
+        grows: whether it becomes wider with m; True for the output layer.
+        num_skips_around: residual and concat blocks around it.
     """
 
     positions: int
@@ -153,22 +153,22 @@ class LayerSize:
     convolution: bool = False
     name: str = ""
     grows: bool = True
-    num_ways_around: int = 0
+    num_skips_around: int = 0
 
     @property
     def num_params(self) -> int:
-        """Weights and biases; edges that a mask removes are counted."""
+        """Weights and biases, including edges that a mask removes."""
         return self.fan_in * self.features + self.num_biases
 
     @property
     def multiplications(self) -> int:
-        """Multiplications of one forward pass of one input."""
+        """Multiplications of a forward pass of one input."""
         scores = 2 * self.positions**2 * self.features if self.num_heads else 0
         return self.positions * self.fan_in * self.features + scores
 
     @property
     def num_features(self) -> int:
-        """Neurons at all positions, and the scores of its heads."""
+        """Neurons at all positions, and attention scores."""
         return self.positions * self.features + self.num_heads * self.positions**2
 
     def kernel_operations(self, num_samples: int, num_outputs: int) -> int:
@@ -190,10 +190,10 @@ class LayerSize:
 def lay_out(
     steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions: int = 2, num_outputs: int = 1
 ) -> tuple[LayerSize, ...]:
-    """The layers of steps at width m, the output layer last; convolutions see positions in ``dimensions`` dimensions.
+    """Return the layers of steps at width m, the output layer last.
 
     Raises:
-        InvalidInput: by the place of the layer (``layers.3.layers``), what reaches it and what it takes.
+        InvalidInput: naming the place of the layer (``layers.3.layers``), its input and what it accepts.
     """
     shapes, layers = [tuple(input_shape)], dict[int, LayerSize]()
     for number, step in enumerate(steps, start=1):
@@ -215,7 +215,7 @@ def lay_out(
                 convolution=isinstance(block, ConvolutionBlock),
                 name=step.name,
                 grows=block.grows,
-                num_ways_around=step.around,
+                num_skips_around=step.around,
             )
         elif isinstance(block, AttentionBlock):
             shapes.append(seen[2])
@@ -262,7 +262,7 @@ def _plain_shape(block: Block, place: str, shape: Shape, dimensions: int) -> Sha
             raise InvalidInput(f"{place}.size", block.size, f"a divisor of both sides, as {_words(shape)}")
         return (*(side // block.size for side in shape[:-1]), shape[-1])
     if isinstance(block, GlobalAverageBlock):
-        if len(shape) != 2:  # of a sequence, whatever convolutions see
+        if len(shape) != 2:  # sequences, for any dimensions
             _check_positions(place, block.kind, shape, dimensions)
         return shape[-1:]
     if isinstance(block, FixedPositionsBlock | FirstTokenBlock):
@@ -277,11 +277,11 @@ def _joined(block: ResidualBlock | ConcatBlock, place: str, shape: Shape, inner:
             raise InvalidInput(place, "skip", f"skips between equal sizes, here {shape} and {inner}")
         if inner != shape:
             given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
-            raise InvalidInput(f"{place}.layers", given, "layers that keep the shape, so that both can be added")
+            raise InvalidInput(f"{place}.layers", given, "layers that keep the shape, so both can be added")
         return shape
     if inner[:-1] != shape[:-1]:
         given = f"{_numbers(inner)} inside, {_numbers(shape)} around"
-        raise InvalidInput(f"{place}.layers", given, "layers that keep the positions, so that both go side by side")
+        raise InvalidInput(f"{place}.layers", given, "layers that keep the positions, so both can be concatenated")
     return (*shape[:-1], shape[-1] + inner[-1])
 
 
@@ -310,8 +310,8 @@ def _numbers(shape: Shape) -> str:
 class Skip:
     """Skip connection from layer ``start`` to layer ``end``; 0 is the input, the last the output.
 
-    ``"residual"``: it is added to what layer ``end`` gives. ``"concat"``: layer ``end`` sees it beside the layer below.
-    ``"branch"``: layer ``end`` sees it and not the layer below. ``"attention"``: layer ``end`` sees values mixed by it.
+    ``"residual"``: added to the output of layer ``end``. ``"concat"``: input of ``end``, with the layer below.
+    ``"branch"``: input of ``end`` instead of the layer below. ``"attention"``: mixes the input of ``end``.
     """
 
     start: int
@@ -320,22 +320,22 @@ class Skip:
 
 
 @dataclass(frozen=True)
-class Ways:
-    """Every skip, by the layer where it arrives, and the layers, counted from 1, that see nothing but the input."""
+class Connections:
+    """Skips in order of their ends, and the layers, counted from 1, that read only the input."""
 
     skips: tuple[Skip, ...]
     first: tuple[int, ...]
 
 
-def find_ways(steps: tuple[Step, ...]) -> Ways:
-    """The ways through the steps of a composition; every step knows the layers whose neurons are side by side there."""
+def find_connections(steps: tuple[Step, ...]) -> Connections:
+    """Find the skips of a composition by tracking the layers concatenated at each step."""
     seen: list[set[int]] = [{0}]
     skips, first, mixing, number = list[Skip](), list[int](), set[int](), 0
     for step in steps:
         below = [seen[source] for source in step.sources]
         if step.name:
             number += 1
-            is_branch = number - 1 not in below[0]  # A of an adapter, keys and values see what the layer below sees
+            is_branch = number - 1 not in below[0]  # A of an adapter, keys and values read the input of the layer below
             for low in sorted(below[0] - {number - 1}):
                 kind = "branch" if is_branch else "attention" if low in mixing else "concat"
                 skips.append(Skip(low, number, kind))
@@ -349,11 +349,11 @@ def find_ways(steps: tuple[Step, ...]) -> Ways:
             if isinstance(step.block, AttentionBlock):
                 mixing |= below[0] | below[1]  # queries and keys
             seen.append(set().union(*below))
-    return Ways(tuple(skips), tuple(first))
+    return Connections(tuple(skips), tuple(first))
 
 
 def trains_hidden(trained: str, first: bool) -> bool:
-    """Whether a hidden layer (one that sees nothing but the input, or another) is trained under this choice."""
+    """Whether a hidden layer is trained under this choice; ``first``: it reads only the input."""
     return trained in ("all", "hidden") or (trained == "first" and first)
 
 

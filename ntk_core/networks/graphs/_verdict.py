@@ -1,4 +1,4 @@
-"""Does a network become linear as its width grows? In-degrees, and what the theorems say, with reasons."""
+"""Whether networks become linear with width: in-degrees, theorems and reasons."""
 
 import math
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ class InDegree:
     Attributes:
         name: of the group.
         value: expected number of edges with weights into each of its neurons.
-        growth: exponent with which it grows with the width; 0 if it is constant.
-        num_neurons: of the group, positions counted.
-        sources: the groups that the edges come from.
-        counts: how many of ``value`` come from each of them.
+        growth: its exponent in the width; 0 if constant.
+        num_neurons: of the group, at all positions.
+        sources: groups where the edges start.
+        counts: share of ``value`` from each source.
     """
 
     name: str
@@ -35,10 +35,10 @@ class InDegree:
 
 
 def in_degrees(graph: Graph, width: int, input_shape: tuple[int, ...], num_outputs: int = 1) -> dict[str, InDegree]:
-    """In-degree of each group and of the output, in the order of evaluation.
+    """Return the in-degree of each group and of the output, in order of evaluation.
 
-    Edges that a mask may remove count with the probability that they stay; shared weights count once a position of
-    their kernel; fixed skips do not count. Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
+    Maskable edges count by their probability of being kept, shared weights once per position of their kernel, fixed
+    skips not at all. Source: Zhu, Liu & Belkin 2022, §2.1 and App. A, E.
     """
     sizes, positions = graph.sizes(width), math.prod(input_shape[:-1])
 
@@ -69,18 +69,18 @@ def in_degrees(graph: Graph, width: int, input_shape: tuple[int, ...], num_outpu
 
 
 def growth(graph: Graph, name: str) -> float:
-    """Exponent with which the number of neurons of a group grows with the width."""
+    """Exponent of a group's number of neurons in the width."""
     return graph.group[name].growth if name in graph.group else 0.0
 
 
 @dataclass(frozen=True)
 class Reason:
-    """One sentence, and the group or layer that it is about.
+    """One sentence about a group or layer.
 
     Attributes:
-        group: its name; ``"output"`` for the outputs; empty where it is about all.
+        group: its name; ``"output"`` for the outputs; empty for all.
         words: the sentence.
-        against: whether it speaks against transition to linearity.
+        against: whether it is a reason against transition to linearity.
     """
 
     group: str
@@ -93,11 +93,10 @@ class Verdict:
     """Known behavior of a network as its width m goes to infinity.
 
     Attributes:
-        outcome: ``"wide"`` where Theorem 3.6 applies, ``"wide but for a few"`` where App. F does, ``"not wide"`` where
-            neither promises anything, ``"nonlinear output"`` where linearity is known to fail, ``"undecided"`` where
-            the theorems do not say.
+        outcome: ``"wide"`` if Theorem 3.6 applies, ``"wide but for a few"`` if App. F does, ``"not wide"`` if neither
+            does, ``"nonlinear output"`` if linearity is known to fail, ``"undecided"`` beyond the theorems.
         reasons: why.
-        min_in_degree: smallest expected in-degree outside the first layer at the width that was asked for.
+        min_in_degree: smallest expected in-degree outside the first layer at the requested width.
         max_in_degree: the largest one.
     """
 
@@ -108,7 +107,7 @@ class Verdict:
 
     @property
     def becomes_linear(self) -> bool:
-        """Whether a theorem promises ‖H‖ = O(m^(-1/2)), up to logarithms."""
+        """Whether a theorem guarantees ‖H‖ = O(m^(-1/2)) up to logarithms."""
         return self.outcome in ("wide", "wide but for a few")
 
 
@@ -120,12 +119,12 @@ def graph_verdict(
     output: str = "linear",
     num_outputs: int = 1,
 ) -> Verdict:
-    """Return what the theorems promise of a graph or composition.
+    """Predict from theorems whether a graph or composition becomes linear.
 
-    Whether ‖H‖ = O(m^(-1/2)) up to logarithms is promised as the width m grows, with the in-degrees at ``width``.
+    Whether they guarantee ‖H‖ = O(m^(-1/2)) up to logarithms, with the in-degrees at ``width``.
 
-    A neuron is narrow if its in-degree does not grow with m. Narrow neurons of a graph do no harm where they are a
-    vanishing share of what every wide neuron sees (App. F); a fixed skip hands them on.
+    A neuron is narrow if its in-degree does not grow with m. Narrow neurons are harmless if they are a vanishing share
+    of the inputs of every wide neuron (App. F); fixed skips pass them on.
 
     >>> from ntk_core.networks.graphs import bottleneck_layer_graph
     >>> graph_verdict(bottleneck_layer_graph(), 100, (3,)).reasons[0].words
@@ -142,7 +141,7 @@ def graph_verdict(
         Outcome, reasons and in-degrees.
 
     Raises:
-        InvalidInput: where layers do not fit the inputs.
+        InvalidInput: if layers do not fit the inputs.
 
     Source: Zhu, Liu & Belkin 2022, §3, Theorem 3.6, and App. F; docs/math/dag.md. Of layers: Liu, Zhu & Belkin 2020,
     Theorem 3.1, §4 and App. G.
@@ -154,10 +153,10 @@ def graph_verdict(
 
 def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: str, num_outputs: int) -> Verdict:
     found = in_degrees(graph, width, input_shape, num_outputs)
-    judged = {name: found[name] for name in graph.judged}
+    judged = {name: found[name] for name in graph.beyond_first_layer}
     narrow = {name for name, degree in judged.items() if degree.growth == 0}
     carried = _carried(graph, narrow)
-    harmed = {name for name in graph.depths if name not in narrow and _share_stays(graph, found[name], carried)}
+    harmed = {name for name in graph.depths if name not in narrow and _share_is_constant(graph, found[name], carried)}
     reasons: list[Reason] = []
     if output != "linear":
         reasons.append(Reason(OUTPUT, f"The outputs pass through {output}: ‖H‖ stays of order 1.", True))
@@ -179,7 +178,7 @@ def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: st
 
 
 def _carried(graph: Graph, narrow: set[str]) -> set[str]:
-    """The narrow groups, and those to which fixed skips add a narrow one."""
+    """Narrow groups, and those to which fixed skips add one."""
     carried = set(narrow)
     for name in graph.depths:
         if any(not edge.trained and edge.source in carried for edge in graph.incoming[name]):
@@ -187,8 +186,8 @@ def _carried(graph: Graph, narrow: set[str]) -> set[str]:
     return carried
 
 
-def _share_stays(graph: Graph, degree: InDegree, carried: set[str]) -> bool:
-    """Whether narrow neurons stay a share, however wide, of what the neurons of a group see."""
+def _share_is_constant(graph: Graph, degree: InDegree, carried: set[str]) -> bool:
+    """Whether narrow neurons remain a constant share of a group's inputs at any width."""
     return any(source in carried and growth(graph, source) == degree.growth for source in degree.sources)
 
 
@@ -233,37 +232,37 @@ def _of_composition(composition: Composition, width: int, input_shape: tuple[int
         return Verdict(outcome, found, min(fan_ins), max(fan_ins))
 
     if output != "linear":
-        return found("nonlinear output", "With a nonlinear output the Hessian keeps its size (Liu et al., §5).")
+        return found("nonlinear output", "With a nonlinear output the Hessian norm does not decrease (Liu et al., §5).")
     blocks = [block for _, block in positions(composition.layers)]
     attention = [block for block in blocks if isinstance(block, AttentionBlock)]
     smooth = attention or any(isinstance(block, ActivationBlock) and block.function != "identity" for block in blocks)
     fixed = [layer for layer in layers if not layer.grows]
-    narrow = [layer for layer in fixed if not layer.num_ways_around]
-    around = [layer for layer in fixed if layer.num_ways_around]
+    narrow = [layer for layer in fixed if not layer.num_skips_around]
+    around = [layer for layer in fixed if layer.num_skips_around]
     lengths = [layer.positions for layer in layers if layer.num_heads]
     if attention and not narrow:
         return found(*_of_heads(attention, lengths, alone=len(layers) == 4))
     if narrow:
         words = ", ".join(f"{layer.name} has {layer.features:,}" for layer in narrow)
-        reason = f"Everything must pass layers that stay as they are while m grows: {words} (Liu et al., §4)."
+        reason = f"Bottleneck: {words} at every m (Liu et al., §4)."
         return found("not wide", reason)
     if around:
         words = ", ".join(f"{layer.name} has {layer.features:,}" for layer in around)
-        reason = f"Layers with a way around them stay as they are while m grows: {words}. Measure it."
+        reason = f"Layers with skips around them do not grow with m: {words}. Measure it."
         return found("undecided", reason)
     reasons = ["Every layer with weights grows with m (Liu et al., Theorem 3.1 and App. G; Zhu et al., Theorem 3.6)."]
     if not smooth:
-        reasons.append("Without an activation it is a product of matrices; its kernel stops moving anyway.")
+        reasons.append("Without an activation it is a product of matrices; its kernel still stops changing.")
     if any(name in ("relu", "leaky_relu") for name in composition.functions()):
-        reasons.append("The theorems ask for smooth activations; with ReLU the kernel is seen to behave alike.")
+        reasons.append("The theorems ask for smooth activations; with ReLU the measured kernel behaves alike.")
     return found("wide", *reasons)
 
 
 def _of_heads(attention: Sequence[AttentionBlock], lengths: Sequence[int], alone: bool) -> tuple[Outcome, str]:
-    """Verdict on attention heads, by derivation and measurement: the theorems do not cover attention.
+    """Judge attention heads by derivation and measurement, since the theorems do not cover them.
 
     Args:
-        alone: whether there is one layer of attention and no other layer below the outputs.
+        alone: whether one attention layer is all there is below the outputs.
     """
     fixed = [length for block, length in zip(attention, lengths, strict=True) if isinstance(block.num_heads, int)]
     if fixed and all(block.score_exponent <= 0.5 for block in attention):

@@ -1,7 +1,6 @@
-"""Shared code of both written forms of a network: bounded JSON text in, one-sentence errors, compact text out."""
+"""Networks as JSON: bounded input, one-sentence errors, compact output."""
 
 import json
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -10,7 +9,7 @@ from ntk_core.markup import JSON
 
 
 class Written(BaseModel):
-    """Abstract: a checked, frozen value, whose settings can be given by position as well.
+    """Abstract: a validated, frozen value; settings can also be given by position.
 
     Raises:
         InvalidInput: names the setting, what was given and what is allowed.
@@ -18,7 +17,7 @@ class Written(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    def __init__(self, *given: Any, **named: Any):
+    def __init__(self, *given: object, **named: object):
         values = {**dict(zip(type(self).model_fields, given, strict=False)), **named}
         try:
             super().__init__(**values)
@@ -27,20 +26,20 @@ class Written(BaseModel):
 
     @classmethod
     def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
-        """The first complaint in words."""
+        """Describe the first error."""
         raise NotImplementedError
 
     def data(self) -> JSON:
-        """The value as JSON gives it: settings at their defaults are left out."""
+        """Return JSON data without settings at their defaults."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
     def __str__(self) -> str:
-        """Compact JSON text, from which it can be read again."""
+        """Return compact JSON text that can be parsed again."""
         return json.dumps(self.data(), separators=(",", ":"), ensure_ascii=False)
 
 
 def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
-    """The JSON object that a text of up to ``most`` characters holds, or ``data`` itself where it is one.
+    """Parse a JSON object from a text of at most ``most`` characters, or return ``data`` if it is one.
 
     Raises:
         InvalidInput: for anything else, naming ``field``.
@@ -62,6 +61,6 @@ def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
 
 
 def inner_problem(error: ValidationError) -> InvalidInput | None:
-    """Return the error of the lab's own check if it is the first complaint."""
+    """Return the lab's own error if it is the first."""
     raised = error.errors(include_url=False)[0].get("ctx", {}).get("error")
     return raised if isinstance(raised, InvalidInput) else None

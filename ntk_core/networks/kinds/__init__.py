@@ -1,4 +1,4 @@
-"""The architectures by name: title, settings, layers and the class that computes each."""
+"""Architectures by name: title, settings, layers and network class."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARCHITECTURES: dict[str, Kind] = table(
     Kind(
         "composed",
         "your own layers",
-        "registered layers in the order in which you write them",
+        "registered layers in your order",
         write_out=_own_layers,
         settings=("composition",),
     ),
@@ -37,7 +37,7 @@ def network_title(kind: str, output: str = "linear") -> str:
     """``softmax output`` of a fully connected network; else ``ResNet``, or ``CNN, bottleneck, softmax output``.
 
     Args:
-        kind: an architecture, followed by ``-bottleneck`` where one of its layers is narrow.
+        kind: an architecture, followed by ``-bottleneck`` if one of its layers is narrow.
     """
     if kind == "fully-connected":
         return OUTPUTS[output].title

@@ -18,33 +18,33 @@ LAYERED = ("depth", "activation", "use_bias", "bias_layers")
 NETWORKS = "ntk_core.networks.architectures"
 
 
-def _nothing(architecture: ArchitectureSpec) -> None:
-    """Every combination of its settings is allowed."""
+def _accept(architecture: ArchitectureSpec) -> None:
+    """Allow every combination of settings."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind(Term):
-    """An architecture: the source of forms, counts, drawings, refusals, limits and computation.
+    """Architecture: the source of forms, counts, drawings, checks and computation.
 
     Attributes:
-        write_out: the network as a composition of registered layers, from its settings and its numbered hidden layers.
-            Settings are those of an ``ArchitectureSpec``, or the network itself, which names them alike.
-        settings: of those that only some kinds use, the ones of this kind; :data:`LAYERED` for numbered layers.
-        check: refuses settings that do not go together, with ``InvalidInput``.
-        network: ``module:Class`` of the network; by default the one that computes any composition.
-        has_infinite_width: whether the kernel of infinite width is known, in the NTK parameterization.
-        by_in_degree: whether the smallest in-degree, and not the smallest width, decides how linear it is.
+        write_out: returns the composition of registered layers for settings and numbered hidden layers. Settings are
+            an ``ArchitectureSpec``, or the network, whose fields have the same names.
+        settings: settings that it uses, among those of some architectures; :data:`LAYERED` for numbered layers.
+        check: raises ``InvalidInput`` for incompatible settings.
+        network: ``module:Class`` of the network; by default the class for any composition.
+        has_infinite_width: whether the infinite-width kernel is known, in the NTK parameterization.
+        by_in_degree: whether the smallest in-degree, not the smallest width, controls linearity.
     """
 
     write_out: Callable[[ArchitectureSpec, Hidden], Composition]
     settings: tuple[str, ...] = ()
-    check: Callable[[ArchitectureSpec], None] = _nothing
+    check: Callable[[ArchitectureSpec], None] = _accept
     network: str = f"{NETWORKS}:Composed"
     has_infinite_width: bool = False
     by_in_degree: bool = False
 
 
 def dense(width: int | str, bias: bool, activation: str) -> tuple[Block, Block]:
-    """A dense layer and its activation, whose settings are checked already."""
+    """Return a dense layer and its activation, without validation."""
     made = DenseBlock.model_construct(width=width, bias=bias)
     return made, ActivationBlock.model_construct(function=activation)

@@ -1,4 +1,4 @@
-"""Architectures made of others: low-rank adapters in frozen dense networks, and assemblies of m small copies."""
+"""Low-rank adapters in frozen dense networks, and assemblies of m small models."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ BASES = {kind.name: kind for kind in numbered.KINDS if kind.name in DENSE}
 
 
 def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """The layers of the base: frozen, and the chosen ones with an update B A beside them."""
+    """Freeze the base layers and add an update B A to the chosen ones."""
     rank: int | str = settings.adapter_rank
-    if getattr(settings, "grows", "") == "rank":  # a network itself has all sizes as numbers
+    if getattr(settings, "grows", "") == "rank":  # networks have all sizes as numbers
         rank, hidden = "m", tuple((settings.layer_width, bias) for _, bias in hidden)
     chosen = settings.adapted_layers or range(1, len(hidden) + 1)
     numbers = iter(range(1, len(hidden) + 1))
@@ -51,7 +51,7 @@ def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
 
 
 def check(settings: ArchitectureSpec) -> None:
-    """Layers that there are, and something to train."""
+    """Require existing layers and something to train."""
     allowed = f"numbers from 1 to {settings.depth}, the hidden layers"
     if settings.adapted_layers is not None and not set(settings.adapted_layers) <= set(range(1, settings.depth + 1)):
         raise InvalidInput("adapted_layers", settings.adapted_layers, allowed)
@@ -62,8 +62,8 @@ def check(settings: ArchitectureSpec) -> None:
 
 
 def _copies(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """The copies; the output layer adds them."""
-    width = getattr(settings, "width", "m")  # a network itself has its size as a number
+    """Return the copies, which the output layer sums."""
+    width = getattr(settings, "width", "m")  # networks have their size as a number
     return Composition((FlattenInputBlock(), CopiesBlock.model_construct(width=width, model=settings.sub_model)))
 
 

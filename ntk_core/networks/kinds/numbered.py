@@ -1,4 +1,4 @@
-"""Architectures of numbered hidden layers: what each makes of its settings, and which settings it takes."""
+"""Architectures with numbered hidden layers: their compositions and settings."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CONVOLUTIONAL = (*LAYERED, "relative_widths", "kernel_size", "padding", "readout
 
 
 def _fully_connected(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """One layer upon the other."""
+    """Stack dense layers."""
     layers = [block for width, bias in hidden for block in dense(width, bias, settings.activation)]
     return Composition((FlattenInputBlock(), *layers))
 
 
 def _bottleneck(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """The layers of a fully connected network, one of them of another width and perhaps another activation."""
+    """Stack dense layers, one with its own width and activation."""
     own, at = settings.bottleneck_activation, settings.bottleneck_layer - 1
     activation = settings.activation if own in (None, "same") else own
     blocks = list(_fully_connected(settings, hidden).layers)
@@ -31,7 +31,7 @@ def _bottleneck(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
 
 
 def _check_bottleneck(architecture: ArchitectureSpec) -> None:
-    """A narrow layer between others, and among those that there are."""
+    """Require an existing layer between others."""
     if architecture.depth < 2:
         raise InvalidInput("depth", architecture.depth, "2 to 16 with a bottleneck")
     if architecture.bottleneck_layer > architecture.depth:
@@ -40,7 +40,7 @@ def _check_bottleneck(architecture: ArchitectureSpec) -> None:
 
 
 def _resnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """The first layer, then ``skip_every`` layers at a time with a way around; a rest of fewer layers has none."""
+    """First layer, then residual blocks of ``skip_every`` layers; remaining layers have no skip."""
     first, *others = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks: list[Block] = [FlattenInputBlock(), *first]
     for low in range(0, len(others), settings.skip_every):
@@ -51,36 +51,36 @@ def _resnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
 
 
 def _densenet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """Each layer beside all that it sees; edges are dropped everywhere, before the outputs, too."""
+    """Concatenate each layer with its inputs; drop edges everywhere, including into the outputs."""
     pairs = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks = [ConcatBlock.model_construct(layers=pair) for pair in pairs]
     return Composition((FlattenInputBlock(), *blocks), settings.drop_probability)
 
 
 def _check_densenet(architecture: ArchitectureSpec) -> None:
-    """Output weights ±1 have no mask."""
+    """Refuse output weights ±1, which have no mask."""
     if architecture.output_weights == "signs" and architecture.drop_probability:
         raise InvalidInput("output_weights", architecture.output_weights, "normal where edges are dropped")
 
 
 def _convnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """Convolutions alone."""
+    """Use convolutions only."""
     return _convolutions_first(settings, hidden, len(hidden))
 
 
 def _mixed(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """One convolution, or as many as the network declares, then dense layers."""
+    """One convolution, or the network's number of them, then dense layers."""
     return _convolutions_first(settings, hidden, getattr(settings, "num_conv", 1))
 
 
 def _check_mixed(architecture: ArchitectureSpec) -> None:
-    """At least one dense layer."""
+    """Require at least one dense layer."""
     if architecture.depth < 2:
         raise InvalidInput("depth", architecture.depth, "2 to 16, a convolution and at least one dense layer")
 
 
 def _convolutions_first(settings: ArchitectureSpec, hidden: Hidden, count: int) -> Composition:
-    """``count`` of the hidden layers as convolutions, each with its pooling, a readout, the others as dense layers."""
+    """``count`` convolutions, each with its pooling, a readout, then dense layers."""
     found: list[Block] = []
     filters = graphs.ConvolutionBlock.model_construct(kernel_size=settings.kernel_size, padding=settings.padding)
     for width, bias in hidden[:count]:

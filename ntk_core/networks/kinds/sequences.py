@@ -27,8 +27,8 @@ _READOUT: dict[str, Block] = {"mean": graphs.GlobalAverageBlock(), "first": grap
 
 
 def _heads(settings: ArchitectureSpec) -> graphs.AttentionBlock:
-    """The heads, whose number or dimension is m where the settings say so."""
-    swept = getattr(settings, "width_is", "")  # a network itself has all sizes as numbers
+    """Return the heads, with their number or dimension equal to m if swept."""
+    swept = getattr(settings, "width_is", "")  # networks have all sizes as numbers
     return graphs.AttentionBlock.model_construct(
         num_heads="m" if swept == "num_heads" else settings.num_heads,
         head_dim="m" if swept == "head_dim" else settings.head_dim,
@@ -38,18 +38,18 @@ def _heads(settings: ArchitectureSpec) -> graphs.AttentionBlock:
 
 
 def _attention(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """Attention, and the mean over the positions."""
+    """Attention, then the mean over positions."""
     return Composition((_heads(settings), GlobalAverageBlock()))
 
 
 def _check_attention(architecture: ArchitectureSpec) -> None:
-    """There is no MLP."""
+    """Refuse to grow MLPs, which it lacks."""
     if architecture.width_is == "mlp_width":
         raise InvalidInput("width_is", architecture.width_is, "head_dim or num_heads: this architecture has no MLPs")
 
 
 def _transformer(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """An embedding with positions, the blocks, each normalized first, a last normalization and the readout."""
+    """Embedding with positions, pre-normalized blocks, a last normalization and the readout."""
     heads, normalized = _heads(settings), _NORMALIZATION[settings.normalization]
     features = TokenDenseBlock.model_construct(width=heads.width)
     inner = TokenDenseBlock.model_construct(width=_mlp_width(settings, heads.width))
