@@ -88,7 +88,7 @@ EDGES = [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}
         ({"groups": [{"name": "a", "factor": float("nan")}], "edges": EDGES}, "groups.a.factor", "above 0"),
         ({"groups": [{"name": "a", "power": 9}], "edges": EDGES}, "groups.a.power", "up to 3"),
         ({"groups": [{"name": "<b>"}], "edges": EDGES}, "groups", "printable"),
-        ({"groups": [{"name": "=1+1"}], "edges": EDGES}, "groups", "begin with none of"),
+        ({"groups": [{"name": "=1+1"}], "edges": EDGES}, "groups", "do not begin with"),
         ({"groups": GROUPS, "edges": [*EDGES, {"source": "a"}]}, "edges.3.target", "a name"),
         ({"groups": GROUPS, "edges": [{**EDGES[0], "kind": "thick"}, EDGES[1]]}, "edges.input-a.kind", "dense"),
         ({"groups": GROUPS, "edges": [{**EDGES[0], "drop_probability": "x"}, EDGES[1]]}, None, "from 0"),
