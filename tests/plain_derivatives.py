@@ -22,6 +22,11 @@ from tests.cases import FAST_COMPILE
 quickly = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 
 
+def drawn(net, input_shape=(4,)):
+    """Parameters of a network and one normal input."""
+    return net.init(jax.random.key(0), input_shape), jax.random.normal(jax.random.key(1), input_shape)
+
+
 def plain_kernel(apply, params, x1, x2=None):
     """K (n1, n2, C, C) of any function."""
     moving, restore = split_inexact(params)

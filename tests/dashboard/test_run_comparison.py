@@ -25,7 +25,13 @@ def pair(name: str):
     return list(zip(labels([result.spec, other.spec]), (result, other), strict=True))
 
 
-@pytest.mark.parametrize("name", PRESETS)
+# The presets of an experiment share axes and measures: one of each, and the others are slow.
+LAST = {preset.spec.experiment: name for name, preset in PRESETS.items()}.values()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in LAST else pytest.mark.slow) for name in PRESETS]
+)
 def test_runs_of_every_preset_are_drawn_on_every_axis(name):
     """Axes with the first measure, and the first axis with others: each measure is drawn alike."""
     runs = pair(name)

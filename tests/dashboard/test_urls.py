@@ -11,10 +11,9 @@ from streamlit.testing.v1 import AppTest
 
 from linearity_lab.views.navigation import EMBEDDED, PAGES
 from ntk_core.runs import EXPERIMENTS, PRESETS
-from ntk_core.settings.grammar import differences, settings, text_of
+from ntk_core.settings.grammar import differences, settings, spec_from_texts, text_of
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
 
-URLS_OF_SETTINGS, URLS = 5, 3  # for each page that has settings, and for each other one
 SEED = 20260101
 WILD = (
     *(
@@ -106,11 +105,12 @@ def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
     return query
 
 
+@pytest.mark.parametrize("num_urls", [2, pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("page", NAMES)
-def test_no_address_ends_in_a_traceback(page, apps):
+def test_no_address_ends_in_a_traceback(page, num_urls, apps):
     draw = random.Random(f"{SEED} {page}")
     app = apps[page]
-    for _ in range(URLS_OF_SETTINGS if page in SPECS else URLS):
+    for _ in range(num_urls):
         app.query_params = wild_query(page, draw)
         shown = words(checked(app.run()))
         assert "Traceback" not in shown
@@ -125,7 +125,20 @@ def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     assert address(apps[page]) == {}
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name != ON_NO_PAGE])
+@pytest.mark.parametrize("name", PRESETS)
+def test_differences_to_paper_sizes_survive_the_url(name):
+    preset = PRESETS[name]
+    assert spec_from_texts(differences(preset.paper_spec, preset.spec), preset.spec) == (preset.paper_spec, ())
+
+
+# Of each page the last preset; the others are slow.
+LAST = {preset.spec.experiment: name for name, preset in PRESETS.items() if name != ON_NO_PAGE}.values()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in LAST else pytest.mark.slow) for name in PRESETS if name != ON_NO_PAGE],
+)
 def test_presets_and_their_paper_sizes_come_from_the_url(name, apps):
     preset = PRESETS[name]
     page, swept = preset.spec.experiment, getattr(preset.spec, "swept_field", "widths")

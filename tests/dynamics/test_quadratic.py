@@ -26,6 +26,8 @@ NETWORKS = [
     (ResNet(width=4, depth=2, activation="gelu", use_bias=False), (3,)),
     (ConvNet(width=2, depth=1, activation="erf", num_outputs=2, use_bias=False), (3, 3, 1)),
 ]
+# A kink, an output and biases; positions. The others are slow.
+IN_TIERS = [pytest.param(*each, marks=[] if k % 2 else pytest.mark.slow) for k, each in enumerate(NETWORKS)]
 
 
 def drawn(net, shape):
@@ -39,7 +41,7 @@ def moved(params, step, size):
     return jax.tree.map(lambda w, d: w + size * d, params, step)
 
 
-@pytest.mark.parametrize(("net", "shape"), NETWORKS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("net", "shape"), IN_TIERS, ids=lambda each: type(each).__name__)
 def test_it_is_the_expansion_by_the_explicit_hessian(net, shape):
     params, step, x = drawn(net, shape)
     flat, restore = jax.flatten_util.ravel_pytree(params)
@@ -74,7 +76,7 @@ def test_a_model_that_is_quadratic_in_its_weights_is_its_own():
     np.testing.assert_allclose(quadratic_model(apply, params)(other, x), apply(other, x), rtol=1e-12)
 
 
-@pytest.mark.parametrize(("net", "shape"), NETWORKS, ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(("net", "shape"), IN_TIERS, ids=lambda each: type(each).__name__)
 def test_the_gradient_of_its_training_is_that_of_its_loss(net, shape):
     params, step, x = drawn(net, shape)
     y = jax.random.normal(jax.random.key(3), net.apply(params, x).shape)

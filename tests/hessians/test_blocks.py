@@ -6,18 +6,18 @@ import pytest
 
 from ntk_core.hessians import hessian_block_norms, hessian_norm
 from ntk_core.networks.architectures import FullyConnected
-from tests.plain_derivatives import full_hessian
+from tests.plain_derivatives import drawn, full_hessian
 
 NET = FullyConnected(width=(6, 7), depth=2, num_outputs=2, activation="gelu", use_bias=True)
 
 
-@pytest.fixture(name="drawn")
-def _drawn(x64):
-    return NET.init(jax.random.key(0), (4,)), jax.random.normal(jax.random.key(1), (4,))
+@pytest.fixture(name="at")
+def _at(x64):
+    return drawn(NET)
 
 
-def test_every_block_norm_is_that_of_the_full_hessian(drawn):
-    params, x = drawn
+def test_every_block_norm_is_that_of_the_full_hessian(at):
+    params, x = at
     full, flatten = full_hessian(NET, params, x)
     trained, _ = NET.partition(params)
     owner = flatten(
@@ -34,8 +34,8 @@ def test_every_block_norm_is_that_of_the_full_hessian(drawn):
     assert found.values[2, 2] == 0  # the output layer is linear
 
 
-def test_norm_is_between_largest_block_and_sum_of_blocks(drawn):
-    params, x = drawn
+def test_norm_is_between_largest_block_and_sum_of_blocks(at):
+    params, x = at
     blocks = hessian_block_norms(NET, params, x).values
     assert blocks.max() <= hessian_norm(NET, params, x).value <= blocks.sum()
 

@@ -7,23 +7,23 @@ import pytest
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_density
 from ntk_core.networks.architectures import FullyConnected
-from tests.plain_derivatives import full_hessian
+from tests.plain_derivatives import drawn, full_hessian
 
 NET = FullyConnected(width=10, num_outputs=2, activation="tanh", use_bias=True)
 
 
-@pytest.fixture(name="drawn")
-def _drawn(x64):
-    return NET.init(jax.random.key(0), (4,)), jax.random.normal(jax.random.key(1), (4,))
+@pytest.fixture(name="at")
+def _at(x64):
+    return drawn(NET)
 
 
 @pytest.fixture(name="sampled")
-def _sampled(drawn):
-    return hessian_density(NET, *drawn, num_probes=200, num_steps=6, key=jax.random.key(3))
+def _sampled(at):
+    return hessian_density(NET, *at, num_probes=200, num_steps=6, key=jax.random.key(3))
 
 
-def test_moments_equal_the_full_hessian_within_errors(drawn, sampled):
-    full, _ = full_hessian(NET, *drawn)
+def test_moments_equal_the_full_hessian_within_errors(at, sampled):
+    full, _ = full_hessian(NET, *at)
     assert sampled.num_parameters == len(full)
     eigenvalues = np.linalg.eigvalsh(full)
     for order in (1, 2, 3, 4):
@@ -33,8 +33,8 @@ def test_moments_equal_the_full_hessian_within_errors(drawn, sampled):
         assert error > 0
 
 
-def test_rank_of_the_full_hessian_fits_into_the_small_space(drawn, sampled):
-    full, _ = full_hessian(NET, *drawn)
+def test_rank_of_the_full_hessian_fits_into_the_small_space(at, sampled):
+    full, _ = full_hessian(NET, *at)
     assert np.linalg.matrix_rank(full, tol=1e-12) <= sampled.dimension < len(full)
 
 
@@ -47,9 +47,9 @@ def test_density_integrates_to_one_and_widens_with_its_bandwidth(sampled):
 
 
 @pytest.mark.parametrize("field", ["num_probes", "num_steps"])
-def test_numbers_below_one_are_refused(field, drawn):
+def test_numbers_below_one_are_refused(field, at):
     with pytest.raises(InvalidInput) as refused:
-        hessian_density(NET, *drawn, **{field: 0})
+        hessian_density(NET, *at, **{field: 0})
     assert refused.value.field == field
 
 

@@ -9,12 +9,9 @@ from jax.flatten_util import ravel_pytree
 
 from ntk_core.hessians import hessian_norm, vector_hessian_norm
 from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, merge
+from tests.plain_derivatives import drawn
 
 NET = FullyConnected(width=7, depth=2, num_outputs=3, activation="tanh", use_bias=True)
-
-
-def drawn(net, shape=(4,)):
-    return net.init(jax.random.key(0), shape), jax.random.normal(jax.random.key(1), shape)
 
 
 def dense_norm(net, params, x, num_draws=100):
