@@ -35,14 +35,18 @@ RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index 
 OUTPUT_COLORS = {look.color for look in registry().values()}
 SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)]
 SHOWN.remove(("kernel_change", "kernel-convergence"))  # on no page
+FIRST = [(page, next(name for each, name in SHOWN if each == page)) for page in dict(SHOWN)]
 
 
-@pytest.fixture(scope="module")
-def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]]]:
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(FIRST, id="first"), pytest.param(SHOWN, id="all", marks=pytest.mark.slow)],
+)
+def pages(request, opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]]]:
     """Preset → its charts as the page draws them, the captions of the page, and the keys of the charts it explains."""
     found = {}
     apps: dict[str, AppTest] = {}
-    for page, preset in SHOWN:
+    for page, preset in request.param:
         app = apps[page] = apps[page] if page in apps else open_page(page)
         open_panels(app, page, settings=False)
         app.query_params = {"preset": preset}
@@ -97,7 +101,10 @@ def test_every_figure_has_words_and_no_words_are_unused(pages):
         "architectures.kernel_d",
     }
     folders = {path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"}
-    assert shown | others == {f"{folder.name}.{name}" for folder in folders for name in charts_in(folder)}
+    written = {f"{folder.name}.{name}" for folder in folders for name in charts_in(folder)}
+    assert shown <= written
+    if len(pages) > len(SHOWN):  # the result of every preset
+        assert shown | others == written
 
 
 def test_every_fitted_interval_is_explained_below_its_chart(pages):
@@ -118,7 +125,7 @@ def test_every_fitted_interval_is_explained_below_its_chart(pages):
         assert len(reported) == with_interval, name
         assert all(re.search(r"(\d+ )?converged runs", words) for words in reported)
         counted += len(reported)
-    assert counted > 30
+    assert counted > len(pages) / 3
 
 
 def legend(figures) -> list[tuple[str, str, dict]]:
@@ -236,7 +243,7 @@ def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
                     panels.setdefault(trace.get("yaxis", "y"), set()).add((look, trace["line"].get("dash")))
             counted[preset, chart.id.rpartition("-")[2]] = max(map(len, panels.values()), default=0)
     assert {each: count for each, count in counted.items() if count > MOST_CURVES} == {}
-    assert sum(count > 0 for count in counted.values()) > 80, "figures with curves"
+    assert sum(count > 0 for count in counted.values()) > 0.85 * len(figures), "figures with curves"
 
 
 def test_network_style_is_equal_among_graphs_and_pairs():
@@ -264,4 +271,4 @@ def test_the_takeaway_of_a_figure_comes_from_its_numbers(figures):
             assert any(character.isdigit() for character in chart.alt), (preset, name)
             assert chart.alt not in sentences.setdefault(name, {}), (preset, sentences[name].get(chart.alt))
             sentences[name][chart.alt] = preset
-    assert sum(len(found) for found in sentences.values()) > 100
+    assert sum(len(found) for found in sentences.values()) > 1.1 * len(figures)

@@ -27,7 +27,7 @@ PAGES = [
     for name, each in EXPERIMENTS.items()
     if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
 ]
-LONG = ("dag", "hessian", "lazy", "optimization")
+FAST = ("kernel_change", "dynamics", "generalization")
 
 
 def kind_of(page: str) -> str:
@@ -96,8 +96,8 @@ def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("page", "kind"),
     [
-        # Pages do not depend on the kind of file, so two represent all; runs of seconds are slow.
-        pytest.param(page, kind, marks=[] if kind == "numbers" and page not in LONG else pytest.mark.slow)
+        # Pages do not depend on the kind of file, so two represent all. Three pages of one kind are fast.
+        pytest.param(page, kind, marks=[] if kind == "numbers" and page in FAST else pytest.mark.slow)
         for page in PAGES
         for kind in KINDS
         if kind in ("numbers", "classes") or page in ("kernel_change", "dynamics")

@@ -73,7 +73,13 @@ def assert_shows(app: AppTest, spec: Spec) -> None:
     assert "Precomputed figure" not in output
 
 
-@pytest.mark.parametrize("page", PRESET_OF)
+# A graph, a list of networks and points of two settings; the other pages are slow.
+FAST = ("kernel_change", "dag", "hessian", "depth_width")
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page in FAST else pytest.mark.slow) for page in PRESET_OF]
+)
 def test_job_address_works_in_another_browser_and_after_restart(page, server):
     spec: Any = changed_copy(server(), PRESET_OF[page])
     first = open_page(page, opened=False, job=spec_digest(spec)[:16])

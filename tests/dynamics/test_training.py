@@ -84,7 +84,11 @@ def test_every_optimizer_takes_the_steps_of_a_plain_optax_loop(route, name):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("output", "kind"),
-    [("linear", "logistic"), ("softmax", "cross-entropy"), ("swish", "square")],
+    [
+        ("linear", "logistic"),
+        ("softmax", "cross-entropy"),
+        pytest.param("swish", "square", marks=pytest.mark.slow),
+    ],
 )
 def test_both_routes_of_the_linear_model_agree_for_every_loss(output, kind):
     net = FullyConnected(width=9, depth=2, num_outputs=2, activation="erf", output=output, use_bias=False)

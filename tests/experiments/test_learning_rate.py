@@ -56,15 +56,17 @@ def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
     flat, restore = jax.flatten_util.ravel_pytree(params)
     jacobian = jax.jacobian(lambda w: net.apply(restore(w), x).ravel())(flat)
     unit = 6 / float(np.linalg.eigvalsh(jacobian @ jacobian.T)[-1])
+    gradients = {
+        name: jax.jit(jax.value_and_grad(lambda w, f=f: 0.5 * jnp.mean((f(restore(w), x) - y) ** 2)))
+        for name, f in models.items()
+    }
     for found in result.points[0].runs:
         if found.seed:
             continue
-        apply = models[found.model]
-        gradient = jax.jit(jax.value_and_grad(lambda w, f=apply: 0.5 * jnp.mean((f(restore(w), x) - y) ** 2)))
         assert found.learning_rate == pytest.approx(found.rate * unit, rel=1e-4)
         w, losses = flat, []
         for _ in range(9):
-            loss, slope = gradient(w)
+            loss, slope = gradients[found.model](w)
             losses.append(float(loss))
             w = w - found.learning_rate * slope
         assert found.path.steps[:9] == tuple(range(9))
@@ -96,7 +98,6 @@ def test_above_two_only_the_linear_model_diverges(result):
     words = run_summary(result.spec, result.points)
     assert "2 diverged" in words
     assert len(result.rows()) == 12
-    assert LearningRateResult.model_validate_json(result.model_dump_json()).points == result.points
 
 
 def test_kept_paths_are_reported_while_they_grow():

@@ -15,7 +15,7 @@ from ntk_core.runs import PRESETS, canonical_json, parse_spec
 from ntk_core.settings.grammar import InvalidSpec
 
 
-@pytest.mark.parametrize(("count", "seed"), [(250, 1), pytest.param(750, 2, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("count", "seed"), [(100, 1), pytest.param(750, 2, marks=pytest.mark.slow)])
 def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences(count, seed):
     findings = fuzz(count, seed)
     assert findings.failures == []

@@ -96,7 +96,10 @@ def test_a_function_measures_as_its_name(name, function):
         np.testing.assert_allclose(measure(named), measure(own), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", KINKED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name in ("relu6", "hard_silu") else pytest.mark.slow) for name in KINKED],
+)
 def test_kinked_functions_of_jax_are_taken_by_name(name):
     x = jax.random.normal(jax.random.key(1), (3, 4))
     named, own = (
