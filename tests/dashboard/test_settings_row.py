@@ -92,6 +92,23 @@ def test_panel_has_all_other_settings_and_is_searchable():
     assert address(app) == {}
 
 
+@pytest.mark.parametrize(
+    ("page", "headings"),
+    [
+        ("kernel_change", ["Network", "Widths and seeds", "Data", "Training"]),
+        ("learning_rate", ["Learning rates", "Network", "Widths and seeds", "Data", "Training"]),
+    ],
+)
+def test_own_headings_come_before_the_shared_ones(page, headings):
+    app = open_page(page)
+    app.session_state[f"{page}.{OPENED}"] = True
+    checked(app.run())
+    (panel,) = (each for each in app.get("popover") if each.proto.popover.label == "All settings")
+    assert [each.value for each in panel.markdown if each.value.startswith("**")] == [
+        f"**{each}**" for each in headings
+    ]
+
+
 def test_panel_is_drawn_when_open_and_keeps_its_values():
     app = open_page("kernel_change", opened=False)
     assert in_panel(app) == set()

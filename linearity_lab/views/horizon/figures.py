@@ -15,7 +15,7 @@ Points = Sequence[HorizonPoint]
 
 
 def style(line: RegimeLine) -> Style:
-    """A color for each regime, and one for rates near 3."""
+    """A color for each regime; rates near 3 have another dash."""
     return nth_style(list(REGIMES).index(line.regime) + 4 * (line.rate > 2.75), line.title, "curve")
 
 
