@@ -16,6 +16,7 @@ from tests.plain_derivatives import plain_kernel
 
 READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "resnet-every-two", "mixed", "composed"}
 FACTORED = [case for case in ARCHITECTURES + MIRRORED + SCALED + SUBTRACTED if case.net.read_elementwise()]
+IN_TIERS = [pytest.param(case, marks=pytest.mark.slow if k % 2 else []) for k, case in enumerate(FACTORED)]
 
 
 def test_factorable_networks_are_recognized():
@@ -37,7 +38,7 @@ def _moved_one_layer_at_a_time(net, params, x, name):
     return jax.jacfwd(outputs)(jnp.zeros((len(x), *shape)))
 
 
-@pytest.mark.parametrize("case", FACTORED, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", IN_TIERS, ids=lambda case: case.name)
 def test_slopes_times_weights_are_the_cotangents(case, x64):
     params, x = random_params(case), inputs(case, 3)
     program = program_of_network(case.net, params, x[0])
