@@ -32,8 +32,7 @@ def shared_jobs() -> "Jobs":
 @functools.cache
 def _shared() -> "Jobs":
     from linearity_lab.jobs._jobs import Jobs
-    from linearity_lab.jobs.limits import check_limits
 
-    jobs = Jobs(limits=profile(), check=check_limits)
+    jobs = Jobs(limits=profile())
     atexit.register(jobs.shutdown)
     return jobs

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from linearity_lab.jobs._computation import Computation
 from linearity_lab.jobs.profile import Profile
+from linearity_lab.jobs.worker import Computation
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import EndStatus, Point, Result, Spec, learn, spec_digest, work_of_points
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
@@ -30,7 +30,7 @@ class Snapshot:
         remaining_s: expected remaining wall time, None while nothing is known.
         message: current activity, for people.
         points: finished points in the order of the spec's keys.
-        growing: partial points (several on a cluster) whose curves are drawn while they grow, or grew until a stop.
+        growing: partial points (several on a cluster), whose curves are drawn while they grow and after an early end.
         grown: another number for other growing points, 0 without any.
         result: None before the job has ended, or when it has ended without a point.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
@@ -66,7 +66,6 @@ class Job:
         owner: the session that started it, in whose place it waits and runs.
         address: the network address of that session, empty where it is not known.
         viewers: sessions that follow it; each of them may stop it as long as no other one is there.
-        submitted_s: when it was started, in seconds since 1970.
         computation: its run in a worker, None while it has none.
     """
 
@@ -86,12 +85,12 @@ class Job:
     def recalled(cls, store: Store, spec: Spec) -> "Job":
         """A job with what the store has of it."""
         job, run = cls(spec), spec_digest(spec)
-        result, listed = store.result(run), store.listed(run)
+        result = store.result(run)
         if result is not None and result.status == "completed":
             job.take(Ended(status="completed", result=result))
         else:
-            job.keep(store.points(spec).finished().values())
-            is_stopped = listed is not None and listed.status == "stopped"
+            job.keep(store.points_of(run).values() if result is None else result.points)
+            is_stopped = result is not None and result.status == "stopped"
             job.end(*(("stopped", STOPPED) if is_stopped else ("cancelled",)))
         job.recorded = job.status
         return job
@@ -121,7 +120,7 @@ class Job:
 
     def wait(self, owner: str, address: str = "") -> None:
         """Begin to wait in the place of a session; the points of earlier runs stay."""
-        self.owner, self.address, self.submitted_s = owner, address, time.time()
+        self.owner, self.address, self.viewers, self.submitted_s = owner, address, {owner} - {""}, time.time()
         points, message = self.now.points, "waiting for a free worker"
         self.now = Snapshot(self.job_id, self.spec, "queued", points=points, message=message)
 
@@ -131,12 +130,11 @@ class Job:
         self._set(status="running", message="starting")
 
     def end(self, status: EndStatus, reason: str = "") -> None:
-        """End it; the partial points of a stopped job stay."""
+        """End it; partial points stay."""
         points: dict[str, Point] = {point.key: point for point in self.now.points}
         done = {"fraction": 1.0} if status == "completed" else {}
-        grows = {} if status in ("cancelled", "stopped") else {"growing": (), "grown": 0}
         result = self.now.result or partial_result(self.spec, points, status)
-        self._set(status=status, reason=reason, remaining_s=None, message="", result=result, **done, **grows)
+        self._set(status=status, reason=reason, remaining_s=None, message="", result=result, **done)
         self.computation = None
 
     def keep(self, points: Iterable[Point]) -> None:

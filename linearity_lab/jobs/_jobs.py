@@ -10,10 +10,11 @@ from dataclasses import replace
 from multiprocessing.connection import wait
 
 from linearity_lab.jobs import worker
-from linearity_lab.jobs._computation import Computation
 from linearity_lab.jobs._job import Job, Snapshot, check_room
 from linearity_lab.jobs._process import LivePool
+from linearity_lab.jobs.limits import check_limits
 from linearity_lab.jobs.profile import PROFILES, Profile
+from linearity_lab.jobs.worker import Computation
 from ntk_core import runs
 from ntk_core.environment import memory_limit
 from ntk_core.errors import InvalidInput
@@ -34,24 +35,16 @@ class Jobs:
     Args:
         store: where finished points and results are kept; by default in ``LINEARITY_LAB_STORE``.
         num_spare: worker processes that are kept ready to take over.
-        check: refuses a spec before it becomes a job.
     """
 
-    def __init__(
-        self,
-        store: Store | None = None,
-        limits: Profile = PROFILES["local"],
-        *,
-        num_spare: int = 1,
-        check: Callable[[Spec], None] = lambda spec: None,
-    ):
-        self._limits, self._check, self._store = limits, check, store or Store()
+    def __init__(self, store: Store | None = None, limits: Profile = PROFILES["local"], *, num_spare: int = 1):
+        self._limits, self._store = limits, store or Store()
         given = self._store.location, limits.name == "hosted"  # output of workers names users' data
         self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
         self._is_connected: Callable[[str], bool] = lambda session: True
         self._starting, self._writing = threading.Lock(), threading.Lock()
         self._changed = threading.Condition()  # guards everything below; notified when a job begins to wait or ends
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, Job] = {}  # in the order in which they were started
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
@@ -63,9 +56,9 @@ class Jobs:
 
         Raises:
             NoRoom: see :func:`~linearity_lab.jobs._job.check_room`.
-            InvalidInput: when the store cannot be used, or what ``check`` raises.
+            InvalidInput: when the store cannot be used, or see :func:`~linearity_lab.jobs.limits.check_limits`.
         """
-        self._check(spec)
+        check_limits(spec, self._limits)
         self.warm_up()
         # Not under the lock: another process may be writing to the store.
         recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or Job.recalled(self._store, spec)
@@ -73,9 +66,7 @@ class Jobs:
             job = self._remembered(recalled, viewer)
             if job.is_startable:
                 check_room(self._active(), self._limits, viewer, address)
-                job.viewers = {viewer} - {""}
-                job.wait(viewer, address)
-                self._changed.notify_all()
+                self._let_wait(job, viewer, address)
         self._write()
         return job.job_id
 
@@ -186,8 +177,7 @@ class Jobs:
     def _active(self, *statuses: str) -> list[Job]:
         """Unfinished jobs, by default waiting and running ones, in the order in which they were started."""
         with self._changed:
-            found = [job for job in self._jobs.values() if job.status in (statuses or ("queued", "running"))]
-            return sorted(found, key=lambda job: job.submitted_s)
+            return [job for job in self._jobs.values() if job.status in (statuses or ("queued", "running"))]
 
     def _first(self) -> Job | None:
         """The job that waits longest, on shared servers of a session without a running one."""
@@ -205,6 +195,12 @@ class Jobs:
             job.viewers.add(viewer)
         return job
 
+    def _let_wait(self, job: Job, owner: str, address: str = "") -> None:
+        """Put a job at the end of the queue."""
+        self._jobs[job.job_id] = self._jobs.pop(job.job_id)
+        job.wait(owner, address)
+        self._changed.notify_all()
+
     def _lead(self) -> None:
         """Begin waiting jobs, take the events of running ones, and end those that are over their budgets."""
         running: dict[Computation, Job] = {}
@@ -212,20 +208,24 @@ class Jobs:
             if (begun := self._begun(len(running))) is not None:
                 running[self._computation(begun)] = begun
             ready = wait([each.reader for each in running if not each.reader.closed], TICK_S)
-            for computation, job in running.items():
+            for computation, job in list(running.items()):
                 event = computation.receive() if computation.reader in ready else None
+                grown, is_over = computation.grown_bytes(), computation.is_over()
+                if is_over:
+                    running.pop(computation)
                 with self._changed:
-                    if event is not None and job.computation is computation:  # else it has ended
+                    if job.computation is not computation:  # it has ended
+                        continue
+                    if event is not None:
                         job.take(event)
-                        if not job.now.active:
-                            self._settle(job)
-            for computation in list(running):
-                self._check_budgets(running[computation], computation)
-                if computation.is_over():
-                    job = running.pop(computation)
-                    with self._changed:
-                        if job.computation is computation:
-                            self._end(job, "failed", f"{computation.death()}; {AGAIN}")
+                    if not job.now.active:
+                        self._settle(job)
+                    elif is_over:
+                        self._end(job, "failed", f"{computation.death()}; {AGAIN}")
+                    elif job.spent_s() > self._limits.max_job_s:
+                        self._end(job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed")
+                    elif grown > computation.max_bytes:
+                        self._end(job, "stopped", worker.over_memory(computation.max_bytes))
 
     def _begun(self, num_running: int = 0) -> Job | None:
         """Wait for work; the next job, begun, where a worker is free for it."""
@@ -246,16 +246,6 @@ class Jobs:
             else:  # it was stopped meanwhile
                 found.kill()
         return found
-
-    def _check_budgets(self, job: Job, computation: Computation) -> None:
-        """End a job that is over its time or memory."""
-        grown = computation.grown_bytes()
-        with self._changed:
-            if job.computation is computation:
-                if job.spent_s() > self._limits.max_job_s:
-                    self._end(job, "stopped", f"over time: {duration(self._limits.max_job_s)} allowed")
-                elif grown > computation.max_bytes:
-                    self._end(job, "stopped", worker.over_memory(computation.max_bytes))
 
     def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
         """End a job whatever it does; its finished points are in the store."""
@@ -278,21 +268,17 @@ class Jobs:
                 return
             self._workers.warm_up()
             with _only_logged("Requested ends are not known"):
-                self._end_asked()
+                wanted = self._store.jobs_to_end() if self._active() else frozenset()
+                with self._changed:
+                    for job in self._active() if wanted else ():
+                        if spec_digest(job.spec) in wanted:
+                            self._end(job, "stopped", "stopped by the operator of the server")
             self._write(with_times=number % NUM_NOTES == 0)
-
-    def _end_asked(self) -> None:
-        """End what the command line has asked to end."""
-        wanted = self._store.jobs_to_end() if self._active() else ()
-        with self._changed:
-            for job in self._active() if wanted else ():
-                if spec_digest(job.spec) in wanted:
-                    self._end(job, "stopped", "stopped by the operator of the server")
 
     def _resume(self, left: UnfinishedJob) -> None:
         """Resume a job of an earlier server."""
         try:
-            self._check(left.spec)
+            check_limits(left.spec, self._limits)
             recalled = Job.recalled(self._store, left.spec)
         except InvalidInput as error:
             _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
@@ -302,8 +288,7 @@ class Jobs:
             job = self._remembered(recalled, "")
             job.recorded = "running"
             if job.is_startable:
-                job.wait(left.owner)
-                self._changed.notify_all()
+                self._let_wait(job, left.owner)
 
     def _write(self, *, with_times: bool = False) -> None:
         """Record changed jobs, and how long the others have run; what fails is written later."""
@@ -315,8 +300,8 @@ class Jobs:
             if new:
                 self._store.write_jobs(rows, [spec_digest(now.spec) for now in new.values() if not now.active])
             for job, now in new.items():
-                if now.status == "stopped":
-                    self._store.note_stopped(now.spec, now.result)
+                if now.status == "stopped" and now.result is not None:
+                    self._store.save_result(now.result)
                 job.recorded = now.status
             with self._changed:  # the store keeps the oldest ended jobs
                 ended = [job for job in jobs if job.status == job.recorded and not job.now.active]

@@ -48,10 +48,9 @@ def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = m
         refusal = _refusal(spec, limits, expected_s)
         if refusal is None:
             break
-        nearest, is_number = refusal.nearest, isinstance(setting_of(spec, refusal.field), int | tuple)
-        if not isinstance(nearest, int) or nearest < 1 or not is_number:
+        if not isinstance(refusal.nearest, int) or not isinstance(setting_of(spec, refusal.field), int | tuple):
             return None
-        spec, before = capped(spec, refusal.field, nearest), spec
+        spec, before = capped(spec, refusal.field, refusal.nearest), spec
         if spec == before:
             return None
     try:

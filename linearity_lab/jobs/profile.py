@@ -88,11 +88,6 @@ NEUTRAL = "the results of this server cannot be read or written at the moment; t
 
 
 def error_text(error: InvalidInput) -> str:
-    """One clause about an error; of the server's own database nothing that only its operator should know."""
-    from ntk_core.runs.store import VARIABLE  # not before there is an error: the server listens before it is loaded
-
-    try:
-        neutral = error.field == VARIABLE and profile().is_shared
-    except InvalidInput:  # reported by lifespan
-        neutral = True
-    return NEUTRAL if neutral else str(error)
+    """One clause about an error; of a shared server's own database nothing that only its operator should know."""
+    is_shared = (os.environ.get(f"{PREFIX}PROFILE") or "local") != "local"
+    return NEUTRAL if is_shared and error.field == f"{PREFIX}STORE" else str(error)

@@ -102,7 +102,7 @@ def test_stored_report_cannot_be_run(store):
 
 def test_nothing_that_a_browser_reaches_starts_one(store, opened, monkeypatch):
     spec = made(8, 16).spec
-    for start in (run, estimate, check_limits, Jobs(store, check=check_limits).submit):
+    for start in (run, estimate, check_limits, Jobs(store).submit):
         monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
         with pytest.raises(InvalidInput, match="only this command runs your own files"):
             start(spec)

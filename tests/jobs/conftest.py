@@ -13,7 +13,6 @@ from linearity_lab.jobs import Jobs, Snapshot
 from linearity_lab.jobs.profile import PROFILES
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import Spec
 from ntk_core.runs.store import Store
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
@@ -62,8 +61,8 @@ def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
     """Makes jobs without workers: they wait, or freeze once :meth:`Jobs._begun` has begun one."""
     made = []
 
-    def make(profile: str = "local", check: Callable[[Spec], None] = lambda spec: None, **limits: Any) -> Jobs:
-        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits), check=check))
+    def make(profile: str = "local", **limits: Any) -> Jobs:
+        made.append(Jobs(Store(tmp_path / "unattended.sqlite"), replace(PROFILES[profile], **limits)))
         monkeypatch.setattr(made[-1], "warm_up", lambda: None)
         return made[-1]
 

@@ -47,18 +47,14 @@ def grown() -> Job:
     return job
 
 
-def test_partial_point_of_a_stopped_job_stays():
+def test_partial_point_stays_after_an_early_end_until_the_next_start():
     job = grown()
-    job.end("cancelled")
-    assert job.now.growing == (POINT,)
-    assert job.now.points == ()
-
-
-def test_partial_point_is_gone_after_a_failure_or_another_start():
-    for end in (lambda job: job.end("failed", "why"), lambda job: job.wait("ann")):
-        job = grown()
-        end(job)
-        assert job.now.growing == ()
+    for status in ("cancelled", "stopped", "failed"):
+        job.end(status)
+        assert job.now.growing == (POINT,)
+        assert job.now.points == ()
+    job.wait("ann")
+    assert job.now.growing == ()
 
 
 def test_growing_point_survives_json():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.jobs import Jobs, Snapshot, key_words
+from linearity_lab.jobs import Jobs, Snapshot, _jobs, key_words
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change import KernelChangeResult
@@ -122,7 +122,8 @@ def test_next_job_runs_after_a_stop(jobs, running, tiny, wait_for):
     assert wait_for(jobs, third, ended).status == "completed"
 
 
-def test_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for):
+def test_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for, monkeypatch):
+    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)  # the worker checks it again
     spec = tiny(seed=12, widths=(10_000_000,), dataset=DatasetSpec(num_samples=10_000))
     snapshot = wait_for(jobs, jobs.submit(spec), ended)
     assert snapshot.status == "failed"

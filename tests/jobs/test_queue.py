@@ -10,7 +10,7 @@ import pytest
 
 import linearity_lab.jobs
 from linearity_lab.jobs import NoRoom, _jobs
-from linearity_lab.jobs.limits import OverLimit, check_limits
+from linearity_lab.jobs.limits import OverLimit
 from linearity_lab.jobs.profile import PROFILES, profile
 from ntk_core.runs import spec_digest
 
@@ -78,10 +78,9 @@ def test_queue_is_bounded(unattended, tiny):
 
 
 def test_run_over_the_limits_never_becomes_a_job(unattended, tiny):
-    limits = PROFILES["hosted"]
-    jobs = unattended("hosted", check=lambda spec: check_limits(spec, limits))
+    jobs = unattended("hosted")
     with pytest.raises(OverLimit):
-        jobs.submit(tiny(0, widths=(limits.max_width + 1,)))
+        jobs.submit(tiny(0, widths=(PROFILES["hosted"].max_width + 1,)))
     assert jobs.load()["waiting"] == 0
 
 
@@ -89,7 +88,7 @@ def test_jobs_have_the_limits_of_the_profile(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "classroom")
     monkeypatch.setattr(_jobs, "Jobs", lambda **given: SimpleNamespace(given=given, shutdown=lambda: None))
     made: Any = linearity_lab.jobs._shared.__wrapped__()
-    assert made.given == {"limits": profile(), "check": check_limits}
+    assert made.given == {"limits": profile()}
     assert made.given["limits"].name == "classroom"
 
 

@@ -220,14 +220,6 @@ class Store(Database):
         """Delete a run, its points and its job."""
         self.do(lambda connection: delete_run(connection, run))
 
-    def note_stopped(self, spec: Spec, result: Result | None) -> None:
-        """Record that the server stopped a run; ``result`` holds its finished points, None without any."""
-        if result is not None:
-            self.save_result(result)
-            return
-        change = sa.update(RUNS).where(RUNS.c.digest == spec_digest(spec), RUNS.c.status != "completed")
-        self.do(lambda connection: connection.execute(change.values(status="stopped")))
-
     def write_jobs(self, jobs: Iterable[UnfinishedJob], ended: Collection[str] = ()) -> None:
         """Insert or update jobs that wait or run, and drop those with the digests ``ended``."""
 
