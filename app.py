@@ -5,7 +5,7 @@ Streamlit finds ``app`` below, serves it, and executes this file again, as ``__m
 
 import streamlit as st
 
-from linearity_lab.components import job_status, session
+from linearity_lab.components import job_status
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.profile import error_text, profile
 from linearity_lab.server import lifespan, middleware, routes
@@ -21,9 +21,7 @@ if __name__ == "__main__":
     st.set_page_config(page_title="Linearity Lab", page_icon=str(ICON), layout="wide")
     try:
         profile()
-        jobs = shared_jobs()
-        jobs.ask_presence(session.is_connected)
-        jobs.warm_up()
+        shared_jobs().warm_up()
     except InvalidInput as error:  # the server's own settings, such as where results are kept
         st.error(plain(f"The dashboard cannot compute: {error_text(error)}."))
         st.stop()

@@ -54,26 +54,26 @@ _mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
 
 def routes() -> list[Route]:
-    """The jobs of one session as JSON, and Stop."""
+    """The jobs of one session as JSON, and Stop; both may wait for the lock of all jobs, so they run in threads."""
     return [
         Route(API, _list_jobs, methods=["GET"]),
         Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"]),
     ]
 
 
-async def _list_jobs(request: Request) -> Response:
+def _list_jobs(request: Request) -> Response:
     """List the jobs that the session of the header has started or opened; no header, no jobs."""
     viewer = request.headers.get(HEADER, "")
     found = _followed(viewer) if viewer else []
     return JSONResponse({"every_s": _every_s(found), "jobs": found}, headers={"Cache-Control": "no-store"})
 
 
-async def _stop_job(request: Request) -> Response:
+def _stop_job(request: Request) -> Response:
     """Stop a job of this session; one that other sessions follow only leaves its list."""
     viewer, job_id = request.headers.get(HEADER, ""), request.path_params["job_id"]
     if not viewer or job_id not in {job["id"] for job in _followed(viewer)}:
         return JSONResponse({"reason": "no job of this session"}, status_code=404)
-    return JSONResponse({"stopped": shared_jobs().stop(job_id, viewer)})
+    return JSONResponse({"stopped": shared_jobs().stop(job_id, viewer, session.is_connected)})
 
 
 def _followed(viewer: str) -> list[JSON]:

@@ -99,7 +99,9 @@ def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], else
     if form.spec is None:
         if notice:
             st.error("Fix these settings to run: " + plain(" ".join(notice)))
-    elif (_is_asked_for(page, form.spec) or _is_wanted(page, form, form.spec, pressed)) and submit(page, form.spec):
+    elif (
+        _is_asked_for(page, form.spec, seconds) or _is_wanted(page, form, form.spec, seconds if pressed else None)
+    ) and submit(page, form.spec):
         # Otherwise the pending URL would be parsed again, without the job.
         session.show_address(page, {**form.query(), **session.job_query(page)})
         st.rerun()
@@ -116,23 +118,26 @@ def _start_quick(page: str, form: SpecForm[AnySpec], shorter: AnySpec) -> None:
     st.session_state[f"{page}.quick"] = spec_digest(shorter)
 
 
-def _is_asked_for(page: str, spec: Spec) -> bool:
+def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
     """Whether Quick run was pressed, or a link has led here, to a short run that the gallery does not show already."""
     if st.session_state.pop(f"{page}.quick", None) == spec_digest(spec):
         return True
     if st.session_state.pop(TRIED, None) != page:
         return False
-    return gallery_result_of(spec) is None and foreseen(spec)[0] <= SHORT_S
+    return gallery_result_of(spec) is None and seconds <= SHORT_S
 
 
-def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed: bool) -> bool:
-    """Whether to run: immediately if short, otherwise after confirmation."""
+def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed_s: float | None) -> bool:
+    """Whether to run: immediately if short, otherwise after confirmation.
+
+    Args:
+        pressed_s: expected seconds where Run was pressed, else None.
+    """
     asked = f"{page}.asked"
-    if pressed:
-        seconds, _ = foreseen(spec)
-        if seconds <= ASK_S:
+    if pressed_s is not None:
+        if pressed_s <= ASK_S:
             return True
-        st.session_state[asked] = (spec_digest(spec), seconds)
+        st.session_state[asked] = (spec_digest(spec), pressed_s)
     about, seconds = st.session_state.get(asked, ("", 0.0))
     if about != spec_digest(spec):  # the settings have changed since then
         st.session_state.pop(asked, None)
@@ -359,5 +364,5 @@ def _stop_button(page: str) -> None:
 def _stop(page: str) -> None:
     """Stop the followed job, or only unfollow it if other sessions follow it."""
     job_id = session.followed_job(page)
-    if job_id is not None and not shared_jobs().stop(job_id, session.viewer()):
+    if job_id is not None and not shared_jobs().stop(job_id, session.viewer(), session.is_connected):
         session.detach(page)

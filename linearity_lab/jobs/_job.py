@@ -10,7 +10,7 @@ from typing import Any, Literal
 from linearity_lab.jobs.profile import Profile
 from linearity_lab.jobs.worker import Computation
 from ntk_core.errors import InvalidInput
-from ntk_core.runs import EndStatus, Point, Result, Spec, learn, spec_digest, work_of_points
+from ntk_core.runs import EndStatus, Point, Result, Spec, spec_digest
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob, partial_result
 
@@ -62,7 +62,6 @@ class Job:
 
     Attributes:
         now: what pages see.
-        recorded: its status in the store.
         owner: the session that started it, in whose place it waits and runs.
         address: the network address of that session, empty where it is not known.
         viewers: sessions that follow it; each of them may stop it as long as no other one is there.
@@ -70,7 +69,6 @@ class Job:
     """
 
     spec: Spec
-    recorded: Status = "cancelled"
     owner: str = ""
     address: str = ""
     viewers: set[str] = field(default_factory=set)
@@ -92,7 +90,6 @@ class Job:
             job.keep(store.points_of(run).values() if result is None else result.points)
             is_stopped = result is not None and result.status == "stopped"
             job.end(*(("stopped", STOPPED) if is_stopped else ("cancelled",)))
-        job.recorded = job.status
         return job
 
     @property
@@ -154,8 +151,6 @@ class Job:
                 self._drop(event.key)
                 self.keep([event.point])
                 self._set(fraction=event.fraction, remaining_s=event.remaining_s)
-                if not event.resumed:
-                    learn([(work_of_points(self.spec)[event.key], event.point.runtime_s)])
             case PointFailed():
                 self._drop(event.key)
                 self._set(failures=(*self.now.failures, event))

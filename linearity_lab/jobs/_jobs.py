@@ -1,11 +1,11 @@
 """The jobs of a server: first in, first out, each within its wall clock and memory."""
 
-import contextlib
 import itertools
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import wait
 
@@ -20,6 +20,7 @@ from ntk_core.environment import memory_limit
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
 from ntk_core.runs import EndStatus, Result, Spec, canonical_json, spec_digest
+from ntk_core.runs.events import PointFinished
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
 
 MAX_REMEMBERED = 64
@@ -41,10 +42,11 @@ class Jobs:
         self._limits, self._store = limits, store or Store()
         given = self._store.location, limits.name == "hosted"  # output of workers names users' data
         self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
-        self._is_connected: Callable[[str], bool] = lambda session: True
         self._starting, self._writing = threading.Lock(), threading.Lock()
         self._changed = threading.Condition()  # guards everything below; notified when a job begins to wait or ends
         self._jobs: dict[str, Job] = {}  # in the order in which they were started
+        self._stopped: list[Result] = []  # to be stored
+        self._recorded: list[tuple[str, bool]] | None = []  # jobs that the store knows, and whether they run
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
@@ -67,14 +69,14 @@ class Jobs:
             if job.is_startable:
                 check_room(self._active(), self._limits, viewer, address)
                 self._let_wait(job, viewer, address)
-        self._write()
+        self._record()
         return job.job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
         """The job at this moment, also one of an earlier server, and followed by ``viewer``; None for an unknown id."""
         recalled = self._jobs.get(job_id)
         if recalled is None and len(job_id) == MIN_PREFIX:
-            with _only_logged("A job cannot be read"):
+            with suppress(InvalidInput):
                 spec = self._store.spec(job_id)
                 recalled = Job.recalled(self._store, spec) if spec else None
         if recalled is None:
@@ -97,16 +99,16 @@ class Jobs:
         self.forget(spec_digest(result.spec)[:MIN_PREFIX])
         self._store.save_result(result, imported=True)
 
-    def stop(self, job_id: str, viewer: str = "") -> bool:
-        """Stop a job; False where other sessions follow it, and only this one leaves."""
+    def stop(self, job_id: str, viewer: str = "", is_connected: Callable[[str], bool] = lambda session: True) -> bool:
+        """Stop a job; False where other connected sessions follow it, and only this one leaves."""
         with self._changed:
             job = self._jobs.get(job_id)
             if job is not None and job.now.active:
-                if any(map(self._is_connected, job.viewers - {viewer})):
+                if any(map(is_connected, job.viewers - {viewer})):
                     job.viewers.discard(viewer)
                     return False
                 self._end(job, "cancelled")
-        self._write()
+        self._record()
         return True
 
     def forget(self, job_id: str) -> bool:
@@ -117,29 +119,23 @@ class Jobs:
             self._jobs.pop(job_id, None)
             return True
 
-    def ask_presence(self, is_connected: Callable[[str], bool]) -> None:
-        """Set the function that checks whether the browser of a session is connected."""
-        self._is_connected = is_connected
-
     def warm_up(self) -> None:
         """Start the workers and resume unfinished jobs of an earlier server, once; refused where another one runs."""
         with self._starting:
-            with self._changed:
-                if self._closing.is_set() or self._threads:
-                    return
-                self._store.lock_for_server()
-                for target in (self._lead, self._note):
-                    self._threads.append(threading.Thread(target=target, daemon=True, name=f"jobs{target.__name__}"))
-                    self._threads[-1].start()
+            if self._closing.is_set() or self._threads:
+                return
+            self._store.lock_for_server()
+            for left in self._store.claim_jobs():
+                self._resume(left)
+            self._recorded = None
+            for target in (self._lead, self._note):
+                self._threads.append(threading.Thread(target=target, daemon=True, name=f"jobs{target.__name__}"))
+                self._threads[-1].start()
             self._workers.warm_up()
-            with _only_logged("Unfinished jobs are not resumed"):
-                for each in self._store.claim_jobs():
-                    self._resume(each)
-            self._write()
 
     def shutdown(self) -> None:
         """End all workers; unfinished jobs are resumed by the next server, or submit."""
-        self._write()
+        self._record()
         with self._changed:
             self._closing.set()
             for job in self._active():
@@ -189,15 +185,18 @@ class Jobs:
         return replace(job.now, position=self._active("queued").index(job) + 1) if is_queued else job.now
 
     def _remembered(self, job: Job, viewer: str) -> Job:
-        """The job of this id that is in memory, or this one from now on."""
+        """The job of this id that is in memory, or this one from now on; the oldest ended ones are forgotten."""
         job = self._jobs.setdefault(job.job_id, job)
+        for ended in [each.job_id for each in self._jobs.values() if not each.now.active][:-MAX_REMEMBERED]:
+            del self._jobs[ended]
         if viewer and job.now.active:
             job.viewers.add(viewer)
         return job
 
     def _let_wait(self, job: Job, owner: str, address: str = "") -> None:
         """Put a job at the end of the queue."""
-        self._jobs[job.job_id] = self._jobs.pop(job.job_id)
+        self._jobs.pop(job.job_id, None)
+        self._jobs[job.job_id] = job
         job.wait(owner, address)
         self._changed.notify_all()
 
@@ -210,6 +209,8 @@ class Jobs:
             ready = wait([each.reader for each in running if not each.reader.closed], TICK_S)
             for computation, job in list(running.items()):
                 event = computation.receive() if computation.reader in ready else None
+                if isinstance(event, PointFinished) and not event.resumed:
+                    runs.learn([(runs.work_of_points(job.spec)[event.key], event.point.runtime_s)])
                 grown, is_over = computation.grown_bytes(), computation.is_over()
                 if is_over:
                     running.pop(computation)
@@ -259,6 +260,8 @@ class Jobs:
         if job.status in ("failed", "stopped"):
             facts = {"job": job.job_id, "status": job.status, "cause": job.now.reason.split(":")[0]}
             _LOG.warning("a job did not complete", extra={"facts": facts})
+        if job.status == "stopped" and job.now.result is not None:
+            self._stopped.append(job.now.result)
         self._changed.notify_all()
 
     def _note(self) -> None:
@@ -267,52 +270,35 @@ class Jobs:
             if self._closing.wait(NOTE_S):
                 return
             self._workers.warm_up()
-            with _only_logged("Requested ends are not known"):
+            with suppress(InvalidInput):
                 wanted = self._store.jobs_to_end() if self._active() else frozenset()
                 with self._changed:
                     for job in self._active() if wanted else ():
                         if spec_digest(job.spec) in wanted:
                             self._end(job, "stopped", "stopped by the operator of the server")
-            self._write(with_times=number % NUM_NOTES == 0)
+            self._record(with_times=number % NUM_NOTES == 0)
 
     def _resume(self, left: UnfinishedJob) -> None:
         """Resume a job of an earlier server."""
         try:
             check_limits(left.spec, self._limits)
-            recalled = Job.recalled(self._store, left.spec)
         except InvalidInput as error:
             _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
-            self._store.write_jobs((), [left.digest])
             return
         with self._changed:
-            job = self._remembered(recalled, "")
-            job.recorded = "running"
+            job = self._remembered(Job.recalled(self._store, left.spec), "")
             if job.is_startable:
                 self._let_wait(job, left.owner)
 
-    def _write(self, *, with_times: bool = False) -> None:
-        """Record changed jobs, and how long the others have run; what fails is written later."""
-        with self._writing, _only_logged("Jobs cannot be recorded for the next start"):
+    def _record(self, *, with_times: bool = False) -> None:
+        """Store unfinished jobs where they have changed, or how long they have run; the database logs its errors."""
+        with self._writing, suppress(InvalidInput):
             with self._changed:
-                jobs = [] if self._closing.is_set() else list(self._jobs.values())
-                new = {job: job.now for job in jobs if job.status != job.recorded or (with_times and job.now.active)}
-                rows = [job.row(self._limits.max_job_s) for job, now in new.items() if now.active]
-            if new:
-                self._store.write_jobs(rows, [spec_digest(now.spec) for now in new.values() if not now.active])
-            for job, now in new.items():
-                if now.status == "stopped" and now.result is not None:
-                    self._store.save_result(now.result)
-                job.recorded = now.status
-            with self._changed:  # the store keeps the oldest ended jobs
-                ended = [job for job in jobs if job.status == job.recorded and not job.now.active]
-                for job in ended[:-MAX_REMEMBERED]:
-                    self._jobs.pop(job.job_id, None)
-
-
-@contextlib.contextmanager
-def _only_logged(what: str) -> Iterator[None]:
-    """Log errors of the store; jobs continue."""
-    try:
-        yield
-    except InvalidInput as error:
-        _LOG.warning("%s: %s", what, error)
+                rows = [job.row(self._limits.max_job_s) for job in self._active()]
+                stopped, self._stopped = self._stopped, []
+            unfinished = [(row.digest, row.running) for row in rows]
+            if not self._closing.is_set() and (unfinished != self._recorded or (with_times and rows)):
+                self._store.write_jobs(rows)
+                self._recorded = unfinished
+            for result in stopped:
+                self._store.save_result(result)

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, TypeVar
 
 from linearity_lab.jobs._process import LivePool, limit_memory, prepare_child
 from linearity_lab.jobs.profile import profile
@@ -18,6 +18,7 @@ MAX_READING_S = 20.0
 MAX_READING_BYTES = 3 * 2**29
 SMALL_BYTES = 2**20
 Read = Callable[[], bytes]
+_T = TypeVar("_T")
 
 
 def start(max_bytes: int) -> None:
@@ -56,14 +57,12 @@ class ReadUploads:
 
     def candidate(self, version: str, read: Read, limits: Limits) -> Candidate:
         """Parse the file of this SHA-256; refuses as ``parse_upload``, and files over time or memory."""
-        found: Candidate = self._kept_or_new((version, limits), parse_upload, read, lambda data: (data, limits))
-        return found
+        return self._kept_or_new((version, limits), parse_upload, read, lambda data: (data, limits))
 
     def cleaned(self, version: str, read: Read, choices: Choices, limits: Limits) -> Cleaned:
         """Clean it by these choices; refuses as ``clean_upload``, and files over time or memory."""
         candidate, key = self.candidate(version, read, limits), (version, limits, choices)
-        found: Cleaned = self._kept_or_new(key, clean_upload, read, lambda _: (candidate, choices, limits))
-        return found
+        return self._kept_or_new(key, clean_upload, read, lambda _: (candidate, choices, limits))
 
     def close(self) -> None:
         """End the processes."""
@@ -71,20 +70,21 @@ class ReadUploads:
         self._large.close()
 
     def _kept_or_new(
-        self, key: object, work: Callable[..., Any], read: Read, arguments: Callable[[bytes], tuple[object, ...]]
-    ) -> Any:
+        self, key: object, work: Callable[..., _T], read: Read, arguments: Callable[[bytes], tuple[object, ...]]
+    ) -> _T:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                return self._kept[key][0]
+                kept: _T = self._kept[key][0]
+                return kept
         data = read()
         pool = self._small if len(data) <= SMALL_BYTES else self._large
-        found, num_bytes = self._new(pool, work, arguments(data))
+        found: tuple[_T, int] = self._new(pool, work, arguments(data))
         with self._lock:
-            self._kept[key] = found, num_bytes
+            self._kept[key] = found
             while sum(held for _, held in self._kept.values()) > self._most_bytes:
                 self._kept.popitem(last=False)
-        return found
+        return found[0]
 
     def _new(self, pool: LivePool, work: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, int]:
         try:

@@ -21,18 +21,14 @@ from ntk_core.runs.events import Ended, Event, PointFailed, event_json, parse_ev
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
-# A worker that has kept more than this after a job is replaced by the spare one, which is warm already.
-MAX_GROWN_BYTES = 400 * 2**20
 # The system refuses memory beyond the job's budget and this; the server ends a job that is over its budget.
 BURST_BYTES = 2**29
 OUT_OF_MEMORY = "ran out of memory"  # in the reasons of ntk_core.runs
 _LOG = logging.getLogger(__name__)
-_bytes_when_warm = 0
 
 
 def start(store: str, is_quiet: bool) -> None:
     """Prepare the process: low priority, JAX imported, the first point of the first figure compiled."""
-    global _bytes_when_warm
     prepare_child()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # pebble's handler would wait for compiled code
     os.environ.update({VARIABLE: store, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"})
@@ -42,7 +38,6 @@ def start(store: str, is_quiet: bool) -> None:
             os.dup2(silent, stream)
     keep_compiled_code()
     _warm_up()
-    _bytes_when_warm = _resident_bytes()
 
 
 def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
@@ -53,15 +48,13 @@ def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
         max_bytes: memory that the job may take.
     """
     with out, contextlib.suppress(OSError):  # no listener: the job was stopped before it started
-        out.send_bytes(f"{os.getpid()} {_resident_bytes()}".encode())
+        out.send_bytes(f"{os.getpid()} {psutil.Process().memory_info().rss}".encode())
         limit_memory(max_bytes + BURST_BYTES)
         try:
             for event in _events(spec_json, max_bytes):
                 out.send_bytes(event_json(event).encode())
         finally:
             limit_memory(math.inf)
-    if _resident_bytes() - _bytes_when_warm > MAX_GROWN_BYTES:
-        os._exit(1)
 
 
 def over_memory(max_bytes: float) -> str:
@@ -90,10 +83,6 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
         _LOG.exception("A run failed.")
         text = (str(error).strip().splitlines() or ["no message"])[0]
         yield Ended(status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})")
-
-
-def _resident_bytes() -> int:
-    return int(psutil.Process().memory_info().rss)
 
 
 def _warm_up() -> None:
@@ -157,7 +146,6 @@ class Computation:
         error = None if self._future.cancelled() else self._future.exception()
         if self.pid is None or not isinstance(error, ProcessExpired):
             return "the worker process has ended"
-        if error.exitcode == -signal.SIGKILL:
-            return "the worker process was killed by the system (SIGKILL), most often because memory ran out"
         name = signal.Signals(-error.exitcode).name if error.exitcode < 0 else f"exit status {error.exitcode}"
-        return f"the worker process crashed ({name})"
+        memory = ", most often because memory ran out" if error.exitcode == -signal.SIGKILL else ""
+        return f"the worker process crashed ({name}){memory}"

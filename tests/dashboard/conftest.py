@@ -25,9 +25,6 @@ class FakeJobs:
     def warm_up(self) -> None:
         pass
 
-    def ask_presence(self, is_connected) -> None:
-        pass
-
     def needed_uploads(self) -> frozenset[str]:
         return frozenset(job.spec.dataset.digest for job in self.snapshots.values() if job.active)
 
@@ -75,7 +72,7 @@ class FakeJobs:
     def snapshot(self, job_id, viewer=""):
         return self.snapshots.get(job_id)
 
-    def stop(self, job_id, viewer=""):
+    def stop(self, job_id, viewer="", is_connected=None):
         if self.others:
             return False
         self.stopped.append(job_id)

@@ -73,7 +73,7 @@ def test_stopped_job_can_be_run_again(unattended, tiny):
 def end_by_the_server(jobs, job_id):
     with jobs._changed:
         jobs._end(jobs._jobs[job_id], "stopped", "over time: 5 min allowed")
-    jobs._write()
+    jobs._record()
 
 
 @pytest.mark.slow

@@ -113,12 +113,11 @@ def test_sessions_behind_one_address_are_limited_apart(unattended, tiny, profile
 
 def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
     jobs, connected = unattended(), {"ann", "bob"}
-    jobs.ask_presence(connected.__contains__)
     job_id = jobs.submit(tiny(0), "ann")
     jobs.snapshot(job_id, "bob")
-    assert not jobs.stop(job_id, "ann")
+    assert not jobs.stop(job_id, "ann", connected.__contains__)
     assert jobs.snapshot(job_id).status == "queued"
     jobs.snapshot(job_id, "ann")
     connected.remove("ann")  # her page was reloaded, which is another session
-    assert jobs.stop(job_id, "bob")
+    assert jobs.stop(job_id, "bob", connected.__contains__)
     assert jobs.snapshot(job_id).status == "cancelled"

@@ -174,7 +174,6 @@ def sent(monkeypatch, tmp_path):
     """Messages that a worker would send, computed in this process."""
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     monkeypatch.setattr(worker, "limit_memory", lambda max_bytes: None)
-    monkeypatch.setattr(worker, "_bytes_when_warm", 2**60)  # a large test process must not be replaced
 
     def send(spec_json: str, max_bytes: float = 2**40) -> list[bytes]:
         reader, writer = Pipe(duplex=False)
@@ -203,15 +202,6 @@ def test_worker_names_the_error_of_a_failed_run(sent, tiny, monkeypatch):
     monkeypatch.setattr(worker, "run", Mock(side_effect=ValueError("why\nand a second line")))
     event = parse_event(sent(canonical_json(tiny(27)))[-1])
     assert (event.status, event.reason) == ("failed", "the computation failed (ValueError: why)")
-
-
-def test_grown_worker_ends_after_its_job(tmp_path):
-    script = (
-        "from multiprocessing import Pipe; from linearity_lab.jobs import worker; worker.MAX_GROWN_BYTES = -1\n"
-        f"reader, out = Pipe(duplex=False); worker.compute({BROKEN!r}, out, 1e9)"
-    )
-    environment = {**os.environ, "LINEARITY_LAB_STORE": str(tmp_path / "s.sqlite")}
-    assert subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, check=False).returncode == 1
 
 
 def test_jobs_load_neither_jax_nor_streamlit():

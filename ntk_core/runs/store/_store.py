@@ -7,7 +7,7 @@ import json
 import math
 import socket
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -220,11 +220,12 @@ class Store(Database):
         """Delete a run, its points and its job."""
         self.do(lambda connection: delete_run(connection, run))
 
-    def write_jobs(self, jobs: Iterable[UnfinishedJob], ended: Collection[str] = ()) -> None:
-        """Insert or update jobs that wait or run, and drop those with the digests ``ended``."""
+    def write_jobs(self, jobs: Collection[UnfinishedJob]) -> None:
+        """Replace the unfinished jobs of this server."""
+        left = (JOBS.c.server == socket.gethostname()) & JOBS.c.digest.not_in([job.digest for job in jobs])
 
         def write(connection: sa.Connection) -> None:
-            connection.execute(sa.delete(JOBS).where(JOBS.c.digest.in_(ended)))
+            connection.execute(sa.delete(JOBS).where(left))
             for job in sorted(jobs, key=lambda job: job.digest):  # rows are held in one order
                 begin_run(connection, job.spec)
                 _write_job(connection, job)

@@ -34,7 +34,7 @@ def job(seed: int, submitted_s: float = 1.0, **changes) -> UnfinishedJob:
 
 def test_jobs_are_claimed_in_order_until_they_end(store, location):
     store.write_jobs([job(1, 2.0), job(2, 3.0), job(3, 1.0)])
-    store.write_jobs([job(1, 2.0, running=True, spent_s=5.0)], ended=[spec_digest(spec(2))])
+    store.write_jobs([job(1, 2.0, running=True, spent_s=5.0), job(3, 1.0)])
     store.close()
     later = Store(location)
     assert later.claim_jobs() == (job(3, 1.0), job(1, 2.0, running=True, spent_s=5.0))
@@ -58,6 +58,8 @@ def test_live_server_of_a_shared_database_keeps_its_jobs(postgres, monkeypatch):
     monkeypatch.setattr(_store.socket, "gethostname", lambda: "another")
     store.write_jobs([job(1)])
     monkeypatch.undo()
+    store.write_jobs([job(2)])
+    store.write_jobs([])  # its own alone
     assert store.claim_jobs() == ()
     monkeypatch.setattr(_store, "SILENT_S", -1.0)
     assert store.claim_jobs() == (job(1),)
@@ -68,10 +70,10 @@ def test_live_server_of_a_shared_database_keeps_its_jobs(postgres, monkeypatch):
 def test_asked_end_is_seen_by_the_server(store):
     store.write_jobs([job(1), job(2)])
     store.end_job(spec_digest(spec(2)))
-    store.write_jobs([job(2, running=True)])
+    store.write_jobs([job(1), job(2, running=True)])
     assert store.jobs_to_end() == {spec_digest(spec(2))}
     assert {each.spec.seed: each.ending for each in store.unfinished_jobs()} == {1: False, 2: True}
-    store.write_jobs([], ended=[spec_digest(spec(2))])
+    store.write_jobs([job(1)])
     assert store.jobs_to_end() == frozenset()
 
 
