@@ -26,9 +26,7 @@ class Snapshot:
     Attributes:
         job_id: the first 16 digits of the spec's digest.
         position: place in the queue from 1; 0 when the job does not wait.
-        fraction: share of the work that is done, from 0 to 1.
-        remaining_s: expected remaining wall time, None while nothing is known.
-        message: current activity, for people.
+        fraction, remaining_s, message: see ``PointProgress``.
         points: finished points in the order of the spec's keys.
         growing: partial points (several on a cluster), whose curves are drawn while they grow and after an early end.
         grown: another number for other growing points, 0 without any.

@@ -17,7 +17,7 @@ from linearity_lab.jobs.profile import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, parse_spec, run
 from ntk_core.runs.compiled_code import keep_compiled_code
-from ntk_core.runs.events import Ended, Event, PointFailed, event_json, parse_event
+from ntk_core.runs.events import Ended, Event, PointFailed, parse_event
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -52,7 +52,7 @@ def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
         limit_memory(max_bytes + BURST_BYTES)
         try:
             for event in _events(spec_json, max_bytes):
-                out.send_bytes(event_json(event).encode())
+                out.send_bytes(event.model_dump_json().encode())
         finally:
             limit_memory(math.inf)
 

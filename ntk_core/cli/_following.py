@@ -14,7 +14,7 @@ from ntk_core.environment import command_name
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
 from ntk_core.runs import Computation, Spec, check_size, run, run_summary, spec_digest
-from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, event_json
+from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress
 from ntk_core.runs.store import Store
 from ntk_core.shown import with_terminal_bar
 
@@ -136,7 +136,7 @@ def follow(events: Iterable[Event], as_json: bool, prefix: str = "") -> Ended:
         if as_json:
             if isinstance(event, PointProgress):  # its point grows with every event; point_finished has all of it
                 event = event.model_copy(update={"point": None})
-            print(event_json(event), flush=True)
+            print(event.model_dump_json(), flush=True)
         elif isinstance(event, PointFinished) and not sys.stderr.isatty():
             complain(f"{prefix}{event.key} {'resumed' if event.resumed else 'finished'}, {percent(event.fraction)}")
         elif isinstance(event, PointFailed):

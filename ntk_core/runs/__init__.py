@@ -20,7 +20,6 @@ from ntk_core.runs._estimate import (
     check_size,
     check_time,
     estimate,
-    largest_fitting,
     setting_of,
     work_of_points,
 )
@@ -44,7 +43,6 @@ from ntk_core.runs._table import (
     packages_outside,
     preset,
     presets,
-    presets_beside,
     run_summary,
 )
 from ntk_core.runs._this_process import by_steps, one_after_another, relayed

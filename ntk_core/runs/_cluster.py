@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing
 from functools import lru_cache
@@ -31,7 +31,7 @@ from ntk_core.runs._parse import canonical_json, parse_spec
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
 from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess
-from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, event_json, parse_event
+from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, parse_event
 
 CONNECT_S, ANSWER_S, CLOSE_S = 10.0, 30.0, 2.0  # the scheduler may take to connect, answer, and close
 CENSUS_EVERY_S, LOOK_EVERY_S = 1.0, 0.02  # between two counts of workers; between two looks for Stop
@@ -179,14 +179,16 @@ def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) 
     if required > available:
         reason = f"it needs about {size(required)} and {size(available)} are available on its worker"
         return PointFailed(key=key, reason=reason)
-    worker, send = get_worker(), _reporter(run)
+    worker, sent = get_worker(), -math.inf
     task = worker.get_current_task()
     with closing(_here(spec_json).reports([key])) as reports:
         for report in reports:
             if isinstance(report, PointFinished | PointFailed):
                 return report
-            if isinstance(report, PointProgress):
-                send(report)
+            pause_s = MESSAGES_EVERY_S if getattr(report, "point", None) is None else CURVES_EVERY_S
+            if isinstance(report, PointProgress) and time.monotonic() - sent >= pause_s:
+                sent = time.monotonic()
+                worker.log_event(TOPIC, {"run": run, "event": report.model_dump_json()})
             # Cancelled tasks, and those of a client that has died, are no longer executing.
             if task not in worker.state.tasks or worker.state.tasks[task].state != "executing":
                 break
@@ -197,16 +199,3 @@ def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) 
 def _here(spec: str) -> ThisProcess:
     """The data of the run at hand are loaded once a worker."""
     return ThisProcess(parse_spec(spec))
-
-
-def _reporter(run: str) -> Callable[[PointProgress], None]:
-    """Return a function that sends progress to the client at a limited rate."""
-    worker, sent = get_worker(), -math.inf
-
-    def send(report: PointProgress) -> None:
-        nonlocal sent
-        if time.monotonic() - sent >= (MESSAGES_EVERY_S if report.point is None else CURVES_EVERY_S):
-            sent = time.monotonic()
-            worker.log_event(TOPIC, {"run": run, "event": event_json(report)})
-
-    return send

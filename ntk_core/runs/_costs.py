@@ -31,9 +31,6 @@ class Work(NamedTuple):
         traffic: bytes of weights, features and images that are read or written.
         calls: steps, products and records, each of which costs something however small it is.
         programs: seconds of compiling on the machine where :data:`COEFFICIENTS` were fitted.
-
-    >>> 2 * (Work(operations=3.0) + Work(calls=1.0))
-    Work(operations=6.0, traffic=0.0, calls=2.0, programs=0.0)
     """
 
     operations: float = 0.0
@@ -80,14 +77,7 @@ DERIVATIVES = ("hessian", "search", "small network")
 
 @dataclass(frozen=True)
 class Counted:
-    """A network and the data that it is trained on, counted.
-
-    >>> import ntk_core
-    >>> spec = ntk_core.presets()["liu-fig1-left"]
-    >>> counted = Counted.of(spec, spec.architecture, width=30)
-    >>> counted.num_samples, counted.kernel_rows
-    (60, 180)
-    """
+    """A network and the data that it is trained on, counted."""
 
     layers: Sequence[LayerSize]
     num_samples: int
@@ -179,9 +169,6 @@ class Counts:
         matrices: of (n C)² numbers.
         numbers: further numbers of four bytes.
         num_bytes: further bytes.
-
-    >>> Counts(more=Work(operations=2.0), times=3).work.operations, Counts(num_bytes=8.0).peak_bytes
-    (6.0, 8.0)
     """
 
     network: Counted = NOTHING

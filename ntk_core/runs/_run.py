@@ -23,14 +23,7 @@ PointKey = str
 
 
 class Points(Protocol):
-    """Where finished points are kept between runs of one spec.
-
-    >>> class Kept(dict):
-    ...     finished, save = dict.copy, dict.__setitem__
-    >>> kept: Points = Kept()
-    >>> kept.finished()
-    {}
-    """
+    """Where finished points are kept between runs of one spec."""
 
     def finished(self) -> Mapping[PointKey, PointValue]:
         """The points that an earlier run finished."""
@@ -167,16 +160,12 @@ def _site(spec: Spec, address: str | None, computation: Computation | None) -> "
     return Cluster(spec, address)
 
 
-TRUST_S = 1.0  # seconds of work after which measurement counts as much as expectation (our choice)
+# Seconds of work after which measurement counts as much as expectation: first moments reveal little about the speed.
+TRUST_S = 1.0
 
 
 class Clock:
-    """Progress of a run; several points may be in progress.
-
-    Args:
-        expected: estimated seconds of each point, by key.
-        skipped: keys of points that an earlier run finished.
-    """
+    """Progress of a run by the expected seconds of its points; those in ``skipped`` were finished earlier."""
 
     def __init__(self, expected: Mapping[str, float], skipped: Collection[str] = ()):
         self._expected, self._skipped = expected, sum(expected[key] for key in skipped)
@@ -189,11 +178,7 @@ class Clock:
         self._shares[key] = share
 
     def so_far(self) -> dict[str, Any]:
-        """Share of the run that is done and expected remaining seconds, None until there was work, as in events.
-
-        The first moments reveal little about the speed (a compilation, or none at all), so the estimate counts as much
-        as ``TRUST_S`` of work.
-        """
+        """Share of the run that is done and expected remaining seconds, None until there was work, as in events."""
         whole = sum(self._expected.values())
         done = sum(self._expected[key] * share for key, share in self._shares.items())
         measured, remaining = done - self._skipped, None

@@ -92,13 +92,7 @@ class ExperimentSpec(SpecPart):
 
 
 class SeededSpec(ExperimentSpec):
-    """Runs with several seeds, which draw networks, or networks and data; a subclass states its ``dataset``.
-
-    >>> import ntk_core
-    >>> spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], {"num_seeds": 2, "seed": 5})
-    >>> isinstance(spec, SeededSpec), list(spec.seeds)
-    (True, [5, 6])
-    """
+    """Runs with several seeds, which draw networks, or networks and data; a subclass states its ``dataset``."""
 
     if TYPE_CHECKING:  # fields of the subclasses, which order them
         dataset: Any
@@ -114,11 +108,7 @@ class SeededSpec(ExperimentSpec):
     @property
     def scope(self) -> str:
         """Population of the exponents' intervals."""
-        return (
-            "over random initializations and data sets"
-            if self.draws_data
-            else "over random initializations (one data set)"
-        )
+        return f"over random initializations {'and data sets' if self.draws_data else '(one data set)'}"
 
     @property
     def seeds(self) -> range:
@@ -139,11 +129,6 @@ class SweepSpec(SeededSpec):
     """Networks of several widths on one data set, each with several seeds.
 
     Data without classes (numbers to be learned) are trained with the square loss, so no output may be a softmax.
-
-    >>> import ntk_core
-    >>> spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], {"widths": [30, 100]})
-    >>> isinstance(spec, SweepSpec), spec.point_keys()
-    (True, ('width=30', 'width=100'))
     """
 
     one_output: ClassVar[bool] = False

@@ -129,10 +129,6 @@ class Computation:
         compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :data:`Growth` between stretches
             of work.
         load: spec → its data; raises ``InvalidInput`` when they cannot be had.
-
-    >>> from ntk_core.runs import EXPERIMENTS
-    >>> callable(EXPERIMENTS["kernel_change"].computation().compute)
-    True
     """
 
     compute: Callable[[Any, Any, str], Generator[Progress | Growth, None, PointValue]]
@@ -153,10 +149,6 @@ class Experiment:
         counts: what a point computes and holds, free of JAX.
         summary: (spec, points) → lines of text; by default the table of the result's columns.
         sources: keys of the papers it is based on, see ``ntk_core.citation``.
-
-    >>> from ntk_core.runs import EXPERIMENTS
-    >>> EXPERIMENTS["kernel_change"].spec().experiment
-    'kernel_change'
     """
 
     spec: type[Spec]

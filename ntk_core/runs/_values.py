@@ -27,11 +27,7 @@ Record = Any  # what a point has of one seed; its type is that of the experiment
 
 
 class Value(BaseModel):
-    """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings.
-
-    >>> Mean(value=1.0, standard_error=float("nan"), count=1).model_dump_json()
-    '{"value":1.0,"standard_error":"NaN","count":1}'
-    """
+    """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
@@ -60,9 +56,6 @@ class Mean(Value):
         value: arithmetic mean; NaN when there is nothing to average.
         standard_error: sample standard deviation / √count; NaN for fewer than two values.
         count: number of values.
-
-    >>> Mean(value=2.0, standard_error=0.5, count=4).value
-    2.0
     """
 
     value: float
@@ -98,10 +91,6 @@ class Provenance(Value):
         dtype: floating-point type of the computation.
         started_at: ISO 8601 time in UTC.
         data_sha256: fingerprint of the data used.
-
-    >>> made = Provenance(versions={}, platform="cpu", device="cpu", dtype="float32", started_at="2026-01-01")
-    >>> made.data_sha256
-    ''
     """
 
     versions: dict[str, str]
@@ -153,11 +142,7 @@ def latest_provenance(points: Iterable[PointValue]) -> Provenance | None:
 
 
 class WidthPoint(PointValue):
-    """A point of one width m.
-
-    >>> WidthPoint(kind="example", width=100).key
-    'width=100'
-    """
+    """A point of one width m."""
 
     width: int
 

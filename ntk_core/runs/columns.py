@@ -50,10 +50,6 @@ def marks(runs: Iterable[Record]) -> str:
 Role = Literal["swept", "line", "label", "measure"]
 
 
-def _always(_run: Record) -> bool:
-    return True
-
-
 def converged(run: Record) -> bool:
     """Whether a training reached its loss threshold."""
     return getattr(run, "outcome", "") == "converged"
@@ -79,7 +75,7 @@ class Column:
     of: Callable[[Any, Record], Any] | None = None
     format: Callable[[Any], str] | None = None
     role: Role = "measure"
-    counts: Callable[[Record], bool] = _always
+    counts: Callable[[Record], bool] = lambda run: True
     optional: bool = False
 
     def value(self, point: PointValue | None, run: Record) -> Any:

@@ -99,11 +99,6 @@ Event = Annotated[
 _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 
-def event_json(event: Event) -> str:
-    """The event as one line of JSON."""
-    return event.model_dump_json()
-
-
 def parse_event(text: str | bytes) -> Event:
-    """The inverse of :func:`event_json`; raises ``pydantic.ValidationError`` for anything else."""
+    """The event of a line of JSON; raises ``pydantic.ValidationError`` for anything else."""
     return _ADAPTER.validate_json(text)

@@ -56,7 +56,7 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     jobs.shutdown()
 
     store = Store(tmp_path / "s.sqlite")
-    assert store.listed(spec_digest(long(seed=70))).status == "stopped"
+    assert {run.digest: run.status for run in store.runs().runs}[spec_digest(long(seed=70))] == "stopped"
     assert store.unfinished_jobs() == ()
     again = make_jobs().snapshot(job_id)
     assert (again.status, again.result.status, again.points) == ("stopped", "stopped", found.points)

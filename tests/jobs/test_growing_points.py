@@ -58,6 +58,6 @@ def test_partial_point_stays_after_an_early_end_until_the_next_start():
 
 
 def test_growing_point_survives_json():
-    from ntk_core.runs.events import event_json, parse_event
+    from ntk_core.runs.events import parse_event
 
-    assert parse_event(event_json(progress(POINT))) == progress(POINT)
+    assert parse_event(progress(POINT).model_dump_json()) == progress(POINT)

@@ -7,7 +7,7 @@ import math
 import pytest
 from pydantic import ValidationError
 
-from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, event_json, parse_event
+from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, parse_event
 from tests.runs.store.made_runs import point, result
 
 RUN = point(10).runs[0].model_copy(update={"change": (0.25, math.nan)})
@@ -27,14 +27,16 @@ RESULT = result("cancelled").model_copy(update={"points": (POINT,)})
     ids=lambda event: event.kind,
 )
 def test_an_event_is_one_line_of_json_and_back(event):
-    line = event_json(event)
+    line = event.model_dump_json()
     assert "\n" not in line
-    assert event_json(parse_event(line)) == line
+    assert parse_event(line).model_dump_json() == line
     assert type(parse_event(line)) is type(event)
 
 
 def test_infinite_and_undefined_values_survive():
-    run = parse_event(event_json(PointFinished(key="k", point=POINT, fraction=1.0, remaining_s=None))).point.runs[0]
+    run = parse_event(PointFinished(key="k", point=POINT, fraction=1.0, remaining_s=None).model_dump_json()).point.runs[
+        0
+    ]
     assert math.isnan(run.change[1])
     assert run.loss[1] == math.inf
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, presets_beside
+from ntk_core.runs import PRESETS
+from ntk_core.runs._table import presets_beside
 from ntk_core.settings.grammar import InvalidSpec
 
 TABLES = """

@@ -103,9 +103,7 @@ def _write(run: str, name: str, note: str, favorite: bool) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
-    listed = shared_store().listed(run)
-    spec = listed.spec if listed is not None else None
-    if spec is None:
+    if (spec := shared_store().spec(run)) is None:
         return letters("?")
     if num_points and num_bytes <= MAX_PICTURE_BYTES and has_view(spec.experiment, "figures"):
         found = shared_store().points_of(run)
@@ -250,10 +248,9 @@ def _clear() -> None:
 def _delete() -> None:
     """Delete the chosen runs; those that are going on, and on a shared server those of all, stay and are named."""
     store, kept, problems = shared_store(), [], []
-    listed = {run: store.listed(run) for run in chosen_runs()}
     gone = 0
-    for run, row in listed.items():
-        if row is not None and profile().is_shared and not row.private:
+    for run in chosen_runs():
+        if profile().is_shared and (spec := store.spec(run)) is not None and not spec.is_private:
             problems.append(
                 f"{run[:8]} cannot be deleted: on a shared server you can delete only runs on your own data."
             )

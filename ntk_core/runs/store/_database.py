@@ -64,11 +64,6 @@ class Database:
         """Path or URL by which another process opens the same database; it may hold a password."""
         return str(self._file) if self._file else self._url.render_as_string(hide_password=False)
 
-    @property
-    def is_file(self) -> bool:
-        """Whether it is a SQLite file, which only one server may use."""
-        return self._file is not None
-
     def do(self, work: Callable[[sa.Connection], _T]) -> _T:
         """Run ``work`` in one transaction; a damaged SQLite file is set aside and ``work`` repeated in a new one."""
         is_repeated = False
@@ -87,7 +82,7 @@ class Database:
         Raises:
             InvalidInput: another server uses it.
         """
-        if self.is_file and not self._server_lock.is_locked:
+        if self._file and not self._server_lock.is_locked:
             try:
                 self._server_lock.acquire()
             except Timeout:
@@ -300,13 +295,12 @@ def alone(connection: sa.Connection) -> None:
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
 
-def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> bool:
-    """Insert ``row``; if its key exists, update these columns, or leave it. Whether a row was written."""
+def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> None:
+    """Insert ``row``; if its key exists, update these columns, or leave it."""
     dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(row)
     if update:
         statement = statement.on_conflict_do_update(index_elements=table.primary_key, set_={n: row[n] for n in update})
     else:
         statement = statement.on_conflict_do_nothing()
-    # The driver of Postgres counts inserted rows only on request.
-    return bool(connection.execute(statement, execution_options={"preserve_rowcount": True}).rowcount)
+    connection.execute(statement)

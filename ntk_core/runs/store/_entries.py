@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -76,13 +77,8 @@ class StoredRun:
         return cls(**found | {"spec": intact_spec(row.digest, row.spec)})
 
 
-@dataclass(frozen=True)
-class RunList:
-    """One page of a list of runs, most recently used first.
-
-    Attributes:
-        total: number of runs on all pages.
-    """
+class RunList(NamedTuple):
+    """One page of a list of runs, most recently used first; the number of runs on all pages."""
 
     runs: tuple[StoredRun, ...]
     total: int

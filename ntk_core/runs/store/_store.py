@@ -55,9 +55,6 @@ class Store(Database):
         location: path of a SQLite file or SQLAlchemy URL; ``LINEARITY_LAB_STORE`` by default.
         busy_timeout_s: how long a writer waits for another one (SQLite).
         max_bytes: limit above which the least recently used runs are deleted; ``LINEARITY_LAB_STORE_BYTES`` by default.
-
-    Raises:
-        InvalidInput: when the database cannot be opened for writing; also by every method, when it stops working.
     """
 
     def __init__(
@@ -111,7 +108,7 @@ class Store(Database):
             connection.execute(change)
 
         self.do(save)
-        self._free_space(run)
+        self.do(lambda connection: evict(connection, self.max_bytes, run))
 
     def result(self, run: str) -> Result | None:
         """The result with this digest; None when there is none, or a part of it is damaged."""
@@ -148,7 +145,10 @@ class Store(Database):
     def spec(self, prefix: str) -> Spec | None:
         """The one spec whose digest begins with ``prefix`` (at least 16 hexadecimal digits), else None."""
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
-        return self._spec(found[0]) if len(found) == 1 else None
+        if len(found) != 1:
+            return None
+        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == found[0])
+        return intact_spec(found[0], self.do(lambda connection: connection.scalar(query)))
 
     def find(self, prefix: str) -> tuple[str, ...]:
         """Digests that begin with ``prefix``, ten at most; none for anything but hexadecimal digits."""
@@ -198,12 +198,6 @@ class Store(Database):
         total, rows = self.do(lambda connection: (connection.scalar(count), connection.execute(page).all()))
         return RunList(tuple(map(StoredRun.of, rows)), int(total or 0))
 
-    def listed(self, run: str) -> StoredRun | None:
-        """The list entry of this digest; None when there is no such run."""
-        query = sa.select(*LISTED).where(RUNS.c.digest == run)
-        row = self.do(lambda connection: connection.execute(query).one_or_none())
-        return None if row is None else StoredRun.of(row)
-
     def marks(self) -> dict[str, Mark]:
         """Digest → the name, note and star that its run has, where it has any."""
         query = sa.select(RUNS.c.digest, RUNS.c.name, RUNS.c.note, RUNS.c.favorite)
@@ -243,7 +237,7 @@ class Store(Database):
         """
         orphaned = (JOBS.c.server == socket.gethostname()) | (JOBS.c.seen < time.time() - SILENT_S)
         # A server that starts at the same moment waits, and finds them taken.
-        query = _JOBS if self.is_file else _JOBS.where(orphaned).with_for_update(of=JOBS)
+        query = _JOBS if self._file else _JOBS.where(orphaned).with_for_update(of=JOBS)
 
         def claim(connection: sa.Connection) -> tuple[UnfinishedJob, ...]:
             found = _jobs(connection, query)
@@ -262,13 +256,6 @@ class Store(Database):
         """Digests of jobs with a requested end."""
         query = sa.select(JOBS.c.digest).where(JOBS.c.ending)
         return frozenset(self.do(lambda connection: connection.scalars(query).all()))
-
-    def _spec(self, run: str) -> Spec | None:
-        query = sa.select(RUNS.c.spec).where(RUNS.c.digest == run)
-        return intact_spec(run, self.do(lambda connection: connection.scalar(query)))
-
-    def _free_space(self, spared: str) -> None:
-        self.do(lambda connection: evict(connection, self.max_bytes, spared))
 
 
 class StoredPoints:
@@ -290,7 +277,7 @@ class StoredPoints:
             _save_point(connection, self._run, key, point)
 
         self._store.do(save)
-        self._store._free_space(self._run)
+        self._store.do(lambda connection: evict(connection, self._store.max_bytes, self._run))
 
 
 _JOBS = sa.select(*JOBS.c, RUNS.c.spec).join(RUNS, RUNS.c.digest == JOBS.c.digest).order_by(JOBS.c.submitted)
