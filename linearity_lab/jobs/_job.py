@@ -82,12 +82,12 @@ class Job:
         """A job with what the store has of it."""
         job, run = cls(spec), spec_digest(spec)
         result = store.result(run)
-        if result is not None and result.status == "completed":
-            job.take(Ended(status="completed", result=result))
+        if result is not None and result.status in ("completed", "stopped"):
+            reason = STOPPED if result.status == "stopped" else ""
+            job.take(Ended(status=result.status, result=result, reason=reason))
         else:
-            job.keep(store.points_of(run).values() if result is None else result.points)
-            is_stopped = result is not None and result.status == "stopped"
-            job.end(*(("stopped", STOPPED) if is_stopped else ("cancelled",)))
+            job.keep(store.points_of(run).values())
+            job.end("cancelled")
         return job
 
     @property

@@ -128,9 +128,9 @@ class Jobs:
             for left in self._store.claim_jobs():
                 self._resume(left)
             self._recorded = None
-            for target in (self._lead, self._note):
-                self._threads.append(threading.Thread(target=target, daemon=True, name=f"jobs{target.__name__}"))
-                self._threads[-1].start()
+            self._threads = [threading.Thread(target=each, daemon=True) for each in (self._lead, self._note)]
+            for thread in self._threads:
+                thread.start()
             self._workers.warm_up()
 
     def shutdown(self) -> None:
@@ -181,8 +181,8 @@ class Jobs:
         return next((job for job in self._active("queued") if job.owner not in busy), None)
 
     def _snapshot(self, job: Job) -> Snapshot:
-        is_queued = job.status == "queued"
-        return replace(job.now, position=self._active("queued").index(job) + 1) if is_queued else job.now
+        waiting = self._active("queued")
+        return replace(job.now, position=waiting.index(job) + 1) if job in waiting else job.now
 
     def _remembered(self, job: Job, viewer: str) -> Job:
         """The job of this id that is in memory, or this one from now on; the oldest ended ones are forgotten."""

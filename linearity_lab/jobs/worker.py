@@ -16,7 +16,7 @@ from linearity_lab.jobs._process import LivePool, limit_memory, prepare_child
 from linearity_lab.jobs.profile import error_text
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, parse_spec, run
-from ntk_core.runs.compiled_code import keep_compiled_code
+from ntk_core.runs.compiled_code import keep_compiled_code, release_compiled
 from ntk_core.runs.events import Ended, Event, PointFailed, parse_event
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -55,6 +55,7 @@ def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
                 out.send_bytes(event.model_dump_json().encode())
         finally:
             limit_memory(math.inf)
+    release_compiled()
 
 
 def over_memory(max_bytes: float) -> str:
