@@ -12,7 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import spawn
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnContext, SpawnProcess
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pebble import CONSTS, ProcessFuture, ProcessPool
 
@@ -23,26 +23,11 @@ _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 
-def _without_start_script(name: str) -> dict[str, Any]:
-    """Return the data of a new child without the start script, in Streamlit's server that of the page.
-
-    The child would execute it.
-    """
-    return {key: value for key, value in _preparation_data(name).items() if not key.startswith("init_main_from")}
-
-
+# A child would execute the start script, in Streamlit's server that of the page.
 _preparation_data = spawn.get_preparation_data
-spawn.get_preparation_data = _without_start_script
-
-
-class Context(SpawnContext):
-    """Spawned processes that know their context."""
-
-    def Process(self, *arguments: Any, **named: Any) -> SpawnProcess:  # type: ignore[override]
-        """A process that is not yet started."""
-        child = SpawnProcess(*arguments, **named)
-        child.context = self  # type: ignore[attr-defined]
-        return child
+spawn.get_preparation_data = lambda name: {
+    key: value for key, value in _preparation_data(name).items() if not key.startswith("init_main_from")
+}
 
 
 def prepare_child() -> None:
@@ -59,7 +44,7 @@ def _end_with_the_server() -> None:
         os._exit(0)  # finished points are in the store
 
 
-def limit_memory(max_bytes: float, *, is_final: bool = False) -> None:
+def limit_memory(max_bytes: float) -> None:
     """Let the system refuse more memory than this above what the process has; only Linux counts it so."""
     if sys.platform == "linux":
         import resource
@@ -67,7 +52,7 @@ def limit_memory(max_bytes: float, *, is_final: bool = False) -> None:
         with open("/proc/self/status", encoding="ascii") as lines:
             held = next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmData:"))
         most = int(held + max_bytes) if max_bytes < math.inf else resource.RLIM_INFINITY
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most if is_final else resource.RLIM_INFINITY))
+        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.RLIM_INFINITY))
 
 
 class LivePool:
@@ -80,7 +65,8 @@ class LivePool:
 
     def __init__(self, num_processes: int, start: Callable[..., None], arguments: tuple[object, ...]):
         self._given = num_processes, MAX_TASKS, start, arguments
-        self._context, self._lock = Context(), threading.Lock()
+        self._context, self._name, self._lock = SpawnContext(), f"pool {id(self)}", threading.Lock()
+        self._context.Process = lambda **given: SpawnProcess(**given | {"name": self._name})  # type: ignore
         self._pool: ProcessPool | None = None
         self._closed = False
 
@@ -91,7 +77,8 @@ class LivePool:
                 return
             if self._pool is not None:
                 _LOG.warning("The worker processes have ended and are started again.")
-                self._stop(self._pool)
+                self._pool.stop()
+                self._pool.join()
             self._pool = ProcessPool(*self._given, context=self._context)
             with contextlib.suppress(BrokenProcessPool, RuntimeError, OSError):
                 _ = self._pool.active  # starts it
@@ -112,16 +99,12 @@ class LivePool:
 
     def pids(self) -> list[int]:
         """Process ids of the living processes."""
-        found = multiprocessing.active_children()
-        return sorted(each.pid for each in found if getattr(each, "context", None) is self._context and each.pid)
+        return sorted(each.pid for each in multiprocessing.active_children() if each.name == self._name and each.pid)
 
     def close(self) -> None:
         """End all processes and start no more."""
         with self._lock:
             self._closed = True
             if self._pool is not None:
-                self._stop(self._pool)
-
-    def _stop(self, pool: ProcessPool) -> None:
-        pool.stop()
-        pool.join()
+                self._pool.stop()
+                self._pool.join()

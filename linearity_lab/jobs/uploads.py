@@ -26,7 +26,7 @@ def start(max_bytes: int) -> None:
     prepare_child()
     for module in ("pandas", "PIL.Image"):
         importlib.import_module(module)
-    limit_memory(max_bytes, is_final=True)
+    limit_memory(max_bytes)
 
 
 def parse(work: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, int]:
