@@ -47,7 +47,7 @@ def grown() -> Job:
     return job
 
 
-def test_partial_point_stays_after_an_early_end_until_the_next_start():
+def test_partial_point_stays_until_the_next_start():
     job = grown()
     for status in ("cancelled", "stopped", "failed"):
         job.end(status)
