@@ -81,7 +81,14 @@ def test_layers_are_counted_and_trained_as_the_network_has_them(spec):
     assert spec.written_out.trains(spec.trained) == tuple(net.layers[name].trainable for name in names)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=_name)
+# Each kind and every second variant; the others are slow.
+IN_TIERS = [
+    pytest.param(spec, marks=pytest.mark.slow if k % 2 and k >= len(ARCHITECTURES) else [])
+    for k, spec in enumerate(SPECS)
+]
+
+
+@pytest.mark.parametrize("spec", IN_TIERS, ids=_name)
 def test_the_skips_are_what_the_network_computes(spec):
     ways = spec.written_out.connections()
     below = [{0}]  # what is added up to what each layer gives, itself included
