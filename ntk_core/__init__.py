@@ -1,7 +1,7 @@
 """Kernels, Hessians and training of wide neural networks: when and why a network becomes a linear model.
 
-The public API of the core. Names are imported on first use, so that reading a specification or a stored result does not
-start JAX; ``__init__.pyi`` lists them. Further names are in the submodules ``data``, ``dynamics``, ``early_time``,
+The public API of the core. Names are imported on first use, so reading a spec or a stored result does not start JAX;
+``__init__.pyi`` lists them. Further names are in the submodules ``data``, ``dynamics``, ``early_time``,
 ``experiments``, ``graphs``, ``hessians``, ``kernels`` and ``networks``.
 """
 

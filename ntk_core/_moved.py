@@ -39,9 +39,9 @@ MOVED = _NEW | {name: f"{place}.{name}" for place, names in _MOVED.items() for n
 
 
 def checked(found: Callable[[str], object]) -> Callable[[str], object]:
-    """``found``, the lookup of names, with an error that states the new name of a moved one.
+    """Wrap the lookup of names with an error that states a moved name's new place.
 
-    The error is an ``ImportError``: ``from ntk_core import name`` hides the words of an ``AttributeError``.
+    An ``ImportError``, since ``from ntk_core import name`` hides the message of an ``AttributeError``.
     """
 
     def named(name: str) -> object:

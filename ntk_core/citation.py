@@ -1,4 +1,4 @@
-"""How to cite a run: what was computed, by which versions, from which seeds and data, under which digest."""
+"""Citations of runs: content, versions, seeds, data and digest."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ _TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(",
 
 
 def cite_run(result: ResultValue) -> str:
-    """A run in a few lines of text: experiment, points, seeds, date, versions, device, digest, fingerprint of the data.
+    """Cite a run in a few lines: experiment, points, seeds, date, versions, device, digest, data fingerprint.
 
-    Points that an earlier run computed are named with that run's date and versions.
+    Points from an earlier run are listed with its date and versions.
     """
     origins, missing = result.origins, len(result.spec.point_keys()) - len(result.points)
     lines = [
@@ -28,7 +28,7 @@ def cite_run(result: ResultValue) -> str:
 
 
 def bibtex(result: ResultValue) -> str:
-    """BibTeX entries of the papers that the run is based on, and one of the run itself."""
+    """Return BibTeX entries of the run's papers and of the run itself."""
     run, origin = spec_digest(result.spec), result.provenance
     entry = (
         f"@software{{linearitylab-{run[:16]},\n"

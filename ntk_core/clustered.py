@@ -1,4 +1,4 @@
-"""Least squares whose errors may be correlated within clusters and differ in size: an interval with few clusters."""
+"""Least squares with errors correlated within clusters: intervals for few clusters."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Estimate:
     """One coefficient of a least-squares fit.
 
     Attributes:
-        value: of the coefficient.
+        value: the coefficient.
         standard_error: square root of its CR2 variance.
         degrees: of freedom of Student's t, by Bell & McCaffrey.
     """
@@ -22,19 +22,19 @@ class Estimate:
     degrees: float
 
     def half_width(self, confidence: float = 0.95) -> float:
-        """Half of the width of the confidence interval."""
+        """Return the half-width of the confidence interval."""
         return float(stdtrit(self.degrees, 0.5 + confidence / 2)) * self.standard_error
 
 
 def least_squares(
     design: np.ndarray, y: np.ndarray, clusters: Sequence[Hashable], index: int
 ) -> tuple[np.ndarray, Estimate | None]:
-    """All coefficients of y ≈ design · b, and the ``index``-th with its error where errors share clusters.
+    """Return all coefficients of y ≈ design · b, and the ``index``-th with its cluster-robust error.
 
     V = Σ_g (w_gᵀ e_g)², w_g = A_g X_g (XᵀX)⁻¹ c, A_g = (I − H_gg)^{−1/2}, which is unbiased for independent errors
     of one size; the degrees of freedom are (Σ λ)² / Σ λ² over the eigenvalues λ of V as a quadratic form in such
-    errors. With every cluster in itself complete it is the t-interval of the clusters' own coefficients; with clusters
-    of one it is HC2.
+    errors. If every cluster identifies the coefficient, it is the t-interval of the clusters' coefficients; with
+    clusters of one it is HC2.
 
     Args:
         design: X (n, p) of full column rank.
@@ -42,7 +42,7 @@ def least_squares(
         clusters: of each row; errors of different clusters are independent.
 
     Returns:
-        b (p,) and the estimate, None for fewer than two clusters or no degree of freedom.
+        b (p,) and the estimate; None with fewer than two clusters or without degrees of freedom.
 
     Source: Bell & McCaffrey 2002, §3; Imbens & Kolesár 2016, §II; Pustejovsky & Tipton 2018, §3.
     """
@@ -68,7 +68,7 @@ def least_squares(
 
 
 def _adjusted(kept: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """kept^{−1/2} · vector; what a cluster alone decides has no residual and stays out."""
+    """kept^{−1/2} · vector; directions determined by one cluster have no residual and are excluded."""
     values, vectors = np.linalg.eigh(kept)
     scale = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
     return vectors @ (scale * (vectors.T @ vector))

@@ -24,7 +24,7 @@ _PACKED = _BESIDE / "linearity_lab"
 IS_CHECKOUT = not (_PACKED / "app.py").is_file()
 # Where app.py, pages/ and gallery/ are: the top of a checkout, or a folder of the wheel (pyproject.toml).
 TOP = _BESIDE if IS_CHECKOUT else _PACKED
-# glibc's malloc.h: parameter → value for a server of many threads that holds uploads for a while
+# glibc's malloc.h: parameters for a threaded server that holds uploads temporarily
 _MALLOPT = {"M_MMAP_THRESHOLD": (-3, 2**18), "M_ARENA_MAX": (-8, 2)}
 PREFIX = "LINEARITY_LAB_"
 USABLE = 0.9  # of a device's memory; compiled programs and their constants take some
@@ -32,13 +32,13 @@ OUTSIDE = "linearity_lab.experiments"  # entry points of other distributions: na
 
 
 def command_name() -> str:
-    """Command that starts the command line here: ``python -m ntk_core`` where this process was started so."""
+    """Name of the command line: ``python -m ntk_core`` if this process was started so."""
     called = Path(sys.argv[0]).parts[-2:] if sys.argv else ()
     return "python -m ntk_core" if called == ("ntk_core", "__main__.py") else _NAME
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds ``cli``, ``app``, ``cluster``, ``postgres`` or ``torch`` to the checkout or wheel."""
+    """Return the command that installs ``cli``, ``app``, ``cluster``, ``postgres`` or ``torch``."""
     if IS_CHECKOUT:
         return f"pip install -r requirements{'' if extra == 'app' else '-' + extra}.txt"
     return f"pip install 'linearity_lab-{__version__}-py3-none-any.whl[{extra}]'"
@@ -57,21 +57,21 @@ def check_installed(extra: str, purpose: str, *modules: str) -> None:
 
 
 def settings() -> Settings:
-    """The settings of the environment as it is now.
+    """Return the current settings of the environment.
 
     Raises:
         InvalidInput: naming the variable, its value and the allowed ones.
     """
-    from ntk_core.variables import read  # imports pydantic, without which a server listens sooner
+    from ntk_core.variables import read  # imports pydantic, which delays the server's start
 
     return read(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX))))
 
 
 def data_directory() -> Path:
-    """The user's data directory of the lab by the platform's custom; not created here.
+    """Return the user's data directory by platform convention, without creating it.
 
     Raises:
-        RuntimeError: when the user has no home directory.
+        RuntimeError: if the user has no home directory.
     """
     import platformdirs
 
@@ -82,10 +82,10 @@ def data_directory() -> Path:
 
 
 def private_directory(path: Path) -> Path:
-    """``path``, created if need be and readable by its owner only (mode 700).
+    """Create ``path`` if needed, readable by its owner only (mode 700).
 
     Raises:
-        OSError: when it cannot be made so.
+        OSError: if that fails.
     """
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name == "posix" and path.stat().st_mode & 0o777 != 0o700:
@@ -95,7 +95,7 @@ def private_directory(path: Path) -> Path:
 
 @contextlib.contextmanager
 def written_whole(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
-    """A file to write, which appears complete or not at all, also when the machine stops; its directory is created."""
+    """Open a file that is written atomically, even if the machine stops; create its directory."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
@@ -109,17 +109,17 @@ def written_whole(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
 
 
 def stated_memory() -> float | None:
-    """Bytes that a run may use by ``LINEARITY_LAB_MEMORY_GIB``; None where it is unset.
+    """Return the bytes of ``LINEARITY_LAB_MEMORY_GIB``; None if unset.
 
     Raises:
-        InvalidInput: when it is not a number above 0.
+        InvalidInput: unless it is a number above 0.
     """
     gibibytes = settings().memory_gib
     return None if gibibytes is None else gibibytes * 2**30
 
 
 def available_memory() -> float:
-    """Bytes that programs can still use; without psutil as Linux reports, elsewhere half of the physical memory."""
+    """Return available memory in bytes; half of the physical memory without psutil and outside Linux."""
     if importlib.util.find_spec("psutil") is not None:
         import psutil
 
@@ -134,10 +134,10 @@ def available_memory() -> float:
 
 
 def accelerator_bytes() -> list[float]:
-    """Usable memory of each accelerator that a point may use; nothing before JAX has started, and on a CPU."""
+    """Return usable memory of each accelerator of a point; empty before JAX has started and on a CPU."""
     if "jax" not in sys.modules:
         return []
-    import jax  # waits where another thread is importing it
+    import jax  # waits for imports in other threads
 
     statistics = [device.memory_stats() or {} for device in jax.devices() if device.platform != "cpu"]
     found = [USABLE * each["bytes_limit"] for each in statistics if "bytes_limit" in each]
@@ -145,13 +145,15 @@ def accelerator_bytes() -> list[float]:
 
 
 def memory_limit() -> float:
-    """Bytes that a run may use: ``LINEARITY_LAB_MEMORY_GIB``, or the memory of all accelerators that this process
-    computes on, or four fifths of what is free now."""
+    """Return the memory limit of a run in bytes.
+
+    ``LINEARITY_LAB_MEMORY_GIB``, or the memory of this process's accelerators, or four fifths of free memory.
+    """
     return stated_memory() or sum(accelerator_bytes()) or 0.8 * available_memory()
 
 
 def resident_memory() -> float:
-    """Bytes of this process in memory; 0 where neither psutil nor Linux reports it."""
+    """Return the resident bytes of this process; 0 without psutil outside Linux."""
     if importlib.util.find_spec("psutil") is not None:
         import psutil
 
@@ -162,11 +164,10 @@ def resident_memory() -> float:
 
 
 def keep_memory_returnable() -> None:
-    """Let freed memory go back to the system, where the C library is glibc; elsewhere nothing is done.
+    """Let glibc return freed memory to the system; no effect with other C libraries.
 
-    Blocks of 256 KiB or more get a mapping of their own, which goes when they are freed. By default glibc raises that
-    bound to the largest block that was ever freed, up to 32 MiB, so that uploads come to lie among what stays; and it
-    has an arena of its own for each of many threads.
+    Blocks of 256 KiB or more get their own mapping, which is released when freed. By default glibc raises that bound
+    to the largest freed block, up to 32 MiB, so uploads fragment the heap, and it uses an arena per thread.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
     if mallopt is not None:
@@ -175,7 +176,7 @@ def keep_memory_returnable() -> None:
 
 
 def return_freed_memory() -> None:
-    """Hand freed memory back to the system, where the C library is glibc; elsewhere nothing is done."""
+    """Return freed memory to the system with glibc; no effect with other C libraries."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)

@@ -1,4 +1,4 @@
-"""Errors that a person can act on: each names the field, what was given and what is allowed."""
+"""Actionable errors: each names the field, what was given and what is allowed."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -10,13 +10,13 @@ from ntk_core.numbers import duration, size
 class InvalidInput(ValueError):
     """Error for an invalid value from outside.
 
-    A value from outside (widget, URL, file, command line) that cannot be used.
+    A value from a widget, URL, file or command line that cannot be used.
 
     ``str(error)`` is one sentence by the ``template`` of the class: ``width: 0 cannot be used; use an integer from 1 to
     10,000,000``.
 
     Attributes:
-        field: the name of the setting, as the person sees it in the specification (``"width"``, ``"dataset.name"``).
+        field: name of the setting in the spec (``"width"``, ``"dataset.name"``).
         given: what was given, shortened for display.
         allowed: the allowed range or choices, in words.
         nearest: an allowed value that could replace it, if one is close.
@@ -43,7 +43,7 @@ class UnknownSetting(InvalidInput):
     """A setting that does not exist: ``wdths: no such setting; did you mean widths?``
 
     Attributes:
-        nearest: the name that is probably meant, None where no name is close.
+        nearest: the closest known name, or None.
 
     >>> str(UnknownSetting.among("wdths", 30, ["widths", "seed"]))
     'wdths: no such setting; did you mean widths?'
@@ -53,7 +53,7 @@ class UnknownSetting(InvalidInput):
 
     @classmethod
     def among(cls, name: str, given: object, known: Iterable[str]) -> Self:
-        """The error for ``name``, with the closest of the ``known`` names, or else all of them."""
+        """Return the error for ``name`` with the closest ``known`` names, or all."""
         names = {each: each.rpartition(".")[2] for each in known}
         group, _, last = name.rpartition(".")
         similar = get_close_matches(last, names.values(), 1)
@@ -71,7 +71,7 @@ class UnknownSetting(InvalidInput):
 class TooLarge(InvalidInput):
     """Error for a request beyond the memory or time limit.
 
-    A request refused before anything is traced, because it would not fit into memory or time.
+    Raised before computation, if the estimate exceeds memory or time.
 
     Attributes:
         required: the estimate (bytes or seconds, see ``unit``).
@@ -101,7 +101,7 @@ class RunFailed(RuntimeError):
     """A run that did not complete.
 
     Attributes:
-        result: the result with the points that were finished, None where there is none.
+        result: the result with finished points, or None.
 
     >>> str(RunFailed("")), RunFailed("over memory").result
     ('the run was stopped', None)
@@ -136,5 +136,5 @@ def _shorten(value: object, limit: int = 60) -> str:
 
 
 def _encodable(text: str) -> str:
-    """``text`` with halves of characters, which JSON may hold and nothing can show, written out as ``\\ud800``."""
+    """Escape unpaired surrogates, which JSON may contain, as ``\\ud800``."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

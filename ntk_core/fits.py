@@ -14,12 +14,12 @@ from ntk_core.numbers import num_runs, percent, signed
 Verdict = Literal["yes", "no", "undecided"]
 LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
 LEAST_SEEDS, LEAST_WIDTHS = 3, 4  # for an interval
-NO_POWER_LAW = ("diverged", "dead")  # outcomes whose numbers belong in no exponent
-LEAST_BEND = 0.01  # change of slope over the sweep that two digits show
+NO_POWER_LAW = ("diverged", "dead")  # outcomes excluded from exponents
+LEAST_BEND = 0.01  # smallest visible change of slope over the sweep
 
 
 class Seeded(Protocol):
-    """A run that knows its seed."""
+    """A run with a seed."""
 
     @property
     def seed(self) -> int: ...
@@ -30,7 +30,7 @@ Run = TypeVar("Run", bound=Seeded)
 
 @dataclass(frozen=True)
 class LocalSlope:
-    """The slope between the means of the logarithms at two widths, or fitted from one to the other."""
+    """Slope between mean logarithms at two widths, or fitted between them."""
 
     low: float
     high: float
@@ -44,17 +44,17 @@ class PowerLaw:
     Attributes:
         exponent: slope of log value against log width by least squares.
         interval: half-width of its confidence interval, robust to scatter that differs between widths and is shared by
-            the runs of a seed (``clustered.least_squares``); NaN for fewer than 3 seeds or 4 widths. It holds for the
-            runs that are used: leaving runs out by what they are moves the exponent.
+            the runs of a seed (``clustered.least_squares``); NaN for fewer than 3 seeds or 4 widths. It is
+            conditional on the runs used.
         confidence: level of the interval.
         num_values: values used (one per width and seed).
-        num_excluded: values left out because they were not finite, not positive, or marked unusable.
+        num_excluded: values excluded as not finite, not positive, or marked unusable.
         num_seeds, num_widths: among the values used.
         local: slopes between neighbouring widths, ascending.
-        last: slope over the last decade of widths, or between the last two where the sweep is no longer than that; None
-            where that is the whole sweep.
-        bends: whether the square of log width has a coefficient whose interval leaves out 0, by the same errors.
-        with_all: exponent with the values marked unusable as well, but those of runs that diverged; NaN for none.
+        last: slope over the last decade of widths, or between the last two in shorter sweeps; None if that is the whole
+            sweep.
+        bends: whether the interval of the coefficient of squared log width excludes 0, by the same errors.
+        with_all: exponent including unusable values except those of diverged runs; NaN for none.
     """
 
     exponent: float
@@ -84,13 +84,13 @@ def fit_power_law(
     swept: Sequence[float] | None = None,
     confidence: float = 0.95,
 ) -> PowerLaw | None:
-    """Fit one exponent to values that may share widths; None for fewer than two different widths or three values.
+    """Fit one exponent; None for fewer than two different widths or three values.
 
     Args:
-        seeds: of the values; those of one seed may be correlated. None where nothing is shared, as by repeated times.
-        usable: the values that count (converged runs); the others are excluded and counted.
-        diverged: values that are not even in ``with_all``.
-        swept: what the local slopes are between, where ``widths`` differ from run to run; ``widths`` by default.
+        seeds: of the values; those of one seed may be correlated. None for independent values, such as repeated times.
+        usable: values to fit (converged runs); others are excluded and counted.
+        diverged: values also excluded from ``with_all``.
+        swept: abscissas of local slopes if ``widths`` differ between runs; ``widths`` by default.
     """
     x, y = np.asarray(widths, float), np.asarray(values, float)
     finite = np.isfinite(x) & np.isfinite(y) & (y > 0) & (x > 0)
@@ -130,7 +130,7 @@ def fit_power_law(
 def fit_runs(
     runs: Sequence[tuple[float, Run]], value: Callable[[Run], float], usable: Callable[[Run], bool]
 ) -> PowerLaw | None:
-    """:func:`fit_power_law` to the ``value`` of each run, given with its width."""
+    """Apply :func:`fit_power_law` to the ``value`` of each (width, run)."""
     widths, found = [width for width, _ in runs], [run for _, run in runs]
     return fit_power_law(
         widths,
@@ -142,14 +142,14 @@ def fit_runs(
 
 
 def exponent_words(law: PowerLaw, digits: int = 2) -> str:
-    """A fitted exponent with its interval: ``−0.52 ± 0.04``."""
+    """Format a fitted exponent with its interval: ``−0.52 ± 0.04``."""
     return signed(law.exponent, digits) + (f" ± {law.interval:.{digits}f}" if math.isfinite(law.interval) else "")
 
 
 def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> list[str]:
     """Return remarks on an exponent: why it has no interval, its slope at the end, and whether it bends.
 
-    ``swept`` names the values that are swept; ``brief`` leaves out what an interval needs.
+    ``swept`` names the swept values; ``brief`` omits what an interval needs.
     """
     found = []
     if not math.isfinite(law.interval):
@@ -165,7 +165,7 @@ def remarks(law: PowerLaw, swept: str = "widths", *, brief: bool = False) -> lis
 
 
 def condition(law: PowerLaw) -> str:
-    """Which runs an exponent is about, and what it is with the others; empty where all count."""
+    """Describe the runs of an exponent, and its value with excluded ones; empty if all are used."""
     if not law.num_excluded:
         return ""
     words = f"over {law.num_values} converged runs"
@@ -189,10 +189,10 @@ def exponent_line(title: str, law: PowerLaw | None, name: str = "m") -> str:
 
 
 def becomes_linear(law: PowerLaw | None) -> Verdict:
-    """``yes`` where the whole interval of the exponent of ‖H‖ / ‖∇f‖² is below −1/4, ``no`` where it is above.
+    """Return ``yes`` if the interval of the exponent of ‖H‖ / ‖∇f‖² is below −1/4, ``no`` if above.
 
-    A network becomes linear when its Hessian vanishes against its tangent kernel; the exponents of the theory are −1/2,
-    up to logarithms, and 0 (Liu, Zhu & Belkin 2020, Table 1). The limit halfway between them is our choice.
+    A network becomes linear if its Hessian vanishes relative to its tangent kernel. Theory gives exponents −1/2, up to
+    logarithms, and 0 (Liu, Zhu & Belkin 2020, Table 1); the limit halfway between them is our choice.
     """
     if law is None or not math.isfinite(law.interval):
         return "undecided"
@@ -202,7 +202,7 @@ def becomes_linear(law: PowerLaw | None) -> Verdict:
 
 
 def _bends(square: Estimate | None, length: float, confidence: float) -> bool:
-    """Whether the slope changes over the sweep by more than its error and more than two digits show."""
+    """Whether the slope changes over the sweep by more than its error and by a visible amount."""
     if square is None:
         return False
     return abs(square.value) > square.half_width(confidence) and 2 * abs(square.value) * length >= LEAST_BEND

@@ -1,4 +1,4 @@
-"""Report on two checkpoints: numbers, their words and their verdict."""
+"""Report on two checkpoints: numbers and verdict."""
 
 import math
 
@@ -16,12 +16,12 @@ class _Stored(BaseModel):
 
 
 class LayerReport(_Stored):
-    """One parameter, δ_l = w₁ − w₀ of it.
+    """One parameter, with its change δ_l = w₁ − w₀.
 
     Attributes:
         name: its path among the parameters.
-        num_params: its numbers.
-        distance: ‖δ_l‖ / ‖w₀_l‖; infinite where it starts at 0 and moves.
+        num_params: its number of entries.
+        distance: ‖δ_l‖ / ‖w₀_l‖; infinite if it starts at 0 and changes.
         output_share: ⟨J₀ δ_l, J₀ δ⟩ / ‖J₀ δ‖²: its part of the linear change of the outputs; shares sum to 1.
         kernel_share: tr K_l(w₀) / tr K(w₀), estimated from 16 random signs for more than 16 outputs.
     """
@@ -37,19 +37,19 @@ class LinearityReport(_Stored):
     """How linear a model is between w₀ and w₁ = w₀ + δ, on some inputs; all norms are over inputs and outputs.
 
     Attributes:
-        num_inputs, num_outputs, num_params: n, C and the numbers that are differentiated.
+        num_inputs, num_outputs, num_params: n, C and the number of differentiated parameters.
         output_change: ‖f(w₁) − f(w₀)‖_F / ‖f(w₀)‖_F.
         output_error: ‖f(w₁) − f(w₀) − J₀δ‖_F / ‖f(w₁) − f(w₀)‖_F; 0 for a linear model.
         second_order_share: ‖½ δᵀH(w₀)δ‖_F / ‖J₀δ‖_F.
         derivative_change: ‖J₁δ − J₀δ‖_F / ‖J₀δ‖_F.
         rounding: of ``output_error``, by the precision of the outputs.
         kernel_change: ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F.
-        kernel_interval: half-width of its 95% interval; 0 where it is exact.
+        kernel_interval: half-width of its 95% interval; 0 if exact.
         kernel_distance: 1 − ⟨K₀, K₁⟩ / (‖K₀‖_F ‖K₁‖_F).
         layers: in the order of the parameters.
         loss, linear_loss: mean of ½‖f − y‖² of f(w₁) and of the linear model at w₁; None without y.
         regression_loss: that of kernel regression with K₀ on these inputs, the least of any linear model; None without
-            y, and where the kernel is estimated.
+            y or with an estimated kernel.
     """
 
     num_inputs: int
@@ -84,7 +84,7 @@ class LinearityReport(_Stored):
         return f"Linear: {follows} up to {percent(error)}, and the kernel changed by {change}."
 
     def number_rows(self) -> list[tuple[str, str]]:
-        """Name and value of all numbers but those of layers."""
+        """Name and value of all numbers except those of layers."""
         interval = f" ± {percent(self.kernel_interval)}" if self.kernel_interval else ""
         found = [
             ("Output error", percent(self.output_error)),
@@ -101,7 +101,7 @@ class LinearityReport(_Stored):
         return found + [(name, number(loss, 4)) for name, loss in losses if loss is not None]
 
     def layer_rows(self) -> list[tuple[str, ...]]:
-        """Cells of all layers under :data:`LAYER_HEAD`, the largest share of the outputs' change first."""
+        """Rows of all layers under :data:`LAYER_HEAD`, by decreasing share of the outputs' change."""
         return [
             (each.name, f"{each.num_params:,}", *map(percent, (each.distance, each.output_share, each.kernel_share)))
             for each in sorted(self.layers, key=lambda layer: -abs(layer.output_share))
@@ -115,7 +115,7 @@ class LinearityReport(_Stored):
 
 
 def ratio(above: float, below: float) -> float:
-    """A quotient; 0/0 has no value, and anything else over 0 is infinite."""
+    """Return a quotient; 0/0 is NaN, other quotients by 0 are infinite."""
     if below:
         return above / below
     return math.inf if above else math.nan

@@ -1,4 +1,4 @@
-"""Text for terminals, and HTML for notebooks: escaped, styled in place, readable on light and on dark."""
+"""Text for terminals, and HTML for notebooks: escaped, with inline styles for light and dark themes."""
 
 import html
 import importlib
@@ -8,13 +8,13 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-JSON = dict[str, Any]  # an object as JSON gives it
+JSON = dict[str, Any]  # a JSON object
 _LINE = "1px solid rgba(128,128,128,.35)"
 _CELL = f"text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border-bottom:{_LINE}"
 
 
 class Markup(str):
-    """HTML that Jupyter and marimo show as such."""
+    """HTML that Jupyter and marimo render."""
 
     __slots__ = ()
 
@@ -23,10 +23,10 @@ class Markup(str):
 
 
 class Shown:
-    """Displays a value of several parts: HTML, and figures that Plotly draws by its own renderers."""
+    """Displays a value as several parts: HTML and Plotly figures."""
 
     def _shown_parts(self, with_figure: bool) -> list[Any]:
-        """The parts from top to bottom; text is HTML."""
+        """Return the parts from top to bottom; text is HTML."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
@@ -70,13 +70,13 @@ def _update(display: ModuleType, handles: list[Any], text: str) -> None:
 
 
 def paragraph(text: object, *, title: str = "") -> str:
-    """A line of text, behind a title in bold."""
+    """Return a line of text after a bold title."""
     bold = f"<strong>{html.escape(title)}</strong> " if title else ""
     return f'<p style="margin:.3em 0">{bold}{html.escape(str(text))}</p>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table with a row of titles."""
+    """Return a table with a title row."""
     titles = "".join(f'<th scope="col" style="{_CELL}">{html.escape(title)}</th>' for title in head)
     lines = ["".join(f'<td style="{_CELL}">{html.escape(str(cell))}</td>' for cell in row) for row in rows]
     body = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -87,22 +87,22 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def lines(text: str) -> str:
-    """Text whose columns are made by spaces."""
+    """Return text with columns aligned by spaces."""
     font = "font:.9em ui-monospace,Menlo,Consolas,DejaVu Sans Mono,monospace"
     style = f"overflow-x:auto;white-space:pre;margin:.4em 0;color:inherit;background:none;{font}"
     return f'<pre style="{style}">{html.escape(text)}</pre>'
 
 
 def folded(title: str, inside: str) -> str:
-    """HTML that a click on its title opens."""
+    """Return HTML that unfolds on a click on its title."""
     return f"<details><summary>{html.escape(title)}</summary>{inside}</details>"
 
 
 def shortened(text: str, most: int) -> str:
-    """``text`` with at most ``most`` letters; an ellipsis is the last one where some are missing."""
+    """Shorten ``text`` to ``most`` characters, ending in an ellipsis if cut."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def printable(text: str) -> str:
-    """``text`` without control characters, which could confuse a terminal."""
+    """Remove control characters, which could confuse a terminal."""
     return "".join(letter if letter.isprintable() else "�" for letter in text)

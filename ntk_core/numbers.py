@@ -1,13 +1,13 @@
-"""Numbers in words, for every page, summary and message: signs, powers of ten, percent, sizes and durations."""
+"""Formatting of numbers: signs, powers of ten, percent, sizes and durations."""
 
 import math
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-PLAIN_EXPONENTS = range(-4, 6)  # of numbers that are written without a power of ten
+PLAIN_EXPONENTS = range(-4, 6)  # of numbers written without a power of ten
 
 
 def number(value: float, digits: int = 2) -> str:
-    """A number to this many significant digits: 0.033, 1,200, 3.2·10⁻⁸, −0.5; ∞, and a dash for none."""
+    """Format a number to this many significant digits: 0.033, 1,200, 3.2·10⁻⁸, −0.5; ∞, and a dash for none."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -22,7 +22,7 @@ def number(value: float, digits: int = 2) -> str:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """A number with a true minus sign: −1.02; nothing is −0.00."""
+    """Format a number with a true minus sign: −1.02; never −0.00."""
     return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
@@ -32,7 +32,7 @@ def power_of_ten(exponent: int) -> str:
 
 
 def width_label(width: float) -> str:
-    """A width, or another value that is swept, to the last digit: 300, 3,000, 10,000, 0.1; 3·10⁶ where it is round."""
+    """Format a swept value exactly: 300, 3,000, 10,000, 0.1; 3·10⁶ if round."""
     if width != int(width):
         return number(width, 3)
     is_round = width >= 10**PLAIN_EXPONENTS.stop and width % 10 ** (math.floor(math.log10(width)) - 2) == 0
@@ -40,14 +40,14 @@ def width_label(width: float) -> str:
 
 
 def scientific(value: float, digits: int = 3) -> str:
-    """A number with a power of ten: 10⁻¹, 3·10², 10⁰."""
+    """Format a number with a power of ten: 10⁻¹, 3·10², 10⁰."""
     mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
     factor = _without_zeros(mantissa).replace("-", "−")
     return power_of_ten(int(power)) if factor == "1" else f"{factor}·{power_of_ten(int(power))}"
 
 
 def percent(share: float) -> str:
-    """A share in percent: 43% for 0.43; below 10% with two significant digits, 5% or 0.42%; a dash for none."""
+    """Format a share in percent: 43% for 0.43; two significant digits below 10%, 5% or 0.42%; a dash for NaN."""
     if not math.isfinite(share):
         return number(share)
     return (f"{100 * share:,.0f}".replace("-", "−") if abs(share) >= 0.0995 else number(100 * share)) + "%"
@@ -59,7 +59,7 @@ def num_runs(count: int) -> str:
 
 
 def size(num_bytes: float) -> str:
-    """Bytes in words: ``300 bytes``, ``1.5 MiB``, ``120 MiB``, ``2.5 GiB``."""
+    """Format bytes: ``300 bytes``, ``1.5 MiB``, ``120 MiB``, ``2.5 GiB``."""
     if num_bytes >= 2**30:
         return f"{num_bytes / 2**30:,.1f} GiB"
     mebibytes = num_bytes / 2**20
@@ -69,7 +69,7 @@ def size(num_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: ``under 1 s``, ``12 s``, ``3 min``, ``1 h 20 min``."""
+    """Format seconds: ``under 1 s``, ``12 s``, ``3 min``, ``1 h 20 min``."""
     if seconds < 1:
         return "under 1 s"
     if seconds < 100:
@@ -83,5 +83,5 @@ def _without_zeros(text: str) -> str:
 
 
 def power_of(value: float, digits: int = 6) -> int:
-    """The power of ten of a number rounded to these digits."""
+    """Return the power of ten of a number rounded to these digits."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])

@@ -1,4 +1,4 @@
-"""Display of runs in notebooks (settings, cost, bar, figure, numbers) and the bar of a terminal."""
+"""Display of runs in notebooks (settings, cost, bar, figure, numbers) and the terminal bar."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ from ntk_core.runs import ResultValue, Spec, estimate, run_summary
 from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
 from ntk_core.settings.grammar import settings_html
 
-Part = Any  # of what is displayed: HTML, or a Plotly figure
+Part = Any  # HTML, or a Plotly figure
 FIGURES = "linearity_lab.figures"  # entry points: result → (Plotly figure, sentences below it)
 HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
 _ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}
@@ -26,7 +26,7 @@ def spec_html(spec: Spec) -> str:
     """Settings that differ from their defaults, and the estimated cost here."""
     try:
         cost = estimate_words(estimate(spec))
-    except InvalidInput as error:  # data that are not kept here
+    except InvalidInput as error:  # data missing here
         cost = f"No estimate: {error}."
     return paragraph(cost, title=type(spec).__name__) + settings_html(spec)
 
@@ -39,7 +39,7 @@ def estimate_words(found: Estimated) -> str:
 
 
 def result_parts(result: ResultValue, with_figure: bool) -> list[Part]:
-    """The outcome, the figure with its sentences, the numbers and the settings, from top to bottom."""
+    """Return outcome, figure with its sentences, numbers and settings, from top to bottom."""
     parts: list[Part] = [_outcome(result)]
     found = figure_of(result) if with_figure and result.points else None
     if found is not None:
@@ -51,17 +51,17 @@ def result_parts(result: ResultValue, with_figure: bool) -> list[Part]:
 
 
 def ended_parts(event: Ended, with_figure: bool) -> list[Part]:
-    """Why there is no result or only a part of it, and the result."""
+    """Return the reason of an early end, and the result."""
     why: list[Part] = [paragraph(event.reason, title=_ENDS[event.status])] if event.reason else []
     return why + (result_parts(event.result, with_figure) if event.result is not None else [])
 
 
 def figure_of(result: ResultValue) -> tuple[Part, str] | None:
-    """The dashboard's figure of a result and the sentences below it; None without the dashboard or a view."""
+    """Return the dashboard's figure of a result and its sentences; None without the dashboard or a view."""
     for entry in entry_points(group=FIGURES):
         try:
             draw = entry.load()
-        except ImportError:  # installed without what it draws with
+        except ImportError:  # its plotting packages are missing
             continue
         found: tuple[Part, str] | None = draw(result)
         return found
@@ -84,7 +84,7 @@ def _counted(spec: Spec, count: int) -> str:
 
 
 def with_bar(events: Generator[Event, None, None], spec: Spec) -> Generator[Event, None, None]:
-    """The same events; where a notebook reads them, below a bar that follows them."""
+    """Pass events through, with a progress bar in notebooks."""
     show = notebook_place()
     return events if show is None else _followed(events, spec, show)
 
@@ -119,7 +119,7 @@ def _bar(fraction: float, remaining_s: float | None, words: str) -> str:
 
 
 def with_terminal_bar(events: Iterable[Event], prefix: str = "") -> Generator[Event, None, None]:
-    """The same events, above a bar where stderr is a terminal."""
+    """Pass events through, with a progress bar if stderr is a terminal."""
     if not sys.stderr.isatty():
         yield from events
         return
@@ -133,7 +133,7 @@ def with_terminal_bar(events: Iterable[Event], prefix: str = "") -> Generator[Ev
 
 
 def _draw(event: PointProgress | PointFinished, prefix: str) -> None:
-    """Draw the bar in place of the last one."""
+    """Redraw the bar."""
     bar = "█" * round(24 * event.fraction)
     left = "" if event.remaining_s is None else f", about {event.remaining_s:.0f} s left"
     words = prefix + (event.message if isinstance(event, PointProgress) else event.key)

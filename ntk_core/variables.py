@@ -1,4 +1,4 @@
-"""The environment variables of the lab, with their bounds."""
+"""Environment variables of the lab, with bounds."""
 
 import functools
 from typing import Literal, get_args, get_origin
@@ -11,7 +11,7 @@ from ntk_core.errors import InvalidInput
 
 
 class Settings(BaseSettings):
-    """The environment variables of the lab: ``LINEARITY_LAB_`` and the name of a field. Empty values count as unset."""
+    """Environment variables ``LINEARITY_LAB_<FIELD>``; empty values count as unset."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True)
 
@@ -32,7 +32,7 @@ class Settings(BaseSettings):
     worker_wait_s: float = Field(default=60.0, ge=0, le=86_400)
     """How long a run waits for the first worker of a cluster, in seconds."""
     profile: Literal["local", "classroom", "hosted"] = "local"
-    """Users of the server: its starter, a class, anybody."""
+    """Users of the server: its owner, a class, everyone."""
     workers: int | None = Field(default=None, ge=1, le=64)
     """Worker processes of the server."""
     hosts: str = ""
@@ -54,7 +54,7 @@ class Settings(BaseSettings):
 
 @functools.lru_cache(maxsize=16)
 def read(_environment: tuple[tuple[str, str], ...]) -> Settings:
-    """The settings of ``os.environ``, read again when these variables of it change."""
+    """Return the settings of ``os.environ``, cached until these variables change."""
     try:
         return Settings()
     except ValidationError as error:
@@ -64,7 +64,7 @@ def read(_environment: tuple[tuple[str, str], ...]) -> Settings:
 
 
 def _allowed(name: str) -> str:
-    """The allowed values of a setting, in words."""
+    """Describe the allowed values of a setting."""
     field = Settings.model_fields[name]
     bounds = {type(each).__name__: getattr(each, type(each).__name__.lower()) for each in field.metadata}
     if choices := get_args(field.annotation) if get_origin(field.annotation) is Literal else ():

@@ -231,7 +231,7 @@ class SpecForm(Generic[AnySpec]):
     def _shown_name(self, name: str) -> str:
         """The setting of that name, or the one that has to be chosen before that one is there."""
         setting = next((setting for setting in self._settings if setting.name == name), None)
-        return (setting.waits_for(self._state.raw) if setting else None) or name
+        return (setting.unmet_condition(self._state.raw) if setting else None) or name
 
     def fill(self, spec: SpecPart) -> None:
         """Put a spec into the widgets; for callbacks, which come before the widgets are drawn."""

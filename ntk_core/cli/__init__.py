@@ -1,4 +1,4 @@
-"""The command line: the specs of the pages, computed here and now.
+"""The command line: computes the specs of the pages on this machine.
 
 Exit codes: 0 completed, 1 failed, 2 bad input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
 """
@@ -23,7 +23,7 @@ _NEEDED = ("cyclopts", "filelock", "pandas", "PIL", "psutil", "sqlalchemy")
 
 
 def program() -> int:
-    """Run the command of this process; the exit code."""
+    """Run the command of this process and return the exit code."""
     try:
         check_installed("app" if sys.argv[1:2] in (["app"], ["site"]) else "cli", "The command line", *_NEEDED)
     except ModuleNotFoundError as error:
@@ -35,7 +35,7 @@ def program() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command and return the exit code."""
     from ntk_core.cli import _main
 
     return _main.main(arguments)

@@ -42,7 +42,7 @@ def run(
         target: Name of a preset, or path of a spec in JSON.
         settings: Change settings, NAME=VALUE: widths=30,100,1000 training.learning_rate=0.5
         paper: Use the paper's sizes.
-        out: Write run.jsonl and points.csv to this directory as well; the run is kept in the store in any case.
+        out: Also write run.jsonl and points.csv to this directory; the store always keeps the run.
         json: Print one JSON event per line; by default when stdout is no terminal.
     """
     spec = spec_named(target, paper)
@@ -70,15 +70,15 @@ def own(
     json: Flag = False,
     **given: str | None,
 ) -> int:
-    """Sweep the width of a model in a Python file, which is run on this machine.
+    """Sweep the width of a model in a Python file.
 
-    FILE.py is run as Python code, with your rights, because you ask for it. NAME (default: model) is a function of
-    (width, key) that returns (apply, params), with apply(params, x) of shape (n, C), or a torch.nn.Module; or it is one
-    model itself, without widths. The run is kept in the store: the page Results shows it, and can never start it.
+    FILE.py is run as Python code with your rights. NAME (default: model) is a function of (width, key) that returns
+    (apply, params), with apply(params, x) of shape (n, C), or a torch.nn.Module; or it is a single model without
+    widths. The store keeps the run; the page Results shows it but cannot start it.
 
     Args:
         model: The file, and the name in it.
-        out: Write run.jsonl and points.csv to this directory as well.
+        out: Also write run.jsonl and points.csv to this directory.
         json: Print one JSON event per line.
     """
     from ntk_core.experiments.own_model.compute import computed_by, made_at  # starts JAX
@@ -92,7 +92,7 @@ def own(
     file = {"file": path.name, "function": function, "sha256": _sha256(path)}
     chosen = dict(assignment(f"{name}={text}", OwnModelSpec()) for name, text in texts.items())
     spec = with_settings(OwnModelSpec(), {**file, **chosen})
-    with their_errors(path):  # a broken model is refused before anything is kept
+    with their_errors(path):  # refuse a broken model before storing anything
         made_at(loaded, spec, load_data(spec), min(spec.widths))
     return compute(spec, directory, json, computed_by(loaded, path))
 
@@ -108,10 +108,10 @@ def report(
     out: str | None = None,
     json: Flag = False,
 ) -> int:
-    """Report how linear a model is between two checkpoints, before and after training or fine-tuning.
+    """Report how linear a model is between two checkpoints.
 
-    FILE.py is run as Python code, with your rights, as for `own`; checkpoints are read and never executed. They are
-    .npz, .safetensors, or state dictionaries of torch.save. The report is kept in the store, where Results shows it.
+    FILE.py is run as Python code with your rights, as for `own`; checkpoints are read, never executed. They are .npz,
+    .safetensors, or state dictionaries of torch.save. The store keeps the report; the page Results shows it.
 
     Args:
         model: The file, and the name in it (default: model).
@@ -119,7 +119,7 @@ def report(
         after: Checkpoint after training.
         data: A dataset, or the digest of uploaded data.
         settings: Change settings, NAME=VALUE: dataset.num_samples=50 width=64
-        out: Write run.jsonl and points.csv to this directory as well.
+        out: Also write run.jsonl and points.csv to this directory.
         json: Print one JSON event per line.
     """
     from ntk_core.experiments.linearity_report.compute import reported_by  # starts JAX
@@ -137,7 +137,7 @@ def report(
     facts |= {f"{name}_sha256": _sha256(each) for name, each in files.items()}
     changed = dict(assignment(text, LinearityReportSpec()) for text in settings)
     spec = with_settings(LinearityReportSpec(), {**facts, **chosen, **changed})
-    with their_errors(path):  # what does not fit is refused before anything is kept
+    with their_errors(path):  # refuse unsuitable files before storing anything
         made = loaded(spec.width, initial_key(0, spec.width))
         ends = with_checkpoints(made, w0, w1, load_data(spec).x)
     return compute(spec, directory, json, reported_by(*ends, path))
@@ -147,7 +147,7 @@ def gallery(
     *names: Annotated[str, Parameter(name="NAME")], out: str | None = str(GALLERY) if IS_CHECKOUT else None,
     json: bool | None = None,
 ) -> int:  # fmt: skip
-    """Compute the results that the dashboard shows at first; interrupted, the same command resumes.
+    """Compute the results that the dashboard ships; the same command resumes after an interrupt.
 
     Args:
         names: Presets; all by default.
@@ -157,7 +157,7 @@ def gallery(
     if not (out and out.strip()):
         raise InvalidInput("--out", out, "the name of a directory")
     for name in names:
-        preset(name, "NAME")  # refuses an unknown name before the first preset is computed
+        preset(name, "NAME")  # refuse unknown names before computing
     for name in names or PRESETS:
         with interruptible("Stopped; the same command resumes the gallery.") as interruption:
             try:
@@ -171,7 +171,7 @@ def gallery(
 
 
 def _rebuilt(name: str, should_stop: Callable[[], bool], folder: Path) -> Iterator[Event]:
-    """Compute the result of a preset and write it; interrupted, the next call resumes it."""
+    """Compute and write the result of a preset; the next call resumes after an interrupt."""
     spec, store = PRESETS[name].spec, Store(folder / ".runs" / "gallery.sqlite")
     for event in events_of(spec, points=store.points(spec), should_stop=should_stop):
         if isinstance(event, Ended) and event.result is not None and event.status == "completed":
@@ -190,7 +190,7 @@ def _directory(out: str | None) -> RunDirectory | None:
 
 
 def _with_options(command: inspect.Signature, options: dict[str, str]) -> inspect.Signature:
-    """The signature with one option of text per setting in place of ``**given``."""
+    """Replace ``**given`` in a signature by one text option per setting."""
     help_of = {setting.name: setting.info.description for setting in settings_of(OwnModelSpec)}
     named = [each for each in command.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
     named += [

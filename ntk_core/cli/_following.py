@@ -1,4 +1,4 @@
-"""Compute a run and report its events; Ctrl-C and SIGTERM stop it so that it can be resumed."""
+"""Compute a run and report its events; Ctrl-C and SIGTERM stop it resumably."""
 
 import contextlib
 import os
@@ -18,17 +18,17 @@ from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, Point
 from ntk_core.runs.store import Store
 from ntk_core.shown import with_terminal_bar
 
-# A person waits, or presses again; what sends SIGTERM kills soon after it.
+# People wait or press again; senders of SIGTERM kill soon after it.
 GRACE_S = {signal.SIGINT: 30.0, signal.SIGTERM: 5.0}
 _EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
 
 class Interruption:
-    """Asked by the run between its steps: whether it is to stop.
+    """Stop flag that a run reads between its steps.
 
     Attributes:
-        exit_code: of the program, once it has been asked to stop.
-        last_words: what can be done with what is finished.
+        exit_code: of the program after a signal.
+        last_words: message about finished points.
     """
 
     def __init__(self, last_words: str):
@@ -40,7 +40,7 @@ class Interruption:
         return self._asked
 
     def listen(self, pipe: socket.socket) -> None:
-        """Note the first signal; end the program at the second one, or when it has not ended in time."""
+        """Record the first signal; exit at the second one, or after a grace period."""
         with contextlib.suppress(OSError):
             first = pipe.recv(1)
             if not first:  # the run has ended
@@ -55,14 +55,14 @@ class Interruption:
                     return
             except TimeoutError:
                 pass
-            # Every finished point is on the disk; what computes cannot be ended in another way.
+            # Finished points are on disk; running computations cannot be interrupted otherwise.
             os.write(2, printable(self.last_words).encode() + b"\n")
             os._exit(self.exit_code)
 
 
 @contextlib.contextmanager
 def interruptible(last_words: str) -> Iterator[Interruption]:
-    """Inside, signals ask the run to stop instead of ending the program."""
+    """Context in which signals stop the run instead of the program."""
     interruption = Interruption(last_words)
     ours, pipe = socket.socketpair()
     pipe.setblocking(False)
@@ -85,20 +85,20 @@ _PREFIX = 12
 
 
 def wants_json(chosen: bool | None) -> bool:
-    """Whether events are printed as JSON lines: as chosen, or where stdout is no terminal."""
+    """Whether to print events as JSON lines: as chosen, or if stdout is no terminal."""
     return not sys.stdout.isatty() if chosen is None else chosen
 
 
 def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computation: Computation | None = None) -> int:
-    """Run ``spec``, keep its points in the store, write its result to the directory; the exit code."""
+    """Run ``spec``, store its points, write its result to the directory, return the exit code."""
     if computation is None:
-        check_size(spec)  # what is refused leaves nothing behind
+        check_size(spec)  # refuse before storing anything
     earlier = directory.begin(spec) if directory is not None else None
     store = Store()
     if earlier is not None:
         store.save_result(earlier, imported=True)
     again = f"`{command_name()} resume {spec_digest(spec)[:_PREFIX]}` resumes the run"
-    if directory is not None or computation is not None:  # only the file of a model can resume its run
+    if directory is not None or computation is not None:  # only the model file can resume its run
         again = "The same command resumes the run"
     with interruptible(f"Stopped; its finished points are kept. {again}.") as interruption:
         events = run(spec, points=store.points(spec), should_stop=interruption, computation=computation)
@@ -108,7 +108,7 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
                 store.save_result(ended.result)
                 if directory is not None:
                     directory.write(ended.result)
-        except InvalidInput as error:  # the disk is full, for instance: the input was good, the run failed
+        except InvalidInput as error:  # for example a full disk: the input was valid, the run failed
             complain(error)
             return FAILED
     if not as_json and ended.result is not None:
@@ -119,7 +119,7 @@ def compute(spec: Spec, directory: RunDirectory | None, as_json: bool, computati
 
 
 def conclude(ended: Ended, interruption: Interruption) -> int:
-    """Report on stderr how a run ended, unless it was completed; the exit code."""
+    """Report on stderr how a run ended unless completed, and return the exit code."""
     if ended.status == "completed":
         return COMPLETED
     if ended.status == "failed":
@@ -130,11 +130,11 @@ def conclude(ended: Ended, interruption: Interruption) -> int:
 
 
 def follow(events: Iterable[Event], as_json: bool, prefix: str = "") -> Ended:
-    """Show the events as they come; returns the last one."""
-    ended = Ended(status="failed", reason="it gave no result")
+    """Show events and return the last one."""
+    ended = Ended(status="failed", reason="it returned no result")
     for event in events if as_json else with_terminal_bar(events, prefix):
         if as_json:
-            if isinstance(event, PointProgress):  # its point grows with every event; point_finished has all of it
+            if isinstance(event, PointProgress):  # partial point; point_finished has all of it
                 event = event.model_copy(update={"point": None})
             print(event.model_dump_json(), flush=True)
         elif isinstance(event, PointFinished) and not sys.stderr.isatty():

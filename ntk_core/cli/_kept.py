@@ -1,10 +1,10 @@
-"""The commands about presets and stored runs, which compute nothing."""
+"""Commands for presets and stored runs, without computation."""
 
 import importlib
 import json as json_format
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -110,7 +110,7 @@ def export(*targets: Annotated[str, Parameter(name=RUN)], all: Flag = False, out
     else:
         result = _ended(found, targets[0]) if path.suffix == ".html" else None
         try:
-            exports: Any = importlib.import_module(_DASHBOARD)
+            exports = importlib.import_module(_DASHBOARD)
         except ImportError as error:
             need = f".jsonl, .json or .csv without the dashboard, which {how_to_install('app')} adds ({error.name})"
             raise InvalidInput("--out", out, need) from None
@@ -137,11 +137,11 @@ def import_runs(file: str, /) -> int:
 
 
 def delete(target: Annotated[str, Parameter(name="DIGEST")], /, *further: str) -> None:
-    """Delete runs from the store: all that are named, or none when one is unknown.
+    """Delete runs from the store; none if one is unknown.
 
     Args:
         target: The first digits of a run's digest.
-        further: More of them.
+        further: Further digests.
     """
     store = Store()
     for run in [stored_digest(store, each) for each in (target, *further)]:
@@ -151,7 +151,7 @@ def delete(target: Annotated[str, Parameter(name="DIGEST")], /, *further: str) -
 def jobs(
     *, end: Annotated[tuple[str, ...], Parameter(consume_multiple=(1, None), negative=())] = (), json: Flag = False
 ) -> None:
-    """List the jobs that wait or run on a server, and end them.
+    """List or end waiting and running jobs of a server.
 
     Args:
         end: End the jobs with these digests; their points are kept.
@@ -204,7 +204,7 @@ def _run_line(run: StoredRun) -> str:
 
 
 def _as_json(entry: StoredRun | UnfinishedJob) -> str:
-    """One line about a run or job, without the owner of a job and settings that concern uploaded data."""
+    """Return a run or job as a JSON line, without owners and settings of uploaded data."""
     values = {name: getattr(entry, name) for name in type(entry).__dataclass_fields__ if name != "owner"}
     is_hidden = False
     if isinstance(entry, UnfinishedJob):

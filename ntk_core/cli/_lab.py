@@ -1,4 +1,4 @@
-"""The commands about uploaded data, the dashboard and the static site."""
+"""Commands for uploaded data, the dashboard and the static site."""
 
 import importlib
 import importlib.util
@@ -27,11 +27,11 @@ from ntk_core.environment import TOP, command_name, how_to_install
 from ntk_core.errors import InvalidInput
 
 Flag = Annotated[bool, Parameter(negative=())]
-# A file on the user's own machine: larger than a server takes.
+# Local files may be larger than a server accepts.
 _LIMITS = replace(DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
 _DEFAULT_POINTS = 60
 _SITE = "linearity_lab.site"  # named, not imported: the core works without it
-_NEEDED = ("streamlit", "plotly", "pandas", "segno")  # of the extra; they bring the rest
+_NEEDED = ("streamlit", "plotly", "pandas", "segno")  # main packages of the extra
 
 
 def data(
@@ -73,7 +73,7 @@ def data(
     suggested = suggested_choices(candidate)
     changes |= {"drop_missing": drop_missing, "scale_targets": not raw_targets}
     choices = replace(suggested, **changes, gray=suggested.gray or gray, tokens=tokens)
-    if features is None:  # a suggestion may contain the chosen target
+    if features is None:  # suggested features may contain the chosen target
         choices = replace(choices, features=tuple(name for name in choices.features if name != choices.target))
     cleaned = clean_upload(candidate, choices, _LIMITS)
     _report(cleaned, keep_upload(cleaned), json)
@@ -85,7 +85,7 @@ def app(*options: str, port: int | None = None, host: str | None = None) -> int:
     Args:
         options: After --: options of streamlit run.
         port: Port to listen on (default: 8501, or the next free one).
-        host: 0.0.0.0 lets others reach it (default: localhost).
+        host: 0.0.0.0 allows access from other machines (default: localhost).
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
@@ -93,7 +93,7 @@ def app(*options: str, port: int | None = None, host: str | None = None) -> int:
         return FAILED
     flags = [f"--server.port={port}"] if port is not None else []
     flags += [f"--server.address={host}"] if host is not None else []
-    # -P: files in the working directory are no modules of the dashboard.
+    # -P: do not import modules from the working directory.
     command = [sys.executable, "-P", "-m", "streamlit", "run", str(TOP / "app.py"), *flags, *options]
     if os.name != "posix":
         return subprocess.call(command)
@@ -105,13 +105,13 @@ def site(*, out: str, docs: Flag = False) -> None:
 
     Args:
         out: A new or empty directory, or one with an earlier site, whose files are replaced.
-        docs: Link to the documentation, which make docs builds in docs/ there.
+        docs: Link to the documentation, built by make docs in docs/ there.
     """
     folder = Path(out)
     if folder.exists() and not (folder.is_dir() and (not any(folder.iterdir()) or (folder / "site.js").is_file())):
         raise InvalidInput("--out", out, "a new or empty folder, or one with an earlier site")
     try:
-        made: Any = importlib.import_module(_SITE)
+        made = importlib.import_module(_SITE)
     except ImportError as error:
         need = f"an installation with the dashboard: {how_to_install('app')}"
         raise InvalidInput("site", error.name or "", need) from None
@@ -129,7 +129,7 @@ def site(*, out: str, docs: Flag = False) -> None:
 
 def _read(path: Path) -> bytes:
     with file_errors("FILE", path), path.open("rb") as stream:
-        return stream.read(_LIMITS.max_bytes + 1)  # one byte more than allowed is refused by its size
+        return stream.read(_LIMITS.max_bytes + 1)  # one byte too many is refused by its size
 
 
 def _report(cleaned: Cleaned, digest: str, as_json: bool) -> None:

@@ -34,7 +34,7 @@ COMMANDS = {
 
 
 def program() -> int:
-    """Run the command of this process; the exit code."""
+    """Run the command of this process and return the exit code."""
     if sys.argv[1:2] and sys.argv[1] in _COMPUTE:
         from ntk_core.runs.compiled_code import keep_compiled_code
 
@@ -43,7 +43,7 @@ def program() -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code."""
+    """Run one command and return the exit code."""
     app = _app()
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe has seen enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
 

@@ -1,4 +1,4 @@
-"""The arguments of commands: presets, files of specs, settings, and stored runs."""
+"""Arguments of commands: presets, spec files, settings and stored runs."""
 
 import os
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class KeptRun:
 
 
 def spec_named(target: str, paper: bool) -> Spec:
-    """The spec of a preset, or from a file.
+    """Return the spec of a preset or a file.
 
     Raises:
         InvalidInput, InvalidSpec: for anything else.
@@ -47,7 +47,7 @@ def spec_named(target: str, paper: bool) -> Spec:
 
 
 def assignment(text: str, spec: Spec) -> tuple[str, object]:
-    """``name=value`` as a spec takes it.
+    """Parse ``name=value`` for a spec.
 
     Raises:
         InvalidInput: for text of another form.
@@ -60,10 +60,10 @@ def assignment(text: str, spec: Spec) -> tuple[str, object]:
 
 
 def kept_run(target: str, store: Store | None = None) -> KeptRun:
-    """The run in a directory of ``run --out``, or the one in the store whose digest begins so.
+    """Return the run in a directory of ``run --out``, or the stored run with this digest prefix.
 
     Raises:
-        InvalidInput: when there is none, or several.
+        InvalidInput: unless there is exactly one.
     """
     if _is_digest(target) and not os.path.lexists(target):
         store = store or Store()
@@ -81,10 +81,10 @@ def kept_run(target: str, store: Store | None = None) -> KeptRun:
 
 
 def stored_digest(store: Store, prefix: str) -> str:
-    """The digest of the one run in the store that begins so.
+    """Return the digest of the stored run with this prefix.
 
     Raises:
-        InvalidInput: when there is none, or several.
+        InvalidInput: unless there is exactly one.
     """
     found = store.find(prefix.lower()) if _is_digest(prefix) else ()
     if not found:

@@ -1,7 +1,7 @@
-"""``--out``: a run as files in a directory, and files that are written whole or not at all.
+"""``--out``: a run as files in a directory, written atomically.
 
-``run.jsonl`` is the run as the store exports it, ``points.csv`` its numbers. Points are kept in the store during the
-computation; a directory from elsewhere is imported into the store before its run is resumed.
+``run.jsonl`` is the run as exported by the store, ``points.csv`` its numbers. During the computation the store keeps
+the points; a directory from another machine is imported into the store before its run resumes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class RunDirectory:
 
     Args:
         path: the directory; created by :meth:`begin`.
-        field: the user's name for it, for errors.
+        field: its name in errors.
     """
 
     def __init__(self, path: Path, field: str = "--out"):
         self.path, self._field = path, field
 
     def begin(self, spec: Spec) -> Result | None:
-        """Create the directory; the earlier result of ``spec`` in it, None without one."""
+        """Create the directory; return an earlier result of ``spec`` in it, or None."""
         with file_errors(self._field, self.path, WRITABLE):
             self.path.mkdir(parents=True, exist_ok=True)
         earlier = self.result() if os.path.lexists(self.path / RUN_FILE) else None
@@ -60,13 +60,13 @@ class RunDirectory:
 
 
 def write_whole(path: Path, text: str, field: str) -> None:
-    """Write a file of text whole or not at all."""
+    """Write a text file atomically."""
     with file_errors(field, path.parent, WRITABLE), written_whole(path) as file:
         file.write(text.encode())
 
 
 def read_limited(path: Path, field: str, most: int = MAX_JSON_BYTES) -> bytes:
-    """The bytes of an ordinary file of JSON."""
+    """Return the bytes of a regular JSON file."""
     with file_errors(field, path):
         if path.exists() and not path.is_file():
             raise InvalidInput(field, str(path), "an ordinary file in JSON")
@@ -79,7 +79,7 @@ def read_limited(path: Path, field: str, most: int = MAX_JSON_BYTES) -> bytes:
 
 @contextlib.contextmanager
 def file_errors(field: str, path: Path, allowed: str = "a file that can be read") -> Iterator[None]:
-    """Inside, errors of the file system refuse the path."""
+    """Context that converts file system errors to errors about the path."""
     try:
         yield
     except InvalidInput:

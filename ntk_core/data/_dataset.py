@@ -1,4 +1,4 @@
-"""The frozen ``Dataset``, the table of data sets, streams of random numbers, and what is done to samples."""
+"""The frozen ``Dataset``, the table of data sets, random streams, and transformations of samples."""
 
 import hashlib
 import tomllib
@@ -15,20 +15,20 @@ FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
 
 
-def _tuples(value: Any) -> Any:
-    """Lists of TOML as tuples."""
+def _tuples(value: object) -> Any:
+    """Convert lists of TOML to tuples."""
     if isinstance(value, dict):
         return {name: _tuples(each) for name, each in value.items()}
     return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 TABLE = _tuples(tomllib.loads((Path(__file__).parent / "datasets.toml").read_text(encoding="utf-8")))
-# One independent stream for each purpose: a change of one size leaves all other draws as they were.
+# One independent stream per purpose: changing one size does not change other draws.
 MEANS, TRAIN, TEST = range(3)
 
 
 def stream(seed: int, *purpose: int) -> np.random.Generator:
-    """The PCG64 generator for one purpose under one seed, the same on every machine."""
+    """Return the PCG64 generator of one purpose under one seed, equal on every machine."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=purpose)))
 
 
@@ -47,7 +47,7 @@ class Dataset:
     ``data_fingerprint``.
 
     Attributes:
-        name: the name that ``load_dataset`` takes, or any other for your own data.
+        name: its name in ``load_dataset``, or any other for your own data.
         x: inputs, ``(n, *input_shape)`` float32; images are channels-last.
         y: targets, ``(n, num_outputs)`` float32.
         labels: class indices, ``(n,)`` int64.
@@ -109,14 +109,14 @@ class Dataset:
 def data_fingerprint(dataset: Dataset) -> str:
     """SHA-256 (hexadecimal) over shapes, types and bytes of the six arrays, the same on every machine.
 
-    The name and the provenance do not enter: equal numbers have equal fingerprints.
+    Name and provenance are excluded: equal numbers have equal fingerprints.
     """
     digest = hashlib.sha256()
     for field in ("x", "y", "labels", "x_test", "y_test", "labels_test"):
         array = getattr(dataset, field)
         little_endian = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
         digest.update(f"{field} {little_endian.dtype.str} {little_endian.shape};".encode())
-        # An empty array cannot be cast to bytes as a memoryview; it has none to add.
+        # Empty arrays cannot be cast to bytes.
         if little_endian.size:
             digest.update(little_endian.data.cast("B"))
     return digest.hexdigest()
@@ -124,7 +124,7 @@ def data_fingerprint(dataset: Dataset) -> str:
 
 def _finite_floats(field: str, values: ArrayLike) -> FloatArray:
     array = _numeric(field, values, "biuf", "an array of numbers")
-    with np.errstate(over="ignore"):  # overflow becomes inf, which the next check reports in words
+    with np.errstate(over="ignore"):  # overflow becomes inf, which is reported below
         floats = array.astype(np.float32, copy=False)
     finite = np.isfinite(floats)
     if not finite.all():
@@ -152,7 +152,7 @@ def _numeric(field: str, values: ArrayLike, kinds: str, allowed: str) -> NDArray
 
 
 def _read_only(array: NDArray) -> NDArray:
-    view = array.view()  # the flag is set on a view, so the caller's own array stays writable
+    view = array.view()  # on a view, so the caller's array stays writable
     view.flags.writeable = False
     return view
 
@@ -163,14 +163,14 @@ def _check_shape(field: str, array: NDArray, expected: tuple[int, ...]) -> None:
 
 
 def patches(images: NDArray, size: int) -> NDArray:
-    """Square patches as tokens, row by row: (n, height, width, c) → (n, T, size² c) with T = height width / size²."""
+    """Cut images into square patches as tokens: (n, height, width, c) → (n, T, size² c), T = height width / size²."""
     n, height, width, channels = images.shape
     blocks = images.reshape(n, height // size, size, width // size, size, channels).swapaxes(2, 3)
     return blocks.reshape(n, height * width // size**2, size**2 * channels)
 
 
 def balanced_subset(labels: NDArray, classes: list[int], num_samples: int, seed: int, split: int) -> NDArray[np.intp]:
-    """Indices of ``num_samples`` samples, shuffled, with class counts as equal as the classes allow.
+    """Return shuffled indices of ``num_samples`` samples with balanced classes.
 
     Counts differ by at most one unless a class runs out. Each class has its own random order, so under one seed a
     smaller subset is contained in a larger one with the same classes, and other classes do not change the choice.
@@ -186,7 +186,7 @@ def balanced_subset(labels: NDArray, classes: list[int], num_samples: int, seed:
 
 
 def encode_targets(labels: IntArray, num_classes: int, targets: str) -> FloatArray:
-    """Targets ``(n, C)`` with a single 1 in each row ("one-hot"), or ``(n, 1)`` with 2·label − 1 ("plus-minus")."""
+    """Return targets ``(n, C)`` with a 1 in each row ("one-hot"), or ``(n, 1)`` with 2·label − 1 ("plus-minus")."""
     if targets == "plus-minus":
         return (2 * labels - 1).astype(np.float32)[:, None]
     y = np.zeros((len(labels), num_classes), dtype=np.float32)
@@ -195,9 +195,9 @@ def encode_targets(labels: IntArray, num_classes: int, targets: str) -> FloatArr
 
 
 def standardize_inputs(x: FloatArray, x_test: FloatArray, how: str) -> tuple[FloatArray, FloatArray]:
-    """Both sets, standardized.
+    """Standardize both sets.
 
-    - "raw": as they are.
+    - "raw": unchanged.
     - "unit-norm": x √d / ‖x‖ for each input, d the number of its entries; a zero input stays zero.
     - "centered": x − mean for each feature, of the training set, then each input scaled as by "unit-norm".
     - "standard": (x − mean) / deviation for each feature, both of the training set; a feature that is constant there

@@ -1,7 +1,7 @@
-"""Image sets, cut to a balanced subset: the shipped files, or full copies that people already have.
+"""Balanced subsets of image sets: shipped files, or users' copies of the full sets.
 
-No copy is parsed. As many bytes as the original has are taken from its end, whatever header comes before them, and used
-if they have its checksum: a damaged or hostile file costs at most the memory of a good one.
+Copies are not parsed: their last bytes, as many as the original has, are used if the checksum agrees. A damaged or
+hostile file needs at most the memory of a valid one.
 """
 
 import gzip
@@ -35,11 +35,11 @@ MAX_HEADER_BYTES = 4096  # of npy files; those of IDX files have 16 at most
 
 @dataclass(frozen=True, kw_only=True)
 class ImageSet(DatasetInfo):
-    """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d), as many of each class.
+    """Images in [0, 1], (n, height, width, channels) or as patches (n, T, d), with balanced classes.
 
     Attributes:
-        files: side of the images → ``name`` of the shipped file with them, their ``image_shape`` there, and
-            ``num_images`` to train and to test, as many of each class.
+        files: side of the images → ``name`` of the shipped file, ``image_shape`` in it, and ``num_images`` to train and
+            to test, balanced.
         full: images of each class in the full set, to train and to test.
     """
 
@@ -63,17 +63,17 @@ class ImageSet(DatasetInfo):
         return shapes_of(options, shape, options["classes"], (num_train, num_test))
 
     def check(self, options: Options) -> None:
-        """Refuse also patches that do not fill an image."""
+        """Also refuse patches that do not fill an image."""
         super().check(options)
         side, size = self._side(options), options["patch_size"]
         sizes = [0] if options["flatten"] else [each for each in range(1, side + 1) if side % each == 0]
         if size and size not in sizes:
             divide = f"0, or one of {', '.join(map(str, sizes))}, which divide {side} pixels"
-            allowed = "0 where images are one vector" if options["flatten"] else divide
+            allowed = "0 if images are flattened" if options["flatten"] else divide
             raise InvalidInput("patch_size", size, allowed, min(sizes, key=lambda each: abs(each - size)))
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """A balanced subset, its labels numbered in the order of the chosen classes."""
+        """Return balanced subsets, labels numbered in the order of the chosen classes."""
         side, class_indices, shape = self._side(options), self._indices(options), self.shapes(options).input_shape
         sets = read_originals(self.name) if options["source"] == "full" else self._shipped(side)
         positions = np.full(max(class_indices) + 1, -1)
@@ -106,7 +106,7 @@ class ImageSet(DatasetInfo):
         return [self.class_names.index(name) for name in options["classes"]]
 
     def provenance(self, options: Options) -> str:
-        """Origin, licence and citation, and what was chosen from it."""
+        """Origin, licence, citation and our choices."""
         if options["source"] == "full":
             source = "the full set, verified by its SHA-256"
         else:
@@ -122,7 +122,7 @@ class ImageSet(DatasetInfo):
 
 
 def block_sums(images: NDArray[np.uint8]) -> NDArray[np.uint16]:
-    """Sums over each 4×4 block and channel: ``(n, 4h, 4w, c)`` uint8 → ``(n, h, w, c)`` uint16, exactly."""
+    """Sum each 4×4 block and channel: ``(n, 4h, 4w, c)`` uint8 → ``(n, h, w, c)`` uint16, exactly."""
     n, height, width, channels = images.shape
     blocks = images.reshape(n, height // POOLING, POOLING, width // POOLING, POOLING, channels)
     return blocks.sum(axis=(2, 4), dtype=np.uint16)
@@ -130,11 +130,11 @@ def block_sums(images: NDArray[np.uint8]) -> NDArray[np.uint16]:
 
 @dataclass(frozen=True)
 class Originals:
-    """Where copies of a full set may be, and the SHA-256 of its uncompressed files.
+    """Possible places of a full set, and the SHA-256 of its uncompressed files.
 
     Attributes:
         shapes: of the bytes in each file; in a batch of CIFAR-10 a label, then the red, green and blue planes.
-        kept_labels: of CIFAR-10, ascending: new labels are their positions.
+        kept_labels: kept classes of CIFAR-10, ascending; new labels are their positions.
     """
 
     folders: tuple[str, ...]
@@ -148,7 +148,7 @@ class Originals:
         return b"" if self.kept_labels else struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
 
     def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:
-        """Training and test images of the bytes of all files."""
+        """Return training and test images from the bytes of all files."""
         if self.kept_labels:
             return self._kept(np.concatenate(files[:-1])), self._kept(files[-1])
         x, labels, x_test, labels_test = files
@@ -165,9 +165,9 @@ ORIGINALS["digits"] = ORIGINALS["mnist"]
 
 
 def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
-    """Full training and test images of ``name`` from the first place that has them."""
+    """Read full training and test images of ``name`` from the first place that has them."""
     originals = ORIGINALS[name]
-    # As stated, of Keras, of torchvision as usual, of Debian.
+    # The configured folder, Keras, torchvision, Debian.
     places = [settings().data, "~/.keras/datasets", "data", "/usr/share/datasets"]
     for root in (Path(place).expanduser() for place in places if place):
         if copies := _copies(originals, root):
@@ -179,7 +179,7 @@ def read_originals(name: str) -> tuple[LabeledImages, LabeledImages]:
 
 
 def _copies(originals: Originals, root: Path) -> list[Copy]:
-    """How the files of a set in this directory are opened; none where one is missing."""
+    """Return openers of the set's files in this directory; empty if one is missing."""
     for folder in originals.folders:
         pairs = [(root / folder / name, root / folder / f"{name}.gz") for name in originals.sha256]
         if all(plain.is_file() or packed.is_file() for plain, packed in pairs):
@@ -198,7 +198,7 @@ def _member(path: Path, name: str) -> Iterator[IO[bytes]]:
 
 
 def _verified(copy: Copy, name: str, sha256: str, header: bytes, shape: tuple[int, ...]) -> NDArray[np.uint8]:
-    """The bytes of one file behind its header."""
+    """Read the bytes of one file after its header."""
     size = math.prod(shape)
     try:
         with copy() as stream:

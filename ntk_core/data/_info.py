@@ -15,12 +15,12 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.settings.part import Term
 
 MAX_VALUES = 2**27  # 512 MiB of float32 in one array
-Samples = tuple[ArrayLike, NDArray]  # inputs (n, …), and labels (n,), or targets (n, k) where there are no classes
+Samples = tuple[ArrayLike, NDArray]  # inputs (n, …), and labels (n,), or targets (n, k) without classes
 
 
 @dataclass(frozen=True)
 class DatasetShapes:
-    """Sizes that ``load_dataset`` with the same options will give, known beforehand.
+    """Sizes of the data from ``load_dataset`` with the same options, without loading.
 
     ``available_train`` and ``available_test`` are the largest ``num_samples`` and ``num_test`` for this choice.
 
@@ -40,16 +40,16 @@ class DatasetShapes:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetInfo(Term, ABC):
-    """One data set: all that a form, a check and ``load_dataset`` know of it.
+    """Description of a data set for forms, checks and ``load_dataset``.
 
     Attributes:
-        name: the name that ``load_dataset`` takes.
-        title: the name for people.
-        formula: one sentence on what the inputs and classes are.
+        name: its name in ``load_dataset``.
+        title: its title.
+        formula: one sentence about inputs and classes.
         uses: names of its options.
-        defaults: of those options whose default is another one here.
-        class_names: all classes; empty where an option sets their number.
-        origin: law or maker, and licence.
+        defaults: defaults that differ from those of :data:`OPTIONS`.
+        class_names: all classes; empty if an option sets their number.
+        origin: distribution or source, and licence.
 
     >>> from ntk_core.data import dataset_info
     >>> info = dataset_info("sine")
@@ -57,7 +57,7 @@ class DatasetInfo(Term, ABC):
     ('sine', 'integer')
     """
 
-    law: ClassVar[str] = "{origin}"  # the provenance, in which names stand for options and texts
+    law: ClassVar[str] = "{origin}"  # template of the provenance
 
     uses: tuple[str, ...]
     defaults: Options = field(default_factory=dict)
@@ -93,11 +93,11 @@ class DatasetInfo(Term, ABC):
         """Training and test points for checked options."""
 
     def provenance(self, options: Options) -> str:
-        """Law or maker, licence, and what is our choice."""
+        """Distribution or source, licence, and our choices."""
         return self.law.format(origin=self.origin, formula=self.formula, **options)
 
     def load(self, options: Options) -> Dataset:
-        """The data for checked options: inputs standardized, labels coded as targets."""
+        """Load the data for checked options: inputs standardized, labels encoded as targets."""
         names, ((x, y), (x_test, y_test)) = self.shapes(options).class_names, self.samples(options)
         how = options.get("standardize", "raw")
         x, x_test = standardize_inputs(np.asarray(x, np.float32), np.asarray(x_test, np.float32), how)
@@ -110,7 +110,7 @@ class DatasetInfo(Term, ABC):
         return Dataset(self.name, x, targets[0], labels, x_test, targets[1], labels_test, names, origin)
 
     def least_risk(self, options: Options) -> tuple[float, float]:
-        """(share of wrong classes, square loss of one column) that nothing is below; NaN where it is not known."""
+        """Lower bounds (share of wrong classes, square loss of one column) of all models; NaN if unknown."""
         del options
         return math.nan, math.nan
 
@@ -127,7 +127,7 @@ class DatasetInfo(Term, ABC):
         for key, available in (("num_samples", shapes.available_train), ("num_test", shapes.available_test)):
             if options[key] > available:
                 raise InvalidInput(
-                    key, options[key], f"at most {available:,}, all that there are for the chosen options", available
+                    key, options[key], f"at most {available:,}, all available for the chosen options", available
                 )
             per_sample = math.prod(shapes.input_shape)
             if options[key] * per_sample > MAX_VALUES:
@@ -136,11 +136,11 @@ class DatasetInfo(Term, ABC):
 
 
 class Drawn(DatasetInfo):
-    """Training and test points drawn in the same way; the first k of n samples do not depend on n."""
+    """Training and test points of one distribution; the first k of n samples do not depend on n."""
 
     @abstractmethod
     def draw(self, options: Options, num: int, split: int) -> Samples:
-        """That many inputs, and their labels or targets."""
+        """Draw ``num`` inputs and their labels or targets."""
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
         return self.draw(options, options["num_samples"], TRAIN), self.draw(options, options["num_test"], TEST)
@@ -153,7 +153,7 @@ def shapes_of(
     available: tuple[int, int] = (int(OPTIONS["num_samples"].maximum), int(OPTIONS["num_test"].maximum)),
     num_targets: int = 1,
 ) -> DatasetShapes:
-    """Sizes of a data set with these inputs and classes; without classes y has ``num_targets`` columns."""
+    """Return the sizes for these inputs and classes; without classes y has ``num_targets`` columns."""
     columns = len(class_names) if options.get("targets") == "one-hot" else 1
     return DatasetShapes(
         num_samples=options["num_samples"],

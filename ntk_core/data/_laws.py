@@ -1,6 +1,6 @@
-"""Data sets that are drawn from a stated law, and those that are given: points, and uploaded data.
+"""Synthetic data sets, given points, and uploaded data.
 
-Of the targets of few directions, networks learn the directions, and kernels have to guess them.
+Networks can learn the directions of targets with few directions; kernels cannot.
 """
 
 import math
@@ -61,20 +61,20 @@ class Curve(DatasetInfo):
 
 
 class Points(DatasetInfo):
-    """One input and one output, each point given; nothing is drawn."""
+    """Given points, one input and one output."""
 
     def shapes(self, options: Options) -> DatasetShapes:
         count = len(options["xs"])
         return shapes_of({**options, "num_samples": count}, (1,), (), (count, int(OPTIONS["num_test"].maximum)))
 
     def check(self, options: Options) -> None:
-        """Refuse what are no pairs."""
+        """Refuse unpaired numbers."""
         xs, ys = options["xs"], options["ys"]
         if len(ys) != len(xs):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """The points, and an even grid with the polygon through them: a quarter of their range beyond both ends."""
+        """Return the points, and their polygon on an even grid a quarter of their range wider at both ends."""
         xs, ys = np.asarray(options["xs"]), np.asarray(options["ys"])
         beyond = (xs.max() - xs.min()) / 4 or 1.0
         grid = np.linspace(xs.min() - beyond, xs.max() + beyond, options["num_test"])
@@ -84,7 +84,7 @@ class Points(DatasetInfo):
 
 
 class Kept(DatasetInfo):
-    """Uploaded data by their SHA-256; test points are those that are not trained on."""
+    """Uploaded data by SHA-256; test points are samples not trained on."""
 
     law = "Uploaded data, SHA-256 {digest}; origin and licence are for the owner to state."
 
@@ -94,7 +94,7 @@ class Kept(DatasetInfo):
         return shapes_of(options, kept.input_shape, kept.class_names, available, kept.num_targets)
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """Training points drawn by the seed, as many of each class as there are, and test points from the others."""
+        """Draw balanced training points by the seed, and test points from the rest."""
         kept, seed = read_upload(options["digest"]), options["seed"]
         labels = kept.labels if kept.class_names else np.zeros(len(kept.x), np.int64)
         classes, y = list(range(max(1, len(kept.class_names)))), kept.labels if kept.class_names else kept.targets
@@ -107,7 +107,7 @@ class Kept(DatasetInfo):
 class FewDirections(Drawn):
     """y = target(x) + s ε, ε ~ N(0, 1), with E target = 0 and E target² = 1, at x ~ N(0, I_d) or uniform on {±1}^d.
 
-    Directions are coordinate axes where the inputs are Gaussian: no loss, as networks do not know the axes.
+    For Gaussian inputs directions are coordinate axes, without loss of generality.
     """
 
     law = LAW
@@ -122,7 +122,7 @@ class FewDirections(Drawn):
         return shapes_of(options, (options["input_dim"],), ())
 
     def check(self, options: Options) -> None:
-        """Refuse also more directions than the inputs have."""
+        """Also refuse more directions than input dimensions."""
         super().check(options)
         if self.is_within_inputs and options.get("num_relevant", 1) > options["input_dim"]:
             raise InvalidInput(
@@ -130,7 +130,7 @@ class FewDirections(Drawn):
             )
 
     def least_risk(self, options: Options) -> tuple[float, float]:
-        """The noise is left over: s²/2."""
+        """Only the noise remains: s²/2."""
         return math.nan, options["noise"] ** 2 / 2
 
     def draw(self, options: Options, num: int, split: int) -> Samples:

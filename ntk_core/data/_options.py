@@ -1,4 +1,4 @@
-"""The options of ``datasets.toml``, for the checks of ``load_dataset`` and for the settings of a spec."""
+"""Options of ``datasets.toml``, for ``load_dataset`` and specs."""
 
 import math
 import numbers
@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, SupportsIndex
 
 from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -31,11 +31,11 @@ class Option:
         kind: ``"integer"``, ``"number"``, ``"flag"``, ``"choice"`` (one of ``choices``), ``"classes"`` (at least two
             of ``choices``, by name or index; ``None`` means all), ``"digest"`` (64 hexadecimal digits) or
             ``"numbers"`` (up to 30 of them).
-        default: the value when it is not given.
-        title: a few words with the symbol.
-        help: one sentence for a person.
+        default: default value.
+        title: short title with the symbol.
+        help: one sentence.
         minimum, maximum: inclusive bounds of integers and of each number.
-        choices: what a choice or the classes are taken from.
+        choices: allowed values of a choice, or the classes.
 
     >>> from ntk_core.data import OPTIONS
     >>> OPTIONS["num_samples"].kind, OPTIONS["num_samples"].minimum
@@ -52,15 +52,15 @@ class Option:
     choices: tuple[str | int, ...] = ()
 
     def field(self, **changes: Any) -> Any:
-        """The option as a field of a spec, whose annotation states the type; with ``changes`` to pydantic's field."""
+        """Return the option as a field of a spec, with ``changes`` to pydantic's arguments."""
         bounds = {"ge": self.minimum, "le": self.maximum} if self.kind in ("integer", "number") else {}
         return Field(**{"default": self.default, "title": self.title, "description": self.help, **bounds, **changes})
 
     def check(self, value: object) -> object:
-        """The value in canonical form (Python int, float, bool, str, or a tuple of class names)."""
+        """Return the canonical value (Python int, float, bool, str, or a tuple of class names)."""
         try:
             return self._adapter.validate_python(value)
-        except (ValidationError, OverflowError):  # the latter of an integer beyond float64
+        except (ValidationError, OverflowError):  # OverflowError: an integer beyond float64
             raise InvalidInput(self.name, "nothing" if value is None else value, self.allowed) from None
 
     @property
@@ -108,9 +108,9 @@ class Option:
         return tuple(map(str, chosen))
 
 
-def _integer(value: Any) -> int:
-    """Integers of any type, but no truth value, as Python's."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+def _integer(value: object) -> int:
+    """Convert integers of any type except bool."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex):
         raise ValueError
     return operator.index(value)
 

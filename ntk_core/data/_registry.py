@@ -1,4 +1,4 @@
-"""The data sets of ``datasets.toml``, and ``load_dataset``; options and shapes are known before any data is read."""
+"""Data sets of ``datasets.toml``, and ``load_dataset``; options and shapes are known without reading data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +20,7 @@ _LAWS: dict[str, Callable[..., DatasetInfo]] = {
 }
 
 
-def _dataset(name: str, law: str, **entry: Any) -> DatasetInfo:
+def _dataset(name: str, law: str, **entry: object) -> DatasetInfo:
     return _LAWS[law](name, **entry)
 
 
@@ -28,28 +28,28 @@ DATASETS = table(*(_dataset(name, **entry) for name, entry in TABLE["datasets"].
 
 
 def dataset_names() -> tuple[str, ...]:
-    """The names that ``load_dataset`` takes."""
+    """Return the names of all data sets."""
     return tuple(DATASETS)
 
 
 def dataset_info(name: str) -> DatasetInfo:
-    """Title, classes and options of the data set ``name``.
+    """Return title, classes and options of a data set.
 
     Raises:
-        InvalidInput: no such data set; the names are listed.
+        InvalidInput: for an unknown name, with all names.
     """
     if not isinstance(name, str) or name not in DATASETS:
         raise InvalidInput("name", name, ", ".join(DATASETS))
     return DATASETS[name]
 
 
-def dataset_options(name: str, **options: Any) -> dict[str, Any]:
-    """All options in canonical form and a fixed order, defaults filled in: equal requests become equal dictionaries.
+def dataset_options(name: str, **options: object) -> dict[str, Any]:
+    """Return all options in canonical form and order, with defaults: equal requests give equal dictionaries.
 
     Raises:
-        InvalidInput: unknown name or option, a value outside its bounds, or options that contradict each other.
-        MissingUpload: uploaded data that are not, or no longer, stored here.
-        TooLarge: synthetic data that would not fit into 512 MiB.
+        InvalidInput: for an unknown name or option, a value out of bounds, or contradictory options.
+        MissingUpload: if uploaded data are not stored here.
+        TooLarge: for synthetic data beyond 512 MiB.
     """
     info = dataset_info(name)
     for given in options:
@@ -59,8 +59,8 @@ def dataset_options(name: str, **options: Any) -> dict[str, Any]:
     return checked
 
 
-def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
-    """Shapes of the data set for these options, without loading it.
+def dataset_shapes(name: str, **options: object) -> DatasetShapes:
+    """Return the shapes of a data set without loading it.
 
     Raises:
         InvalidInput: as ``dataset_options``.
@@ -68,7 +68,7 @@ def dataset_shapes(name: str, **options: Any) -> DatasetShapes:
     return dataset_info(name).shapes(dataset_options(name, **options))
 
 
-def load_dataset(name: str, **options: Any) -> Dataset:
+def load_dataset(name: str, **options: object) -> Dataset:
     """Load a data set by name.
 
     Name, options → (x, y): "gaussian-mixture", "sine", "points", "copy", "majority", "modular-addition",
@@ -77,15 +77,15 @@ def load_dataset(name: str, **options: Any) -> Dataset:
 
     Every option with its bounds and default is in ``dataset_info(name).options``. For all sets: ``num_samples``,
     ``num_test`` and ``seed``; for "sine" (one input, one output, no classes) also ``noise``. "points" have ``xs`` and
-    ``ys``, up to 30 numbers each, in place of ``num_samples`` and ``seed``. For sets with classes: ``standardize``
+    ``ys``, up to 30 numbers each, instead of ``num_samples`` and ``seed``. For sets with classes: ``standardize``
     ("raw", "unit-norm", "standard", "centered") and ``targets`` ("one-hot" → y (n, C); "plus-minus" for two classes →
     y (n, 1), −1 for the first). The mixture has ``num_classes``, ``input_dim`` and ``noise``; the targets of few
     directions ``input_dim``, ``noise``, and ``num_relevant`` ("single-index": ``degree``); the image sets have
     ``classes`` (names or indices, balanced), ``source`` ("shipped" or "full"), ``flatten``, ``patch_size`` (side of
-    patches that become tokens), and for "cifar2" ``resolution`` (8 or 32). Sequences have ``num_tokens`` and
-    ``input_dim``, tasks with symbols also ``num_symbols`` (their laws: docs/math/sequences.md). Your own data,
-    "upload", have the ``digest`` that :func:`ntk_core.data.uploads.keep_upload` gave them; their test points are
-    samples that are not trained on.
+    patches used as tokens), and for "cifar2" ``resolution`` (8 or 32). Sequences have ``num_tokens`` and
+    ``input_dim``, tasks with symbols also ``num_symbols`` (see docs/math/sequences.md). Your own data,
+    "upload", have the ``digest`` from :func:`ntk_core.data.uploads.keep_upload`; their test points are samples not
+    trained on.
 
     Args:
         name: one of the names above.
@@ -96,10 +96,10 @@ def load_dataset(name: str, **options: Any) -> Dataset:
         data on every machine. A smaller ``num_samples`` draws a subset of the samples of a larger one.
 
     Raises:
-        InvalidInput: unknown name or option, a value outside its bounds, more samples than there are, or a full set
-            that is missing or not the original.
-        MissingUpload: data of this digest are not, or no longer, kept here.
-        TooLarge: synthetic data beyond 512 MiB.
+        InvalidInput: for an unknown name or option, a value out of bounds, too many samples, or a full set that is
+            missing or not the original.
+        MissingUpload: if data of this digest are not stored here.
+        TooLarge: for synthetic data beyond 512 MiB.
 
     Source: docs/math/generalization.md, docs/math/sequences.md; ``dataset_info(name)`` has the law or origin of each.
 

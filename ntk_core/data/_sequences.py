@@ -1,4 +1,4 @@
-"""Sequences of tokens, drawn from a stated law: symbols whose label is a function of them, and random labels."""
+"""Synthetic sequences of tokens: symbols whose label is a function of them, and random labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,16 +17,16 @@ _OURS = "Our choice of law. No licence applies."
 
 @dataclass(frozen=True, kw_only=True)
 class SymbolTask(Drawn):
-    """Sequences of T symbols whose label is a function of them; every symbol is a vector of its own.
+    """Sequences of T symbols whose label is a function of them; each symbol is a vector.
 
-    Token t of a sequence s is e_{s_t}, with e_0 … e_{V−1} ~ N(0, I_d) drawn once for all sequences. Positions are not
-    in the tokens: a network that has to know them adds them.
+    Token t of a sequence s is e_{s_t}, with e_0 … e_{V−1} ~ N(0, I_d) drawn once for all sequences. Tokens do not
+    encode positions; networks that need them add them.
 
     Attributes:
         rule: name of a function in ``RULES``: (generators, n, T, V) → symbols and labels; the first k of n sequences
             do not depend on n.
-        num_symbols: V, where the task fixes it; 0 where an option does.
-        least_tokens: the shortest sequence that the rule is stated for.
+        num_symbols: V if fixed by the task; 0 if set by an option.
+        least_tokens: smallest T of the rule.
         odd: whether T has to be odd.
     """
 
@@ -42,7 +42,7 @@ class SymbolTask(Drawn):
         return shapes_of(options, (options["num_tokens"], options["input_dim"]), names)
 
     def check(self, options: Options) -> None:
-        """Refuse also lengths that the rule is not stated for."""
+        """Also refuse lengths that the rule excludes."""
         super().check(options)
         given = options["num_tokens"]
         if given < self.least_tokens or (self.odd and given % 2 == 0):
@@ -60,7 +60,7 @@ class SymbolTask(Drawn):
 
 
 class RandomSequences(Drawn):
-    """Sequences of independent normal tokens with targets ±1 at random: nothing but memory helps."""
+    """Sequences of independent normal tokens with random targets ±1, which can only be memorized."""
 
     law = f"Synthetic sequences. {{formula}} {_OURS}"
 
@@ -74,7 +74,7 @@ class RandomSequences(Drawn):
 
 
 def copy(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
-    """s_1 … s_T uniform on V symbols; the label is s_1, and all other tokens are in the way."""
+    """s_1 … s_T uniform on V symbols; the label is s_1; all other tokens are distractors."""
     symbols = uniform_integers(draw(0), (n, length), count)
     return symbols, symbols[:, 0]
 
@@ -92,10 +92,10 @@ def modular_addition(draw: Callable[[int], np.random.Generator], n: int, length:
 
 
 def induction(draw: Callable[[int], np.random.Generator], n: int, length: int, count: int) -> Symbols:
-    """… a b … a → b: the last symbol has occurred once before, and the label is what came after it there.
+    """… a b … a → b: the last symbol occurred once before; the label is the symbol that followed it.
 
-    a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is uniform on those
-    that are not a, and the label is s_{j+1}.
+    a is uniform on V symbols, its first place j on 1 … T − 2; s_j = s_T = a, every other symbol is uniform on the
+    symbols except a, and the label is s_{j+1}.
     """
     last = uniform_integers(draw(0), (n,), count)
     place = uniform_integers(draw(1), (n,), length - 2)

@@ -1,4 +1,4 @@
-"""The settings of the data."""
+"""Settings of the data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class DatasetSpec(SpecPart):
     }
 
     name: DatasetName = Field(default="gaussian-mixture", title="Dataset")
-    """Where the inputs x come from."""
+    """Source of the inputs x."""
     num_samples: int = OPTIONS["num_samples"].field()
     num_classes: int = OPTIONS["num_classes"].field()
     num_symbols: int = OPTIONS["num_symbols"].field()
@@ -70,13 +70,13 @@ class DatasetSpec(SpecPart):
 
     @model_validator(mode="after")
     def _available(self) -> Self:
-        # Results are read where an upload is not kept; ``check_size`` refuses to compute without it.
+        # Results can be read without their upload; ``check_size`` refuses to compute without it.
         with contextlib.suppress(MissingUpload):
             dataset_options(self.name, **self.options())
         return self
 
-    def known_shapes(self, **more: Any) -> DatasetShapes | None:
-        """Shapes with these further options of ``load_dataset``; None for an upload that is not kept here."""
+    def known_shapes(self, **more: object) -> DatasetShapes | None:
+        """Return the shapes with further options of ``load_dataset``; None for a missing upload."""
         try:
             return dataset_shapes(self.name, **{**self.options(), **more})
         except MissingUpload:
@@ -88,6 +88,6 @@ class DatasetSpec(SpecPart):
         return self.num_samples if self.uses("num_samples") else len(self.xs)
 
     def options(self) -> dict[str, Any]:
-        """The options of ``load_dataset`` for this choice; no test points are asked for."""
+        """Return the options of ``load_dataset``, without test points."""
         chosen = {name: getattr(self, name) for name in type(self).model_fields if name != "name" and self.uses(name)}
         return {**chosen, "num_test": 0}

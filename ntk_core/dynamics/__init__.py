@@ -1,6 +1,6 @@
 """Training of networks and their linear models.
 
-Names are imported when first used: the settings of training are read where JAX does not run.
+Names are imported on first use, since settings of training work without JAX.
 """
 
 import lazy_loader

@@ -23,20 +23,20 @@ class ClosedForm:
     * descent, t steps of rate η: f(x) = f₀(x) − K(x, X) (1 − (1 − ηK/n)^t) K⁻¹ r₀,
 
     which at the training points are y + e^(−Kτ/n) r₀ and y + (1 − ηK/n)^t r₀; zero eigenvalues need no inverse.
-    τ = η t makes the two comparable.
+    Compare both at τ = η t.
 
     >>> ClosedForm(np.full((1, 1, 1, 1), 2.0), np.array([[1.0]]), np.zeros((1, 1))).descent([0, 1, 2], 0.25)[0].ravel()
     array([1.  , 0.5 , 0.25])
 
     Args:
-        kernel: (n, n, C, C), or (n, n) for a kernel that is the same for each output and vanishes between them.
+        kernel: (n, n, C, C), or (n, n) for a kernel equal for all outputs and zero between them.
         start: f₀ at the training points, (n, C).
         targets: y, (n, C) or (n,).
-        other_kernel: K(x, X) of other points, (n', n, C, C) or (n', n); none when left out.
+        other_kernel: K(x, X) of other points, (n', n, C, C) or (n', n); optional.
         other_start: f₀ at the other points, (n', C).
 
     Raises:
-        InvalidInput: for arrays whose shapes do not fit, or numbers that are not finite.
+        InvalidInput: for incompatible shapes or nonfinite numbers.
 
     Source: Lee et al. 2019, §2.2; Jacot, Gabriel & Hongler 2018, §5.
     """
@@ -65,7 +65,7 @@ class ClosedForm:
 
     @cached_property
     def eigen(self) -> tuple[Float[np.ndarray, " rows"], Float[np.ndarray, "rows rows"]]:
-        """Eigenvalues, ascending and not below zero, and eigenvectors of K."""
+        """Eigenvalues of K, ascending and clipped at zero, and eigenvectors."""
         values, vectors = np.linalg.eigh(self._symmetric)
         return np.maximum(values, 0.0), vectors
 
@@ -76,7 +76,7 @@ class ClosedForm:
         return 2 * len(self.start) / largest if largest > 0 else math.inf
 
     def flow(self, times: ArrayLike) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
-        """f at the training points (T, n, C) and at the other ones (T, n', C), by gradient flow at these times τ."""
+        """Return f at training points (T, n, C) and other points (T, n', C) under gradient flow at times τ."""
         shares = np.asarray(times, np.float64)[:, None] / len(self.start)
         decay = shares * self.eigen[0]
         return self._outputs(np.exp(-decay), -np.expm1(-decay), shares)
@@ -84,7 +84,7 @@ class ClosedForm:
     def descent(
         self, steps: ArrayLike, learning_rate: float
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
-        """The same after these numbers of steps of gradient descent; infinite where that has overflown."""
+        """Return the same after these numbers of gradient descent steps; infinite after overflow."""
         share = learning_rate * self.eigen[0] / len(self.start)
         count = np.asarray(steps, np.float64)[:, None]
         slow = share < 0.5
@@ -95,10 +95,10 @@ class ClosedForm:
         return self._outputs(left, gone, count * learning_rate / len(self.start))
 
     def _outputs(self, left: FloatArray, gone: FloatArray, limit: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """From the part of each eigen-direction that is left, the part that is gone, and gone / λ at λ = 0."""
+        """Combine the remaining part of each eigen-direction, the removed part, and removed / λ at λ = 0."""
         values, vectors = self.eigen
         size = len(values)
-        modes = vectors.T @ (self.start - self.targets).reshape(size, -1)  # one column per output, or one in all
+        modes = vectors.T @ (self.start - self.targets).reshape(size, -1)  # one column per output, or a single one
         with np.errstate(invalid="ignore", over="ignore"):
             residuals = np.einsum("nk,tkc->tnc", vectors, left[:, :, None] * modes, optimize=True)
             train = self.targets + residuals.reshape(len(left), *self.start.shape)
@@ -110,7 +110,7 @@ class ClosedForm:
         return train, start - moved.reshape(len(left), *start.shape)
 
     def _matrix(self, field: str, kernel: ArrayLike, rows: int) -> FloatArray:
-        """(rows, n), or (rows · C, n · C) with both indices of a point and an output in one."""
+        """Reshape to (rows, n), or to (rows · C, n · C) with joint indices of point and output."""
         array = np.asarray(kernel, np.float64)
         n, num_outputs = self.start.shape
         if array.shape not in ((rows, n), (rows, n, num_outputs, num_outputs)):

@@ -1,4 +1,4 @@
-"""Optimizers, and training in compiled stretches between which the host may record and stop."""
+"""Optimizers, and training in compiled stretches, between which the host can record and stop."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Rate: TypeAlias = Array | float | dict[str, Array]  # one for all weights, or on
 class Optimizer:
     """Update rule of a training method.
 
-    w ← w − η d with a direction d made of the gradients; η is given apart, so that one compilation serves all rates.
+    w ← w − η d with a direction d from the gradients; η is separate, so one compilation serves all rates.
 
     Attributes:
         name: one of ``ntk_core.dynamics.choices.METHODS``, or any ``optax.GradientTransformation``, whose updates,
             its own rate included, are then multiplied by η.
         momentum: μ of ``momentum``: v ← μ v + ∇L, w ← w − η v.
-        batch_size: samples of a step, drawn without replacement within an epoch; all of them where left out.
-            ``sgd`` needs it, ``gradient-descent`` refuses it.
+        batch_size: samples per step, drawn without replacement within an epoch; by default all. ``sgd`` needs it,
+            ``gradient-descent`` refuses it.
 
     Raises:
         InvalidInput: for an unknown name, a momentum outside [0, 1), or a batch size that does not suit the name.
@@ -67,17 +67,17 @@ class Optimizer:
 
     @classmethod
     def of(cls, given: Optimizer | str | optax.GradientTransformation) -> Optimizer:
-        """The optimizer itself, or the one of this name or transformation."""
+        """Return an optimizer from an optimizer, a name or a transformation."""
         return given if isinstance(given, cls) else cls(given)
 
     @property
     def is_linear(self) -> bool:
-        """Whether steps are linear in the gradients, so that a linear model can be followed through its kernel."""
+        """Whether steps are linear in the gradients, so that a linear model can be trained by its kernel."""
         return self._method.is_linear
 
     @property
     def has_own_rate(self) -> bool:
-        """Whether the steps of a transformation have a rate already, which is then multiplied."""
+        """Whether a transformation has its own rate, which is then multiplied."""
         return not isinstance(self.name, str)
 
     def memory(self, trained: PyTree) -> PyTree:
@@ -85,7 +85,7 @@ class Optimizer:
         return self._direction.init(trained)
 
     def move(self, trained: PyTree, gradient: PyTree, memory: PyTree, rate: Rate) -> tuple[PyTree, PyTree]:
-        """(parameters after one step, what is remembered then)."""
+        """Return (parameters, optimizer state) after one step."""
         direction, memory = self._direction.update(gradient, memory, trained)
         if not isinstance(rate, dict):
             return jax.tree.map(lambda w, d: w - rate * d, trained, direction), memory
@@ -118,7 +118,7 @@ class Optimizer:
 
 
 def check_rate(rate: object, field: str = "learning_rate") -> float:
-    """The rate, if it is one.
+    """Return a valid learning rate.
 
     Raises:
         InvalidInput: for a rate that is not finite or not in (0, 10⁶].
@@ -128,17 +128,17 @@ def check_rate(rate: object, field: str = "learning_rate") -> float:
     return float(rate)
 
 
-LONGEST_STRETCH_S = 0.3  # between two checks whether to stop
+LONGEST_STRETCH_S = 0.3  # between stop checks
 
 
 class DescentState(NamedTuple):
-    """Where a run is.
+    """State of a run.
 
     Attributes:
         trained: trained parameters w_t.
         step: t.
-        loss: the loss at w_{t-1} that the last step has seen, on its batch; the largest number before the first step.
-        memory: what the optimizer remembers; empty for plain descent.
+        loss: batch loss of the last step, at w_{t-1}; the largest number before the first step.
+        memory: optimizer state; empty for plain descent.
         order: of the samples in this epoch, (n,); empty for full batches.
     """
 
@@ -150,13 +150,13 @@ class DescentState(NamedTuple):
 
 
 def start(model: Model, optimizer: Optimizer, trained: PyTree, num_samples: int) -> DescentState:
-    """The state before the first step; ``trained`` is handed over (its buffers are reused)."""
-    # Full types from the start, the same as those that a step gives back, so that one compilation serves all stretches.
+    """Return the state before the first step; ``trained`` is donated."""
+    # The types returned by a step, so that one compilation serves all stretches.
     order = () if optimizer.batch_size is None else jnp.arange(num_samples, dtype=jnp.int32)
     dtype = jnp.result_type(float)
     largest = jnp.full((), jnp.finfo(dtype).max, dtype)
     memory = jax.eval_shape(lambda w: optimizer.memory(model.pack(w)), trained)
-    if jax.tree.leaves(memory):  # else nothing is packed for it
+    if jax.tree.leaves(memory):  # packing is only needed for optimizer state
         memory = optimizer.memory(model.pack(trained))
     return DescentState(trained, jnp.zeros((), jnp.int32), largest, memory, order)
 
@@ -177,11 +177,11 @@ def advance(
     batches: Array | None = None,
     together: bool = False,
 ) -> DescentState:
-    """Steps of ``optimizer`` until ``until_step``, or until the loss is at most ``threshold`` or not finite.
+    """Take steps until ``until_step``, or until the loss is at most ``threshold`` or not finite.
 
-    The stretch has a dynamic length, so that one compilation serves all of a run. ``state`` is donated. Batches depend
-    on ``key`` and the step alone, or are the rows of ``batches``, one for each step: models that are trained side by
-    side see the same ones. ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
+    The length is dynamic, so one compilation serves the whole run. ``state`` is donated. Batches depend only on ``key``
+    and the step, or are the rows of ``batches``, one per step: models trained side by side share them.
+    ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
     """
 
     def one(state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float) -> DescentState:
@@ -206,7 +206,7 @@ def _steps(
     num_samples, batch = x.shape[0], optimizer.batch_size
     loss_and_gradient = model.loss_and_gradient(fixed, x, y)
 
-    def goes_on(state: DescentState) -> Array:
+    def continues(state: DescentState) -> Array:
         return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
 
     def step(state: DescentState) -> DescentState:
@@ -225,19 +225,19 @@ def _steps(
         moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
         return DescentState(moved, state.step + 1, value, memory, order)
 
-    last = jax.lax.while_loop(goes_on, step, state._replace(trained=model.pack(state.trained)))
+    last = jax.lax.while_loop(continues, step, state._replace(trained=model.pack(state.trained)))
     return last._replace(trained=model.unpack(last.trained))
 
 
 def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
-    """``one`` for each seed; a single one goes without ``vmap``, whose batch of one some operations pay for."""
+    """Apply ``one`` to each seed; a single seed skips ``vmap``, whose batch of one slows some operations."""
     if jax.tree.leaves(batched)[0].shape[0] > 1:
         return jax.vmap(one)(*batched)
     return jax.tree.map(lambda leaf: leaf[None], one(*jax.tree.map(lambda leaf: leaf[0], batched)))
 
 
 def record_steps(max_steps: int, num_records: int) -> list[int]:
-    """Increasing steps at which to look, from 1 to ``max_steps``, evenly spaced on a logarithmic axis."""
+    """Return increasing steps to record, from 1 to ``max_steps``, logarithmically spaced."""
     grid = np.geomspace(1, max_steps, min(num_records, max_steps))
     return sorted({round(step) for step in grid} | {max_steps})
 
@@ -246,14 +246,14 @@ class Descent:
     """A model in training: its weights and its recorded losses.
 
     Args:
-        trained: w₀, handed over.
-        fixed: what training does not move, see :class:`Model`.
-        rate: η; one for all weights, for each layer by its name, or (together) for each seed. Where it is infinite the
-            model is dead; where it is not a number it counts as diverged. Neither is moved.
+        trained: w₀, donated.
+        fixed: constants of the model, see :class:`Model`.
+        rate: η; one for all weights, per layer by name, or (together) per seed. Infinite: the model is dead; NaN: it
+            counts as diverged. Neither is trained.
         threshold: the loss at which the model has converged; none for None.
         key, batches: see :func:`advance`.
-        together: the seeds of one network in one batch: ``trained``, ``fixed`` and ``rate`` have a leading axis.
-        dead: whether the tangent kernel is 0 at w₀, whatever the rate; (together) for each seed.
+        together: train seeds in one batch: ``trained``, ``fixed`` and ``rate`` have a leading axis.
+        dead: whether the tangent kernel is 0 at w₀; (together) per seed.
     """
 
     def __init__(
@@ -293,20 +293,20 @@ class Descent:
 
     @property
     def is_done(self) -> NDArray[np.bool_]:
-        """Whether nothing was left to train when last looked, for each seed: dead, diverged, or at the threshold."""
+        """Whether each seed was done at the last record: dead, diverged, or at the threshold."""
         _, losses = self._noted[-1]
         at_end = losses <= (-math.inf if self.threshold is None else self.threshold)
         return np.asarray(self._dead | ~np.isfinite(losses) | at_end)
 
     def note(self, losses: Array) -> None:
-        """The losses at w_t, a scalar, or (S,) together."""
-        # The loop continues from these: where the step just taken rose above the threshold again, it is not the end.
+        """Record the losses at w_t, a scalar, or (S,) together."""
+        # The loop continues from these: a loss that rose above the threshold again is not the end.
         self.state = self.state._replace(loss=losses)
         noted = np.where(self._lost, np.nan, np.asarray(losses, np.float64).reshape(-1))
         self._noted.append((self.steps, noted))
 
     def advance(self, until: int, *, to_threshold: bool) -> None:
-        """Steps up to ``until`` or, where asked for, to the threshold; returns before the device has finished."""
+        """Dispatch steps up to ``until`` or, with ``to_threshold``, to the threshold."""
         threshold: float | np.ndarray = self.threshold if to_threshold and self.threshold is not None else -math.inf
         if self._together:
             threshold = np.where(self.is_done, math.inf, threshold).astype(self.state.loss.dtype)
@@ -317,7 +317,7 @@ class Descent:
 
     @property
     def crossing(self) -> int | None:
-        """Index of the first record with the loss at the threshold, for a single seed; None if there is none."""
+        """Index of the first record with the loss at the threshold, for a single seed, or None."""
         at = -math.inf if self.threshold is None else self.threshold
         return next((index for index, (_, losses) in enumerate(self._noted) if losses[0] <= at), None)
 
@@ -332,12 +332,12 @@ class Descent:
 
 
 def stretches(descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]) -> Iterator[int]:
-    """Train all side by side and yield the step reached, several times a second; stop by leaving the loop.
+    """Train all side by side and yield the current step several times a second; leave the loop to stop.
 
-    ``record`` measures the models and their losses: before the loop starts, and here at every step of ``records``
-    and at the crossing, until all are done. The crossing is the step at which the loss of the first model has come down
-    to its threshold: the others take the same steps, and all are measured there. Seeds together stop each at its own.
-    Where the loss rises again with the next step, the first model continues to the next of ``records``.
+    ``record`` measures the models and their losses: by the caller before the loop, and here at every step of
+    ``records`` and at the crossing, until all are done. The crossing is the step at which the first model's loss
+    reaches its threshold; the others take the same steps. Seeds together stop separately. If the loss rises again with
+    the next step, the first model continues to the next of ``records``.
     """
     step, pace = 0, 1
     first, *others = descents

@@ -1,4 +1,4 @@
-"""Records of training side by side, and how a training ended. Free of JAX."""
+"""Records of training, and its outcome. Free of JAX."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead", "finished"]
 
-# Our choice: slow trainings lose 7% or more of their loss in their last half, those on a plateau at most 2%.
+# Our choice: slow training reduces its loss by 7% or more in its last half, a plateau by at most 2%.
 PLATEAU_CHANGE = 0.03
 PLATEAU_SHARE = 0.05
 
@@ -20,7 +20,7 @@ def ended(steps: Sequence[int], losses: Sequence[float], threshold: float | None
     """The outcome of a training, by its recorded steps and losses.
 
     ===============  =============================================================================================
-    ``dead``         K(w₀) = 0: gradient descent moves nothing, and there is no automatic rate
+    ``dead``         K(w₀) = 0: gradient descent changes nothing, and there is no automatic rate
     ``converged``    the last loss is at most the threshold
     ``diverged``     the last loss is not finite, or above the first
     ``stuck``        neither, and on a plateau, see :func:`on_plateau`
@@ -40,10 +40,10 @@ def ended(steps: Sequence[int], losses: Sequence[float], threshold: float | None
 
 
 def on_plateau(steps: Sequence[int], losses: Sequence[float]) -> bool:
-    """Whether the loss has come to rest.
+    """Whether the loss is on a plateau.
 
-    In the last half of the steps (from the last record in the first half on) it varied by less than 3% of where it
-    ended, and by at most a twentieth of all that it has fallen by.
+    In the last half of the steps (from the last record in the first half) it varied by less than 3% of its final value
+    and by at most a twentieth of its total decrease.
 
     >>> on_plateau([0, 10, 100, 500, 1000], [1.0, 0.4, 0.21, 0.201, 0.2])
     True
@@ -65,7 +65,7 @@ class Path:
     Attributes:
         outputs, test_outputs: F at the followed training points (T, k, C) and test points (T, k', C).
         loss, test_loss: mean losses, (T,); NaN without test points.
-        accuracy, test_accuracy: shares of points of the right class, (T,); NaN where targets are no classes.
+        accuracy, test_accuracy: shares of correctly classified points, (T,); NaN without classes.
         distance: ‖w_t − w₀‖₂, (T,).
         largest_distance: ‖w_t − w₀‖_∞, (T,); NaN for infinite width.
         gradient_norm: ‖∇_w L(w_t)‖₂, (T,).
@@ -89,7 +89,7 @@ class Path:
 
     @property
     def pl_ratio(self) -> FloatArray:
-        """‖∇L‖² / 2L, (T,): the loss falls exponentially where this stays above a constant μ > 0 (PL* condition).
+        """‖∇L‖² / 2L, (T,): the loss decreases exponentially while this is above a constant μ > 0 (PL* condition).
 
         Source: Liu, Zhu & Belkin 2020, §5.
         """
@@ -103,9 +103,9 @@ class KernelPath:
     Attributes:
         change: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F, (T,).
         smallest, largest: λ_min and λ_max of K(w_t) as an nC × nC matrix, (T,).
-        pre_output_smallest: λ_min of the kernel of the pre-outputs f, (T,): what |φ'| ≥ ρ multiplies by at least ρ².
+        pre_output_smallest: λ_min of the kernel of the pre-outputs f, (T,); |φ'| ≥ ρ multiplies it by at least ρ².
         pre_output_change: ΔK(t) of the kernel of f at the same parameters, (T,).
-        layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the movement, on one
+        layer_change: for each trained layer, ‖K_l(w_t) − K_l(w₀)‖_F / ‖K(w₀)‖_F, (T,): parts of the change, on one
             scale; empty for a callable.
         num_points: training points over which the kernel is taken, the first ones.
     """
@@ -133,7 +133,7 @@ class KernelPath:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two models have parted, over all points of a set.
+    """Difference of two models over all points of a set.
 
     Attributes:
         mean_square: (1/n) Σ_i ‖F(x_i) − F_lin(x_i)‖², (T,).
@@ -146,7 +146,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class TrainingHistory:
-    """All that :func:`ntk_core.train` gives; row t of every array belongs to ``steps[t]``, the first one to w₀.
+    """Result of :func:`ntk_core.train`; row t of every array belongs to ``steps[t]``, the first to w₀.
 
     Attributes:
         steps: recorded step indices, (T,); time is ``learning_rate`` × step.
@@ -154,9 +154,9 @@ class TrainingHistory:
         stable_rate: 2n / (β λ_max(K(w₀))), times 1 + μ with momentum: above it the linear model diverges (for square
             loss exactly); None for Adam, for which there is no such rate.
         network: the model itself.
-        linearized: its linear model, trained from the same w₀ by the same steps; None where not asked for.
-        infinite: the infinite-width prediction from the same outputs at w₀; None where not asked for or not known.
-        kernel: the kernel along the path; None where not asked for.
+        linearized: its linear model, trained from the same w₀ by the same steps; None if not requested.
+        infinite: the infinite-width prediction from the same outputs at w₀; None if not requested or unknown.
+        kernel: the kernel along the path; None if not requested.
         difference, test_difference: network against linear model, on all training and test points.
         followed, followed_test: indices of the followed points.
         params: the trained parameters, a tree like w₀; None in the history of an unfinished :class:`Training`.
@@ -177,5 +177,5 @@ class TrainingHistory:
 
     @property
     def times(self) -> FloatArray:
-        """learning_rate × step, (T,); NaN where there is no rate."""
+        """learning_rate × step, (T,); NaN without a rate."""
         return np.asarray(self.steps * (self.learning_rate if math.isfinite(self.learning_rate) else math.nan))

@@ -1,4 +1,4 @@
-"""Networks trained from w₀ to a loss threshold, with the kernels of several outputs measured on the way."""
+"""Training from w₀ to a loss threshold, with kernels of several outputs along the path."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOST_FOLLOWED = 4
 
 
 def followed_rows(num_points: int) -> slice:
-    """Rows of the training points whose outputs are recorded: at most four, evenly spread."""
+    """Return at most four evenly spaced training points, whose outputs are recorded."""
     return slice(0, num_points, -(-num_points // MOST_FOLLOWED))
 
 
@@ -50,15 +50,15 @@ class KernelTraining:
     Args:
         params: w₀ of all seeds, with a leading axis.
         x, y: inputs (n, *input_shape) and targets (n, C).
-        loss: what is minimized.
-        observed: output nonlinearities φ whose kernels are followed.
+        loss: minimized loss.
+        observed: output nonlinearities φ whose kernels are recorded.
         learning_rate, loss_threshold, max_steps, num_records: as in ``ntk_core.dynamics.choices.TrainingSpec``.
         watch: called at w₀ and at every record with w_t and the kernels of the observed outputs, of all seeds.
-        streamed_bytes: store no kernel but the weights of every record, of one seed, from which :meth:`streamed` makes
-            ΔK within this number of bytes; None to hold the kernels.
+        streamed_bytes: store the weights of every record of one seed instead of kernels; :meth:`streamed` then computes
+            ΔK within this number of bytes. None to store kernels.
 
     Attributes:
-        kernel: of the pre-outputs at w₀, (S, n, n, C, C); None where none is held.
+        kernel: of the pre-outputs at w₀, (S, n, n, C, C); None if streamed.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class KernelTraining:
         self.loss, self.observed, self._net, self._watch = loss, observed, net, watch
         self._x, self._y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y)
         self._records = record_steps(max_steps, num_records)
-        self.kernel: Any  # of all seeds; None where it is streamed
+        self.kernel: Any  # of all seeds; None if streamed
         self.kernel, first = self._measured(params)
         self._first = first.kernels
         self._rates, dead = map(list, zip(*self._at_start(params, learning_rate), strict=True))
@@ -95,7 +95,7 @@ class KernelTraining:
         self._note(first, np.zeros((len(self._rates), len(observed))), params)
 
     def _at_start(self, params: NetworkParams, rate: float | Literal["auto"]) -> list[tuple[float, bool]]:
-        """(η, whether the kernel is 0) of each seed."""
+        """Return (η, whether the kernel is 0) of each seed."""
         if self._streamed_bytes is None:
             held = np.asarray(self.kernel)
             return [(auto_learning_rate(k, self.loss) if rate == "auto" else float(rate), not k.any()) for k in held]
@@ -106,15 +106,15 @@ class KernelTraining:
         ]
 
     def stretches(self) -> Iterator[int]:
-        """Train until every seed is done; yields the step reached, several times a second."""
+        """Train until every seed is done; yield the current step several times a second."""
         return stretches([self._descent], lambda step: self._record(), self._records)
 
     def streamed(
         self, probes: int | None, seed: int, kept: Path | None = None
     ) -> Generator[tuple[int, int], None, None]:
-        """ΔK at the recorded steps without kernels, exact or by random vectors, see :func:`changes_from_first`.
+        """Compute ΔK at the recorded steps without storing kernels, see :func:`changes_from_first`.
 
-        Yields how many pairs of blocks, or products, are done, and of how many. ``kept``: a directory for pairs.
+        Yields (finished, all) pairs of blocks or products. ``kept``: a directory for pairs.
         """
         (rows,) = self._rows
         finite = [index for index, row in enumerate(rows) if index and math.isfinite(row.loss)]
@@ -131,15 +131,14 @@ class KernelTraining:
             rows[index] = rows[index]._replace(changes=[c.change for c in at], errors=[c.error for c in at])
 
     def errors(self, seed: int, output: str) -> tuple[float, ...]:
-        """Standard errors of ΔK at the recorded steps, where it is estimated: they are all 0 where it is exact."""
+        """Return standard errors of ΔK at the recorded steps; 0 if exact."""
         at = self.observed.index(output)
         return tuple(row.errors[at] if row.errors else 0.0 for row in self._rows[seed])
 
     def recorded(self, seed: int, output: str) -> dict[str, Any]:
-        """Record of one seed (its place in the batch) through one of the observed outputs.
+        """Return the record of one seed (its index in the batch) under one observed output.
 
-        ``learning_rate`` (infinite where it is automatic and the kernel 0), ``outcome``, ``steps``, ``change`` (ΔK) and
-        ``loss`` there, by these names.
+        ``learning_rate`` (infinite if automatic with a zero kernel), ``outcome``, ``steps``, ``change`` (ΔK), ``loss``.
         """
         steps, changes, losses, *_ = zip(*self._rows[seed], strict=True)
         return {
@@ -151,20 +150,20 @@ class KernelTraining:
         }
 
     def followed_outputs(self, seed: int, output: str) -> tuple[tuple[float, ...], ...]:
-        """φ(f(x_i)) of the followed training points at the recorded steps, (R, F); of the point's own class."""
+        """Return φ(f(x_i)) of the followed points at the recorded steps, (R, F), for each point's class."""
         at = self.observed.index(output)
-        # All digits that its type has, and no more: the shortest numbers that read back as the same.
+        # The shortest digits that read back as the same number.
         return tuple(tuple(float(str(value)) for value in row.followed[at]) for row in self._rows[seed])
 
     def _record(self) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
         _, found = self._measured(params)
         changes = [_change(found.kernels[output], self._first[output]) for output in found.kernels]
-        unknown = np.zeros((len(self._rates), len(self.observed)))  # where they are streamed, they come later
+        unknown = np.zeros((len(self._rates), len(self.observed)))  # computed later if streamed
         self._note(found, np.transpose(np.asarray(changes, float)) if changes else unknown, params)
 
     def _measured(self, params: NetworkParams) -> tuple[Array | None, _Measured]:
-        """The kernel of the pre-outputs, and what is seen through the outputs."""
+        """Return the kernel of the pre-outputs, and measures under the outputs."""
         f, kernel = _pre_outputs_and_kernel(self._net, self._streamed_bytes is None, params, self._x)
         found = _seen(self.observed, self.loss, f, kernel, self._y)
         self._watch(params, found.kernels)
@@ -199,7 +198,7 @@ class _Measured(NamedTuple):
 
 
 def _each_seed(params: NetworkParams) -> list[NetworkParams]:
-    """The weights of every seed, in arrays of their own: training overwrites those that it was given."""
+    """Copy the weights of every seed, since training overwrites its inputs."""
     num_seeds = len(jax.tree.leaves(params)[0])
     return [jax.tree.map(lambda leaf, index=index: jnp.copy(leaf[index]), params) for index in range(num_seeds)]
 
@@ -215,7 +214,7 @@ def _pre_outputs_and_kernel(net: Network, held: bool, params: NetworkParams, x: 
     return over_seeds(one, params)
 
 
-# Outputs have no width, so these two programs serve the networks of all widths.
+# These two programs do not depend on the width.
 @partial(jax.jit, static_argnums=(0, 1))
 def _seen(observed: tuple[str, ...], loss: Loss, f: Array, kernel: Array | None, y: Array) -> _Measured:
     def one(f: Array, kernel: Array | None) -> _Measured:
@@ -239,16 +238,16 @@ TrainedModel = NetworkModel | CallableModel
 
 
 class FollowedKernel:
-    """Kernels of the net's output φ on ``x`` at each record, compared with the first one."""
+    """Kernels of output φ on ``x`` at each record, compared with the first."""
 
     def __init__(self, model: TrainedModel, fixed: PyTree, x: Array):
         self.model, self.fixed, self.x = model, fixed, x
         self._first: dict[str, FloatArray] = {}
         self._first_pre: FloatArray | None = None
-        self._rows: list[dict[str, Any]] = []
+        self._rows, self._layers = list[dict[str, float]](), list[dict[str, float]]()
 
     def record(self, trained: PyTree) -> None:
-        """Note the kernel at these parameters."""
+        """Record the kernel at these parameters."""
         pre_parts = _pre_output_kernels(self.model, trained, self.fixed, self.x)
         output = self.model.net.output if isinstance(self.model, NetworkModel) else "linear"
         parts = pre_parts
@@ -262,29 +261,27 @@ class FollowedKernel:
         pre = total if output == "linear" else np.asarray(sum(pre_parts.values()), np.float64)
         self._first_pre = pre if self._first_pre is None else self._first_pre
         pre_spectrum = spectrum if output == "linear" else eigenvalues(pre)
-        moved = {name: _share(part - self._first[name], first) for name, part in now.items()}
+        self._layers.append({name: _share(part - self._first[name], first) for name, part in now.items()})
         self._rows.append({
             "change": _share(total - first, first),
             "smallest": spectrum[-1],
             "largest": spectrum[0],
             "pre_output_smallest": pre_spectrum[-1],
             "pre_output_change": _share(pre - self._first_pre, self._first_pre),
-            "layer_change": moved if isinstance(self.model, NetworkModel) else {},
         })  # fmt: skip
 
     def path(self) -> KernelPath:
         """All records so far."""
-        columns: dict[str, Any] = {name: [row[name] for row in self._rows] for name in self._rows[0]}
-        layers = columns.pop("layer_change")
+        layers = self._layers if isinstance(self.model, NetworkModel) else [{}]
         return KernelPath(
-            **{name: np.asarray(column) for name, column in columns.items()},
+            **{name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]},
             layer_change={name: np.array([row[name] for row in layers]) for name in layers[0]},
             num_points=len(self.x),
         )
 
 
 def _share(part: FloatArray, whole: FloatArray) -> float:
-    """‖part‖_F / ‖whole‖_F; NaN where there is no kernel at all."""
+    """Return ‖part‖_F / ‖whole‖_F; NaN if the whole is 0."""
     norm = float(np.linalg.norm(whole))
     return float(np.linalg.norm(part)) / norm if norm else math.nan
 
@@ -305,7 +302,7 @@ def pre_outputs(model: Model, trained: PyTree, fixed: PyTree, x: Shaped[Array, "
 
 
 def _pre_output_kernels(model: TrainedModel, trained: PyTree, fixed: PyTree, x: Array) -> dict[str, Array]:
-    """The layers' parts of K; in one part for a callable."""
+    """Return the layers' parts of K; a single part for a callable."""
     if isinstance(model, NetworkModel):
         return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x, per_layer=True)
     return {"": empirical_ntk(model.function, trained, x)}
@@ -322,10 +319,10 @@ def kernel_velocity(
 ) -> Float[Array, ""]:
     """Return the relative speed of the kernel at initialization.
 
-    ‖K̇₀‖_F / ‖K₀‖_F, a scalar: the relative speed of the kernel as gradient flow of the mean loss leaves ``params``.
+    ‖K̇₀‖_F / ‖K₀‖_F, a scalar: the kernel's relative speed under gradient flow of the mean loss at ``params``.
 
     K̇₀ = d/dt K(w_t) at t = 0 with dw/dt = −∇L is the derivative of the kernel of φ(f) along −∇L. A step of gradient
-    descent is η units of this time. Nothing is trained; ``jax.vmap`` over ``params`` takes several draws in one batch.
+    descent is η units of this time. ``jax.vmap`` over ``params`` computes several draws in one batch.
 
     >>> w, ones = jnp.array(3.0), jnp.ones((1, 1))
     >>> kernel_velocity(lambda w, x: w**2 * x, w, ones, ones).item()  # ∇L = (9 − 1)·6, K = 4 w²: 8 w ∇L / 4 w²
@@ -336,9 +333,9 @@ def kernel_velocity(
         params: w₀.
         x: inputs (n, *input_shape).
         y: targets (n, C).
-        loss: mean loss of (f, y) with the pre-outputs f of a network, or the outputs of a callable; by default what
-            ``Loss`` takes for the network's output: cross-entropy for softmax, ½‖φ(f) − y‖² for any other.
-        memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are taken in blocks.
+        loss: mean loss of (f, y) with the pre-outputs f of a network, or the outputs of a callable; by default
+            that of ``Loss``: cross-entropy for softmax, ½‖φ(f) − y‖² for any other output.
+        memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are processed in blocks.
 
     Returns:
         A scalar array.

@@ -1,4 +1,4 @@
-"""A network and its linear model in float64, each by its own steps: compared at equal step or at equal loss."""
+"""A network and its linear model in float64, compared at equal step or equal loss."""
 
 import math
 from functools import partial
@@ -21,7 +21,7 @@ Rates = tuple[float, float]  # of the network and of its linear model
 
 
 class LinearPair:
-    """A network and its linear model at w₀, moved by w ← (1 − decay) w − η ∇L in float64.
+    """A network and its linear model, trained by w ← (1 − decay) w − η ∇L in float64.
 
     Attributes:
         kernel: K(w) of the network as a matrix.
@@ -45,7 +45,7 @@ class LinearPair:
 
         Args:
             x_test: where outputs are compared.
-            is_log: whether log of the mean of log(1 + e^(−yf)) is minimized, else the square loss.
+            is_log: minimize the log of the mean of log(1 + e^(−yf)) instead of the square loss.
         """
         self._net, self._is_log, self._decay = net, is_log, decay
         self._points = tuple(np.asarray(each, np.float64) for each in (x, x_test, y))
@@ -77,14 +77,14 @@ class LinearPair:
         return float(norm(self.kernel - self.first) / norm(self.first))
 
     def linear_outputs(self) -> np.ndarray:
-        """Outputs of the linear model at the test points, which are recorded."""
+        """Record and return outputs of the linear model at the test points."""
         self._records.append(self._linear)
         return self._linear[1]
 
     def linear_at_equal_loss(self, rates: Rates, count: int, most: int) -> np.ndarray:
-        """Outputs of the linear model when its loss was that of the network, between two records; NaN if it never was.
+        """Return the linear model's outputs at the network's loss, interpolated between records; else NaN.
 
-        Where it is behind, it takes ``count`` steps at a time, up to ``most`` records in all.
+        A linear model with a larger loss takes ``count`` steps at a time, up to ``most`` records in all.
         """
         loss, records = self.log_loss, self._records
         self.linear_outputs()
@@ -102,7 +102,7 @@ def _in_float64(weights: Array) -> Array:
 
 
 def log_loss(f: Array, y: Array) -> Array:
-    """Log of the mean of log(1 + e^(−yf)), also where that is below the least number of its type."""
+    """Return the log of the mean of log(1 + e^(−yf)), even if the mean underflows."""
     margins = y * f
     is_large = margins > 30  # there log(1 + e^(−margin)) is e^(−margin)
     each = jnp.where(is_large, -margins, jnp.log(jnp.logaddexp(0.0, -jnp.where(is_large, 0.0, margins))))
@@ -114,7 +114,7 @@ def _advance(
     net: Network, is_log: bool, weights: tuple[NetworkParams, ...], origin: NetworkParams, fixed: NetworkParams,
     points: tuple[Array, ...], rates: tuple[ArrayLike, ...], decay: ArrayLike, counts: tuple[ArrayLike, ...],
 ) -> tuple[tuple[NetworkParams, ...], tuple[Array, ...], tuple[Array, ...], Array]:  # fmt: skip
-    """Steps of both, then their weights, log L and test outputs, and K of the network; one program for all of a run."""
+    """Train both, then return weights, log L, test outputs and the network's K; one program per run."""
     x, x_test, y = points
     network = NetworkModel(net, Loss("linear"))
 

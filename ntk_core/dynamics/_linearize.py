@@ -1,4 +1,4 @@
-"""The linear model that a network becomes, and the quadratic one that is the next best."""
+"""Linear and quadratic models of functions."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def linearize(net: Network | Apply, params: PyTree) -> Linearized:
     15.0
 
     Raises:
-        InvalidInput: for a model, parameters or inputs that do not fit each other.
+        InvalidInput: for incompatible model, parameters or inputs.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019.
     """
@@ -54,7 +54,7 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
     f_quad(params, x) = f(w₀; x) + ⟨∇f(w₀; x), δ⟩ + ½ δᵀ∇²f(w₀; x) δ with δ = w − w₀, shape (n, C).
 
     Nested directional derivatives along δ replace the Hessian, so memory is a few times the weights. Piecewise linear
-    activations have their second derivative almost everywhere.
+    activations have second derivatives almost everywhere.
 
     Args:
         net: a network or callable, as for :func:`linearize`.
@@ -68,7 +68,7 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
     16.0
 
     Raises:
-        InvalidInput: for a model, parameters or inputs that do not fit each other.
+        InvalidInput: for incompatible model, parameters or inputs.
 
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022, "Quadratic models for understanding neural network dynamics".
     """
@@ -85,7 +85,7 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
 def _at(
     net: Network | Apply, params: PyTree, moved: PyTree, x: Shaped[ArrayLike, "n ..."]
 ) -> tuple[Apply, Array, PyTree]:
-    """(the function, x as an array, w − w₀) where a model is evaluated at the parameters w."""
+    """Return (function, x as an array, w − w₀) for evaluating a model at w."""
     found, rows, _ = accepted(net, params, x)
     like_params(moved, params, "params")
     direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], split_inexact(params)[0])
@@ -93,13 +93,13 @@ def _at(
 
 
 def _shaped(outputs: Array, apply: Apply) -> Float[Array, "n ..."]:
-    """Outputs (n, T·C) as (n, T, C), where the function returns these."""
+    """Reshape outputs (n, T·C) to (n, T, C) if the function returns those."""
     axes = axes_of(apply)
     return outputs.reshape(len(outputs), *axes) if axes else outputs
 
 
 def second_order(function: Callable[[PyTree], Array], origin: PyTree, direction: PyTree) -> Array:
-    """function(w₀) + its first and half its second derivative along ``direction``."""
+    """Return function(w₀) plus its first and half its second derivative along ``direction``."""
 
     def along(w: PyTree) -> tuple[Array, Array]:
         return jax.jvp(function, (w,), (direction,))

@@ -1,4 +1,4 @@
-"""Training losses: means over the n samples, so that rates do not depend on n."""
+"""Training losses: means over samples, so rates do not depend on n."""
 
 import math
 from dataclasses import dataclass
@@ -20,8 +20,6 @@ from ntk_core.traced import Apply, Rows, accepted, accepted_targets, axes_of, li
 class Loss:
     """Loss of a network as a function of its pre-outputs.
 
-    The loss of a network with output φ, as a function of its pre-outputs f.
-
     =================  =============================================  ==================
     kind               loss                                           the model F
     =================  =============================================  ==================
@@ -30,8 +28,8 @@ class Loss:
     ``logistic``       (1/n) Σ_ia log(1 + e^(−y_ia F_ia)), y = ±1     φ(f)
     =================  =============================================  ==================
 
-    F is what is linearized and followed in training. Without a kind it is cross-entropy for ``softmax``, also for the
-    linear output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), and square for any other φ (Eq. 47).
+    φ is the output, f the pre-outputs; F is linearized and recorded. The default is cross-entropy for ``softmax``, also
+    for the linear output that shares its parameters (Liu, Zhu & Belkin 2020, Eq. 46), else square (Eq. 47).
 
     Raises:
         InvalidInput: for a kind that is not in ``ntk_core.dynamics.choices.LOSSES``.
@@ -58,7 +56,7 @@ class Loss:
         return self.of_model(self.model(f), y)
 
     def check_axes(self, axes: tuple[int, ...]) -> None:
-        """Refuse outputs (n, T, C) where a loss couples the C outputs of one t, which are one axis (T·C) here.
+        """Refuse outputs (n, T, C) for losses that couple the C outputs of one t.
 
         Raises:
             InvalidInput: for ``cross-entropy``.
@@ -70,7 +68,7 @@ class Loss:
 
     @property
     def model_output(self) -> str:
-        """The function from f to F: φ, or ``linear`` where the loss itself takes the softmax."""
+        """The function from f to F: φ, or ``linear`` if the loss applies the softmax."""
         return "linear" if self.output == "softmax" and self.kind == "cross-entropy" else self.output
 
     def model(self, f: Float[Array, "n C"]) -> Float[Array, "n C"]:
@@ -112,7 +110,7 @@ def loss_hessian_product(
     [156.0]
 
     Args:
-        net: a network, or any callable ``apply(params, x)``; the loss takes its outputs: (n, C), (n,) or (n, T, C).
+        net: a network, or any callable ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C).
         params: w.
         x: inputs (n, *input_shape).
         y: targets, of the shape of the outputs.
@@ -123,7 +121,7 @@ def loss_hessian_product(
         A tree like ``params``.
 
     Raises:
-        InvalidInput: for a model, data, vector or loss that do not fit each other.
+        InvalidInput: for incompatible model, data, vector or loss.
 
     Source: Pearlmutter 1994 (forward over reverse).
     """
@@ -181,7 +179,7 @@ def _hessian_product(apply: Apply, loss: Loss, params: PyTree, x: Array, y: Arra
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _gauss_newton(apply: Apply, loss: Loss, params: PyTree, x: Array, y: Array, vector: PyTree) -> PyTree:
-    # In the model F, as which a square loss of a nonlinear output is convex.
+    # In F, in which the square loss of a nonlinear output is convex.
     outputs, along = jax.jvp(lambda w: loss.model(apply(w, x)), (params,), (vector,))
     curved = jax.jvp(jax.grad(lambda f: loss.of_model(f, y)), (outputs,), (along,))[1]
     return jax.vjp(lambda w: loss.model(apply(w, x)), params)[1](curved)[0]

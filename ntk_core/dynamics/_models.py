@@ -1,7 +1,7 @@
-"""Trainable models: a network, a callable, and the linear model of either, in weights or through its kernel.
+"""Trainable models: networks, callables, and their linear models, in weight space or by kernels.
 
-A model is a static description; its numbers are two trees: what training moves, and what stays (``fixed``). All of them
-are trained by the same loop (:func:`ntk_core.dynamics._descent.advance`), so that they see the same steps and batches.
+A model is a static description; its numbers are two trees, ``trained`` and ``fixed``. The same loop trains all models
+(:func:`ntk_core.dynamics._descent.advance`), with the same steps and batches.
 """
 
 import abc
@@ -38,7 +38,7 @@ class Model(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} has no pre-outputs of its own")
 
     def pack(self, trained: PyTree) -> PyTree:
-        """The layout in which steps are taken."""
+        """Return the layout for training steps."""
         return trained
 
     def unpack(self, packed: PyTree) -> PyTree:
@@ -50,7 +50,7 @@ class Model(abc.ABC):
         return self.outputs(packed, fixed, x)
 
     def loss_and_gradient(self, fixed: PyTree, x: Array, y: Array) -> LossAndGradient:
-        """(packed, rows) ↦ (loss, its gradient) on these rows; what does not change from step to step is done here."""
+        """Return (packed, rows) ↦ (loss, gradient); precomputes everything constant across steps."""
 
         def at(packed: PyTree, rows: Rows) -> tuple[Array, PyTree]:
             batch, targets = (x, y) if rows is None else (x[rows], y[rows])
@@ -63,7 +63,7 @@ class Model(abc.ABC):
 
 @dataclass(frozen=True)
 class NetworkModel(Model):
-    """F = φ(f(w; x)), or f where the loss itself takes the softmax; ``fixed`` are frozen layers and masks."""
+    """F = φ(f(w; x)), or f if the loss applies the softmax; ``fixed`` are frozen layers and masks."""
 
     net: Network
     loss: Loss
@@ -114,7 +114,7 @@ class CallableModel(Model):
 
 
 class Origin(NamedTuple):
-    """Where a model is linearized: its w₀ and what it keeps fixed."""
+    """Point of linearization: w₀ and fixed values."""
 
     trained: PyTree
     fixed: PyTree
@@ -139,7 +139,7 @@ class TangentModel(Model):
         return value + change
 
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
-        """The derivative at w₀ does not move, so all samples share what their passes need of it."""
+        """Precompute the derivative at w₀, which is constant."""
 
         def derivative(batch: Array) -> tuple[Array, Callable[[PyTree], Array], Callable[[Array], tuple[PyTree]]]:
             value, push = jax.linearize(lambda w: self.model.outputs(w, fixed.fixed, batch), fixed.trained)
@@ -207,8 +207,8 @@ class KernelAndStart(NamedTuple):
 class KernelModel(Model):
     """F_lin = F(w₀) + K c with w = w₀ + ∇F(w₀)ᵀ c: the linear model in n·C numbers instead of its weights.
 
-    A step of gradient descent, w ← w − η ∇F(w₀)ᵀ g with g = ∂L/∂F, is exactly c ← c − η g, whatever the loss; the same
-    holds for batches and for momentum, not for Adam, whose steps are not linear in the gradient. ``fixed`` is a
+    A step of gradient descent, w ← w − η ∇F(w₀)ᵀ g with g = ∂L/∂F, is exactly c ← c − η g for any loss, with batches
+    and momentum too, but not with Adam, whose steps are not linear in the gradient. ``fixed`` is a
     KernelAndStart; with the infinite-width kernel this is the infinite-width prediction.
 
     Source: Lee et al. 2019, §2.2; docs/math/linearized-training.md.
@@ -217,7 +217,7 @@ class KernelModel(Model):
     loss: Loss
 
     def outputs(self, trained: Float[Array, "n C"], fixed: KernelAndStart, x: Array) -> Float[Array, "_ C"]:
-        """F_lin at all points of ``fixed``; ``x`` is not looked at."""
+        """Return F_lin at all points of ``fixed``; ``x`` is ignored."""
         with jax.default_matmul_precision("highest"):
             return fixed.start + jnp.einsum("ijab,jb->ia", fixed.kernel, trained)
 
@@ -258,8 +258,8 @@ def one_sample_catapult(u: float, v: float, w: float, num_steps: int) -> OneSamp
 
     The quadratic model g of f = a·relu(Wx/√d)/√m trained on one sample with L = ½(g − y)².
 
-    u' = (1 − v + u + w)² u,  v' = v − u(4 − v) − 4w,  w' = (1 − v + u + w) w: exact, without a network. Rows are not
-    finite once it has diverged.
+    u' = (1 − v + u + w)² u,  v' = v − u(4 − v) − 4w,  w' = (1 − v + u + w) w: exact, without a network. Rows after
+    divergence are not finite.
 
     >>> one_sample_catapult(0.01, 1.0, 0.0, 1).u.round(6).tolist()  # v = 1: one step is all that it takes
     [0.01, 1e-06]

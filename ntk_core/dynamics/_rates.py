@@ -1,4 +1,4 @@
-"""The spectrum of a kernel, and the learning rates that follow from it."""
+"""Spectra of kernels, and learning rates derived from them."""
 
 import math
 
@@ -20,13 +20,13 @@ ADAM_ROWS = 16
 
 
 def kernel_matrix(kernel: Float[Array | np.ndarray, "n1 n2 C C"]) -> Float[np.ndarray, "rows columns"]:
-    """A kernel (n1, n2, C, C) as an n1·C × n2·C matrix in float64, rows (i, a)."""
+    """Reshape a kernel (n1, n2, C, C) to an n1·C × n2·C matrix in float64, rows (i, a)."""
     rows, columns, num_outputs, _ = kernel.shape
     return np.asarray(kernel, np.float64).transpose(0, 2, 1, 3).reshape(rows * num_outputs, columns * num_outputs)
 
 
 def eigenvalues(kernel: Float[Array | np.ndarray, "n n C C"]) -> Float[np.ndarray, " rows"]:
-    """All n·C eigenvalues of a kernel (n, n, C, C), descending; NaN where the kernel is not finite."""
+    """Return all n·C eigenvalues of a kernel (n, n, C, C), descending; NaN unless finite."""
     matrix = kernel_matrix(kernel)
     if not np.isfinite(matrix).all():
         return np.full(len(matrix), np.nan)
@@ -34,7 +34,7 @@ def eigenvalues(kernel: Float[Array | np.ndarray, "n n C C"]) -> Float[np.ndarra
 
 
 def largest_eigenvalue(kernel: Float[Array | np.ndarray, "n n C C"]) -> float:
-    """λ_max of a symmetric kernel (n, n, C, C), taken as an nC × nC matrix; NaN where the kernel is not finite."""
+    """Return λ_max of a symmetric kernel (n, n, C, C) as an nC × nC matrix; NaN unless finite."""
     matrix = kernel_matrix(kernel)
     if not np.isfinite(matrix).all():
         return math.nan
@@ -49,21 +49,20 @@ def largest_eigenvalue(kernel: Float[Array | np.ndarray, "n n C C"]) -> float:
 
 
 def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss) -> float:
-    """η = ¼ · 2n / (β λ_max(K)): a quarter of the largest rate at which the linearized model does not diverge.
+    """Return η = ¼ · 2n / (β λ_max(K)), a quarter of the linear model's largest stable rate.
 
     ``kernel`` is the kernel of the pre-outputs f at w₀, (n, n, C, C); β bounds the curvature of one sample's loss in f.
-    The quarter is our choice: it leaves a margin for kernels that grow during training. Infinite where K is 0.
+    The quarter is our choice, a margin for kernels that grow during training. Infinite if K is 0.
 
-    A network that is dead at most inputs has a small λ_max only because they are missing from K, and its rate would
-    leave no chance for them to come to life. A single ReLU neuron sees half of all directions: where fewer than half of
-    the n inputs have a gradient (K(x, x) above the relative precision of the kernel), n is replaced by twice their
-    number. η is then that of a network alive at half of the inputs, with entries as large as those that are there.
+    A network that is dead at most inputs has a small λ_max, so its rate would be too large. A single ReLU neuron is
+    active for half of all directions: if fewer than half of the n inputs have a gradient (K(x, x) above the relative
+    precision of the kernel), n is replaced by twice their number, as for a network alive at half of the inputs.
     """
     return _rate(largest_eigenvalue(kernel), np.einsum("iiaa->i", np.asarray(kernel)), loss)
 
 
 def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
-    """The same η of a kernel that is known by its products alone, with λ_max to the precision of their type."""
+    """Return the same η for a kernel given by products, with λ_max to the precision of their type."""
     sizes, size = kernel.row_traces, kernel.shape[0]
     if not (np.isfinite(sizes).all() and sizes.any()):
         return math.nan if sizes.any() else math.inf
@@ -72,7 +71,7 @@ def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
         return _rate(float(np.linalg.eigvalsh(matrix)[-1]), sizes, loss)
     product = LinearOperator(kernel.shape, lambda v: kernel.flat_product(v.ravel()), dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(size)
-    # An eigenvalue is as near as the square of its residual.
+    # The error of an eigenvalue is of the order of its squared residual.
     tolerance = math.sqrt(np.finfo(sizes.dtype).eps)
     found = eigsh(product, k=1, which="LA", v0=start, tol=tolerance, return_eigenvectors=False)
     return _rate(float(found[0]), sizes, loss)
@@ -88,10 +87,10 @@ def _rate(largest: float, sizes: Float[np.ndarray, " n"], loss: Loss) -> float:
 
 
 def adam_rate(model: Model, origin: Origin, x: Array) -> float:
-    """η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁: Adam's first step, of η for each weight, moves no output further than 0.05.
+    """η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁: Adam's first step, η per weight, changes no output by more than 0.05.
 
     The maximum is over all outputs of the first 16 inputs. It grows as √m in the NTK parameterization. Our choice.
-    Infinite where no weight moves an output.
+    Infinite if no weight changes an output.
     """
 
     def norms(row: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Records of a model in training, and the points at which it is measured."""
+"""Records of a model in training, and its training and test points."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ class Points:
         """Checked arrays on the device, targets of JAX's float type.
 
         Raises:
-            InvalidInput: for shapes that do not fit each other, or an index beyond the points.
+            InvalidInput: for incompatible shapes or an index out of range.
         """
         floats, train_x = jnp.result_type(float), jnp.asarray(x)
         if not len(train_x):
@@ -91,25 +91,25 @@ class _Measured(NamedTuple):
 
 
 class Run:
-    """A model in training, and what is noted of it at each record.
+    """A model in training, with its records.
 
-    ``tangent`` is the model that a :class:`KernelModel` is the linear model of, if it is one of finite width.
+    ``tangent`` is the finite-width model whose linear model a :class:`KernelModel` is, if any.
     """
 
     def __init__(self, descent: Descent, points: Points, origin: Origin | None, tangent: Model | None = None):
         self.descent, self.points, self.origin, self.tangent = descent, points, origin, tangent
         self.last_outputs: dict[str, FloatArray] = {}
         self._last_finite_step: int | None = None  # known once the run has diverged
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[dict[str, FloatArray | float]] = []
 
     def record(self) -> None:
-        """Note outputs, losses, accuracies and distances now."""
+        """Record outputs, losses, accuracies and distances."""
         now, points, loss_of = self._measure(), self.points, self.descent.model.loss
         outputs, test_outputs = np.asarray(now.outputs, np.float64), np.asarray(now.test_outputs, np.float64)
         loss = _loss(loss_of, now.outputs, points.y)
         step, seen = int(self.descent.steps[0]), float(self.descent.state.loss)
         if self._last_finite_step is None and not (math.isfinite(loss) and math.isfinite(seen)):
-            # The last step saw the loss at the parameters before it.
+            # The loss of the last step is that before it.
             self._last_finite_step = max(0, step - (1 if math.isfinite(seen) else 2))
         if self._last_finite_step is not None:
             outputs, test_outputs = np.full_like(outputs, np.nan), np.full_like(test_outputs, np.nan)
@@ -129,10 +129,9 @@ class Run:
         })  # fmt: skip
 
     def path(self, steps: Sequence[int]) -> Path:
-        """All records so far, taken at these steps."""
-        columns: dict[str, Any] = {name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]}
+        """Return all records so far, at these steps."""
         return Path(
-            **columns,
+            **{name: np.asarray([row[name] for row in self._rows]) for name in self._rows[0]},
             outcome=self.descent.outcomes()[0],
             last_finite_step=steps[-1] if self._last_finite_step is None else self._last_finite_step,
             crossing_step=None if (crossed := self.descent.crossing) is None else steps[crossed],
@@ -142,8 +141,8 @@ class Run:
         model, points = self.descent.model, self.points
         of, where = (self.descent.state.trained, self.descent.fixed, self.origin), (points.x, points.y)
         if isinstance(model, KernelModel):
-            return _look_through_kernel(model, self.tangent, *of, *where)
-        return _look_at_weights(model, *of, *where, points.x_test)
+            return _measure_by_kernel(model, self.tangent, *of, *where)
+        return _measure_in_weights(model, *of, *where, points.x_test)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -152,7 +151,7 @@ def _loss(loss: Loss, outputs: Array, y: Array) -> Array:
 
 
 @partial(jax.jit, static_argnums=0)
-def _look_at_weights(
+def _measure_in_weights(
     model: Model, trained: PyTree, fixed: PyTree, origin: Origin, x: Array, y: Array, x_test: Array
 ) -> _Measured:
     moved = jax.tree.leaves(jax.tree.map(jnp.subtract, trained, origin.trained))
@@ -169,7 +168,7 @@ def _look_at_weights(
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _look_through_kernel(
+def _measure_by_kernel(
     model: KernelModel, tangent: Model | None, trained: Array, fixed: PyTree, origin: Origin | None, x: Array, y: Array
 ) -> _Measured:
     """w − w₀ = ∇F(w₀)ᵀ c has the norm √(cᵀ K c); its largest entry takes one backward pass."""
@@ -198,7 +197,7 @@ def _largest(tree: PyTree) -> Array:
 
 
 def _accuracy(outputs: FloatArray, y: np.ndarray) -> float:
-    """Share of rows of the right class: largest output for one-hot targets, sign for ±1; NaN for other targets."""
+    """Return the share of correct rows: largest output for one-hot targets, sign for ±1; else NaN."""
     if not len(y):
         return math.nan
     if y.shape[1] == 1 and (np.abs(y) == 1).all():

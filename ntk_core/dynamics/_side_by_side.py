@@ -1,4 +1,4 @@
-"""A network and its linear models, trained by the same steps; the host records and stops between stretches."""
+"""Networks and their linear models trained by the same steps, recorded and stopped between stretches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -32,18 +32,18 @@ from ntk_core.kernels import infinite_width_ntk, split_inexact
 from ntk_core.networks.architectures import Network, merge
 from ntk_core.traced import Apply, accepted, axes_of, through_output
 
-MAX_KERNEL_ROWS = 900  # n·C of a kernel whose spectrum is taken at every record
-MAX_KERNEL_MODEL_ROWS = 3000  # n·C up to which the linear model is followed through its kernel
+MAX_KERNEL_ROWS = 900  # largest n·C of a kernel with a spectrum at every record
+MAX_KERNEL_MODEL_ROWS = 3000  # largest n·C for training a linear model by its kernel
 LINEAR_ROUTES = ("auto", "kernel", "weights")
 
 
 class Training:
-    """Trains a model, its linear model from the same w₀, and the infinite-width prediction, step by step alike.
+    """Trains a model, its linear model and its infinite-width prediction by the same steps.
 
     Iterate over :meth:`stretches`, then take :meth:`history`; :func:`train` does both and documents the arguments.
 
     Raises:
-        InvalidInput: names the setting that cannot be used.
+        InvalidInput: names the invalid setting.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Training:
         num_kernel_points: int | None = None,
     ):
         net, inputs, num_outputs = accepted(net, params, x)
-        if isinstance(net, Network) or jnp.issubdtype(inputs.dtype, jnp.inexact):  # else numbers of words, for look-ups
+        if isinstance(net, Network) or jnp.issubdtype(inputs.dtype, jnp.inexact):  # else ids for look-ups
             inputs = jnp.asarray(inputs, jnp.result_type(float))
         self.points = Points.of(inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net))
         n = len(self.points.y)
@@ -115,7 +115,7 @@ class Training:
         self._record(0)
 
     def stretches(self) -> Iterator[int]:
-        """Trains, and yields the step reached, several times a second; stop by leaving the loop."""
+        """Train, and yield the current step several times a second; leave the loop to stop."""
         return stretches([run.descent for run in self.runs.values()], self._record, self.records)
 
     def history(self) -> TrainingHistory:
@@ -141,12 +141,12 @@ class Training:
 
     @property
     def params(self) -> PyTree:
-        """The parameters w_t now, a tree like w₀; the next stretch overwrites them."""
+        """Current parameters w_t, a tree like w₀; the next stretch overwrites them."""
         return self._restored(self.runs["network"].descent.state.trained)
 
     def _rate(self, given: float | str, pre_kernel: Array) -> float:
         if given != "auto":
-            return check_rate(given)  # any other string is refused there
+            return check_rate(given)  # refuses other strings
         if self.optimizer.has_own_rate:
             return 1.0
         if self.optimizer.is_linear:
@@ -164,7 +164,7 @@ class Training:
         return Run(descent, points, origin, tangent)
 
     def _copy(self) -> PyTree:
-        """w₀, to be handed over."""
+        """Copy w₀ for donation."""
         return jax.tree.map(jnp.copy, self.origin.trained)
 
     def _linear_run(self, route: str, at_start: KernelAndStart) -> Run:
@@ -247,29 +247,29 @@ def train(
         loss: a :class:`Loss`, or the name of one, of the network's output; by default cross-entropy for softmax and
             square for any other output.
         optimizer: an :class:`Optimizer`, the name of one, or any ``optax.GradientTransformation``.
-        learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step moves no
-            output by more than 0.05; 1 for a transformation, which has a rate of its own.
+        learning_rate: η, or ``"auto"``: a quarter of the stable rate; for Adam the rate whose first step changes no
+            output by more than 0.05; 1 for a transformation with its own rate.
         rate_factor: multiplies the learning rate, given or automatic.
-        max_steps: number of steps at most.
+        max_steps: maximum number of steps.
         num_records: number of records, at w₀ and on a logarithmic grid of steps.
-        loss_threshold: a record is taken at the step where the network reaches it; training ends at the record
-            where every model has reached it or has diverged.
+        loss_threshold: recorded when the network reaches it; training ends at the record where every model has
+            reached it or diverged.
         x_test, y_test: test points, of any number.
         followed, followed_test: indices of points whose outputs are kept; all by default.
         key: of the batches; a fixed one by default.
-        linearized: train the linear model too.
-        linear_route: ``"kernel"`` follows it in n·C numbers (exact; not with Adam), ``"weights"`` in its weights,
-            ``"auto"`` takes the first where it can.
+        linearized: also train the linear model.
+        linear_route: ``"kernel"`` trains it in n·C numbers (exact; not with Adam), ``"weights"`` in weight space,
+            ``"auto"`` by its kernel if possible.
         infinite_width: add the infinite-width prediction (linear outputs, networks with a known limit; not with Adam).
-        kernels: follow the kernel of the net's output φ on the first ``num_kernel_points`` training points.
-        num_kernel_points: by default as many as give kernels of at most 900 rows.
+        kernels: record the kernel of the output φ on the first ``num_kernel_points`` training points.
+        num_kernel_points: by default as many as fit kernels of at most 900 rows.
         should_stop: called several times a second; training ends when it returns True.
 
     Returns:
-        The records until training ended or was stopped, and the trained parameters as ``history.params``.
+        The records until the end or stop, and the trained parameters as ``history.params``.
 
     Raises:
-        InvalidInput: names the setting that cannot be used.
+        InvalidInput: names the invalid setting.
 
     Source: Liu, Zhu & Belkin 2020, §2 and §6; Lee et al. 2019 for the linear model.
     """
@@ -288,7 +288,7 @@ def train(
 def _model(
     net: Network | Apply, params: PyTree, loss: Loss
 ) -> tuple[NetworkModel | CallableModel, Origin, Callable[[PyTree], PyTree]]:
-    """The model, its w₀, and a function from trained parameters to a tree like ``params``."""
+    """Return the model, its w₀, and a function from trained parameters to a tree like ``params``."""
     if isinstance(net, Network):
         origin = Origin(*net.partition(params))
         return NetworkModel(net, loss), origin, partial(merge, fixed=origin.fixed)

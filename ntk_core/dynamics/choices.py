@@ -1,4 +1,4 @@
-"""The settings of training, and the losses and methods to choose from; JAX starts when one is used."""
+"""Settings of training, and losses and methods to choose from; JAX starts on first use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class LossTerm(Term):
 
 
 def _mean(parts: "Array") -> "Array":
-    """Over the samples, of sums over the outputs."""
+    """Mean over samples of sums over outputs."""
     return _jax().numpy.mean(_jax().numpy.sum(parts, axis=-1))
 
 
@@ -70,15 +70,15 @@ LOSSES = table(
 
 @dataclass(frozen=True)
 class Method(Term):
-    """One way to descend: w ← w − η d with a direction d that an optax transformation makes of the gradients.
+    """Training method: w ← w − η d, where an optax transformation computes d from the gradients.
 
     Attributes:
         direction: momentum μ → the transformation; the rate η is applied after it.
-        is_linear: whether d is linear in the gradients, so that a linear model can be followed through its kernel and
-            has a stable rate.
-        stable_factor: μ → how much larger the stable rate is than that of gradient descent.
+        is_linear: whether d is linear in the gradients, so a linear model can be trained by its kernel and has a stable
+            rate.
+        stable_factor: μ → ratio of its stable rate to that of gradient descent.
         batches: whether a step takes a batch of the samples.
-        rate_factor: by what the learning rate of the spec is multiplied.
+        rate_factor: multiplies the learning rate of the spec.
     """
 
     direction: "Callable[[float], GradientTransformation]" = lambda momentum: _optax().identity()
@@ -138,8 +138,8 @@ class TrainingSpec(SpecPart):
     )
     """Step size η; auto: from the largest eigenvalue of the kernel at w₀, shown with the result."""
     loss_threshold: float = Field(default=0.01, gt=0, le=10, title="Loss threshold")
-    """Training stops when the mean loss L falls below it."""
+    """Training stops below this mean loss L."""
     max_steps: int = Field(default=5_000, ge=1, le=10_000_000, title="Maximum steps")
-    """Runs that need more are stopped and marked."""
+    """Longer runs are stopped and marked."""
     num_records: int = Field(default=24, ge=2, le=200, title="Records")
-    """Times, on a logarithmic grid of steps, at which ΔK is measured."""
+    """Number of steps, logarithmically spaced, at which ΔK is measured."""

@@ -1,4 +1,4 @@
-"""Features ψ of the linear models at early time, the Gaussian moments in them, and their distance to the kernel."""
+"""Features ψ of early-time linear models, their Gaussian moments, and their distance to the kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ntk_core.kernels import empirical_ntk, infinite_width_ntk
 from ntk_core.networks.architectures import Activation, FullyConnected, Network, NetworkParams, activation_function
 
 NUM_NODES = 256
-# Beyond |g| = 14 the normal density is below 1e-43: no activation of ours grows fast enough to be heard from there.
+# Beyond |g| = 14 the normal density is below 1e-43, negligible for every activation here.
 _GAUSSIAN_REACH = 14.0
 
 
@@ -49,10 +49,8 @@ class ActivationConstants:
 def activation_constants(activation: Activation) -> ActivationConstants:
     """Return the early-time constants of an activation.
 
-    ζ, ϑ₀, ϑ₁, ϑ₂ of an activation, by name or as a function, in float64.
-
     ζ = E[φ'(g)], ϑ₀ = E[φ(g)], ϑ₁ = E[g φ'(g)], ϑ₂ = E[(g³/2 − g) φ'(g)] with g ~ N(0, 1).
-    By Gauss–Legendre quadrature on each side of 0, where activations with a kink are smooth.
+    Gauss–Legendre quadrature in float64 on each side of 0, where activations with a kink are smooth.
 
     >>> constants = activation_constants("relu")
     >>> round(constants.zeta, 8), round(constants.theta0, 8), abs(round(constants.theta2, 8))
@@ -65,7 +63,7 @@ def activation_constants(activation: Activation) -> ActivationConstants:
         The four constants.
 
     Raises:
-        InvalidInput: for what is neither a name of an activation nor an elementwise function.
+        InvalidInput: unless given the name of an activation or an elementwise function.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Eqs. 5 and 9.
     """
@@ -84,7 +82,7 @@ def activation_constants(activation: Activation) -> ActivationConstants:
 
 @cache
 def _two_sides() -> tuple[np.ndarray, np.ndarray]:
-    """Nodes and weights of E[·] under N(0, 1), no panel of which crosses 0."""
+    """Return nodes and weights of E[·] under N(0, 1), on panels that do not cross 0."""
     nodes, weights = leggauss(NUM_NODES)
     right = (nodes + 1) * (_GAUSSIAN_REACH / 2)
     density = weights * (_GAUSSIAN_REACH / 2) * np.exp(-(right**2) / 2) / math.sqrt(2 * math.pi)
@@ -99,8 +97,7 @@ _REACH, _DEGREE = 0.4, 24
 class LinearFeatures:
     """ψ(x) = [inputs · x/√d; constant; norm₀ + norm₁ s + norm₂ s²] with s = ‖x‖/√d − 1.
 
-    The learning rates of the network are part of the weights: descent on ψ has rate 1, and ψ(x)·ψ(x') is compared with
-    the kernel η₁K₁ + η₂K₂.
+    The weights include the learning rates: descent on ψ has rate 1, and ψ(x)·ψ(x') approximates η₁K₁ + η₂K₂.
 
     Attributes:
         inputs, constant: weights of the first two features.
@@ -112,7 +109,7 @@ class LinearFeatures:
     norm: tuple[float, float, float]
 
     def __call__(self, x: NDArray) -> NDArray[np.float64]:
-        """ψ, (n, d + 2), for inputs (n, d), or (n, *input_shape) that are taken flat."""
+        """Return ψ, (n, d + 2), for inputs (n, d) or flattened (n, *input_shape)."""
         flat = np.asarray(x, np.float64).reshape(len(x), -1)
         root = math.sqrt(flat.shape[1])
         excess = np.linalg.norm(flat, axis=1) / root - 1
@@ -125,13 +122,13 @@ class LinearFeatures:
         return features @ features.T
 
     def at_rate(self, rate: float) -> LinearFeatures:
-        """√rate · ψ: all learning rates multiplied by ``rate``."""
+        """Return √rate · ψ: all learning rates multiplied by ``rate``."""
         root = math.sqrt(rate)
         norm0, norm1, norm2 = (root * weight for weight in self.norm)
         return LinearFeatures(root * self.inputs, root * self.constant, (norm0, norm1, norm2))
 
     def naive(self) -> LinearFeatures:
-        """The same without the norm: ϑ₁ = ϑ₂ = 0 (Hu, Xiao, Adlam & Pennington 2020, §3.4)."""
+        """Features without the norm: ϑ₁ = ϑ₂ = 0 (Hu, Xiao, Adlam & Pennington 2020, §3.4)."""
         return replace(self, norm=(self.norm[0], 0.0, 0.0))
 
 
@@ -143,7 +140,7 @@ def two_layer_features(
     ψ of a two-layer network f = m^(-1/2) vᵀφ(Wx/√d) whose layers are trained at rates η₁ and η₂.
 
     η₂ = 0: ψ₁(x) = d^(-½)[ζx; ν]. η₁ = 0: ψ₂(x) = [d^(-½)ζx; (2d)^(-½)ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Equal rates:
-    ψ(x) = [√(2/d) ζx; √(3/2d) ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Else the kernels of ψ₁ and ψ₂ are added with weights η₁ and η₂.
+    ψ(x) = [√(2/d) ζx; √(3/2d) ν; ϑ₀ + ϑ₁s + ϑ₂s²]. Else the kernels of ψ₁ and ψ₂ are summed with weights η₁ and η₂.
 
     >>> from ntk_core.early_time import activation_constants
     >>> features = two_layer_features(activation_constants("relu"), 100, 1.0, 1.0, 1.0)
@@ -200,7 +197,7 @@ def deep_features(
     Returns:
         The weights of ψ.
 
-    Source: the expansion of Hu, Xiao, Adlam & Pennington 2020, §4.1, carried out here.
+    Source: expansion of Hu, Xiao, Adlam & Pennington 2020, §4.1, evaluated here.
     """
     _check_rates(rate_hidden, rate_output)
     parts = [
@@ -209,7 +206,7 @@ def deep_features(
     ]
     at_origin, slope, curvature, norm1, norm2 = map(float, parts[0] + parts[1])
     root = math.sqrt(max(at_origin, 0.0))
-    # Of odd activations only rounding is left at the origin.
+    # For odd activations h(0, 0, 0) is rounding only.
     norm = (root, norm1 / root, norm2 / root) if at_origin > 1e-12 * slope else (0.0, 0.0, 0.0)
     return LinearFeatures(
         inputs=math.sqrt(max(slope, 0.0)),
@@ -264,7 +261,7 @@ class KernelNorms:
 def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> KernelNorms:
     """Compare a kernel (n, n) at these inputs with that of the linear model.
 
-    The largest eigenvalues come from Lanczos iterations, so that nothing cubic in n is computed.
+    Largest eigenvalues come from Lanczos iterations, which avoid cubic cost in n.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, Props. 3.4, D.8 and 4.1, Fig. 5.
     """
@@ -283,7 +280,7 @@ def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> Kerne
 def weighted_kernel(
     net: Network, params: NetworkParams, x: NDArray, rate_hidden: float, rate_output: float
 ) -> NDArray[np.float64]:
-    """η₁K₁ + η₂K₂ at w₀, (n, n): the kernel of the hidden layers and that of the output layer, with their rates."""
+    """Return η₁K₁ + η₂K₂ at w₀, (n, n): kernels of hidden and output layers, weighted by their rates."""
     total = np.zeros((len(x), len(x)))
     for name, part in empirical_ntk(net, params, x, per_layer=True).items():
         total += (rate_output if name.endswith(_OUTPUT_LAYER) else rate_hidden) * np.asarray(part)[:, :, 0, 0]
@@ -291,10 +288,10 @@ def weighted_kernel(
 
 
 def spectral_norm(matrix: NDArray[np.float64]) -> float:
-    """‖A‖ of a symmetric matrix; NaN where it is not finite."""
+    """Return ‖A‖ of a symmetric matrix; NaN unless finite."""
     if not np.isfinite(matrix).all():
         return math.nan
-    if len(matrix) < 3 or not matrix.any():  # Lanczos iterations need a direction to start from
+    if len(matrix) < 3 or not matrix.any():  # Lanczos iterations need a starting direction
         return float(np.linalg.norm(matrix, 2))
-    start = np.random.default_rng(0).standard_normal(len(matrix))  # the same answer every time
+    start = np.random.default_rng(0).standard_normal(len(matrix))  # reproducible
     return float(abs(eigsh(matrix, k=1, which="LM", v0=start, return_eigenvectors=False)[0]))

@@ -1,8 +1,7 @@
-"""Inputs of a stated law, targets as functions of them, and image pairs with labels ±1."""
+"""Random inputs with targets computed from them, and image pairs with labels ±1."""
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,7 +20,7 @@ _TRAIN, _TEST, _TARGET, _NOISE = range(4)
 
 
 def covariance_spectrum(eigenvalues: tuple[float, ...], d: int) -> NDArray[np.float64]:
-    """Eigenvalues of Σ in d dimensions with Tr Σ = d: the given ones, spread evenly over the d directions and scaled.
+    """Return eigenvalues of Σ with Tr Σ = d: the given ones spread evenly over d directions, scaled.
 
     >>> covariance_spectrum((1.0, 3.0), 4).tolist()
     [0.5, 0.5, 1.5, 1.5]
@@ -79,7 +78,7 @@ def synthetic_data(
     teacher_activation: str = "erf",
     noise: float = 0.0,
 ) -> Dataset:
-    """Training and test samples of one law of inputs and one target, which depends on ``seed`` as they do.
+    """Draw training and test samples of one input distribution and one target, by ``seed``.
 
     Targets of x, with u, w_j ~ N(0, I) and a_j ~ N(0, 1), drawn once:
 
@@ -91,7 +90,7 @@ def synthetic_data(
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.4 (teacher and norm); the others are our choice.
 
     Raises:
-        InvalidInput: for an unknown law or target.
+        InvalidInput: for unknown entries or an unknown target.
     """
     if target not in TARGETS:
         raise InvalidInput("target", target, "one of " + ", ".join(TARGETS))
@@ -105,8 +104,8 @@ def synthetic_data(
     return Dataset(name=f"{entries}, {target}", class_names=(), provenance=_provenance(entries, target), **arrays)
 
 
-def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: Any) -> Dataset:
-    """Two classes of images with targets −1 and +1, each image scaled to mean 0 and variance 1.
+def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: object) -> Dataset:
+    """Load two image classes with targets −1 and +1, each image scaled to mean 0 and variance 1.
 
     ``options`` are those of ``load_dataset`` (``num_samples``, ``num_test``, ``resolution``, ``seed``).
 
@@ -126,7 +125,7 @@ def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: Any
 
 
 def standardized_images(x: NDArray) -> NDArray[np.float32]:
-    """Each image with mean 0 and variance 1 over its pixels and channels, hence of norm √d; a flat image becomes 0."""
+    """Scale each image to mean 0 and variance 1, hence norm √d; a constant image becomes 0."""
     flat = np.asarray(x, np.float64).reshape(len(x), -1)
     centered = flat - flat.mean(axis=1, keepdims=True)
     deviations = centered.std(axis=1, keepdims=True)

@@ -14,7 +14,7 @@ from ntk_core.dynamics import Descent, Loss, NetworkModel, Optimizer
 from ntk_core.early_time._features import LinearFeatures
 from ntk_core.networks.architectures import Network, NetworkParams
 
-EVALUATED_ROWS = 1000  # inputs at a time when outputs are looked at; bounds the memory of convolutions
+EVALUATED_ROWS = 1000  # inputs per forward pass; bounds the memory of convolutions
 _OUTPUT_LAYER = "output"
 
 
@@ -30,15 +30,15 @@ def early_descent(
 ) -> Descent:
     """Descent on (1/2n) Σ (f(x_i) − f₀(x_i) − y_i)² of a network with one output.
 
-    The subtraction of the initial outputs f₀ leaves the kernel as it is (Hu, Xiao, Adlam & Pennington 2020, §3,
-    App. A). Rates: ``rate_hidden`` for every layer but the last.
+    Subtracting the initial outputs f₀ does not change the kernel (Hu, Xiao, Adlam & Pennington 2020, §3, App. A).
+    ``rate_hidden`` is the rate of every layer but the last.
 
     Args:
-        params: w₀, which stays with the caller.
-        batches: sample indices of each step, see :func:`batch_order`; all samples where left out.
+        params: w₀, not overwritten.
+        batches: sample indices of each step, see :func:`batch_order`; all samples by default.
     """
     trained, fixed = net.partition(jax.tree.map(jnp.copy, params))
-    # ½(f − f₀ − y)² is the loss of f with targets y + f₀: the subtraction costs nothing while training.
+    # ½(f − f₀ − y)² is the loss of f with targets y + f₀, so subtraction costs nothing.
     targets = jnp.asarray(y).reshape(-1) + _in_blocks(net, params, x)
     rates = {name: jnp.asarray(rate_output if name.endswith(_OUTPUT_LAYER) else rate_hidden) for name in trained}
     order = None if batches is None else jnp.asarray(batches, jnp.int32)
@@ -59,7 +59,7 @@ def _in_blocks(net: Network, params: NetworkParams, x: NDArray) -> Array:
 
 
 def batch_order(n: int, batch_size: int, num_steps: int, seed: int) -> NDArray[np.int32]:
-    """Sample indices of each step, (num_steps, batch_size): the training set in a new random order every epoch."""
+    """Return sample indices of each step, (num_steps, batch_size), reshuffled every epoch."""
     needed = num_steps * batch_size
     epochs = [
         np.argsort(stream(seed, epoch).random(n, dtype=np.float32), kind="stable").astype(np.int32)
@@ -75,7 +75,7 @@ def _outputs(net: Network, params: NetworkParams, x: Array) -> Array:
 
 Vector = NDArray[np.float64]
 
-# Eigenvalues of G below this share of the largest hold rounding of inputs in float32 (1e-7, squared) only.
+# Eigenvalues of G below this share of the largest are rounding of float32 inputs (1e-7, squared).
 _RANK_SHARE = 1e-12
 
 
@@ -84,7 +84,7 @@ class LinearModel:
 
     f_lin(x) = ψ(x)·β on n training samples, everything in float64 and in the space of the k features.
 
-    With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so descent needs no loop.
+    With G = ΨᵀΨ/n = U Λ Uᵀ and b = Ψᵀy/n the loss ½βᵀGβ − bᵀβ + const is quadratic, so descent has a closed form.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.
 
@@ -102,7 +102,7 @@ class LinearModel:
 
     @cached_property
     def _modes(self) -> tuple[Vector, NDArray[np.float64], Vector]:
-        """(λ, U, Uᵀb) of the directions in which descent moves: k, or n if the samples are fewer."""
+        """(λ, U, Uᵀb) of the directions of descent: min(k, n)."""
         n, k = self._psi.shape
         if n < k:
             _, singular, rows = np.linalg.svd(self._psi, full_matrices=False)
@@ -113,7 +113,7 @@ class LinearModel:
 
     @property
     def largest_eigenvalue(self) -> float:
-        """λ_max of G: descent diverges once the rate, which the features contain, makes this exceed 2."""
+        """λ_max of G, including the rate: descent diverges above 2."""
         return float(self._modes[0][-1])
 
     def weights_at(self, step: int) -> Vector:
@@ -121,7 +121,7 @@ class LinearModel:
         eigenvalues, basis, target = self._modes
         kept = eigenvalues > _RANK_SHARE * max(eigenvalues[-1], 0.0)
         growth = np.full(len(eigenvalues), float(step))
-        with np.errstate(over="ignore"):  # a diverging model is infinite, which the outcome records
+        with np.errstate(over="ignore"):  # diverging models become infinite
             growth[kept] = (1 - (1 - eigenvalues[kept]) ** step) / eigenvalues[kept]
         return basis @ (growth * target)
 
@@ -133,7 +133,7 @@ class LinearModel:
         return basis @ (inverse * target)
 
     def after_batches(self, weights: Vector, batches: Iterable[NDArray]) -> Vector:
-        """β after one step of minibatch descent for each array of sample indices, on the batches of the network."""
+        """Return β after one minibatch step per array of sample indices."""
         for batch in batches:
             psi = self._psi[batch]
             weights = weights - psi.T @ (psi @ weights - self._y[batch]) / len(batch)
@@ -144,15 +144,15 @@ class LinearModel:
         return self._psi @ weights
 
 
-# Singular values below this share of the largest hold rounding of float32 inputs only.
+# Singular values below this share of the largest are rounding of float32 inputs.
 _SPAN_SHARE = 1e-5
 
 
 class InputSpan:
-    """V_lin = {Xβ}: the vectors of outputs on n test inputs that a linear function of the inputs can give.
+    """V_lin = {Xβ}: outputs of linear functions on n test inputs.
 
     Attributes:
-        dimension: rank of X. Images of mean 0 have one direction less than pixels.
+        dimension: rank of X; one less than the number of pixels for images of mean 0.
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §4.2.
     """
@@ -164,6 +164,6 @@ class InputSpan:
         self.dimension = self._basis.shape[1]
 
     def split(self, residual: NDArray) -> tuple[float, float]:
-        """(1/2n) of the squared norms of ``residual``, (n,), inside V_lin and in its complement: the loss, in two."""
+        """Split the loss (1/2n) ‖residual‖² into parts inside V_lin and in its complement."""
         inside = float(np.sum((self._basis.T @ residual) ** 2)) / (2 * len(residual))
         return inside, max(0.0, float(np.mean(np.square(residual))) / 2 - inside)

@@ -1,8 +1,7 @@
 """The largest Hessian norm, or kernel change, in a ball around the initialization.
 
-Theorems about transition to linearity hold in a ball B(w0, R), not at w0 alone. The supremum over the ball is not
-computable exactly; what is reported is the largest value that projected gradient ascent from several starts has met, a
-lower bound of the supremum that comes with its number of starts.
+Theorems about transition to linearity hold in a ball B(w0, R), not only at w0. The supremum over the ball cannot be
+computed exactly; projected gradient ascent from several starts gives a lower bound.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ MAX_MATVECS = 64
 
 @dataclass(frozen=True)
 class BallSup:
-    """A lower bound of sup over B(w0, radius), with what it rests on.
+    """A lower bound of the supremum over B(w0, radius), with its search.
 
     Attributes:
-        value: the largest value met, anywhere in the ball: a lower bound of the supremum.
+        value: the largest value found, a lower bound of the supremum.
         at_center: the value at w0 (for the kernel change 0).
         random: the value in each random direction, at distance ``radius``, (num_starts,).
         ascent: the value after each step from each start, (num_starts, num_steps + 1); step 0 is the start.
@@ -57,7 +56,7 @@ class BallSup:
 
 
 class Ascents(TypedDict, total=False):
-    """How a ball is searched.
+    """Options of the search in a ball.
 
     Attributes:
         num_starts: number of ascents, and of random directions; 3 by default.
@@ -107,10 +106,10 @@ def ball_sup(
     Q is the Hessian norm of one output for one input (``x`` without batch axis), or the kernel change
     ‖K(w) − K(w0)‖_F / ‖K(w0)‖_F over a batch ``x`` of inputs. The gradient of a simple eigenvalue is that of its
     Rayleigh quotient with the eigenvector held fixed. Each step moves by ``radius`` along the unit gradient, then
-    back into the ball; a step that lowers Q is not taken, and the next one is half as long.
+    back into the ball; a step that lowers Q is rejected, and the next one is half as long.
 
-    Of a function all floating-point parameters move. Several rising radii give a list, where each ball starts from the
-    best point of the smaller one. Works on weights of full size: memory for some six copies of them.
+    Functions move all floating-point parameters. Increasing radii give a list, where each ball starts from the best
+    point of the smaller one. Needs memory for about six copies of the weights.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -123,7 +122,7 @@ def ball_sup(
         net: a network, or any callable ``apply(params, x) -> (n, C)``, as for ``hessian_norm`` and ``empirical_ntk``.
         params: w₀, the center.
         x: one input without batch axis for ``hessian``, a batch for ``kernel``.
-        radius: of the ball, or several rising radii.
+        radius: of the ball, or several increasing radii.
         quantity: ``hessian`` or ``kernel``.
         ascents: ``num_starts``, ``num_steps``, ``output_index``, ``tolerance``, ``max_matvecs`` and ``key`` of the
             ascents.
@@ -155,10 +154,10 @@ def ball_sups_in_turn(
     tolerance: float = 1e-3,
     max_matvecs: int = MAX_MATVECS,
 ) -> Iterator[BallSup]:
-    """:func:`ball_sup` for rising radii, one at a time, so that a run can be stopped between them.
+    """Yield :func:`ball_sup` for increasing radii, so that a run can stop between them.
 
-    A larger ball holds the smaller ones, so their best value and its point are carried along, and the bounds never fall
-    with the radius.
+    A larger ball contains the smaller ones, so it inherits their best value and point: bounds never decrease with the
+    radius.
     """
     _check_numbers(radii, num_starts, num_steps)
     measure = Measure(net, params, x, quantity, output_index, tolerance, max_matvecs)
@@ -171,7 +170,7 @@ def ball_sups_in_turn(
             place = measure(sphere_point(measure.net, params, jax.random.fold_in(key, index), radius))
             random.append(place.value)
             converged = converged and place.converged
-            # the first ascent continues from the best place of the smaller ball, if that beats its own random direction
+            # the first ascent continues from the best point of the smaller ball if that exceeds its random direction
             start = best if index == 0 and best.value > place.value else place
             visited = ascend(measure, params, start, radius, num_steps)
             ascent.append([each.value for each in visited])
@@ -190,7 +189,7 @@ def ball_sups_in_turn(
 
 
 def ascend(measure: Measure, center: PyTree, start: Place, radius: float, num_steps: int) -> list[Place]:
-    """The place after each step, the start first; one that lowers the value is not taken, and halves the next."""
+    """Return the point after each step, from the start; rejected steps halve the next one."""
     visited, length = [start], radius
     for _ in range(num_steps):
         place = visited[-1]
@@ -203,7 +202,7 @@ def ascend(measure: Measure, center: PyTree, start: Place, radius: float, num_st
 
 def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> None:
     if len(radii) == 0 or min(radii) <= 0 or not np.all(np.isfinite(radii)) or list(radii) != sorted(radii):
-        raise InvalidInput("radius", list(radii), "finite numbers above 0, in rising order")
+        raise InvalidInput("radius", list(radii), "finite numbers above 0, in increasing order")
     if num_starts < 1:
         raise InvalidInput("num_starts", num_starts, "an integer of at least 1")
     if num_steps < 0:
@@ -211,7 +210,7 @@ def _check_numbers(radii: Sequence[float], num_starts: int, num_steps: int) -> N
 
 
 class Place(NamedTuple):
-    """Q, parameters, the unit gradient along what moves (None along a path), and whether Lanczos converged."""
+    """Q, parameters, unit gradient of moving parameters (None along a path), and whether Lanczos converged."""
 
     value: float
     point: PyTree
@@ -220,7 +219,7 @@ class Place(NamedTuple):
 
 
 class Measure:
-    """Parameters ↦ place, for one of the quantities."""
+    """Maps parameters to a :class:`Place` for one quantity."""
 
     def __init__(
         self,
@@ -318,7 +317,7 @@ def sphere_point(net: Model, center: PyTree, key: Key[Array, ""], radius: Float[
     keys = jax.random.split(key, len(leaves))
     draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
     direction = jax.tree.unflatten(structure, draws)
-    if isinstance(net, Network):  # edges that a mask has removed never move
+    if isinstance(net, Network):  # masked edges are fixed
         direction = {
             name: {**moved, "weight": moved["weight"] * center[name]["mask"]} if "mask" in center[name] else moved
             for name, moved in direction.items()

@@ -16,18 +16,18 @@ from ntk_core.hessians._ball import sphere_point, step_inside, unit
 from ntk_core.kernels import checked_model, empirical_ntk, moving_of
 from ntk_core.traced import Model, accepted
 
-NUM_STARTS, NUM_STEPS = 3, 32  # our choice: where dense searches of small balls find little more (the tests)
+NUM_STARTS, NUM_STEPS = 3, 32  # our choice: dense searches of small balls find little more (see tests)
 
 
 @dataclass(frozen=True)
 class BallEigenvalue:
-    """An upper bound of inf over B(w0, radius) of λ_min(K(w)), with what it rests on.
+    """An upper bound of the infimum of λ_min(K(w)) over B(w0, radius), with its search.
 
     Attributes:
-        value: the smallest value met anywhere in the ball: an upper bound of the infimum.
+        value: the smallest value found, an upper bound of the infimum.
         at_center: λ_min(K(w0)).
         random: in each random direction, at distance ``radius``, (num_starts,).
-        descent: the smallest value met after each step, from w0 and from each random direction,
+        descent: the smallest value so far after each step, from w0 and from each random direction,
             (1 + num_starts, num_steps + 1).
         radius: R, in the Euclidean norm of all trained weights.
         num_starts: number of random directions.
@@ -53,12 +53,12 @@ def smallest_eigenvalue_in_ball(
 ) -> BallEigenvalue:
     """Search the smallest kernel eigenvalue in a ball.
 
-    The smallest λ_min(K(w)) that projected descents meet for ‖w − w0‖ <= radius; K over a batch ``x`` of inputs.
+    The smallest λ_min(K(w)) found by projected descents for ‖w − w0‖ <= radius; K over a batch ``x``.
 
     The square loss (1/2) Σ (f − y)² obeys μ-PL* wherever λ_min(K) >= μ. The gradient of a simple eigenvalue is that of
     its Rayleigh quotient with the eigenvector held fixed; step s of S moves by ``radius`` · (1 − s/S) along it, then
-    back into the ball. One descent starts at w0, the others in random directions on the sphere. Steps may go up: at the
-    bottom the two smallest eigenvalues meet, and a descent that only goes down stalls in their kink.
+    back into the ball. One descent starts at w0, the others in random directions on the sphere. Steps may increase
+    λ_min: where the two smallest eigenvalues cross, a monotone descent would stall at the kink.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones((1, 3))
@@ -96,7 +96,7 @@ def smallest_eigenvalue_in_turn(
     num_steps: int = NUM_STEPS,
     key: Key[Array, ""] | None = None,
 ) -> Iterator[BallEigenvalue]:
-    """:func:`smallest_eigenvalue_in_ball` as far as it is after each descent, so that a run can be stopped between."""
+    """Yield :func:`smallest_eigenvalue_in_ball` so far after each descent, so that a run can stop."""
     if not (np.isfinite(radius) and radius > 0):
         raise InvalidInput("radius", radius, "a finite number above 0")
     if num_starts < 1 or num_steps < 0:
@@ -126,7 +126,7 @@ def smallest_eigenvalue_in_turn(
 
 @partial(jax.jit, static_argnums=0)
 def _smallest(net: Model, params: PyTree, x: Array) -> tuple[Float[Array, ""], PyTree]:
-    """(λ_min, the unit direction in which it falls)."""
+    """Return (λ_min, its unit direction of descent)."""
     moving, restore = moving_of(net, params)
 
     def matrix(moving: PyTree) -> Float[Array, "rows rows"]:

@@ -26,8 +26,8 @@ class BlockNorms:
     """Spectral norms ‖H_{l,l'}‖ = ‖∂²φ_a/∂w_l ∂w_l'‖ of all pairs of trained layers.
 
     Attributes:
-        layers: names of the trained layers, in the order of the axes (that of the forward pass); of a function, of its
-            parameters, in the order of the tree.
+        layers: names of the trained layers, in the order of the axes (the forward pass); parameters
+            of a function in tree order.
         values: symmetric, (num_layers, num_layers).
         residuals: of each, as in ``SpectralEstimate``.
         converged: of each.
@@ -55,8 +55,8 @@ def hessian_block_norms(
 
     ‖H_{l,l'}‖ for every pair of trained layers of a network, or of parameters of a function, for one input.
 
-    An off-diagonal block B is the upper right of the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are plus and minus
-    the singular values of B. ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).
+    An off-diagonal block B gives the symmetric [[0, B], [Bᵀ, 0]], whose eigenvalues are ± the singular values of B.
+    ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -85,7 +85,7 @@ def hessian_block_norms(
     elif isinstance(net, Program):
         program, layers = net, tuple(net.names.values())
     else:
-        raise InvalidInput("net", kind_of(given), "a network, or a function whose program can be read")
+        raise InvalidInput("net", kind_of(given), "a network, or a function that can be traced")
     rows, columns = np.triu_indices(len(layers))
     with jax.default_matmul_precision("highest"):
         found = _all_blocks(
@@ -147,14 +147,14 @@ def _all_blocks(
 
 
 def owners(program: Program, layers: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """(name of a coordinate, index into ``layers`` of the layer or parameter that it is part of)."""
+    """Return (coordinate name, index of its layer or parameter in ``layers``)."""
     of_parts = {layer.name: program.names[layer.leaf] for layer in program.layers}
     names = {**{name: name for name in program.names.values()}, **of_parts}
     return tuple((part, layers.index(program.layer_of(name))) for part, name in names.items())
 
 
 def layer_of_each_coordinate(hessian: Operator, owners: Mapping[str, int]) -> Int[Array, " d"]:
-    """The owner of each entry of a flat vector of the operator, (d,)."""
+    """Return the owner of each entry of a flat vector, (d,)."""
     own = {
         name: jax.tree.map(lambda leaf, at=owners[name]: jnp.full(leaf.shape, at), moved)
         for name, moved in hessian.unravel(hessian.zero).items()

@@ -1,4 +1,4 @@
-"""Hessians that are known in closed form, and what a nonlinear output adds."""
+"""Hessians in closed form, and the contribution of a nonlinear output."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -110,13 +110,13 @@ def bottleneck_block_norm(
 
 @dataclass(frozen=True)
 class NonlinearOutputHessian:
-    """The Hessian of an output φ_a(f), split as H̃ = Gᵀ Φ'' G + Σ_b (∂φ_a/∂f_b) H_b with G = ∂f/∂w.
+    """Hessian of an output φ_a(f), split as H̃ = Gᵀ Φ'' G + Σ_b (∂φ_a/∂f_b) H_b with G = ∂f/∂w.
 
     Attributes:
         measured: ‖H̃‖.
         gradient_part: ‖Gᵀ Φ'' G‖, which for one output is |φ''(f)| ‖∇f‖²: of order 1 at any width.
         linear_part: ‖Σ_b (∂φ_a/∂f_b) H_b‖, which for one output is |φ'(f)| ‖H‖: vanishes with the width.
-        lower: ``gradient_part`` - ``linear_part`` <= ‖H̃‖, where it is above 0.
+        lower: ``gradient_part`` - ``linear_part`` <= ‖H̃‖, at least 0.
         upper: their sum >= ‖H̃‖.
     """
 
@@ -139,10 +139,10 @@ def nonlinear_output_hessian(
 ) -> NonlinearOutputHessian:
     """Return both parts of the Hessian with a nonlinear output.
 
-    Both parts of the Hessian with an output function, next to the measured norm; arguments as ``hessian_norm``.
+    Both parts and the measured norm; arguments as ``hessian_norm``.
 
-    ``linear_part`` comes from Lanczos within its tolerance; softmax couples the outputs, so that Φ'' = ∂²φ_a/∂f² is a
-    full C × C matrix, and the norm of Gᵀ Φ'' G is that of K^½ Φ'' K^½ with the kernel K = G Gᵀ of the pre-outputs.
+    ``linear_part`` comes from Lanczos within its tolerance. Softmax couples the outputs, so Φ'' = ∂²φ_a/∂f² is a full
+    C × C matrix; ‖Gᵀ Φ'' G‖ = ‖K^½ Φ'' K^½‖ with the kernel K = G Gᵀ of the pre-outputs.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1, output="swish"), jnp.ones(3)
@@ -182,7 +182,7 @@ def nonlinear_output_parts(
     max_matvecs: int = MAX_MATVECS,
     key: Array | None = None,
 ) -> tuple[float, float, bool]:
-    """(``gradient_part``, ``linear_part``, whether the latter converged) of :func:`nonlinear_output_hessian` alone."""
+    """Return both parts of :func:`nonlinear_output_hessian`, and whether the second converged."""
     _, x, num_outputs = accepted_input(accepted_network(net), params, x)
     relative, key = checked_request(net, params, x, num_outputs, output_index, tolerance, max_matvecs, key)
     with jax.default_matmul_precision("highest"):

@@ -1,4 +1,4 @@
-"""The compiled product with a Hessian, and its comparison with a plain one before the first result of a function."""
+"""Compiled Hessian products, compared with plain ones before a function's first result."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from ntk_core.traced import (
 )
 
 Linearized = tuple[Partial, Array, dict[str, Bases]]
-CALLS_REPEATED = 4  # calls with one program and shape, from which on more are expected
-NORMS_REPAID = 256  # each saves 5 to 25 ms of the two seconds that stretches take to compile
-MANY_WEIGHTS = 4_000_000  # beyond them a product is a fifth faster optimized, and compiles .3 s longer
+CALLS_REPEATED = 4  # calls of one program and shape that suggest more
+NORMS_REPAID = 256  # each saves 5 to 25 ms; stretches compile in two seconds
+MANY_WEIGHTS = 4_000_000  # above, optimized products are a fifth faster and compile 0.3 s longer
 
 
 def compiled_product(
     net: Network | Program, params: PyTree, x: Array | np.ndarray, output_index: int
 ) -> tuple[Callable[[np.ndarray], tuple[Array, Array]], Array, dict[str, Bases]]:
-    """(v ↦ (P v, H P v) by a compiled program, the zero vector, bases of the small space)."""
+    """Return (compiled v ↦ (P v, H P v), the zero vector, bases of the small space)."""
     linearized, image = _compiled(jax.default_backend(), num_weights(params) > MANY_WEIGHTS)
     product, zero, bases = linearized(net, params, x, output_index)
     return partial(image, product, params), zero, bases
@@ -57,7 +57,7 @@ def compiled_stretches(
     rng: np.random.Generator,
     most: int,
 ) -> tuple[Callable[[Tridiagonal, int], Tridiagonal], Tridiagonal]:
-    """(state ↦ that some Lanczos steps later, the first state), of at most ``most`` steps, by optimized programs."""
+    """Return optimized programs (state ↦ state some Lanczos steps later, first state), for ``most`` steps."""
     kept = program_of(net, params, x).kept
     if "zero" not in kept:
         kept["zero"] = jax.eval_shape(partial(_linearized, net), params, x, output_index)[1]
@@ -68,13 +68,13 @@ def compiled_stretches(
 
 
 def drawn_start(rng: np.random.Generator, zero: Array | jax.ShapeDtypeStruct) -> np.ndarray:
-    """A random vector to start from, the same on both routes."""
+    """Draw a random starting vector, the same on both routes."""
     return rng.standard_normal(zero.size).astype(zero.dtype)
 
 
 @cache
 def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
-    """Programs that run often: on a CPU with LLVM's first optimizations, which compile in two thirds of the time."""
+    """Compile programs that run often: on a CPU with LLVM's first optimization level, in two thirds of the time."""
 
     def begin(
         net: Network | Program, most: int, params: PyTree, x: Array, output_index: int | Array, start: Array
@@ -101,20 +101,20 @@ def num_weights(params: PyTree) -> int:
 
 
 def is_repeated(net: Network | Program, params: PyTree, x: Array | np.ndarray, num_norms: int) -> bool:
-    """Whether norms of these shapes are asked for so often that an optimized program pays; counts this call."""
+    """Whether norms of these shapes are frequent enough for an optimized program; counts this call."""
     kept = program_of(net, params, x).kept
     kept["calls"] = kept.get("calls", 0) + 1
     return bool(kept["calls"] >= CALLS_REPEATED or repetition_pays(num_norms))
 
 
 def repetition_pays(num_norms: int) -> bool:
-    """Whether this many norms of one shape save the time of compiling stretches, at widths of some hundreds."""
+    """Whether this many norms of one shape repay compiling stretches, at widths of hundreds."""
     return num_norms >= NORMS_REPAID
 
 
 @cache
 def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrapped]:
-    """The programs behind a norm; on a CPU those that run but once, or on little, without LLVM's optimizations."""
+    """Compile the programs of a norm; on a CPU those that run once, or on little data, without LLVM optimizations."""
     quick = quick_options(backend)
     return (
         jax.jit(_linearized, static_argnums=0, compiler_options=quick),
@@ -123,7 +123,7 @@ def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrappe
 
 
 def _linearized(net: Network | Program, params: PyTree, x: Array, output_index: int | Array) -> Linearized:
-    """((leaves of params, v) ↦ (P v, H P v), zero, bases): what is computed at the parameters is computed here."""
+    """Return ((leaves, v) ↦ (P v, H P v), zero, bases), with everything at fixed parameters precomputed."""
     hessian = operator(net, params, x, output_scalar(net, output_index))
 
     def both(v: Array) -> tuple[Array, Array]:
@@ -131,7 +131,7 @@ def _linearized(net: Network | Program, params: PyTree, x: Array, output_index: 
         return inside, hessian.matvec(inside)
 
     held, structure = jax.tree.flatten(jax.linearize(both, hessian.zero)[1])
-    places = {id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))}  # a weight that came back is a copy
+    places = {id(leaf): at for at, leaf in enumerate(jax.tree.leaves(params))}  # returned weights are copies
     sources = [places.get(id(each)) for each in held]
     own = [each for each, source in zip(held, sources, strict=True) if source is None]
     bases = {} if hessian.space is None else hessian.space.bases
@@ -150,13 +150,13 @@ def _image(product: Partial, params: PyTree, v: Array) -> tuple[Array, Array]:
 
 
 def with_layers(net: Model, params: PyTree, x: Array) -> Model:
-    """The traced program of a callable; one that cannot be traced is compiled at every call.
+    """Return the traced program of a callable; untraceable ones compile at every call.
 
-    Before its first use a product with the Hessian of layers is compared with a plain one.
+    The first Hessian product of layers is compared with a plain one.
 
     Raises:
-        InvalidInput: where rows of a batch meet each other.
-        TracingDisagrees: where the kernel or the Hessian is not that of plain derivatives.
+        InvalidInput: if rows of a batch interact.
+        TracingDisagrees: if the kernel or the Hessian differs from plain derivatives.
     """
     if isinstance(net, Network):
         return net
@@ -165,7 +165,7 @@ def with_layers(net: Model, params: PyTree, x: Array) -> Model:
         program = checked(net, params, row[None])
     except InvalidInput:
         raise
-    except (TypeError, ValueError):  # parameters and x do not fit, which is reported elsewhere
+    except (TypeError, ValueError):  # incompatible parameters and x are reported elsewhere
         return net
     if program is None:
         return as_it_is(net)
@@ -175,9 +175,9 @@ def with_layers(net: Model, params: PyTree, x: Array) -> Model:
 
 
 def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> float:
-    """How far ⟨e, H d⟩ is from a plain one, for a random direction d of the space and a random e of all parameters.
+    """Return the error of ⟨e, H d⟩ for a random direction d of the space and a random e of all parameters.
 
-    What of H d lay outside of the space would be missing from it.
+    It detects any part of H d outside the space.
     """
     eps, x, rng = program.epsilon, rows[0], np.random.default_rng(0)
     along = {at: rng.integers(0, 2, program.avals[at].shape, np.int8) * 2 - 1 for at in program.names}
@@ -189,7 +189,7 @@ def _compared(program: Program, params: PyTree, rows: Array | np.ndarray) -> flo
             return [float(each) for each in quickly(by)(program, params, x, bases, d, image, along)]
 
         length, inside = (float(np.linalg.norm(each.astype(np.float64))) for each in (d, image))
-        for by in (_forward, _backward):  # the former compiles faster; a custom_vjp and ids outside ask for the latter
+        for by in (_forward, _backward):  # the former compiles faster; custom_vjp and out-of-range ids need the latter
             try:
                 expected, found, slope = plainly(by, params)
             except (TypeError, NotImplementedError):

@@ -20,11 +20,11 @@ from ntk_core.traced import Model, accepted_input
 
 @dataclass(frozen=True)
 class SpectralDensity:
-    """The eigenvalue distribution of H on its small space, sampled.
+    """Sampled eigenvalue distribution of H on its small space.
 
     Attributes:
         nodes: quadrature nodes of each probe, (num_probes, num_steps).
-        weights: their weights, each row adding to 1.
+        weights: their weights; each row sums to 1.
         dimension: of the small space, the number of eigenvalues that may differ from zero; the other
             num_parameters - dimension eigenvalues of the full Hessian are exactly 0.
         num_parameters: p, of the trained weights.
@@ -64,8 +64,8 @@ def hessian_density(
 
     Spectral density (1/D) Σ_i δ(λ − λ_i) of the Hessian of one model output for one input, in its small space.
 
-    Each of ``num_probes`` random unit vectors v of the small space gives, by ``num_steps`` products, nodes and weights
-    that reproduce vᵀ H^k v exactly for k < 2 · num_steps; their mean over v is the mean of λ^k. Arguments as for
+    For each of ``num_probes`` random unit vectors v of the small space, ``num_steps`` products give nodes and weights
+    that reproduce vᵀ H^k v exactly for k < 2 · num_steps; the mean over v is the mean of λ^k. Arguments as for
     ``hessian_norm``.
 
     >>> from ntk_core.networks.architectures import FullyConnected
@@ -83,7 +83,7 @@ def hessian_density(
         Nodes and weights of the density.
 
     Raises:
-        InvalidInput, TooLarge: as ``hessian_norm``; also where a number is below 1.
+        InvalidInput, TooLarge: as ``hessian_norm``; also for numbers below 1.
 
     Source: Golub & Meurant 2010, ch. 6; Ghorbani, Krishnan & Xiao 2019, §2.
     """
@@ -103,7 +103,7 @@ def hessian_density(
 
 
 def _num_removed_edges(net: Model, params: PyTree) -> int:
-    """Weights that masks hold at zero: no directions, hence no eigenvalues."""
+    """Return the number of masked weights, which have no eigenvalues."""
     if not isinstance(net, Network):
         return 0
     masks = [params[name]["mask"] for name, layer in net.layers.items() if layer.trainable and "mask" in params[name]]

@@ -1,9 +1,9 @@
 """Lanczos with full reorthogonalization in NumPy, around a compiled product.
 
-As :mod:`_lanczos`, for one eigenvalue of one matrix: only the product is compiled, not the iteration, which would take
-longer to compile than to run; for norms that are asked for again and again, stretches of it. On an orthonormal basis Q,
-A is compressed to a tridiagonal T = Qᵀ A Q; with β the norm of what A q_j has outside of Q and s the last entry of an
-eigenvector of T, |β s| is the norm of the residual A y − θ y.
+Like :mod:`_lanczos`, for one eigenvalue of one matrix. Only the product is compiled, since the iteration takes longer
+to compile than to run; for frequent norms also stretches of it. On an orthonormal basis Q, A is compressed to a
+tridiagonal T = Qᵀ A Q. With β the norm of A q_j outside Q and s the last entry of an eigenvector of T, |β s| is the
+norm of the residual A y − θ y.
 
 Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3; Parlett, The Symmetric Eigenvalue Problem, ch. 13.
 """
@@ -18,13 +18,13 @@ from scipy.linalg import eigh_tridiagonal, norm
 
 from ntk_core.hessians._lanczos import Tridiagonal
 
-STRETCH = 8  # products at a time on the device; four more than needed cost less than further dispatches
-CHECK_EVERY = 16  # eigenvalues are computed at 1, …, 16, then at every second, third, … product: few products too many
+STRETCH = 8  # products per dispatch; four unneeded ones cost less than more dispatches
+CHECK_EVERY = 16  # check at products 1, …, 16, then at every second, third, …: few unneeded products
 Vector = Float[np.ndarray, " d"]
 
 
 class Leading(NamedTuple):
-    """The eigenvalue of largest |λ| with its residual, whether that is small enough, and products with the matrix."""
+    """Eigenvalue of largest |λ| with its residual, convergence and number of products."""
 
     value: float
     residual: float
@@ -39,7 +39,7 @@ def leading(
 
     Args:
         product: v ↦ (P v, A P v) for a symmetric A of size d that maps the range of the projection P into itself; its
-            arrays are copied where they are read.
+            arrays are copied when read.
         start: a random vector, (d,).
         max_matvecs: maximum number of products.
         tolerance: of the residual, relative to |θ|.
@@ -50,7 +50,7 @@ def leading(
     if length == 0:
         return Leading(0.0, 0.0, True, 1)
     following, image = inside / length, image / length
-    basis = np.empty((max_matvecs, start.size), start.dtype)  # memory is taken where rows are written
+    basis = np.empty((max_matvecs, start.size), start.dtype)  # rows take memory when written
     diagonal, off_diagonal = np.zeros((2, max_matvecs))
     for count in range(1, max_matvecs + 1):
         if count > 1:
@@ -60,7 +60,7 @@ def leading(
         along = _along(rows, image)
         diagonal[count - 1] = along[-1]
         rest = image - _sum(along, rows)
-        rest -= _sum(_along(rows, rest), rows)  # twice is enough (Parlett, §6.9); once loses float32 in 60 products
+        rest -= _sum(_along(rows, rest), rows)  # twice is enough (Parlett, §6.9); once fails after 60 products
         off_diagonal[count - 1] = beta = float(norm(rest))
         following = rest / rest.dtype.type(beta) if beta else rest
         largest = max(np.abs(diagonal[:count]).max(), off_diagonal[: count - 1].max(initial=0.0))
@@ -76,7 +76,7 @@ def leading(
 def leading_in_stretches(
     advance: Callable[[Tridiagonal, int], Tridiagonal], state: Tridiagonal, max_matvecs: int, tolerance: float
 ) -> Leading:
-    """As :func:`leading`, with steps and basis on the device.
+    """Like :func:`leading`, with steps and basis on the device.
 
     Args:
         advance: (state, number of steps) ↦ the state after these steps; the old one may be overwritten.
@@ -106,7 +106,7 @@ def _ritz(
     return Leading(float(values[at]), residual, bool(converged), len(diagonal))
 
 
-# Not ``@``: BLAS wakes threads, which keep spinning on the cores that the next product needs (a third of its time).
+# Not ``@``: BLAS threads would keep spinning on the cores of the next product (a third of its time).
 def _along(rows: Float[np.ndarray, "k d"], vector: Vector) -> Float[np.ndarray, " k"]:
     return np.add.reduce(rows * vector, axis=1)
 

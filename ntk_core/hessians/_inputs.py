@@ -31,10 +31,10 @@ class Rows(NamedTuple):
 
 
 def accepted_rows(net: Model, params: PyTree, x: ArrayLike, batched: bool | None) -> Rows:
-    """Inputs one by one, and the parameters of every seed; a list is one tree where a function accepts it as such.
+    """Return single inputs and the parameters of every seed; a list is one tree if a function accepts it.
 
     Raises:
-        InvalidInput: for what does not fit, and where ``x`` fits in both ways and ``batched`` is None.
+        InvalidInput: for incompatible inputs, or if ``x`` is ambiguous and ``batched`` is None.
     """
     if not isinstance(params, list):
         return _rows(net, params, x, batched)
@@ -60,15 +60,15 @@ def _rows(net: Model, params: PyTree, x: ArrayLike, batched: bool | None) -> Row
             readings.append(_read(net, params, x, is_batch))
         except InvalidInput as error:
             reasons.append(error)
-        if readings and np.ndim(x) < 2:  # scalars are inputs only where nothing else fits
+        if readings and np.ndim(x) < 2:  # scalars are inputs only if nothing else fits
             break
     if not readings:
         raise reasons[0]
     if len(readings) == 2 and axes_of(readings[0].net) and not axes_of(readings[1].net):
-        return readings[1]  # a function of single rows, which takes any leading axes
+        return readings[1]  # a function of single rows that accepts any leading axes
     if len(readings) == 2:
         shape = np.shape(x)
-        if shape[0] == 1:  # the same number in both readings: a batch of one
+        if shape[0] == 1:  # equal in both readings: a batch of one
             return readings[1]
         given = f"shape {shape}, which fits as one input and as {shape[0]} inputs"
         raise InvalidInput("x", given, "batched=False for one input, batched=True for a batch")

@@ -18,7 +18,7 @@ from jaxtyping import Float, Int
 
 MatVec = Callable[[Array], Array]
 
-STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about as much as a step on small networks
+STEPS_BETWEEN_CHECKS = 4  # an eigendecomposition of T costs about one step on small networks
 SMALLEST_CHECK = 32
 ROWS_AT_ONCE = 8  # of the basis; with 10⁵ entries each they fit into a core's cache
 
@@ -80,12 +80,12 @@ def lanczos_extreme(
     Args:
         matvec: v ↦ A v for a symmetric A of size d that maps the range of ``project`` into itself.
         start: starting vector, (d,), in the range of ``project``.
-        spare: a random vector, (d,); where the iteration meets an invariant subspace it continues from a new direction
-            made of it. Each such restart may bring one more copy of a repeated eigenvalue; else one is found.
-        max_steps: at most this many products; not more than the dimension of the space.
+        spare: a random vector, (d,), for a new direction after an invariant subspace. Each restart may find one more
+            copy of a repeated eigenvalue.
+        max_steps: maximum number of products, at most the dimension of the space.
         tolerance: relative to |θ_1|.
         num_wanted: number of eigenpairs, at most ``max_steps``.
-        project: orthogonal projection onto the subspace that is meant.
+        project: orthogonal projection onto the searched subspace.
     """
 
     def body(state: tuple[Tridiagonal, _Ritz]) -> tuple[Tridiagonal, _Ritz]:
@@ -101,12 +101,12 @@ def lanczos_extreme(
         lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
         return jnp.all(ritz.residuals <= tolerance * size) & ~lost
 
-    def goes_on(state: tuple[Tridiagonal, _Ritz]) -> Array:
+    def continues(state: tuple[Tridiagonal, _Ritz]) -> Array:
         return (state[0].num_steps < max_steps) & ~converged(state[1])
 
     unknown = jnp.full(num_wanted, jnp.inf, start.dtype)
     before = _Ritz(unknown * 0, unknown, jnp.zeros((num_wanted, max_steps), start.dtype))
-    tridiagonal, ritz = lax.while_loop(goes_on, body, (beginning(start, max_steps), before))
+    tridiagonal, ritz = lax.while_loop(continues, body, (beginning(start, max_steps), before))
     vectors = ritz.weights @ tridiagonal.basis[:max_steps]
     return Extreme(ritz.values, ritz.residuals, vectors, converged(ritz), tridiagonal.num_steps)
 
@@ -139,19 +139,19 @@ def beginning(start: Float[Array, " d"], max_steps: int) -> Tridiagonal:
 
 
 def step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array) -> Tridiagonal:
-    """One product with A; the new direction is made orthogonal to all earlier ones, twice."""
+    """One product with A; orthogonalize the new direction twice against all earlier ones."""
     diagonal, off_diagonal, basis, index = tridiagonal
     q = basis[index]
     w = matvec(q)
     diagonal = diagonal.at[index].set(jnp.vdot(q, w))
-    # Divided by a small β, what rounding leaves outside of the subspace would grow from step to step.
+    # Division by a small β would amplify rounding outside the subspace from step to step.
     w = project(_orthogonal(w, basis, index + 1))
     beta = _length(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
     invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
 
     def fresh(_: Array) -> Array:
-        random = project(jnp.roll(spare, index))  # another vector at each step, without a generator to compile
+        random = project(jnp.roll(spare, index))  # a different vector per step, without compiling a generator
         rest = _orthogonal(random, basis, index + 1)
         size = _length(rest)
         exhausted = size <= 100 * jnp.finfo(w.dtype).eps * jnp.linalg.norm(random)  # the basis spans the whole space
@@ -163,23 +163,22 @@ def step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array
 
 
 def _length(w: Float[Array, " d"]) -> Float[Array, ""]:
-    """‖w‖₂, also where the squares of its entries are too small for the format (below 1e−38 in float32)."""
+    """Return ‖w‖₂ even if squares of its entries underflow (below 1e−38 in float32)."""
     largest = jnp.max(jnp.abs(w))
     scale = jnp.where(largest > 0, largest, 1)
     return scale * jnp.linalg.norm(w / scale)
 
 
 def _orthogonal(w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int[Array, ""]) -> Float[Array, " d"]:
-    """w without its part in the span of the first ``num_rows`` rows of the basis; twice is enough (Parlett, §6.9).
+    """Remove from w its part in the span of the first ``num_rows`` basis rows (twice is enough, Parlett §6.9).
 
-    On a CPU a few rows at a time, which stay in the cache between their two products with w; the rows behind, still
-    zero and most of them until the end, are left alone.
+    On a CPU a few rows at a time stay in the cache for their two products with w; the remaining zero rows are skipped.
     """
     size = min(ROWS_AT_ONCE, len(basis)) if jax.default_backend() == "cpu" else len(basis)
     num_parts = 1 if size == len(basis) else -(-num_rows // size)
 
     def without(index: Array, w: Array) -> Array:
-        # A last part that would reach behind the basis begins earlier, and removes again what is removed already.
+        # The last part starts earlier instead of exceeding the basis; repeated removal is harmless.
         rows = lax.dynamic_slice_in_dim(basis, index % num_parts * size, size)
         return w - (rows @ w) @ rows
 
@@ -187,17 +186,17 @@ def _orthogonal(w: Float[Array, " d"], basis: Float[Array, "k d"], num_rows: Int
 
 
 def _dense(tridiagonal: Tridiagonal, size: int) -> Float[Array, "size size"]:
-    """T of this size; rows beyond the steps done are zero, and so are the eigenvalues that they add."""
+    """Return T of this size; rows beyond the finished steps are zero and add zero eigenvalues."""
     step = jnp.arange(size)
     beta = jnp.where(step[:-1] + 1 < tridiagonal.num_steps, tridiagonal.off_diagonal[: size - 1], 0)
     return jnp.diag(tridiagonal.diagonal[:size]) + jnp.diag(beta, 1) + jnp.diag(beta, -1)
 
 
 def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
-    """The ``num_wanted`` Ritz values of largest absolute value; infinite residuals where there are not yet as many.
+    """Return the ``num_wanted`` Ritz values of largest absolute value; missing ones have infinite residuals.
 
-    T is decomposed at one of two sizes, the smaller one while it holds the steps done, since an eigendecomposition at
-    ``max_steps`` would cost more than the products.
+    T is decomposed at the smaller of two sizes while that suffices, since an eigendecomposition at ``max_steps`` would
+    cost more than the products.
     """
     sizes = sorted({min(max(SMALLEST_CHECK, num_wanted), max_steps), max_steps})
 
@@ -207,7 +206,7 @@ def _ritz(tridiagonal: Tridiagonal, num_wanted: int, max_steps: int) -> _Ritz:
             _, largest = lax.top_k(jnp.abs(values), num_wanted)
             last = tridiagonal.num_steps - 1
             residuals = tridiagonal.off_diagonal[last] * jnp.abs(vectors[last, largest])
-            found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are zeros that only fill T up
+            found = jnp.arange(num_wanted) < tridiagonal.num_steps  # the others are padding
             weights = jnp.zeros((num_wanted, max_steps), values.dtype).at[:, :size].set(vectors[:, largest].T)
             return _Ritz(values[largest], jnp.where(found, residuals, jnp.inf), weights)
 

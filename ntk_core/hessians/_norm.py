@@ -32,7 +32,7 @@ from ntk_core.traced import Model, Program, accepted_input, compiling, name_of, 
 MAX_MATVECS = 128
 
 
-Measured = Any  # a number, or an array with axes for seeds and inputs where there are several
+Measured = Any  # a number, or an array with axes for several seeds and inputs
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class SpectralEstimate:
     """A spectral norm with its certificate.
 
     Attributes:
-        value: ‖H‖ = |λ|, the estimate; never above the true norm but for rounding.
+        value: ‖H‖ = |λ|, the estimate; at most the true norm up to rounding.
         eigenvalue: λ with its sign.
         residual: ‖H y − λ y‖ for the unit vector y found: an eigenvalue is within this distance of λ.
         converged: whether residual <= tolerance · value was reached within the allowed products.
         num_matvecs: products with H.
-        tolerance: the relative residual that was asked for.
+        tolerance: the requested relative residual.
 
     For several inputs or seeds all but ``tolerance`` are arrays of one shape.
 
@@ -110,13 +110,12 @@ def hessian_norm(
 
     ‖∂²φ_a(f(w; x))/∂w²‖: spectral norm of the p × p Hessian of one **model output** (not of a loss) for an input.
 
-    With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 where two or more layers are trained, but
+    With a kinked σ such as ReLU it is the Hessian almost everywhere: not 0 if two or more layers are trained, but
     without the curvature within a layer, which is in the kinks.
 
-    A network of this package takes the exact restricted route, on a space of dimension Σ (fan_in + fan_out) in place of
-    Σ fan_in · fan_out, and so does any callable ``apply(params, x) -> (n, C)`` in whose program parameters multiply
-    (``layers_of`` names them; one product is compared with a plain one before the first result). Others take
-    Hessian-vector products over all parameters.
+    Networks take the exact restricted route, on a space of dimension Σ (fan_in + fan_out) instead of
+    Σ fan_in · fan_out. So does any callable ``apply(params, x) -> (n, C)`` with layers (see ``layers_of``; one product
+    is compared with a plain one before the first result). Others take Hessian-vector products over all parameters.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=1, depth=1, activation="identity", use_bias=False)
@@ -131,26 +130,25 @@ def hessian_norm(
         params: its parameters, or a list of them, one per seed.
         x: one input, or a batch (n, *input_shape).
         output_index: a, which of the C outputs; a = t·C + c for a callable with outputs (n, T, C).
-        batched: whether ``x`` is a batch; by default the reading that the model accepts. Where it accepts both, a
-            leading axis of 1 is a batch of one.
+        batched: whether ``x`` is a batch; by default as the model accepts. If it accepts both, a leading axis of 1 is
+            a batch of one.
         tolerance: stop at residual <= tolerance · value; by default √eps of the dtype. The error of an isolated
             eigenvalue is of the order of the square of its residual.
-        max_matvecs: give up (``converged`` False) after this many products.
-        key: of the random start; a fixed one by default, so that equal requests give equal answers.
-        repeated: whether norms of these shapes are asked for often. Then stretches of the iteration are compiled with
-            optimizations: two more seconds at once, a third of the time of each narrow norm. By default from the fourth
-            call on, and for 256 or more norms in one call. Both routes agree far within the residual, not bit for bit.
+        max_matvecs: maximum number of products; then ``converged`` is False.
+        key: of the random start; a fixed one by default, for reproducible results.
+        repeated: whether to compile optimized parts of the iteration: two seconds once, a third of the time of each
+            narrow norm. By default from the fourth call of these shapes, and for 256 or more norms in one call. Both
+            routes agree far within the residual, not bit for bit.
 
     Returns:
         Scalars for one input, arrays (n,) for a batch; with a leading axis num_seeds for a list of parameters. Norms
-        are computed one after the other, in the memory of one.
+        are computed sequentially, in the memory of one.
 
     Raises:
-        InvalidInput: for a model, parameters and ``x`` that do not fit each other, an ``output_index`` or tolerance
-            out of range, and where ``x`` fits as one input and as a batch and ``batched`` does not say which.
-            Of a callable also where rows of a batch meet each other, with the operation in which they do.
-        TooLarge: generic route only, where the Lanczos basis would not fit into memory.
-        TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
+        InvalidInput: for incompatible model, parameters and ``x``, an ``output_index`` or tolerance out of range, an
+            ambiguous ``x`` without ``batched``, or a callable that mixes rows of a batch, with the operation.
+        TooLarge: generic route only, if the Lanczos basis does not fit into memory.
+        TracingDisagrees: if a callable's traced product differs from plain derivatives.
 
     Source: Liu, Zhu & Belkin 2020, §2 and §3.
     """
@@ -185,8 +183,8 @@ def hessian_eigenpairs(
 
     The ``num_wanted`` eigenpairs H y = λ y of largest |λ| of the Hessian of one model output for one input.
 
-    Arguments as for :func:`hessian_norm`. Eigenvectors stay in the small space, where a network of 2·10⁸ weights needs
-    some 10⁵ numbers; ``num_directions`` of them are also written out at full size.
+    Arguments as for :func:`hessian_norm`. Eigenvectors are in the small space, about 10⁵ numbers for a network of
+    2·10⁸ weights; ``num_directions`` of them are also returned at full size.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)
@@ -228,7 +226,7 @@ def hessian_eigenpairs(
 
 
 def relative_tolerance(tolerance: float | None, dtype: DTypeLike) -> float:
-    """√eps of the dtype by default; a tolerance that its rounding cannot reach is refused."""
+    """Return √eps of the dtype by default; refuse a tolerance below its rounding."""
     eps = float(jnp.finfo(dtype).eps)
     if tolerance is None:
         return eps**0.5
@@ -248,7 +246,7 @@ def checked_request(
     key: Array | None,
     num_wanted: int = 1,
 ) -> tuple[float, Array]:
-    """(relative tolerance, key) of a request that can be answered; refuses others, see :func:`hessian_norm`."""
+    """Return (relative tolerance, key) of a valid request, see :func:`hessian_norm`."""
     if num_wanted < 1:
         raise InvalidInput("num_wanted", num_wanted, "an integer of at least 1")
     if max_matvecs < num_wanted:
@@ -286,7 +284,7 @@ def _norm(
     key: Array,
     optimized: bool,
 ) -> Leading:
-    """In the small space by compiled products or stretches; over all parameters in a compiled loop."""
+    """Compute in the small space by compiled products or stretches; else over all parameters in a loop."""
     with jax.default_matmul_precision("highest"):
         if not isinstance(net, Network | Program):
             found = _leading(net, params, x, output_index, 1, tolerance, max_matvecs, key)

@@ -20,13 +20,13 @@ from ntk_core.traced import Apply, Model, Program, program_of_network, wide
 
 
 class Operator(NamedTuple):
-    """A symmetric matrix known through its products; built inside the function that is compiled.
+    """A symmetric matrix by its products, built inside a compiled function.
 
     Attributes:
         matvec: v ↦ H v on flat vectors, (d,) → (d,).
-        project: orthogonal projection onto the vectors that are directions.
+        project: orthogonal projection onto valid directions.
         unravel: flat vector → coordinates (restricted) or parameter tree (generic route).
-        direction: flat vector → the direction itself, a tree like the parameters; of a network, those that it trains.
+        direction: flat vector → direction as a tree like the (trained) parameters.
         zero: the flat zero vector.
         dimension: of the range of ``project``.
         space: the small space, of a network or a traced program; None on the generic route.
@@ -58,7 +58,7 @@ class Operator(NamedTuple):
 
 
 def outputs_of(net: Model) -> Callable[[Array], Array]:
-    """f (C,) ↦ φ(f) of a network; f itself of a function, which has applied its φ."""
+    """Return f (C,) ↦ φ(f) of a network; the identity for functions, which apply their own φ."""
     if not isinstance(net, Network):
         return lambda f: f.astype(wide(f.dtype))
     phi = output_function(net.output)
@@ -66,7 +66,7 @@ def outputs_of(net: Model) -> Callable[[Array], Array]:
 
 
 def output_scalar(net: Model, output_index: int | Array) -> Scalar:
-    """f (C,) ↦ φ_a(f)."""
+    """Return f (C,) ↦ φ_a(f)."""
     phi = outputs_of(net)
     return lambda f: phi(f)[output_index]
 
@@ -128,9 +128,9 @@ def generic_operator(apply: Apply, params: PyTree, x: Shaped[Array, "..."], scal
 
 
 def second_derivatives(net: Model, params: PyTree, x: Array, direction: PyTree) -> Float[Array, " C"]:
-    """∂²φ_c(f(w + t·d; x))/∂t² at t = 0 along what moves, for one input: dᵀ H_c d.
+    """Return ∂²φ_c(f(w + t·d; x))/∂t² at t = 0 for one input: dᵀ H_c d.
 
-    By reverse mode alone, which a ``custom_vjp`` defines and where ids outside of a table have no derivative.
+    Uses reverse mode only, for ``custom_vjp`` and out-of-range ids.
     """
     moving, restore = moving_of(net, params)
     apply = as_function(net)
@@ -145,11 +145,11 @@ def second_derivatives(net: Model, params: PyTree, x: Array, direction: PyTree) 
 
 
 def check_request(net: Model, params: PyTree, num_outputs: int, output_index: int, max_steps: int = 1) -> None:
-    """Refuse, before the operator is traced, what cannot be answered.
+    """Refuse invalid requests before tracing the operator.
 
     Raises:
         InvalidInput: for an ``output_index`` outside the outputs.
-        TooLarge: where the Lanczos basis of the generic route would not fit into memory.
+        TooLarge: if the Lanczos basis of the generic route does not fit into memory.
     """
     if not 0 <= output_index < num_outputs:
         raise InvalidInput("output_index", output_index, f"an integer from 0 to {num_outputs - 1}")
@@ -160,7 +160,7 @@ def check_request(net: Model, params: PyTree, num_outputs: int, output_index: in
 def _check_memory(params: PyTree, max_steps: int) -> None:
     vector_bytes = sum(leaf.size * leaf.dtype.itemsize for leaf in split_inexact(params)[0])
     available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    required = vector_bytes * (max_steps + 8)  # the basis, and what a product with the Hessian needs beside it
+    required = vector_bytes * (max_steps + 8)  # the basis, and memory of a Hessian product
     if required > available:
         nearest = max(1, math.floor(available / vector_bytes) - 8)
         raise TooLarge("max_matvecs", max_steps, required=required, limit=available, unit="bytes", nearest=nearest)

@@ -49,7 +49,7 @@ def path_sup(
 
     sup_t Q(w_t) and all Q(w_t) along a path w0, w1, … of parameters; Q and arguments as for :func:`ball_sup`.
 
-    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the present point are held.
+    Q is ‖H‖, or ‖K(w_t) − K(w0)‖_F / ‖K(w0)‖_F. ``path`` may be a generator: only w0 and the current point are stored.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones(3)

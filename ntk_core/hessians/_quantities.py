@@ -1,4 +1,4 @@
-"""The layer quantities of Theorem 3.1 and the bound that they give (docs/math/theorem_bound.md)."""
+"""Layer quantities of Theorem 3.1 and their bound (docs/math/theorem_bound.md)."""
 
 import itertools
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from ntk_core.traced import Model, Program, TracedLayer, Use, accepted_input, tr
 
 NORM_STEPS = 64
 NORM_TOLERANCE = 1e-3
-CHAIN = "a chain of dense layers: a network of this package, or a function, with one activation behind each of them"
+CHAIN = "a chain of dense layers: a network of this package, or a function, with an activation after each of them"
 
 
 @dataclass(frozen=True)
 class LayerQuantities:
     """Measured layer quantities of a chain of dense layers with linear output, at one input.
 
-    With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the output that is meant;
+    With α^(l) the activations of hidden layer l = 1 … L, w^(l) its weights and biases, f the chosen output;
     arrays have one entry per hidden layer, (L,). ‖T‖_{2,2,1} = sup over unit x, z of Σ_k |Σ_ij T_ijk x_i z_j|.
 
     Attributes:
@@ -81,7 +81,7 @@ def layer_quantities(net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], ou
 
     ‖H‖ <= Σ_{l,l'} ‖H_{l,l'}‖ (Lemma E.1), and by the chain rule, for l <= l' <= L,
     ‖H_{l,l'}‖ <= [second derivative of layer l', in its weights if l = l', else mixed] + Σ_{k > l'} ‖b^(k)‖_∞ ·
-    ‖∂²α^(k)/∂(α^(k-1))²‖_{2,2,1} · ‖∂α^(k-1)/∂w^(l)‖ · ‖∂α^(k-1)/∂w^(l')‖, while the block with the output layer is the
+    ‖∂²α^(k)/∂(α^(k-1))²‖_{2,2,1} · ‖∂α^(k-1)/∂w^(l)‖ · ‖∂α^(k-1)/∂w^(l')‖, and the block with the output layer is the
     output multiplier (m^(-1/2)) times ‖∂α^(L)/∂w^(l)‖. Spectral norms come from Lanczos, with their residual added.
 
     >>> from ntk_core.networks.architectures import FullyConnected
@@ -98,7 +98,7 @@ def layer_quantities(net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], ou
         The quantities of each layer and the bound.
 
     Raises:
-        InvalidInput, TracingDisagrees: as ``hessian_norm``; also for a model that is no such chain, and for a nonlinear
+        InvalidInput, TracingDisagrees: as ``hessian_norm``; also for models that are no such chain, or have a nonlinear
             output (see ``nonlinear_output_hessian``).
 
     Source: Liu, Zhu & Belkin 2020, §3.3.1, Theorem 3.1 and App. E–F.
@@ -106,7 +106,7 @@ def layer_quantities(net: Model, params: PyTree, x: Shaped[ArrayLike, "..."], ou
     model, one, num_outputs = accepted_input(net, params, x)
     check_request(model, params, num_outputs, output_index)
     program: Model | None
-    if isinstance(model, Network):  # as a function of all its weights, of frozen layers too; trusted, so not checked
+    if isinstance(model, Network):  # traced with all weights, including frozen layers, without checks
         if model.output != "linear":
             raise InvalidInput("output", model.output, "linear, as in Theorem 3.1")
         order = list(model.layer_input_shapes(one.shape))
@@ -163,7 +163,7 @@ def _block_bounds(measured: _Measured, output_multiplier: float) -> Float[np.nda
 
 
 def _chain(program: Program) -> tuple[TracedLayer, ...]:
-    """All layers in the order of the program; nothing, unless each is dense and takes what the one before it gives."""
+    """Return all layers in program order; empty unless each is dense and reads the previous one."""
     layers = sorted(program.layers, key=lambda layer: layer.uses[0].site)
     sizes = [layer.sizes for layer in layers]
     joined = all(before[2] == after[1] for before, after in itertools.pairwise(sizes))
@@ -175,7 +175,7 @@ def _chain(program: Program) -> tuple[TracedLayer, ...]:
 def _measure(
     program: Program, chain: tuple[TracedLayer, ...], params: PyTree, x: Array, output_index: int | Array
 ) -> tuple[_Measured, Float[Array, ""]]:
-    """(the quantities, how far the program is from a chain)."""
+    """Return (quantities, distance of the program from a chain)."""
     leaves = program.leaves(params)
     taken, firsts, seconds, distance = _activations(program, chain, leaves, x)
     multipliers = [layer.uses[0].view.scale for layer in chain]
@@ -205,10 +205,10 @@ def _measure(
 def _activations(
     program: Program, chain: tuple[TracedLayer, ...], leaves: list[Array], x: Array
 ) -> tuple[list[Array], list[Array], list[Array], Float[Array, ""]]:
-    """(what each hidden layer takes, σ' and σ'' at its z, how far the program is from a chain in a random direction).
+    """Return (inputs of hidden layers, σ' and σ'' at z, distance from a chain in a random direction).
 
-    With each z = ⟨W, a⟩ held fixed but for a shift of its own, what the next layer takes changes by σ' times the shift,
-    entry by entry, the outputs by the last shift, and nothing else changes. The distance is rounding or of order 1.
+    In a chain, shifting each fixed z = ⟨W, a⟩ changes the next layer's input by σ' times the shift, elementwise, and
+    the outputs by the last shift only. The distance from this is rounding, or of order 1.
     """
     uses = [layer.uses[0] for layer in chain]
 
@@ -233,7 +233,7 @@ def _activations(
 
 
 def scaled_norm(weight: Float[Array, "rows d"], scale: Float[Array, " d"]) -> Float[Array, ""]:
-    """‖W diag(scale)‖ from above: the Ritz value of its Gram operator plus its residual, under the root."""
+    """Return an upper bound of ‖W diag(scale)‖: root of the Gram operator's Ritz value plus residual."""
     start, spare = jax.random.normal(jax.random.key(0), (2, scale.size), scale.dtype)
     found = lanczos_extreme(
         lambda v: scale * (weight.T @ (weight @ (scale * v))),

@@ -1,4 +1,4 @@
-"""The small space that contains the whole range of a Hessian (docs/math/hessian_in_a_small_space.md).
+"""Small space that contains the range of a Hessian (docs/math/hessian_in_a_small_space.md).
 
 For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at positions p, the Hessian of a scalar g maps any direction to
 Σ_p (δ̇_p a_pᵀ + δ_p ȧ_pᵀ): with orthonormal bases A of the a_p and D of the δ_p its range is in
@@ -6,7 +6,7 @@ For a layer with inputs a_p and cotangents δ_p = ∂g/∂z_p at positions p, th
     S = {A U + V Dᵀ : U (r_a, num_features), V (fan_in, r_δ), Aᵀ V = 0},
 
 and (U, V) ↦ A U + V Dᵀ is an isometry. The Hessian restricted to S has exactly the non-zero spectrum of the full one.
-All uses of a matrix W share one space, block by block; uses of Wᵀ bring cotangents to A and inputs to D.
+All uses of a matrix W share one space, block by block; uses of Wᵀ add cotangents to A and inputs to D.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class Bases(NamedTuple):
 
 
 class SmallSpace(NamedTuple):
-    """Coordinates in which a Hessian is small.
+    """Coordinates of the small space.
 
     Attributes:
-        bases: of the layers that gain from them.
-        zero: of all that moves.
-        masks: entries that move, of parameters with removed ones.
+        bases: of the layers that are restricted.
+        zero: zero coordinates.
+        masks: movable entries of masked parameters.
     """
 
     bases: dict[str, Bases]
@@ -54,9 +54,9 @@ class Taps(NamedTuple):
     """Terms added at points of the program.
 
     Attributes:
-        outputs: to z of each use, (*lengths, *z).
-        inputs: weights of what each use multiplies, (blocks, positions, fan_in).
-        whole: to each parameter that moves as a whole.
+        outputs: added to z of each use, (*lengths, *z).
+        inputs: weights of the inputs of each use, (blocks, positions, fan_in).
+        whole: added to each unrestricted parameter.
     """
 
     outputs: dict[str, Array]
@@ -67,7 +67,7 @@ class Taps(NamedTuple):
 def restricted(
     program: Program, leaves: list[Array], x: Array, scalar: Scalar
 ) -> tuple[SmallSpace, Callable[[Coordinates], Coordinates]]:
-    """The space around ``leaves`` for g = scalar(f), f (C,) of one row ``x``, and the Hessian of g as a map on it.
+    """Return the space at ``leaves`` for g = scalar(f), f (C,) of one row ``x``, and the Hessian of g on it.
 
     Add a tap τ_p to each z_p, and Σ_p σ_p·a_p to g. The gradient with respect to (τ, σ) at 0 is (δ, a), which gives the
     bases; along a direction Δ, where τ̇ = Δᵀ a and σ̇ = Δ δ, its derivative is (δ̇, ȧ). So one pass forward and one
@@ -75,7 +75,7 @@ def restricted(
     """
     layers = [layer for layer in program.layers if _pays(program, layer)]
     uses = [(layer, *each) for layer in layers for each in zip(layer.uses, layer.flipped, strict=True)]
-    whole = {program.names[at]: at for at in _as_a_whole(program, {layer.name for layer in layers})}
+    whole = {program.names[at]: at for at in _unrestricted(program, {layer.name for layer in layers})}
 
     def value(taps: Taps) -> Array:
         values = list(leaves)
@@ -127,13 +127,13 @@ def restricted(
 
 
 def _pays(program: Program, layer: TracedLayer) -> bool:
-    """Whether all parts of its parameter gain from a small space; else the parameter moves as a whole."""
+    """Whether restriction pays for all parts of its parameter."""
     parts = (each for each in program.layers if each.leaf == layer.leaf)
     return layer.mask is None and all(small_space_pays(each.positions, *each.sizes[1:]) for each in parts)
 
 
-def _as_a_whole(program: Program, restricted_layers: Container[str]) -> list[int]:
-    """Parameters, by number, without a layer that has bases."""
+def _unrestricted(program: Program, restricted_layers: Container[str]) -> list[int]:
+    """Return the unrestricted parameters, by number."""
     apart = {layer.leaf for layer in program.layers if layer.name in restricted_layers}
     return [at for at in program.names if at not in apart]
 
@@ -150,10 +150,10 @@ def _at_the_use(use: Use, positions: Positions) -> Array:
 
 
 def zero_coordinates(program: Program, bases: dict[str, Bases]) -> Coordinates:
-    """The coordinates of no direction at all."""
+    """Return zero coordinates."""
     zero: Coordinates = {
         program.names[at]: {"whole": jnp.zeros(program.avals[at].shape, wide(program.avals[at].dtype))}
-        for at in _as_a_whole(program, bases)
+        for at in _unrestricted(program, bases)
     }
     for layer in program.layers:
         if layer.name in bases:
@@ -166,7 +166,7 @@ def zero_coordinates(program: Program, bases: dict[str, Bases]) -> Coordinates:
 
 
 def _product(features: Positions, moved: dict[str, Array], bases: Bases, flipped: bool) -> Positions:
-    """features · Δ, or features · Δᵀ, of Δ = A U + V Dᵀ, in each block."""
+    """Return features · Δ, or features · Δᵀ, with Δ = A U + V Dᵀ, in each block."""
     product = partial(jnp.einsum, "bpk,bfk->bpf" if flipped else "bpk,bkf->bpf")
     chains = ((bases.inputs, moved["along_inputs"]), (moved["along_cotangents"], jnp.swapaxes(bases.cotangents, 1, 2)))
     one, two = (pair[::-1] if flipped else pair for pair in chains)
@@ -174,7 +174,7 @@ def _product(features: Positions, moved: dict[str, Array], bases: Bases, flipped
 
 
 def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
-    """The nearest coordinates that obey Aᵀ V = 0, and move no masked edge."""
+    """Project onto coordinates with Aᵀ V = 0 and without masked edges."""
     result = {name: dict(moved) for name, moved in coordinates.items()}
     for name, mask in small.masks.items():
         result[name]["whole"] = result[name]["whole"] * mask
@@ -185,9 +185,9 @@ def projected(small: SmallSpace, coordinates: Coordinates) -> Coordinates:
 
 
 def lifted(program: Program, small: SmallSpace, coordinates: Coordinates, leaves: list[Array]) -> list[Array]:
-    """The direction itself, of the size of the parameters; fixed ones are unchanged."""
+    """Return the direction at the size of the parameters; fixed ones are unchanged."""
     found = {at: jnp.zeros(leaves[at].shape, wide(leaves[at].dtype)) for at in program.names}
-    for at in _as_a_whole(program, small.bases):
+    for at in _unrestricted(program, small.bases):
         found[at] = coordinates[program.names[at]]["whole"]
     for layer in program.layers:
         if layer.name not in small.bases:
@@ -202,7 +202,7 @@ def lifted(program: Program, small: SmallSpace, coordinates: Coordinates, leaves
 
 
 def _in_place(layer: TracedLayer, weight: Array) -> Array:
-    """(blocks, fan_in, num_features) as the part of the parameter that it is."""
+    """Reshape (blocks, fan_in, num_features) to its part of the parameter."""
     blocks, rows, columns = layer.axes
     view, groups = layer.uses[0].view, layer.uses[0].groups
     sizes = [[size for _, _, size in axes] for axes in (blocks, rows, columns)]
@@ -214,7 +214,7 @@ def _in_place(layer: TracedLayer, weight: Array) -> Array:
 
 
 def matrix_of(layer: TracedLayer, leaves: list[Array]) -> Float[Array, "fan_in num_features"]:
-    """The matrix of a dense layer, without its constant."""
+    """Return the matrix of a dense layer, without its constant."""
     part = leaves[layer.leaf][tuple(slice(low, high) for low, high in layer.uses[0].view.box)]
     matrix = jax.ShapeDtypeStruct(layer.sizes, part.dtype)
     ((found,),) = jax.linear_transpose(partial(_in_place, layer), matrix)(part)
@@ -222,7 +222,7 @@ def matrix_of(layer: TracedLayer, leaves: list[Array]) -> Float[Array, "fan_in n
 
 
 def dimension(small: SmallSpace) -> int:
-    """An upper bound of the dimension of the space, from shapes alone (masked edges are counted)."""
+    """Return an upper bound of the dimension from shapes, including masked edges."""
     total = sum(each.size for each in jax.tree.leaves(small.zero))
     for bases in small.bases.values():
         blocks, _, rank = bases.inputs.shape

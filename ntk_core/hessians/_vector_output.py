@@ -17,7 +17,7 @@ from ntk_core.kernels import moving_of
 from ntk_core.traced import Model, accepted_input
 
 MAX_ROUNDS = 20
-GAIN = 1e-3  # a round that adds less than this share is the last one; as our tolerance of a norm
+GAIN = 1e-3  # stop after a round with a smaller relative gain, as for the tolerance of a norm
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class VectorHessianNorm:
 
     Attributes:
         value: Σ_ijc H_ijc v_i v_j u_c at the unit vectors found: a lower bound of ‖H‖, at least every ‖H_c‖.
-        upper: (Σ_c ‖H_c‖²)^(1/2) >= ‖H‖, with the norms as they were found.
+        upper: (Σ_c ‖H_c‖²)^(1/2) >= ‖H‖, with the estimated norms.
         outputs: ‖H_c‖ of each output, (C,).
         weights: u, a unit vector, (C,).
         converged: whether every norm reached its tolerance.
@@ -53,8 +53,8 @@ def vector_hessian_norm(
     ‖H‖ = sup Σ_ijc H_ijc v_i w_j u_c over unit v, w, u, of H_ijc = ∂²φ_c(f(w; x))/∂w_i∂w_j, for one input.
 
     For each u the sup over v and w is the norm of the symmetric matrix Σ_c u_c H_c, reached at v = ±w. Given v, the
-    best u is (vᵀ H_c v)_c, normalized. The two take turns, which never lowers the value, from every single output and
-    from a random u: the local maximum of the best start. max_c ‖H_c‖ <= ‖H‖ <= (Σ_c ‖H_c‖²)^(1/2).
+    best u is (vᵀ H_c v)_c, normalized. Alternating both never lowers the value; starts are every single
+    output and a random u, and the best local maximum is returned. max_c ‖H_c‖ <= ‖H‖ <= (Σ_c ‖H_c‖²)^(1/2).
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1, num_outputs=2), jnp.ones(3)

@@ -1,4 +1,4 @@
-"""Two kernels of one network compared without holding either: exactly, pair of blocks by pair, or by random vectors.
+"""Comparison of two kernels without storing them: exactly, by pairs of blocks, or by random vectors.
 
 With D = K₁ − K₀ everything follows from ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y and yᵀDy: sums over pairs of blocks, or
 expectations over random signs v, E ⟨D v, K₀ v⟩ = ⟨D, K₀⟩ (docs/math/kernel_without_jacobians.md).
@@ -29,19 +29,19 @@ from ntk_core.kernels._products import LARGE_MEMORY, KernelOperator, num_moving
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model, accepted, accepted_targets, checked, like_params, through_output
 
-PAIR_COPIES = 6  # of a block of the kernel that are held while two are made and compared; measured
+PAIR_COPIES = 6  # copies of a kernel block while two are computed and compared; measured
 Pair = tuple[int, int]
-Mapped = Callable[..., Iterable[Any]]
+Mapped = Callable[..., Iterable[Any]]  # sums, or futures of them
 
 
 class KernelComparison(NamedTuple):
-    """How the kernel at ``params1`` differs from that at ``params0``.
+    """Differences between the kernels at ``params1`` and ``params0``.
 
     Attributes:
-        change: ΔK = ‖K₁ − K₀‖_F / ‖K₀‖_F; NaN where K₀ is 0.
-        error: its standard error; 0 where it is exact.
+        change: ΔK = ‖K₁ − K₀‖_F / ‖K₀‖_F; NaN if K₀ is 0.
+        error: its standard error; 0 if exact.
         interval: half-width of its 95% interval, ``change`` ± ``interval``, by Student's t with probes − 1 degrees of
-            freedom: over the random vectors alone, the inputs and weights being given.
+            freedom: over random vectors, for fixed inputs and weights.
         norm0, norm1: ‖K₀‖_F and ‖K₁‖_F.
         distance: 1 − ⟨K₀, K₁⟩ / (‖K₀‖_F ‖K₁‖_F), see :func:`kernel_distance`.
         alignment0, alignment1: yᵀKy / (‖K‖_F ‖y‖²), see :func:`alignment`; NaN without targets.
@@ -75,11 +75,11 @@ def kernel_change_between(
 ) -> KernelComparison:
     """Compare the kernels of two parameters for many inputs.
 
-    ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F for numbers of inputs whose kernels, (n C)² entries, do not fit into memory.
+    ΔK = ‖K(w₁) − K(w₀)‖_F / ‖K(w₀)‖_F for kernels of (n C)² entries that do not fit into memory.
 
     Exact, from block pairs of both kernels on and above the diagonal; or, with ``probes``, estimated from products with
-    random signs v, E ‖K v‖² = ‖K‖_F². What a sketch of both kernels spans is summed exactly, so that the random part
-    is what their leading eigenvectors leave (Meyer et al. 2021); the error of the ratio is that of the delta method.
+    random signs v, E ‖K v‖² = ‖K‖_F². The span of a sketch of both kernels is summed exactly, so only the remainder is
+    random (Meyer et al. 2021); the error of the ratio is by the delta method.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1), jnp.ones((3, 5))
@@ -92,14 +92,13 @@ def kernel_change_between(
         params0, params1: weights w₀ and w₁.
         targets: y, (n, C), for the alignments.
         memory_limit: bytes for everything above weights and inputs, 1 GiB by default; at least one row at a time.
-        probes: how many random vectors, from 4 on: 7 products with each kernel for every 4 of them take the place of
-            (n C)² entries. None for the exact sums. The interval is meant for 32 or more.
+        probes: number of random vectors, at least 4; every 4 cost 7 products with each kernel. None: exact sums.
+            The interval is meant for 32 or more.
         seed: of the random vectors.
-        mapped: what goes over the pairs, ``map`` by default: the ``map`` of a pool of threads, or of a dask client; its
-            workers are sent weights and inputs once.
-        kept: a file for the sums of finished pairs, or a directory, kept until all are done. The same call
-            continues from there.
-        progress: called with the share that is done, after every pair or product. What it raises stops the work.
+        mapped: ``map`` over the pairs, by default the built-in: also that of a thread pool, or of a dask client, whose
+            workers get weights and inputs once.
+        kept: a file or directory for the sums of finished pairs until all are done; the same call resumes from it.
+        progress: called with the finished share after every pair or product; exceptions stop the work.
 
     Returns:
         ΔK with its error, alignments and norms of both kernels.
@@ -136,11 +135,10 @@ def changes_from_first(
     mapped: Mapped = map,
     kept: Path | None = None,
 ) -> Generator[Share, None, list[list[KernelComparison]]]:
-    """How the kernels at all later weights differ from that at the first, like :func:`kernel_change_between` for two.
+    """Compare the kernels at all later weights with the first, like :func:`kernel_change_between`.
 
-    Gives a list for each of the later weights, with one entry for each of ``outputs``, of a network; without them for
-    the output that ``net`` has. A pair of blocks goes through all weights together, so the first kernel is made once.
-    Yields how many pairs of blocks, or products, are done, and of how many.
+    Returns a list per later weights with one entry per output (by default that of ``net``). Each pair of blocks is
+    computed for all weights together, so the first kernel is computed once. Yields (finished, all) pairs or products.
 
     Source: as :func:`kernel_change_between`.
     """
@@ -181,7 +179,7 @@ def _comparison(sums: Sums, size_of_targets: float, error: float, interval: floa
     def share(above: float, below: float) -> float:
         return above / below if below else math.nan
 
-    # ‖K₁‖ − ‖K₀‖ and 1 − cos from differences: neither cancels where the kernels are nearly equal.
+    # ‖K₁‖ − ‖K₀‖ and 1 − cos from differences avoid cancellation for nearly equal kernels.
     longer = share(2 * cross + moved, norm0 + norm1)
     return KernelComparison(
         change=share(math.sqrt(max(moved, 0.0)), norm0),
@@ -210,7 +208,7 @@ class _Problem(NamedTuple):
 def _summed(
     problem: _Problem, memory_limit: float, mapped: Mapped, kept: Path | None
 ) -> Generator[Share, None, tuple[np.ndarray, int]]:
-    """The sums over all pairs of blocks, one after the other, and how many pairs those were."""
+    """Return the sums over all pairs of blocks, and the number of pairs."""
     finished = _Finished(kept, problem, _rows_of_a_pair(problem, memory_limit))
     size, num_blocks = even_size(len(problem.x), finished.size)
     pairs = [(i, j) for i in range(num_blocks) for j in range(i, num_blocks)]
@@ -219,7 +217,7 @@ def _summed(
     scatter = getattr(getattr(mapped, "__self__", None), "scatter", None)
     if scatter is None:
         found = mapped(partial(sums_of_pair, problem), missing)
-    else:  # a dask client: what all pairs need goes to each worker once, and not with every pair
+    else:  # a dask client: send shared data to each worker once
         (everywhere,) = scatter([problem], broadcast=True, hash=False)
         found = mapped(_sums_of_pair_there, missing, problem=everywhere)
     try:
@@ -228,14 +226,14 @@ def _summed(
             yield len(finished.sums), len(pairs)
     except BaseException:
         for each in found if isinstance(found, list) else []:
-            each.cancel()  # futures of a cluster, which would continue without a client
+            each.cancel()  # a cluster would continue its futures
         raise
     finished.end()
     return np.sum([finished.sums[pair] for pair in pairs], axis=0), len(pairs)
 
 
 def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
-    """The most rows on each side with which b rows + a rows² bytes stay below the limit."""
+    """Return the most rows per side with b rows + a rows² bytes below the limit."""
     net, x = problem.net, problem.x
     rows = rows_of(net, x[:2])
     program = checked(net, problem.params[0], rows)
@@ -250,7 +248,7 @@ def _rows_of_a_pair(problem: _Problem, memory_limit: float) -> int:
 
 
 def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
-    """The part of one pair of blocks in each of the sums; twice, off the diagonal."""
+    """Return the contribution of one pair of blocks to the sums, doubled off the diagonal."""
     (left, right), size, x = pair, problem.size, problem.x
     rows, others = block_of(x, left, size), None if left == right else block_of(x, right, size)
     counts = [(np.arange(index * size, (index + 1) * size) < len(x)).astype(float) for index in pair]
@@ -260,7 +258,7 @@ def sums_of_pair(problem: _Problem, pair: Pair) -> Sums:
     seen = None if y is None else tuple(block_of(y, index, size).astype(dtype) for index in pair)
     found = []
     for params in later:
-        # One after the other: memory of the first is released before the second starts.
+        # Sequentially, to release memory of the first before the second.
         afters = jax.block_until_ready(_kernels(problem.net, params, rows, others, problem.outputs))
         for before, after in zip(befores, afters, strict=True):
             by_row = np.asarray(_row_sums(before, after, jnp.asarray(counts[1], dtype), seen), np.float64)
@@ -275,7 +273,7 @@ def _sums_of_pair_there(pair: Pair, problem: _Problem) -> Sums:
 def _kernels(
     net: Model, params: PyTree, rows: Array, others: Array | None, outputs: tuple[str, ...]
 ) -> tuple[Float[Array, "n1 n2 C C"], ...]:
-    """The kernel, or that of the pre-outputs seen through each output."""
+    """Return the kernel, or that of the pre-outputs under each output."""
     if not (outputs and isinstance(net, Network)):
         return (empirical_ntk(net, params, rows, others),)
     kernel = empirical_ntk(net.with_output("linear"), params, rows, others)
@@ -296,7 +294,7 @@ def _row_sums(
     counts: Float[Array, " n2"],
     targets: tuple[Float[Array, "n1 C"], Float[Array, "n2 C"]] | None,
 ) -> Float[Array, "5 n1"]:
-    """Short sums in the type of the kernels, which are added up in double precision outside."""
+    """Row sums in the kernels' type, to be added in double precision."""
     moved = k1 - k0
     with jax.default_matmul_precision("highest"):
         inner = [jnp.sum(a * b, axis=(2, 3)) @ counts for a, b in ((k0, k0), (moved, k0), (moved, moved))]
@@ -307,12 +305,12 @@ def _row_sums(
 
 
 class _Finished:
-    """The sums of finished pairs, in memory and, where there is a path, as lines of JSON below what they are of.
+    """Sums of finished pairs, in memory and optionally as JSON lines after a header that identifies them.
 
-    In a directory they have a file named by what they are of; trouble with it costs only what it would have kept.
+    In a directory the file is named by that header; a failing file only loses saved sums.
 
     Attributes:
-        size: rows of a block: those of the file, where it has finished pairs.
+        size: rows of a block, as in the file if it has finished pairs.
         sums: by pair.
     """
 
@@ -334,10 +332,10 @@ class _Finished:
         if isinstance(found, dict) and found.get("kernels") == header["kernels"]:
             header, self.size = found, int(found["rows"])
         elif lines and not self._trouble:
-            raise InvalidInput("kept", str(path), "a file that is not there yet, or one of the very same kernels")
+            raise InvalidInput("kept", str(path), "a new file, or one of the same kernels")
         else:
             lines = []
-        known = [each for each in map(_parsed, lines[1:]) if each]  # a line that was cut off is computed again
+        known = [each for each in map(_parsed, lines[1:]) if each]  # truncated lines are recomputed
         self.sums = {(left, right): sums for left, right, sums in known}
         part = path.with_name(f"{path.name}.part")
         part.write_text("".join(json.dumps(each) + "\n" for each in (header, *known)), encoding="utf-8")
@@ -350,7 +348,7 @@ class _Finished:
                 file.write(json.dumps([*pair, sums]) + "\n")
 
     def end(self) -> None:
-        """Remove the file in a directory after all pairs are done."""
+        """Remove the file in a directory once all pairs are finished."""
         if self._path is not None and self._trouble:
             with contextlib.suppress(OSError):
                 self._path.unlink(missing_ok=True)
@@ -364,12 +362,12 @@ def _parsed(line: str) -> Any:
 
 
 def _digest(net: Model, of: PyTree) -> str:
-    """Of the network, its weights, inputs and targets; of a callable, its name in place of the network."""
+    """Hash the network (or a callable's name), weights, inputs and targets."""
     digest = hashlib.sha256(
         (repr(net) if isinstance(net, Network) else getattr(getattr(net, "function", net), "__qualname__", "")).encode()
     )
     for leaf in jax.tree.leaves(of):
-        array = np.ascontiguousarray(leaf)  # the very numbers, not a copy: they may be most of the memory
+        array = np.ascontiguousarray(leaf)  # no copy, which may be large
         digest.update(f"{array.dtype} {array.shape}".encode())
         digest.update(array.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()

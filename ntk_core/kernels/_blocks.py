@@ -1,4 +1,4 @@
-"""Kernels of many rows from blocks of rows, so that intermediate values fit into memory."""
+"""Kernels from blocks of rows, so that intermediate values fit into memory."""
 
 import math
 from collections.abc import Callable
@@ -17,13 +17,13 @@ Kernels = TypeVar("Kernels")  # a tree of them
 
 
 def checked_limit(memory_limit: float | None) -> None:
-    """Refuse a limit of memory that is none."""
+    """Refuse an invalid memory limit."""
     if memory_limit is not None and not memory_limit > 0:
         raise InvalidInput("memory_limit", memory_limit, "a number of bytes above 0, or None")
 
 
 def rows_within(memory_limit: float, row_bytes: float) -> int:
-    """How many rows fit, at least one."""
+    """Return the number of rows that fit, at least one."""
     return max(1, int(memory_limit // row_bytes))
 
 
@@ -36,7 +36,7 @@ def in_blocks(
 ) -> Kernels:
     """``contract(view(x1), view(x2))`` from blocks of at most ``size`` rows of each, a tree of (n1, n2, C, C) arrays.
 
-    Two views live at a time. Blocks have equal sizes (the last one is filled up), so that everything is compiled once.
+    Two views exist at a time. Blocks have equal sizes (the last is padded), so programs compile once.
     Without ``x2`` only blocks on and above the diagonal are computed; ``contract(view, None)`` is a diagonal one.
     """
     blocks1 = _blocks(x1, size)
@@ -58,13 +58,13 @@ def in_blocks(
 
 
 def even_size(n: int, size: int) -> tuple[int, int]:
-    """(rows of a block, number of blocks) for n rows in blocks of equal size, at most ``size`` rows each."""
+    """Return (rows of a block, number of blocks) for n rows in equal blocks of at most ``size`` rows."""
     size = math.ceil(n / math.ceil(n / size))
     return size, math.ceil(n / size)
 
 
 def block_of(x: Shaped[Array | np.ndarray, "n ..."], index: int, size: int) -> Shaped[Array, "rows ..."]:
-    """Rows of one of the blocks of equal size; the last one repeats its final row as often as needed."""
+    """Return the rows of one block; the last block repeats its final row as padding."""
     rows = jnp.asarray(x[index * size : (index + 1) * size])
     missing = size - len(rows)
     return jnp.pad(rows, [(0, missing)] + [(0, 0)] * (rows.ndim - 1), mode="edge") if missing else rows

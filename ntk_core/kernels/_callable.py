@@ -1,8 +1,8 @@
 """The tangent kernel of any callable, by the route that needs fewer multiplications.
 
 Counts for inputs whose forward pass takes F multiplications each, p parameters and C outputs:
-contraction of Jacobians n C · 2F + n1 n2 C² p, in memory for n C p numbers; vector products, one for each pair of an
-input and an output, n1 n2 C · 2F, in memory for C p numbers (docs/math/kernel_without_jacobians.md).
+contraction of Jacobians n C · 2F + n1 n2 C² p, storing n C p numbers; vector products, one per pair of input and
+output, n1 n2 C · 2F, storing C p numbers (docs/math/kernel_without_jacobians.md).
 """
 
 import math
@@ -26,7 +26,7 @@ def callable_ntk(
     x2: Shaped[Array, "n2 ..."] | None,
     memory_limit: float | None,
 ) -> Float[Array, "n1 n2 C C"]:
-    """K[i, j, a, b] of ``apply``, shape (n1, n2, C, C), in rows of blocks where a limit in bytes asks for them."""
+    """K[i, j, a, b] of ``apply``, shape (n1, n2, C, C), in blocks of rows within a limit in bytes."""
     function = apply if isinstance(apply, Program) else as_it_is(apply)
     moving, _ = split_inexact(params)
     row = jax.eval_shape(function, params, x1[:1])
@@ -49,7 +49,7 @@ def vector_products_are_cheaper(
     """Whether vector products need fewer multiplications than Jacobians in blocks of rows; n2 = 0 for x2 = x1."""
     others = n2 or n1
     blocks1, blocks2 = math.ceil(n1 / block), math.ceil(others / block)
-    # Each block of x1 meets all blocks of x2, whose Jacobians are then computed again; half of them if x2 is x1.
+    # Each block of x1 recomputes the Jacobians of all blocks of x2; half of them if x2 is x1.
     recomputed = n1 + (others * blocks1 if n2 else (blocks2 - 1) * n1 / 2)
     by_jacobians = recomputed * num_outputs * 2 * forward + n1 * others * num_outputs**2 * num_params
     by_products = (n1 + 1) * others * num_outputs * 2 * forward
@@ -57,7 +57,7 @@ def vector_products_are_cheaper(
 
 
 def forward_multiplications(function: Apply, params: PyTree, row: Array, num_params: int) -> float:
-    """Multiplications of one forward pass of one row, as the compiler counts them; p where it does not say."""
+    """Return the compiler's count of multiplications for one row's forward pass; p if unknown."""
     costs = jax.jit(function).lower(params, row).cost_analysis()
     flops = costs.get("flops", 0.0) if isinstance(costs, dict) else 0.0
     return flops / 2 if flops > 0 else float(num_params)
@@ -70,7 +70,7 @@ def _row_function(apply: Apply, params: PyTree) -> tuple[list[Array], Callable[[
 
 @partial(jax.jit, static_argnums=0)
 def row_jacobian(apply: Apply, params: PyTree, x: Shaped[Array, "n ..."]) -> list[Float[Array, "n C _"]]:
-    """∂apply/∂w of each leaf, (n, C, size), row by row: C backward passes a row, none over other rows."""
+    """Return ∂apply/∂w of each leaf, (n, C, size), by C backward passes per row."""
     moving, function = _row_function(apply, params)
     with jax.default_matmul_precision("highest"):
         leaves = jax.vmap(lambda row: jax.jacrev(function)(moving, row))(x)
@@ -95,7 +95,7 @@ def _by_jacobians(apply: Apply, params: PyTree, x1: Array, x2: Array | None) -> 
 
 
 def derivative_along(function: Callable[[PyTree], Array], at: PyTree) -> Callable[[PyTree], Array]:
-    """Direction ↦ derivative of ``function`` along it, by reverse mode alone: all that a ``custom_vjp`` defines."""
+    """Return the directional derivative by reverse mode only, for a ``custom_vjp``."""
     outputs, pull = jax.vjp(function, at)
     transposed = jax.linear_transpose(pull, outputs)
     return lambda direction: transposed((direction,))[0]

@@ -1,4 +1,4 @@
-"""How fast a kernel moves when the weights move in one direction: one forward derivative of the structured kernel."""
+"""Directional derivatives of kernels: one forward derivative of the structured kernel."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def kernel_derivative(
 ) -> KernelPair:
     """(K(w), d/ds K(w + s·u) at s = 0) of φ(f), each of shape (n, n, C, C).
 
-    Views of a block of rows and their derivatives are made together and contracted together: twice the memory of the
-    kernel and some three times its work, and nothing of the size n·C·p for a network of this package.
+    Takes twice the memory and about three times the work of the kernel, and no array of size n·C·p for a network of
+    this package.
 
     Args:
         net: a network, or any callable ``apply(params, x) -> (n, C)``, as in ``empirical_ntk``.
-        direction: u, a tree like ``params``; leaves that are not trained are not looked at.
+        direction: u, a tree like ``params``; untrained leaves are ignored.
         memory_limit: bytes for intermediate values, 4 GiB by default.
 
     Raises:
@@ -76,7 +76,7 @@ def _views(program: Program, leaves: list[Array], moves: list[Array], x: Array) 
 @partial(jax.jit, static_argnums=0)
 def _contract(program: Program, leaves: list[Array], left: Moving, right: Moving | None) -> Moving:
     def kernel(views1: Views, views2: Views | None = None) -> Array:
-        # One object twice: the contraction then computes the upper triangle alone.
+        # Passing one object twice computes only the upper triangle.
         found: Array = kernels_of(program, False, leaves, views1, views2)
         return found
 

@@ -1,4 +1,4 @@
-"""How far weights must at least have moved, given what the outputs did: Liu, Zhu & Belkin 2020, Eq. 2, and sharper."""
+"""Lower bounds of the distance of weights from the change of outputs (Liu, Zhu & Belkin 2020, Eq. 2)."""
 
 import math
 from typing import NamedTuple
@@ -13,8 +13,8 @@ from ntk_core.kernels._empirical import empirical_ntk
 from ntk_core.kernels._generic import as_function
 from ntk_core.traced import Model, accepted, like_params
 
-SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # of the way from start to end at which the kernel is taken; our choice
-SMALLEST = 1e-6  # eigenvalues of K(w₀) below this share of the largest one are left out of its inverse
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # points between start and end at which the kernel is computed; our choice
+SMALLEST = 1e-6  # share of the largest eigenvalue of K(w₀) below which others are excluded from its inverse
 
 
 class LeastDistance(NamedTuple):
@@ -30,14 +30,14 @@ class LeastDistance(NamedTuple):
 
 
 def least_distance(net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, "n ..."]) -> LeastDistance:
-    """Return lower bounds of the distance that training must go.
+    """Return lower bounds of the distance between two weights.
 
-    Lower bounds of ‖w − w₀‖₂ by what the outputs F at x, (n, ...), did between ``start`` w₀ and ``end`` w.
+    Bounds ‖w − w₀‖₂ by the change of the outputs F at x, (n, ...), from ``start`` w₀ to ``end`` w.
 
     For every vector u, ‖w − w₀‖ ≥ |uᵀ(F(w) − F(w₀))| / sup √(uᵀK u), the supremum along the segment from w₀ to w; here
     it is the largest at five points of it. u = e_i gives Eq. 2, |F_i(w) − F_i(w₀)| / sup ‖∇F_i‖;
-    u = K(w₀)⁺(F(w) − F(w₀)) gives the distance itself where the model is linear and w − w₀ in the span of its
-    gradients. Weights that are not trained count nowhere. NaN where an output or a kernel is not finite.
+    u = K(w₀)⁺(F(w) − F(w₀)) gives the exact distance if the model is linear and w − w₀ is in the span of its
+    gradients. Untrained weights are excluded. NaN if an output or a kernel is not finite.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net = FullyConnected(width=8, activation="tanh")

@@ -1,4 +1,4 @@
-"""A kernel against its targets and another kernel: alignment, distance, leading eigenspaces and their angles."""
+"""Alignment, distance, leading eigenspaces and their angles."""
 
 import math
 
@@ -11,7 +11,7 @@ from scipy.sparse.linalg import eigsh
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels._outputs import as_matrix
 
-DENSE_ROWS = 1500  # up to which all eigenvectors are as fast as the leading ones alone
+DENSE_ROWS = 1500  # up to this size all eigenvectors are as fast as the leading ones
 
 
 def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> float:
@@ -30,7 +30,7 @@ def alignment(kernel: Float[ArrayLike, "..."], y: Shaped[ArrayLike, "..."]) -> f
         A number from 0 to 1.
 
     Raises:
-        InvalidInput: for shapes that do not belong together.
+        InvalidInput: for incompatible shapes.
 
     Source: Cristianini, Shawe-Taylor, Elisseeff & Kandola 2001.
     """
@@ -60,7 +60,7 @@ def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..
         A number from 0 to 1 for positive semidefinite kernels.
 
     Raises:
-        InvalidInput: for kernels of two shapes.
+        InvalidInput: for different shapes.
 
     Source: Fort, Dziugaite, Paul, Kharaghani, Roy & Ganguli 2020, §3.
     """
@@ -75,7 +75,7 @@ def kernel_distance(kernel: Float[ArrayLike, "..."], other: Float[ArrayLike, "..
 
 
 def leading_eigenvectors(kernel: Float[np.ndarray, "rows rows"], count: int) -> Float[np.ndarray, "rows count"]:
-    """Eigenvectors of the ``count`` largest eigenvalues, descending, in columns; fewer where there are fewer rows."""
+    """Return eigenvectors of the ``count`` largest eigenvalues (or all), descending, in columns."""
     rows = len(kernel)
     count = min(count, rows)
     if rows <= DENSE_ROWS or 2 * count > rows:

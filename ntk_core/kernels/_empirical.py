@@ -34,8 +34,8 @@ from ntk_core.traced import (
     whole_kernels,
 )
 
-DEFAULT_MEMORY = 4 * 2**30  # by an estimate from above: about half of it is used
-VIEW_COPIES = 4  # views of both sides, and what makes them
+DEFAULT_MEMORY = 4 * 2**30  # an upper estimate: about half of it is used
+VIEW_COPIES = 4  # views of both sides, with temporaries
 Inputs1 = Shaped[ArrayLike, "n1 ..."]
 Inputs2 = Shaped[ArrayLike, "n2 ..."]
 Kernel = Float[Array, "n1 n2 C C"]
@@ -102,18 +102,18 @@ def empirical_ntk(
 
     Args:
         net: a network of this package (structured route: no gradient of the size of the weights), or any callable
-            ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C) that treats each row of x for itself. Outputs
-            (n, T, C) count as T·C outputs a = t·C + c: reshape the kernel to (n1, n2, T, C, T, C). Its program is
-            traced at every call (``freeze`` avoids that), searched for layers (``layers_of`` lists them), compared with
-            plain derivatives for two rows, and takes the same route. Parameters used otherwise go by their Jacobians,
-            and so does a callable without any layer (or by vector products, whichever needs fewer multiplications).
+            ``apply(params, x)`` with outputs (n, C), (n,) or (n, T, C) that treats each row of x separately. Outputs
+            (n, T, C) count as T·C outputs a = t·C + c: reshape the kernel to (n1, n2, T, C, T, C). A callable is
+            traced at every call (``freeze`` avoids that), searched for layers (``layers_of`` lists them), checked
+            against plain derivatives for two rows, and takes the same route. Other parameters use Jacobians; a
+            callable without layers uses Jacobians or vector products, whichever needs fewer multiplications.
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x1: inputs (n1, *input_shape).
-        x2: inputs (n2, *input_shape); ``x1`` when left out.
+        x2: inputs (n2, *input_shape); by default ``x1``.
         per_layer: return the part of each trained layer, or of each parameter of a callable, by name; the parts sum to
             the kernel.
-        memory_limit: bytes for everything between parameters and kernel, 4 GiB by default; where that does not suffice,
-            rows are taken in blocks, at least one at a time. Blocks inside a contraction need some 100 MiB on top.
+        memory_limit: bytes between parameters and kernel, 4 GiB by default; beyond, rows are processed in blocks of at
+            least one. Contractions need about 100 MiB in addition.
         trace_outputs: return the mean over the outputs, (1/C) Σ_a K[i, j, a, a], of shape (n1, n2).
 
     Returns:
@@ -124,7 +124,7 @@ def empirical_ntk(
             without layers, a memory limit that is not above 0, or a callable in which rows of x interact, with the
             operation in which they do. That is proven from its program, or else tested with x and random rows;
             docs/math/traced-programs.md lists what that cannot detect.
-        TracingDisagrees: where what was found in a callable's program is not what plain derivatives say.
+        TracingDisagrees: if a callable's traced kernel differs from plain derivatives.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.
     """
@@ -163,7 +163,7 @@ def _kernel(
 
 
 def checked_model(net: Model, params: PyTree, x: Rows) -> Model:
-    """An accepted model for compiled programs, where nothing can be compared: a function as its checked program.
+    """Return an accepted model for compiled programs: a function as its checked program.
 
     Raises:
         InvalidInput, TracingDisagrees: as :func:`empirical_ntk`.
@@ -178,7 +178,7 @@ def checked_model(net: Model, params: PyTree, x: Rows) -> Model:
 
 
 def rows_of(net: Model, x: ArrayLike) -> Array:
-    """Inputs as a model takes them: a network multiplies, so that images of bytes become numbers."""
+    """Convert inputs for a model; networks need floats instead of image bytes."""
     rows = jnp.asarray(x)
     return rows.astype(jnp.result_type(rows, float)) if isinstance(net, Network) else rows
 
@@ -199,7 +199,7 @@ def kernel_change(k: Shaped[ArrayLike, "..."], k0: Shaped[ArrayLike, "..."]) -> 
 
     ΔK = ‖k − k0‖_F / ‖k0‖_F over all axes of two kernels of equal shape, a scalar.
 
-    All (n, n', C, C) entries count: averaging over the outputs first would hide change between classes.
+    Includes all (n, n', C, C) entries, since averaging over outputs would hide changes between classes.
 
     Args:
         k: kernel after the change.

@@ -1,6 +1,6 @@
 """Frobenius norms of two kernels and of their difference from products with random vectors.
 
-What a sketch of both spans is summed exactly, the rest estimated (docs/math/kernel_without_jacobians.md).
+The span of a sketch of both is summed exactly, the rest estimated (docs/math/kernel_without_jacobians.md).
 """
 
 import math
@@ -16,7 +16,7 @@ from ntk_core.kernels._products import Flat
 SKETCHED = 4  # probes per vector of the sketch; our choice
 MIN_PROBES = 4
 Sums = list[float]  # ‖K₀‖², ⟨D, K₀⟩, ‖D‖², yᵀK₀y, yᵀDy
-Share = tuple[int, int]  # pairs or products that are done, and all of them
+Share = tuple[int, int]  # (finished, all) pairs or products
 
 
 class Estimated(NamedTuple):
@@ -38,7 +38,7 @@ def estimated_sums(
 ) -> Generator[Share, None, Estimated]:
     """‖A‖² = ‖A Q‖² + E ‖A (1 − QQᵀ) v‖² for K₀ and D, Q an orthonormal basis of K₀ g and D g for a few random g.
 
-    ``turn``: how many such estimates are done already, and of how many.
+    ``turn``: (finished, all) estimates of this kind.
     """
     rng = np.random.default_rng(seed)
     num_sketched = probes // SKETCHED

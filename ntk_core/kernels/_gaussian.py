@@ -60,7 +60,7 @@ def _leaky_relu(slope: float, cov: Array, variance1: Array, variance2: Array) ->
     """Arc-cosine kernels of degree 1 and 0 (Cho & Saul 2009) for σ(z) = relu(z) − slope · relu(−z)."""
     norm = jnp.sqrt(variance1 * variance2)
     rho = jnp.clip(cov / jnp.where(norm > 0, norm, 1), -1, 1)
-    # The angle by two-argument arctangent, which is as exact near ±1 as elsewhere.
+    # The two-argument arctangent stays exact near ±1.
     angle = 2 * jnp.arctan2(jnp.sqrt(1 - rho), jnp.sqrt(1 + rho))
     degree1 = (jnp.sqrt((1 - rho) * (1 + rho)) + rho * (math.pi - angle)) / (2 * math.pi)
     opposite1 = (jnp.sqrt((1 - rho) * (1 + rho)) - rho * angle) / (2 * math.pi)
@@ -108,7 +108,7 @@ def _by_quadrature(
 def _by_angles(sigma: Pointwise, cov: Array, variance1: Array, variance2: Array, num_nodes: int) -> tuple[Array, Array]:
     """u = √q₁ r cos θ and v = √q₂ r cos(θ − φ) with ρ = cos φ: Gauss–Legendre in r, and in θ between signs of u and v.
 
-    A function that is smooth but for 0 is smooth in each of the four parts of the circle.
+    A function with a kink only at 0 is smooth in each of the four parts of the circle.
     """
     rho = _correlation(cov, variance1, variance2)
     angle = 2 * jnp.arctan2(jnp.sqrt(1 - rho), jnp.sqrt(1 + rho))
@@ -150,7 +150,7 @@ def _half_line(num_nodes: int) -> tuple[Float[np.ndarray, " N"], Float[np.ndarra
 def _hermite(num_nodes: int) -> tuple[Float[np.ndarray, " N"], Float[np.ndarray, "N N"]]:
     """Gauss–Hermite nodes x (N,) and weights · h_k(x), (N, N), k = 0 … N−1.
 
-    With the weights' square roots inside the recursion h stays of order one, where h_k alone would overflow.
+    The recursion includes square roots of the weights, since h_k alone would overflow.
     """
     nodes, weights = roots_hermitenorm(num_nodes)
     roots = np.sqrt(weights / weights.sum())

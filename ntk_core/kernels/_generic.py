@@ -14,7 +14,7 @@ from ntk_core.traced import Apply, Model
 
 
 def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
-    """(floating-point leaves, a function that puts new ones in their place); masks and counters stay as they are."""
+    """Return (floating-point leaves, a function that replaces them); masks and counters are kept."""
     leaves, structure = jax.tree.flatten(params)
     moves = [hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact) for leaf in leaves]
 
@@ -26,7 +26,7 @@ def split_inexact(params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
 
 
 def moving_of(net: Model, params: PyTree) -> tuple[PyTree, Callable[[PyTree], PyTree]]:
-    """(what a network trains, or all floats of a function; a function that puts new ones in their place)."""
+    """Return (trained parameters of a network or all floats of a function, a function that replaces them)."""
     if not isinstance(net, Network):
         return split_inexact(params)
     trained, fixed = net.partition(params)
@@ -39,7 +39,7 @@ def as_function(net: Model) -> Apply:
 
 
 def as_it_is(apply: Apply) -> Apply:
-    """A function that is compiled at every call: one that cannot be traced may have changed since the last."""
+    """Wrap a function to compile at every call, since untraceable functions may change."""
     return lambda params, x: apply(params, x)
 
 
@@ -48,7 +48,7 @@ def generic_ntk(
 ) -> Float[Array, "n1 n2 C C"]:
     """K[i, j, a, b] = Σ_w (∂f_a(x1_i)/∂w)(∂f_b(x2_j)/∂w), shape (n1, n2, C, C), from explicit Jacobians.
 
-    Needs memory for n·C·p numbers; it is the route for callables that are not a ``Network``, and the tests' oracle.
+    Stores n·C·p numbers; used for callables without layers, and as the tests' oracle.
     """
     moving, restore = split_inexact(params)
 

@@ -1,4 +1,4 @@
-"""How large gradients are at initialization, at least: the lower bound that makes PL* hold at w₀."""
+"""Lower bound of gradients at w₀, which implies PL* there."""
 
 import numpy as np
 from jax.typing import ArrayLike
@@ -23,13 +23,13 @@ def gradient_norm_bound(net: DAGNetwork, x: Shaped[ArrayLike, "..."]) -> float:
 
     A lower bound of E_{w₀} ‖∇_w f_k(w₀; x)‖² for any output k, hence of E λ_min(K(w₀)) for a single input ``x``.
 
-    ‖∇f_k‖² is at least the part of the output layer, the mean of α_u² over the neurons u that the output sees. With
+    ‖∇f_k‖² is at least the output layer's part, the mean of α_u² over the inputs u of the output. With
     σ(c z) = c^r σ(z), c_σ = E[σ(g)²] and z_v ~ N(0, mean of α_u²) given the values below, Jensen's inequality gives
-    q_v = c_σ (mean of q_u over the edges into v)^r as a lower bound of E[α_v²], from q = x_i² at the input. Where edges
-    are removed the smallest q of the sources replaces their mean.
+    q_v = c_σ (mean of q_u over the edges into v)^r as a lower bound of E[α_v²], from q = x_i² at the input. With
+    removed edges the smallest q of the sources replaces their mean.
 
-    This is the proof of Proposition 4.4 along the edges of the graph itself: never below its bound
-    min_l c_σ^{1 + r + … + r^(l-1)} δ^{2 r^l}, δ = min |x_i|, of which only the smallest layer is kept there.
+    This follows the proof of Proposition 4.4 along the graph's edges. It is never below the proposition's bound
+    min_l c_σ^{1 + r + … + r^(l-1)} δ^{2 r^l}, δ = min |x_i|, a minimum over layers.
 
     >>> import jax.numpy as jnp
     >>> net = DAGNetwork(width=5, activation="relu", use_bias=False)  # input → a → b, all into the output

@@ -33,14 +33,14 @@ def infinite_heads_ntk(
 ) -> SampledKernel:
     """lim_{H→∞} of the tangent kernel of one output at the head dimension of ``net``: the mean kernel of one head.
 
-    Given queries and keys, and so A, values and output weights are integrated exactly where they enter alone, with
-    r = Ā x / √d_in: their two layers have r·r' each. Queries have J·J' with J = (1/T) Σ_i x_i ⊗ Σ_j A_ij (g_j − A_i·g)
-    k_j / (√d_in d^τ) and g = x γ / √d_in, keys the same with their roles exchanged. What is left, q, k and
-    γ ~ N(0, I), is sampled: 256 heads a batch, in float64.
+    Given queries and keys, hence A, values and output weights are integrated exactly: their two layers contribute r·r'
+    each, with r = Ā x / √d_in. Queries contribute J·J' with J = (1/T) Σ_i x_i ⊗ Σ_j A_ij (g_j − A_i·g)
+    k_j / (√d_in d^τ) and g = x γ / √d_in, keys the same with exchanged roles. The rest, q, k and γ ~ N(0, I), is
+    sampled: 256 heads per batch, in float64.
 
     Args:
-        num_batches: of heads; the standard error decreases as its inverse root.
-        seed: of the heads; the same heads for all inputs.
+        num_batches: batches of heads; the standard error decreases as its inverse root.
+        seed: of the heads, shared by all inputs.
 
     Source: Hron, Bahri, Sohl-Dickstein & Novak 2020 (limits of many heads); the formulas for fixed d are derived here.
     """

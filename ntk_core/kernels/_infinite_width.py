@@ -1,7 +1,7 @@
 """The tangent kernel of infinitely wide networks, layer by layer (docs/math/infinite_width.md).
 
-Three families of pairs are carried along: every x1 with every x2 (with its tangent kernel), and every input with itself
-(variances). For convolutions each pair has one entry per position, or per pair of positions where pooling mixes them.
+Propagates covariances of every x1 with every x2 (and their tangent kernel), and variances of every input. For
+convolutions each pair has one entry per position, or per pair of positions if pooling mixes them.
 """
 
 import math
@@ -50,7 +50,7 @@ class Limit:
 
 @dataclass(frozen=True)
 class Positions:
-    """Which pairs of positions are followed: ``axes`` spatial axes; equal positions only, or all pairs of them."""
+    """Propagated pairs of positions on ``axes`` spatial axes: equal positions only, or all pairs."""
 
     axes: int
     all_pairs: bool
@@ -61,7 +61,7 @@ class Positions:
         return tuple(range(-self.axes * (2 if self.all_pairs else 1), 0))
 
     def diagonal(self, cov: Array) -> Array:
-        """The entries at equal positions, (..., *sizes)."""
+        """Return the entries at equal positions, (..., *sizes)."""
         if not (self.all_pairs and self.axes):
             return cov
         sizes = cov.shape[-self.axes :]
@@ -89,7 +89,7 @@ def infinite_width_ntk(
     For :class:`FullyConnected`, :class:`ResNet` and convolutional networks with linear output in the NTK
     parameterization. ReLU, leaky ReLU and erf in closed form; other activations by quadrature in float64, to about
     1e-8 while pre-activations have variances of order one. For an activation given as a function the error is measured
-    (``kernels.quadrature_error``), and one above 1e-3 is refused.
+    (``kernels.quadrature_error``) and refused above 1e-3.
 
     For :class:`Attention` the number of heads grows at a fixed head dimension. The kernel is a mean over 16,384 sampled
     heads, to about 1%; ``infinite_heads_ntk`` returns its standard error.
@@ -152,7 +152,7 @@ def infinite_width_nngp(
 def _limit(
     part: str, inner: Network, x1: Shaped[ArrayLike, "n1 ..."], x2: Shaped[ArrayLike, "n2 ..."] | None
 ) -> Float[Array, "n1 n2"]:
-    """``tangent`` or ``cov`` of the output, in blocks of rows."""
+    """Return ``tangent`` or ``cov`` of the output, in blocks of rows."""
     if not (isinstance(inner, Stack | Attention) and inner.kind.has_infinite_width):
         known = [kind.network.rpartition(":")[2] for kind in ARCHITECTURES.values() if kind.has_infinite_width]
         allowed = f"a network: {', '.join(known)}, Mirrored or Subtracted or not; other limits are not derived"
@@ -183,7 +183,7 @@ def _limit(
 
 
 def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
-    """‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ for the first inputs: how much half the nodes change; 0 for closed forms.
+    """Return ‖K_N − K_{N/2}‖_∞ / ‖K_N‖_∞ at the first inputs, N quadrature nodes; 0 for closed forms.
 
     Source: our choice; docs/math/infinite_width.md.
     """
@@ -196,7 +196,7 @@ def quadrature_error(net: Stack, x: Shaped[ArrayLike, "n ..."]) -> float:
 
 
 def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
-    """Refuse a function whose kernel is not resolved; those with a name are, at variances of order one."""
+    """Refuse functions unresolved by quadrature; named ones are resolved at variances of order one."""
     if len(x) and not all(isinstance(each, str) and each not in KINKED for each in net.written_out.functions()):
         error = quadrature_error(net, x)
         if not error <= MAX_QUADRATURE_ERROR:
@@ -205,7 +205,7 @@ def _check_quadrature(net: Stack, x: Shaped[np.ndarray, "n ..."]) -> None:
 
 
 def _positions(net: Stack) -> Positions:
-    """Positions of the first layer: all pairs of them if a pooling or a global average mixes them later."""
+    """Return the positions of the first layer: all pairs if pooling or a global average mixes them."""
     blocks = net.written_out.layers
     mixed = any(isinstance(block, graphs.AveragePoolBlock | graphs.GlobalAverageBlock) for block in blocks)
     return Positions(net.dimensions if isinstance(blocks[0], graphs.ConvolutionBlock) else 0, mixed)
@@ -229,7 +229,7 @@ def _kernel(
 
 
 def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, positions: Positions) -> Limit:
-    """The limit after these blocks, whose trained ones are the next ``layers``."""
+    """Propagate the limit through these blocks; trained ones take the next ``layers``."""
     for block in blocks:
         match block:
             case graphs.DenseBlock() | graphs.ConvolutionBlock():
@@ -248,7 +248,7 @@ def _through(blocks: tuple[Block, ...], layers: Iterator[Layer], limit: Limit, p
 
 
 def _each(limit: Limit, function: Callable[[Array], Array]) -> Limit:
-    """``function`` applied to covariances and tangent kernel alike."""
+    """Apply ``function`` to covariances and tangent kernel."""
     changed = {name: function(getattr(limit, name)) for name in ("cov", "cov1", "cov2", "tangent")}
     return replace(limit, **changed)
 
@@ -273,7 +273,7 @@ def _linear(layer: Layer, limit: Limit, positions: Positions) -> Limit:
         return gain * (_windows_average(layer, positions, cov) if isinstance(layer, Convolution) else cov)
 
     below = _each(limit, average)
-    # A weight has derivative multiplier · a, a bias 1: together gain² C + 1 for a layer that is trained.
+    # Derivatives are multiplier · a (weight) and 1 (bias): together gain² C + 1 for a trained layer.
     own = below.cov + (1.0 if layer.use_bias else 0.0) if layer.trainable else 0.0
     return replace(
         below, cov=below.cov + bias, cov1=below.cov1 + bias, cov2=below.cov2 + bias, tangent=below.tangent + own
@@ -301,7 +301,7 @@ def _activate(sigma: Activation, limit: Limit, positions: Positions) -> Limit:
 
 
 def _add(upper: Limit, lower: Limit) -> Limit:
-    """α = σ(z) + α': given α', z is independent of each single neuron of it, which leaves the products of means."""
+    """α = σ(z) + α': given α', z is independent of each of its neurons, so cross terms are products of means."""
     return Limit(
         upper.cov + lower.cov + upper.mean1[:, None] * lower.mean2 + lower.mean1[:, None] * upper.mean2,
         upper.cov1 + lower.cov1 + 2 * upper.mean1 * lower.mean1,

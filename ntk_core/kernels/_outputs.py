@@ -29,7 +29,7 @@ def trace_outputs(kernel: Float[ArrayLike, "..."]) -> Float[Array, "n1 n2"]:
         An array (n1, n2).
 
     Raises:
-        InvalidInput: for another shape.
+        InvalidInput: for other shapes.
 
     Source: Novak et al. 2020 (``trace_axes``).
     """
@@ -73,7 +73,7 @@ def diagonal_ntk(net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> F
 
 
 def as_matrix(kernel: ArrayLike, field: str = "kernel") -> np.ndarray:
-    """(n1, n2, C, C) as (n1 C, n2 C), outputs as rows (i, a); (n1, n2) as it is.
+    """Reshape (n1, n2, C, C) to (n1 C, n2 C), rows (i, a); return (n1, n2) unchanged.
 
     Raises:
         InvalidInput: for another shape.

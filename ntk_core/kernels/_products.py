@@ -29,11 +29,11 @@ Flat = Float[np.ndarray, " rows"]
 
 
 class KernelExtremes(NamedTuple):
-    """The ends of a kernel's spectrum, from below and above: smallest ≥ λ_min ≥ 0, and largest ≤ λ_max.
+    """Ends of a kernel's spectrum: smallest ≥ λ_min ≥ 0, and largest ≤ λ_max.
 
     Attributes:
-        largest, smallest: Ritz values θ, both inside [λ_min, λ_max] but for rounding.
-        largest_residual, smallest_residual: ‖K y − θ y‖ of the unit vectors y found: some eigenvalue is that near to θ.
+        largest, smallest: Ritz values θ, both in [λ_min, λ_max] up to rounding.
+        largest_residual, smallest_residual: ‖K y − θ y‖ of unit vectors y: an eigenvalue is within it of θ.
         num_products: products with K.
     """
 
@@ -49,9 +49,8 @@ class KernelSolution(NamedTuple):
 
     Attributes:
         coefficients: α, (n, C).
-        residual: ‖y − (K + s) α‖ / ‖y‖ of the very α, by a product of its own. As K has no eigenvalue below 0, K α is
-            no further than residual · ‖y‖ from what the exact α gives at the n points, and α no further than that
-            divided by s.
+        residual: ‖y − (K + s) α‖ / ‖y‖ of the returned α, by a separate product. Since K is positive semidefinite, the
+            error of K α is at most residual · ‖y‖, and that of α at most residual · ‖y‖ / s.
         num_products: products with K.
         converged: whether ``residual`` is at most twice the tolerance.
     """
@@ -67,7 +66,7 @@ class KernelOperator:
 
     v ↦ K v = J (Jᵀ v), J[(i, a), w] = ∂φ_a(f(w; x_i))/∂w: one backward and one forward derivative, no kernel.
 
-    A product takes some six forward passes of all inputs, and memory for a block of them and two copies of the weights.
+    A product costs about six forward passes, and stores a block of inputs and two copies of the weights.
 
     >>> from ntk_core.networks.architectures import FullyConnected
     >>> net, x = FullyConnected(width=8, depth=1, num_outputs=2), jnp.ones((3, 5))
@@ -76,7 +75,7 @@ class KernelOperator:
     ((6, 6), (3, 2))
 
     Args:
-        net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` that treats each row for itself.
+        net: a network of this package, or any callable ``apply(params, x) -> (n, C)`` that treats each row separately.
         params: parameters; leaves that are not floating-point numbers are not differentiated.
         x: inputs (n, *input_shape).
         memory_limit: bytes for intermediate values, 1 GiB by default.
@@ -118,7 +117,7 @@ class KernelOperator:
         return found.reshape(-1, self.num_outputs)[:count]
 
     def flat_product(self, v: Flat) -> Flat:
-        """K v of a vector over all (i, a), i before a, in double precision outside of the product itself."""
+        """Return K v of a vector over (i, a), i before a, in double precision outside the product."""
         return np.asarray(self.product(v.reshape(-1, self.num_outputs)), np.float64).ravel()
 
     @cached_property
@@ -135,13 +134,13 @@ class KernelOperator:
     def extremes(self, *, max_products: int = 100, tolerance: float = 1e-3, seed: int = 0) -> KernelExtremes:
         """λ_max, and a bound on λ_min, by Lanczos iteration with full reorthogonalization.
 
-        λ_max converges in some ten products. λ_min hides among many small eigenvalues: what is found is an upper bound,
-        with its residual, that falls with every product and is λ_min only after up to n C of them. Where n C exceeds
-        the number of weights, λ_min is 0. Single precision does not distinguish values below some 1e-6 λ_max from 0.
+        λ_max converges in about ten products. The value for λ_min is an upper bound with a residual; it decreases with
+        every product and reaches λ_min only after up to n C of them. λ_min is 0 if n C exceeds the number of weights.
+        Single precision does not distinguish values below about 1e-6 λ_max from 0.
 
         Args:
             max_products: maximum number of products, and of vectors of length n C in memory.
-            tolerance: stop where both residuals are at most this share of their Ritz values.
+            tolerance: stop once both residuals are at most this share of their Ritz values.
             seed: of the random start.
 
         Source: Golub & Van Loan, Matrix Computations (4th ed.), §10.1–10.3.
@@ -153,7 +152,7 @@ class KernelOperator:
         while True:
             step = len(diagonal)
             basis[step] = w / beta
-            w = self.flat_product(basis[step]).astype(self._dtype)  # as the basis: nothing of its size is copied
+            w = self.flat_product(basis[step]).astype(self._dtype)  # the basis' type, to avoid copying the basis
             diagonal.append(float(basis[step] @ w))
             for _ in range(2):  # twice is enough
                 w = w - (basis[: step + 1] @ w) @ basis[: step + 1]
@@ -177,8 +176,8 @@ class KernelOperator:
     ) -> KernelSolution:
         """α of (K + s) α = y by conjugate gradients, s = (λ + 1e-6) k̄ as in :func:`kernel_regression`, λ = ``ridge``.
 
-        ``product(α, others)`` is then what the regression predicts at other inputs. Without a ridge the number of
-        products grows with the root of λ_max / s.
+        ``product(α, others)`` then predicts at other inputs. Without a ridge the number of products grows as
+        √(λ_max / s).
 
         Raises:
             InvalidInput: for a ridge below 0.
@@ -202,7 +201,7 @@ class KernelOperator:
 
 
 def _in_equal_blocks(x: Shaped[Array, "n ..."], size: int) -> Shaped[Array, "blocks rows ..."]:
-    """The last block is filled up with copies of the last row."""
+    """Split into equal blocks, the last padded with copies of the last row."""
     size, num_blocks = even_size(len(x), size)
     missing = num_blocks * size - len(x)
     filled = jnp.pad(x, [(0, missing)] + [(0, 0)] * (x.ndim - 1), mode="edge") if missing else x
@@ -232,5 +231,5 @@ def _product(
 
 
 def num_moving(net: Model, params: PyTree) -> int:
-    """How many numbers are differentiated."""
+    """Return the number of differentiated parameters."""
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(moving_of(net, params)[0]))

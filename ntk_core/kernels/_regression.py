@@ -1,4 +1,4 @@
-"""Regression with a kernel: what a linear model predicts once it fits its training points."""
+"""Kernel regression: predictions of a linear model that fits its training points."""
 
 import math
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import accepted_targets
 
-# Of the mean of the diagonal, added to it: about the rounding of a float32 kernel of some thousand rows. Our choice.
+# Share of the mean diagonal, about the rounding of a float32 kernel with a thousand rows. Our choice.
 JITTER = 1e-6
 
 
@@ -62,7 +62,7 @@ def kernel_regression(
     0.24999987500006252
 
     Raises:
-        InvalidInput: for a ridge below 0, and for shapes that do not belong together.
+        InvalidInput: for a ridge below 0 or incompatible shapes.
 
     Source: Jacot, Gabriel & Hongler 2018, §5; Rasmussen & Williams 2006, Algorithm 2.1.
     """
@@ -105,7 +105,7 @@ def kernel_regression(
 def _over_outputs(
     kernel: np.ndarray, targets: np.ndarray, cross: np.ndarray, ridge: float, prior: np.ndarray | None
 ) -> KernelRegression:
-    """Regression with outputs as rows (i, a); predictions (others, C), variances (others, C)."""
+    """Regress with outputs as rows (i, a); predictions (others, C), variances (others, C)."""
     num_outputs, others = np.shape(kernel)[2], len(cross)
     y = accepted_targets(targets, len(kernel), num_outputs, "targets")
     if np.ndim(cross) != 4:

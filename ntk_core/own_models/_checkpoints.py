@@ -22,8 +22,8 @@ def read_checkpoint(path: Path) -> Weights:
     """Return the arrays of a checkpoint by name.
 
     Raises:
-        InvalidInput: no such file, another format, a package that is missing, or a pickle that is no state dictionary.
-            Nothing in the file is executed.
+        InvalidInput: for a missing file, an unknown format, a missing package, or a pickle that is no state
+            dictionary. Nothing in the file is executed.
     """
     if not path.is_file():
         raise InvalidInput("checkpoint", str(path), "a file that exists")
@@ -45,12 +45,12 @@ def read_checkpoint(path: Path) -> Weights:
 
 
 def with_checkpoints(made: Any, before: Weights, after: Weights, x: np.ndarray) -> tuple[Apply, PyTree, PyTree]:
-    """Return (apply, w₀, w₁) of a model, (apply, params) or a ``torch.nn.Module``, with the weights of two files.
+    """Return (apply, w₀, w₁) of (apply, params) or a ``torch.nn.Module`` with the weights of two files.
 
-    Arrays have the names of a state dictionary, or of leaves in the tree of parameters: ``encoder.weight``.
+    Arrays are named as in a state dictionary or as leaves of the parameter tree: ``encoder.weight``.
 
     Raises:
-        InvalidInput: where names or shapes differ, or what is not trained (running averages, frozen parameters) does.
+        InvalidInput: if names or shapes differ, or untrained values do (running averages, frozen parameters).
     """
     if not (hasattr(made, "load_state_dict") and hasattr(made, "state_dict")):
         if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0])):
@@ -66,7 +66,7 @@ def with_checkpoints(made: Any, before: Weights, after: Weights, x: np.ndarray) 
     apply, params = from_torch(made, x)
     for name in before.keys() - params.keys():
         if not np.array_equal(before[name], after[name]):
-            raise InvalidInput("after", f"another {name}, which is not trained", "the value that it has before")
+            raise InvalidInput("after", f"another {name}, which is not trained", "its value in before")
     return apply, params, {name: after[name].astype(each.dtype) for name, each in params.items()}
 
 
@@ -104,9 +104,6 @@ def _state(path: Path) -> Weights:
         found = found["state_dict"]
     if not isinstance(found, Mapping) or not all(isinstance(each, torch.Tensor) for each in found.values()):
         raise ValueError("no state dictionary")
-    return {str(name): _array(torch, each) for name, each in found.items()}
-
-
-def _array(torch: Any, tensor: Any) -> np.ndarray:
-    wide = tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
-    return np.asarray(wide.detach().numpy())
+    short = (torch.bfloat16, torch.float16)
+    wide = {str(name): each.float() if each.dtype in short else each for name, each in found.items()}
+    return {name: np.asarray(each.detach().numpy()) for name, each in wide.items()}

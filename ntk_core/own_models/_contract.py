@@ -1,4 +1,4 @@
-"""Requirements on custom models: ``model(width, key)`` gives ``(apply, params)``, with ``apply(params, x)``."""
+"""Requirements on custom models: ``model(width, key)`` returns ``(apply, params)``, with ``apply(params, x)``."""
 
 import sys
 from collections.abc import Callable
@@ -15,15 +15,14 @@ from ntk_core.traced import Apply, accepted
 
 OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
 CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
-# A torch.nn.Module in place of (apply, params) will do, and its weights then follow the key.
+# A torch.nn.Module may replace (apply, params); its weights then follow the key.
 
 
 def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, PyTree]:
-    """(apply, params) of this width and key, with outputs of the right shape; nothing but shapes is computed of apply.
+    """Return (apply, params) of this width and key after checking the shape of outputs.
 
     Raises:
-        InvalidInput: field ``model`` or ``params``, what it gives and what is needed. Errors inside the model are its
-            own.
+        InvalidInput: for an unsuitable ``model`` or ``params``. Errors inside the model propagate.
     """
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(int(jax.random.bits(key)))

@@ -25,20 +25,20 @@ class OwnModelError(InvalidInput):
 
     def __init__(self, words: str):
         super().__init__("model", words, CONTRACT)
-        self.args = (words,)  # the sentence: all of it, without what would be allowed
+        self.args = (words,)  # the whole sentence
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), self.args)
 
 
 def load_model(target: str) -> tuple[OwnModel, Path, str]:
-    """(the function, the file, the name) of ``FILE.py:NAME``; ``model`` is the name where none is given.
+    """Load (function, file, name) of ``FILE.py:NAME``; the default name is ``model``.
 
-    The name may also be that of one model, (apply, params) or a ``torch.nn.Module``: it is the same at every width.
-    The file is run as Python code, with all rights of the caller: only the command line and notebooks call this.
+    The name may also be a single model, (apply, params) or a ``torch.nn.Module``, equal at every width. The file is
+    run as Python code with the caller's rights: only the command line and notebooks call this.
 
     Raises:
-        InvalidInput: no such file or name, or an error while the file is read, with its message and line.
+        InvalidInput: for a missing file or name, or an error while loading, with its message and line.
     """
     target = f"{target}:model" if target.endswith(".py") else target
     file, separator, name = target.rpartition(":")
@@ -62,10 +62,10 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
 
 @contextmanager
 def their_errors(path: Path) -> Iterator[None]:
-    """Any error inside the file becomes one sentence: line, kind, message.
+    """Convert errors inside the file to one sentence: line, type, message.
 
     Raises:
-        OwnModelError: in place of it; what is a sentence of ours already goes through.
+        OwnModelError: instead of other errors; :class:`InvalidInput` passes through.
     """
     try:
         yield
@@ -80,7 +80,7 @@ def _module(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise InvalidInput("FILE.py:NAME", path.name, "a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[_MODULE] = module  # dataclasses look their module up
+    sys.modules[_MODULE] = module  # dataclasses look up their module
     sys.path.insert(0, str(path.resolve().parent))  # as Python does for a script
     try:
         spec.loader.exec_module(module)
@@ -97,7 +97,7 @@ def _sentence(error: BaseException, path: Path) -> str:
 
 
 def _line(error: BaseException, path: Path) -> int | None:
-    """The last line of the file on the way to the error."""
+    """Return the last line of the file in the traceback."""
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == path.name:
         return error.lineno
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]

@@ -28,9 +28,9 @@ from ntk_core.traced import (
 )
 
 Function = Callable[[list[Array], Array], Array]
-MOST_ROWS = 2048  # (input, output) pairs up to which kernels are exact
+MOST_ROWS = 2048  # (input, output) pairs; beyond, kernels are estimated
 PROBES = 32
-MOST_SEEDS = 16  # backward passes of an input; beyond that many outputs, random signs of them
+MOST_SEEDS = 16  # backward passes per input; with more outputs, random signs of them
 
 
 def linearity_report(
@@ -48,14 +48,14 @@ def linearity_report(
 
     With δ = w₁ − w₀: the output error ‖f(w₁) − f(w₀) − J₀δ‖ / ‖f(w₁) − f(w₀)‖ of the linear model, the second-order
     share ‖½ δᵀH(w₀)δ‖ / ‖J₀δ‖, the change of the directional derivative, ΔK and the shares of all parameters. Nothing
-    is trained. Only the end points are compared, not the way between them.
+    is trained. Only the end points are compared, not the path between them.
 
     >>> report = linearity_report(lambda w, x: x @ w, jnp.ones((3, 1)), jnp.zeros((3, 1)), jnp.ones((4, 3)))
     >>> report.output_error, report.kernel_change
     (0.0, 0.0)
 
     Args:
-        apply: any function apply(params, x) → (n, C) or (n,) that treats each row of x for itself, or a network.
+        apply: any function apply(params, x) → (n, C) or (n,) that treats each row of x separately, or a network.
         params0, params1: the checkpoints, w₀ before training or fine-tuning and w₁ after it.
         x: inputs (n, *input_shape).
         y: targets (n, C), for losses.
@@ -68,8 +68,7 @@ def linearity_report(
         The report; its ``verdict`` is a sentence.
 
     Raises:
-        InvalidInput: in one sentence, where the trees differ (which leaf, which shapes), weights are not finite, or
-            nothing moved.
+        InvalidInput: if the trees differ (with the leaf and shapes), weights are not finite, or no weight changed.
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019, §2.2; docs/tutorials/own-model.md.
     """
@@ -83,7 +82,7 @@ def linearity_report(
         None if y is None else np.asarray(accepted_targets(y, len(inputs), num_outputs, axes=axes_of(net)), np.float64)
     )
     names, *weights, function = _differentiated(net, params0, params1)
-    w0, w1 = ([jnp.asarray(leaf) for leaf in each] for each in weights)  # NumPy's may be wider than JAX's types
+    w0, w1 = ([jnp.asarray(leaf) for leaf in each] for each in weights)  # NumPy types may be wider than JAX's
     with compiling(f"the linearity of {name_of(net)}"):
         found = quickly(_derivatives)(function, w0, w1, inputs)
         traces = np.asarray(quickly(_traces)(function, w0, inputs, jax.random.key(seed)), np.float64)
@@ -136,16 +135,16 @@ def _check_moved(params0: PyTree, params1: PyTree) -> None:
                 raise InvalidInput(field, given, "a checkpoint with finite weights")
         differs = not np.array_equal(before, after)
         if differs and not moves:
-            raise InvalidInput("params1", f"other integers in {leaf_name(path)}", "those of params0: they cannot move")
+            raise InvalidInput("params1", f"other integers in {leaf_name(path)}", "those of params0: integers stay")
         moved |= differs
     if not moved:
-        raise InvalidInput("params1", "the weights of params0", "another checkpoint: nothing moved between these two")
+        raise InvalidInput("params1", "the weights of params0", "another checkpoint: these two are equal")
 
 
 def _differentiated(
     net: Model, params0: PyTree, params1: PyTree
 ) -> tuple[list[str], list[Array], list[Array], Function]:
-    """(names, w₀, w₁, outputs as a function) of what is differentiated."""
+    """Return (names, w₀, w₁, outputs as a function) of the differentiated parameters."""
     if isinstance(net, Network):
         (trained, fixed), (later, _) = net.partition(params0), net.partition(params1)
         structure = jax.tree.structure(trained)

@@ -41,12 +41,12 @@ class OwnRun:
     """One initialization at one width.
 
     Attributes:
-        num_params: p, the numbers that training moves.
+        num_params: p, number of trained parameters.
         steps, change, loss: ΔK(t) = ‖K(w_t) − K(w₀)‖_F / ‖K(w₀)‖_F and the mean loss at recorded steps.
-        hessian_norm: mean over inputs of the spectral norm of the Hessian of one output at w₀, for models with kinks
-            (ReLU) the one almost everywhere; None when not asked for.
+        hessian_norm: mean over inputs of the spectral norm of one output's Hessian at w₀, almost everywhere for models
+            with kinks (ReLU); None if not requested.
         hessian_converged: whether the largest residual is within the tolerance.
-        velocity: ‖K̇₀‖_F / ‖K(w₀)‖_F, as gradient flow begins.
+        velocity: ‖K̇₀‖_F / ‖K(w₀)‖_F under gradient flow.
 
     >>> run = OwnRun(30, 0, 60, 0.1, "converged", (0, 1), (0.0, 0.2), (1.0, 0.01))
     >>> run.kernel_change
@@ -73,7 +73,7 @@ class OwnRun:
 
 @dataclass(frozen=True)
 class OwnSweep:
-    """All runs, and the power laws through them; runs that did not converge are left out of a law and counted.
+    """All runs and their power laws, which exclude and count unconverged runs.
 
     >>> widths = (10, 100, 1000)
     >>> runs = [OwnRun(m, 0, 2 * m, 0.1, "converged", (0, 1), (0.0, 1 / m), (1.0, 0.01)) for m in widths]
@@ -143,9 +143,9 @@ def sweep_widths(
         num_records: number of steps at which ΔK is measured.
         x: inputs (n, *input_shape).
         y: targets (n, C) or (n,); for cross-entropy one-hot rows.
-        num_inputs: for how many inputs ‖H‖ is measured and averaged; 0 for none.
+        num_inputs: number of inputs over which ‖H‖ is averaged; 0 for none.
         output_index: a, the output whose Hessian is measured.
-        report: called with each run when it is done.
+        report: called with each finished run.
 
     Returns:
         Runs of all widths and seeds, with exponents.
@@ -185,7 +185,7 @@ def runs_at(
     model: OwnModel, width: int, x: ArrayLike, y: ArrayLike, seeds: Iterable[int], loss: LossKind,
     num_inputs: int, output_index: int = 0, *, max_steps: int, num_records: int, **training: Any,
 ) -> Iterator[OwnRun]:  # fmt: skip
-    """The runs of one width, one after the other; arguments as those of :func:`sweep_widths`."""
+    """Yield the runs of one width; arguments as in :func:`sweep_widths`."""
     inputs, targets = _checked_data(x, y, loss)
     program: _Program | None = None
     for seed in seeds:
@@ -209,17 +209,17 @@ class _Program:
         self.loss_of = jax.jit(lambda leaves: loss.of_model(apply(self.restore(leaves), x), y))
 
     def serves(self, apply: Apply, params: PyTree) -> bool:
-        """Whether another function of the same width, with all its numbers in ``params``, has the same program."""
+        """Whether another function with all numbers in ``params`` has the same program."""
         same_numbers = not self._has_others and self._structure == jax.tree.structure(params)
         return same_numbers and same_program(apply, self.apply)
 
     def train(
         self, params: PyTree, learning_rate: float | str, loss_threshold: float, records: list[int]
     ) -> dict[str, Any]:
-        """Descent from w₀ with the kernels on the way; what an :class:`OwnRun` states of it, by its names."""
+        """Train from w₀, measure kernels, and return fields of an :class:`OwnRun`."""
         before = empirical_ntk(self.apply, params, self.x)
         rate = auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
-        start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies: a stretch overwrites them
+        start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies, since training overwrites them
         descent = Descent(
             self.model, Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
             dead=not before.any(),
@@ -244,7 +244,7 @@ class _Program:
 
 
 def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> dict[str, Any]:
-    """‖H(w₀)‖ as an :class:`OwnRun` states it; nothing without inputs."""
+    """Return the fields of ‖H(w₀)‖ in an :class:`OwnRun`; empty without inputs."""
     if not len(x):
         return {}
     found = hessian_norm(
@@ -279,7 +279,7 @@ def _checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
 
 
 def sweep_html(found: "OwnSweep") -> str:
-    """One row per run, and the exponents with their intervals."""
+    """Return a table with one row per run, and the exponents with intervals."""
     rows = [
         (f"{run.width:,}", run.seed, f"{run.kernel_change:.3g}", run.outcome, f"{run.learning_rate:.3g}", _norm(run))
         for run in found.runs

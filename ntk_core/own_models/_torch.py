@@ -1,4 +1,4 @@
-"""A PyTorch module as a function of its parameters, by torchax; an extra (requirements-torch.txt), never in a page."""
+"""PyTorch modules as functions of parameters, by torchax; an extra (requirements-torch.txt), never in a page."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def from_torch(
 
     (apply, params) of a ``torch.nn.Module`` in eval mode; apply(params, x) = module(x) has shape (n, C) or (n, T, C).
 
-    Parameters that require gradients are in ``params`` under their names; buffers (kept averages) and frozen ones stay
-    as they are. Weights stay in the module's memory where JAX can read them there (on a CPU, begun at a multiple of 64
-    bytes, as PyTorch does), and are copied otherwise: train no module in place afterwards.
-    Of what has ``logits`` (models of the library transformers), these are the outputs. Outputs (n,) become (n, 1).
+    Parameters that require gradients are in ``params`` by name; buffers (running averages) and frozen parameters are
+    constants. Weights may share the module's memory (on a CPU, if aligned to 64 bytes as PyTorch does), so do not train
+    the module in place afterwards. Models with ``logits`` (library transformers) return them. Outputs (n,) become
+    (n, 1).
 
     >>> import numpy as np, ntk_core
     >>> from torch import nn
@@ -40,15 +40,15 @@ def from_torch(
     (5, 5, 2, 2)
 
     Args:
-        module: any module whose operations torchax knows.
+        module: any module whose operations torchax supports.
         example: inputs (n, *input_shape), at least one row; the outputs of both are compared on it.
 
     Returns:
         ``(apply, params)``: a JAX function and its parameters by name.
 
     Raises:
-        InvalidInput: where torch or torchax are not installed, an operation is not known to torchax, outputs are not
-            (n, C), (n,) or (n, T, C), or differ between PyTorch and JAX.
+        InvalidInput: if torch or torchax is missing, an operation is not supported, outputs are not (n, C), (n,) or
+            (n, T, C), or they differ between PyTorch and JAX.
 
     Source: our choice, docs/decisions/0002-kernels-without-jacobians.md.
     """
@@ -93,16 +93,16 @@ def from_torch(
 
 
 def _in_place(tensor: torch.Tensor, copied: Array) -> Array:
-    """The tensor's own memory as an array, where JAX can read it there; else the copy."""
+    """Return the tensor's memory as an array if JAX can read it, else the copy."""
     try:
         found = jax.dlpack.from_dlpack(tensor.detach())
-    except Exception:  # of a type or on a device that DLPack or JAX has not
+    except Exception:  # type or device that DLPack or JAX does not support
         return copied
     return found if (found.shape, found.dtype) == (copied.shape, copied.dtype) else copied
 
 
 class _Outputs:
-    """A module around a module, which returns its tensor of outputs."""
+    """Wrapper that returns a module's tensor of outputs."""
 
     PREFIX = "module."
 

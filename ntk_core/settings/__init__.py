@@ -1,1 +1,1 @@
-"""One grammar for settings, wherever they are given: in a form, a URL, a file, on the command line."""
+"""One grammar for settings in forms, URLs, files and on the command line."""

@@ -1,4 +1,4 @@
-"""Settings by their dotted names: parsed from text, checked, changed, shown; each problem names its setting."""
+"""Settings by dotted names: parsed from text, validated, changed, shown; errors name their setting."""
 
 import math
 import re
@@ -18,7 +18,7 @@ from ntk_core.settings.walk import Part, Setting, settings, value_at, values_in,
 class InvalidSpec(ValueError):
     """Error for an invalid spec.
 
-    A spec from outside that cannot be used; ``problems`` holds one :class:`InvalidInput` a setting.
+    A spec that cannot be used; ``problems`` has one :class:`InvalidInput` per setting.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> try:
@@ -38,9 +38,9 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
 
     Spec → spec, with settings by dotted names: ``{"training.learning_rate": 0.5}``.
 
-    A list of groups is given as a whole or by its number, ``{"architectures": 3, "architectures.2.kind": "resnet"}``;
-    further ones have default settings. Settings that a changed kind (dataset, architecture, what is swept) does not
-    use are dropped unless they are given.
+    A list of groups is given as a whole or by its length, ``{"architectures": 3, "architectures.2.kind": "resnet"}``;
+    new groups have default settings. Settings that a changed choice (dataset, architecture, swept quantity) does not
+    use are dropped unless given.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> with_settings(KernelChangeSpec(), {"training.max_steps": 5}).training.max_steps
@@ -60,7 +60,7 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
     """
     model, data = type(spec), spec.model_dump(mode="json")
     known = {setting.name: setting for setting in settings(model)}
-    for name in sorted(given, key=lambda name: name.count(".")):  # how many groups there are before what is in them
+    for name in sorted(given, key=lambda name: name.count(".")):  # lengths of lists before their entries
         value, setting = given[name], known.get(name)
         outer, _, last = name.rpartition(".")
         try:
@@ -78,7 +78,7 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
 
 
 def validated(model: type[Part], data: Values) -> Part:
-    """A part of a spec from its data.
+    """Return a part of a spec from its data.
 
     Raises:
         InvalidSpec: with one sentence per setting.
@@ -87,12 +87,12 @@ def validated(model: type[Part], data: Values) -> Part:
         return model.model_validate(data)
     except ValidationError as error:
         raise InvalidSpec(problems(model, error)) from None
-    except UnicodeEncodeError as error:  # half of a character: JSON may hold it, pydantic does not check it
+    except UnicodeEncodeError as error:  # an unpaired surrogate, which JSON may contain
         raise InvalidSpec((InvalidInput("spec", error.object, "text of whole Unicode characters"),)) from None
 
 
 def _resized(setting: Setting, groups: object, count: int) -> list[object]:
-    """The first ``count`` of the groups, and as many more with default settings as that takes."""
+    """Return ``count`` groups: the first ones, then new ones with default settings."""
     low, high = lengths(setting.info)
     inner = part_type(setting.info)
     if inner is None or isinstance(count, bool) or not low <= count <= (high or 0):
@@ -102,22 +102,22 @@ def _resized(setting: Setting, groups: object, count: int) -> list[object]:
 
 
 def _drop_unused(model: type[SpecPart], data: Values, given: Mapping[str, object]) -> None:
-    """Take out of ``data`` what the kind chosen there does not use, unless it is given by its dotted name."""
+    """Remove from ``data`` settings that its choices do not use, unless given by their dotted names."""
     found = values_in(model, data)
     values = {**{setting.name: setting.info.default for setting in settings(model)}, **found}
-    for setting in reversed(settings(model)):  # what is in a list of groups before the list
+    for setting in reversed(settings(model)):  # entries of a list before the list
         if setting.name in found and not setting.is_used(values):
             outer, _, last = setting.name.rpartition(".")
             if not any(f"{name}.".startswith(f"{setting.name}.") for name in given):
                 del (value_at(data, outer) if outer else data)[last]
 
 
-_AS_IT_IS = ("upload", "composition")  # entries whose text a spec takes as it is
+_AS_IT_IS = ("upload", "composition")  # entries that a spec takes as text
 _NOTHING = ("", "none", "null")
 
 
 def text_of(value: object) -> str:
-    """A value as text, read back by :func:`value_of`."""
+    """Return a value as text, which :func:`value_of` parses."""
     if value is None:
         return "none"
     if isinstance(value, bool):
@@ -128,7 +128,7 @@ def text_of(value: object) -> str:
 
 
 def value_of(setting: Setting, text: str) -> Any:
-    """Parse the text as a spec takes it; unparsable text is returned as it is, for the spec to refuse."""
+    """Parse text for a spec; return unparsable text unchanged, for the spec to refuse."""
     text = text.strip()
     if setting.entry in _AS_IT_IS:
         return None if text in _NOTHING else text
@@ -146,22 +146,22 @@ def value_of(setting: Setting, text: str) -> Any:
 
 
 def changed_values(spec: SpecPart, base: SpecPart) -> Values:
-    """Dotted name → value of what makes ``spec`` out of ``base`` by :func:`ntk_core.runs.with_settings`."""
+    """Return the values by dotted name that change ``base`` to ``spec``, see :func:`with_settings`."""
     before = values_of(base)
     defaults = {setting.name: setting.info.default for setting in settings(type(spec))}
     return {name: value for name, value in values_of(spec).items() if value != before.get(name, defaults[name])}
 
 
 def differences(spec: SpecPart, base: SpecPart) -> dict[str, str]:
-    """Dotted name → text of what makes ``spec`` out of ``base``."""
+    """Return the texts by dotted name that change ``base`` to ``spec``."""
     return {name: text_of(value) for name, value in changed_values(spec, base).items()}
 
 
 def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[InvalidInput, ...]]:
-    """``base`` with the settings of ``texts``; what cannot be used keeps its value in ``base`` and is named.
+    """Apply the settings of ``texts`` to ``base``; report those that cannot be used, which keep their values.
 
-    So is a value of ``base`` that does not go with what is given: the nearest that does, or the default, replaces
-    it. Good settings of ``texts`` are given up only where nothing else helps, and then each is named.
+    Values of ``base`` that conflict with ``texts`` are replaced by the nearest allowed value or the default, and
+    reported. Valid settings of ``texts`` are dropped, and reported, only as a last resort.
     """
     known = {setting.name: setting for setting in settings(type(base))}
     given = {name: value_of(known[name], text) for name, text in texts.items() if name in known}
@@ -182,10 +182,10 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
             if not wrong and any(name not in instead for name in others):
                 instead = {**others, **instead}
                 continue
-            if not wrong:  # what was given made another setting of its group impossible
+            if not wrong:  # the given value conflicts with another setting of its group
                 groups = {problem.field.rpartition(".")[0] for problem in error.problems}
                 wrong = {name for name in given if name.rpartition(".")[0] in groups} or set(given)
-                why = f"a value that goes with the others ({error.problems[0].field}: {error.problems[0].allowed})"
+                why = f"a value compatible with the others ({error.problems[0].field}: {error.problems[0].allowed})"
                 found += [InvalidInput(name, texts[name], why) for name in sorted(wrong)]
             given, instead = {name: value for name, value in given.items() if name not in wrong}, {}
 
@@ -195,7 +195,7 @@ def _accepts_none(setting: Setting) -> bool:
 
 
 def _number(text: str, *, whole: bool) -> float | str:
-    """An integer (``1e4`` and ``100.0`` included) or a float; the text itself when it is neither."""
+    """Return an integer (including ``1e4`` and ``100.0``) or a float, else the text."""
     try:
         return int(text)
     except ValueError:
@@ -209,11 +209,11 @@ def _number(text: str, *, whole: bool) -> float | str:
     return number
 
 
-_LONGEST = 60  # letters of a value; a graph or a composition is longer
+_LONGEST = 60  # characters of a value; graphs and compositions are longer
 
 
 def settings_html(part: SpecPart) -> str:
-    """A table of the settings that differ from the defaults, each by its title and by its name in Python."""
+    """Return a table of the settings that differ from their defaults, with titles and Python names."""
     kind: Callable[[], SpecPart] = type(part)
     usual = kind()
     known, before = {setting.name: setting for setting in settings(type(part))}, values_of(usual)

@@ -19,7 +19,7 @@ from ntk_core.errors import InvalidInput
 
 
 def _count(given: object) -> object:
-    """Accept ``"1e4"`` for a number of neurons, as people write it; anything else is left to pydantic."""
+    """Accept ``"1e4"`` for a number of neurons; leave anything else to pydantic."""
     try:
         number = float(given) if isinstance(given, str) else None
     except ValueError:
@@ -27,23 +27,23 @@ def _count(given: object) -> object:
     return int(number) if number is not None and number.is_integer() else given
 
 
-Once = AfterValidator(lambda names: tuple(dict.fromkeys(names)))  # of a list: what is chosen twice counts once
+Once = AfterValidator(lambda names: tuple(dict.fromkeys(names)))  # removes duplicates of a list
 Ascending = AfterValidator(lambda numbers: tuple(sorted(set(numbers))))
-Values = dict[str, Any]  # of settings, by dotted name
+Values = dict[str, Any]  # setting values by dotted name
 
 
 class CountsNeurons:
-    """Marks the fields of specs that give widths, or values that are swept in their place."""
+    """Marks fields with widths, or other swept values."""
 
 
 Width = Annotated[int, BeforeValidator(_count), Field(ge=1, le=10_000_000), CountsNeurons()]
 
 
 class SpecPart(BaseModel):
-    """A frozen group of settings, each described by the words below it; unknown settings are refused.
+    """Frozen group of settings, each described by the docstring below it; unknown settings are refused.
 
-    ``relevant`` names, for a setting that only some kinds use, those kinds; elsewhere the setting is refused when given
-    and left out of the JSON, so that equal work has equal digests.
+    ``relevant`` maps a setting to the choices of ``selector`` that use it. With other choices it is refused when given
+    and omitted from the JSON, so equal work has equal digests.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
@@ -64,31 +64,31 @@ class SpecPart(BaseModel):
         return {name: value for name, value in handler(self).items() if self.uses(name)}
 
     @classmethod
-    def field(cls, name: str, default: Any, description: str = "") -> Any:
-        """The field of that name for another type of spec: its bounds and title, its own default and words."""
+    def field(cls, name: str, default: object, description: str = "") -> Any:
+        """Reuse a field in another spec: same bounds and title, another default and description."""
         info = cls.model_fields[name]
         made: Any = Field(default, title=info.title, description=description or info.description)
         made.metadata = list(info.metadata)
         return made
 
     def uses(self, name: str) -> bool:
-        """Whether this kind, or one of the kinds where several are chosen, uses the setting of that name."""
+        """Whether the chosen kind, or one of several, uses this setting."""
         return name not in self.relevant or chosen_among(getattr(self, self.selector), self.relevant[name])
 
     def _repr_html_(self) -> str:
-        from ntk_core.settings.grammar import settings_html  # which reads parts
+        from ntk_core.settings.grammar import settings_html  # imports this module
 
         return settings_html(self)
 
 
 def chosen_among(chosen: object, kinds: tuple[str, ...]) -> bool:
-    """Whether a choice, or one of several, is among ``kinds``."""
+    """Whether a choice, or one of several choices, is among ``kinds``."""
     return any(each in kinds for each in chosen) if isinstance(chosen, tuple | list) else chosen in kinds
 
 
 @dataclass(frozen=True)
 class Term:
-    """One choice: the name used in specs, a title for people, a formula or one-line explanation."""
+    """One choice: its name in specs, a title, and a formula or one-line explanation."""
 
     name: str
     title: str
@@ -100,16 +100,16 @@ AnyTerm = TypeVar("AnyTerm", bound=Term)
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
-    """Marks the type of a setting whose choices are terms: name → term."""
+    """Marks a setting whose choices are terms: name → term."""
 
     terms: Mapping[str, Term]
 
 
 def table(*terms: AnyTerm) -> dict[str, AnyTerm]:
-    """Name → term."""
+    """Map names to terms."""
     return {term.name: term for term in terms}
 
 
 def one_of(terms: Mapping[str, Term]) -> Any:
-    """The type of a setting that takes the name of one of these terms."""
+    """Return the type of a setting that takes the name of one of these terms."""
     return Annotated[Literal[tuple(terms)], Vocabulary(terms)]

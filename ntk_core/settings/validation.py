@@ -1,4 +1,4 @@
-"""From pydantic's complaints to one sentence per setting: its name, what was given, what is allowed."""
+"""Pydantic's errors as one sentence per setting: its name, what was given, what is allowed."""
 
 import types
 import typing
@@ -13,7 +13,7 @@ from ntk_core.settings.part import CountsNeurons, SpecPart, Term, Vocabulary
 
 
 def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInput, ...]:
-    """One :class:`InvalidInput` a setting, named by its dotted path in ``model`` (``architecture.depth``)."""
+    """Return one :class:`InvalidInput` per setting, named by its dotted path (``architecture.depth``)."""
     found: dict[str, InvalidInput] = {}
     for detail in error.errors(include_url=False):
         place = ".".join(map(str, detail["loc"]))
@@ -30,13 +30,13 @@ def problems(model: type[SpecPart], error: ValidationError) -> tuple[InvalidInpu
             allowed = allowed_values(info) if info is not None else "an object of settings"
             problem = InvalidInput(path or "spec", detail["input"], allowed)
         inside = any(name.startswith(f"{path}.") for name in found)
-        if not (detail["type"] == "too_short" and inside):  # pydantic does not count groups that are wrong themselves
+        if not (detail["type"] == "too_short" and inside):  # pydantic does not count invalid groups
             found.setdefault(problem.field, problem)
     return tuple(found.values())
 
 
 def part_type(info: FieldInfo) -> type[SpecPart] | None:
-    """The type of the group of settings that a field holds, one or several; None for a single setting."""
+    """Return the type of the group, or groups, of settings in a field; None for a single setting."""
     held = info.annotation
     if typing.get_origin(held) is tuple:
         held = typing.get_args(held)[0]
@@ -54,24 +54,24 @@ def allowed_values(info: FieldInfo) -> str:
 
 
 def bounds(info: FieldInfo) -> tuple[float | None, float | None]:
-    """(lowest, highest) of a number or of the numbers in a list, None where there is no bound."""
+    """Return (lowest, highest) of a number or of the numbers in a list; None without a bound."""
     own = _limits(_flatten(info.metadata))
     return own if own != (None, None) else _limits(_of_entries(info))
 
 
 def counts_neurons(info: FieldInfo) -> bool:
-    """Whether a field gives widths: one, or a list of them."""
+    """Whether a field has a width or a list of widths."""
     return any(isinstance(mark, CountsNeurons) for mark in [*info.metadata, *_of_entries(info)])
 
 
 def terms_of(info: FieldInfo) -> Mapping[str, Term]:
-    """Name → term of the choices of a field, or of the entries of a list; empty where they have no words."""
+    """Map names to terms for the choices of a field or list; empty without terms."""
     marks = [*info.metadata, *_of_entries(info)]
     return next((mark.terms for mark in marks if isinstance(mark, Vocabulary)), {})
 
 
 def lengths(info: FieldInfo) -> tuple[int, int | None]:
-    """(fewest, most) entries of a list, None where there is no bound."""
+    """Return (fewest, most) entries of a list; None without a bound."""
     return _lengths(_flatten(info.metadata))
 
 
@@ -89,7 +89,7 @@ def _flatten(metadata: typing.Iterable[object]) -> list[object]:
     return [inner for item in metadata for inner in (item.metadata if isinstance(item, FieldInfo) else [item])]
 
 
-def _limits(metadata: list[object]) -> tuple[Any, Any]:
+def _limits(metadata: list[object]) -> tuple[float | None, float | None]:
     lowest = highest = None
     for item in metadata:
         lowest = getattr(item, "ge", getattr(item, "gt", None)) if lowest is None else lowest
@@ -116,12 +116,12 @@ def _describe(annotation: Any, metadata: typing.Iterable[object]) -> str:
         return "true or false"
     if annotation in (int, float):
         noun = "an integer" if annotation is int else "a number"
-        low, high = _limits(flat)
+        least, most = _limits(flat)
         above = any(getattr(item, "gt", None) is not None for item in flat)
-        if low is None or high is None:
+        if least is None or most is None:
             return noun
         below = "below " if any(getattr(item, "lt", None) is not None for item in flat) else ""
-        return f"{noun} above {low:,} up to {high:,}" if above else f"{noun} from {low:,} to {below}{high:,}"
+        return f"{noun} above {least:,} up to {most:,}" if above else f"{noun} from {least:,} to {below}{most:,}"
     if _is_part(annotation):
         return "an object with the settings " + ", ".join(annotation.model_fields)
     return "text"
@@ -136,7 +136,7 @@ def _lengths(metadata: list[object]) -> tuple[int, int | None]:
 
 
 def _field_at(model: type[SpecPart], location: tuple[int | str, ...]) -> tuple[str, FieldInfo | None, type[SpecPart]]:
-    """The dotted name of the deepest setting on the way to ``location``, its field, and the group it leads to."""
+    """Return the dotted name of the deepest setting toward ``location``, its field, and its group."""
     names: list[str] = []
     info: FieldInfo | None = None
     for step in location:

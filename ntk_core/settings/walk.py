@@ -1,4 +1,4 @@
-"""The one walk over the settings of a spec, by dotted names: ``dataset.num_samples``, ``architectures.0.depth``."""
+"""Iteration over the settings of a spec by dotted names: ``dataset.num_samples``, ``architectures.0.depth``."""
 
 import functools
 import string
@@ -33,12 +33,12 @@ class Setting:
     """One setting of a spec, named by its dotted path (``dataset.num_samples``).
 
     Attributes:
-        part: the group of settings it belongs to.
-        entry: how a person gives it; ``parts`` is a list of groups, given by its length.
-        options: what can be chosen, empty where anything may be written.
-        conditions: (name of another setting, kinds among which it must be or index below its length), for each of
-            those on which it depends whether this one is used.
-        place: which of several groups it belongs to, such as ``Network A``; empty where there is one.
+        part: its group of settings.
+        entry: kind of input; ``parts`` is a list of groups, given by its length.
+        options: choices; empty for free input.
+        conditions: (name of another setting, required kinds, or an index below its length) for each setting that
+            decides whether this one is used.
+        place: its group among several, such as ``Network A``; empty for a single group.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Setting:
 
     @property
     def title(self) -> str:
-        """A few words with the symbol."""
+        """Short title with the symbol."""
         return self.info.title or self.name
 
     @property
     def full_title(self) -> str:
-        """The title, behind the place where there are several."""
+        """The title, after the place if there are several groups."""
         return f"{self.place}, {self.title}" if self.place else self.title
 
     @property
@@ -68,30 +68,30 @@ class Setting:
 
     @property
     def step(self) -> float:
-        """How far one press of + or − goes."""
+        """Step of the + and − buttons."""
         low, high = bounds(self.info)
         return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
 
     @property
     def counts_neurons(self) -> bool:
-        """Whether it gives widths, or values that are swept in their place."""
+        """Whether it has widths or other swept values."""
         return counts_neurons(self.info)
 
-    def term(self, option: Any) -> Term | None:
-        """The vocabulary's entry for a choice."""
-        return terms_of(self.info).get(option)
+    def term(self, option: object) -> Term | None:
+        """Return the vocabulary's entry for a choice."""
+        return terms_of(self.info).get(option) if isinstance(option, str) else None
 
     def label(self, option: object) -> str:
-        """A choice as people read it."""
+        """Return the title of a choice."""
         term = self.term(option)
         return term.title if term else str(option).replace("_", " ").replace("-", " ")
 
     def is_used(self, values: Mapping[str, object]) -> bool:
-        """Whether what is chosen in ``values`` (dotted name → value) uses this setting."""
-        return self.waits_for(values) is None
+        """Whether the choices in ``values`` (dotted name → value) use this setting."""
+        return self.unmet_condition(values) is None
 
-    def waits_for(self, values: Mapping[str, object]) -> str | None:
-        """The name of the setting that has to be chosen otherwise before this one is used; None when it is."""
+    def unmet_condition(self, values: Mapping[str, object]) -> str | None:
+        """Name of the setting that must change before this one is used; None if it is used."""
         for name, needed in self.conditions:
             value = values.get(name)
             if isinstance(needed, int):
@@ -107,7 +107,7 @@ class Setting:
 
 
 def settings(model: type[SpecPart]) -> tuple[Setting, ...]:
-    """All settings of a spec type that a person can change, in order; of a list of groups as many as it may hold."""
+    """Return all changeable settings of a spec type, in order, including all possible groups of lists."""
     return _all_settings(model)
 
 
@@ -126,7 +126,7 @@ def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Condition, .
             entry, options = entry_of(info.annotation)
             if entry == "choice" and len(options) < 2 and info.title is None:
                 continue  # a constant, such as the schema's version
-            entry = typing.cast(Entry, extra.get("entry", entry))  # the spec decides where its type does not
+            entry = typing.cast(Entry, extra.get("entry", entry))  # the spec may override its type
             yield Setting(name, model, info, entry, options, needed, place)
         elif not holds_several(info):
             yield from _settings(inner, f"{name}.", needed, place)
@@ -139,7 +139,7 @@ def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Condition, .
 
 
 def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:
-    """How a value of this type is given, and what can be chosen."""
+    """Return the kind of input for this type, and its choices."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return entry_of(arguments[0])
@@ -156,10 +156,10 @@ def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:
 
 
 def value_at(part: object, name: str) -> Any:
-    """Return the value at a dotted name in a spec, or in its data as JSON gives them.
+    """Return the value at a dotted name in a spec or its JSON data.
 
     Raises:
-        KeyError: where nothing has this name, or the kind chosen there does not use it.
+        KeyError: for an unknown or unused setting.
     """
     for step in name.split("."):
         if isinstance(part, tuple | list):
@@ -175,8 +175,8 @@ def value_at(part: object, name: str) -> Any:
     return part
 
 
-def with_value(part: Any, name: str, value: Any) -> Any:
-    """A copy of a spec with another value at a dotted name; nothing is checked."""
+def with_value(part: Any, name: str, value: object) -> Any:
+    """Copy a spec with another value at a dotted name, without validation."""
     step, _, rest = name.partition(".")
     if isinstance(part, tuple):
         items = list(part)
@@ -186,7 +186,7 @@ def with_value(part: Any, name: str, value: Any) -> Any:
 
 
 def values_in(model: type[SpecPart], data: object) -> Values:
-    """Dotted name → value of every setting in a spec of this type, or in its data."""
+    """Return every setting's value by dotted name, in a spec of this type or its data."""
     found = {}
     for setting in settings(model):
         try:
@@ -198,10 +198,10 @@ def values_in(model: type[SpecPart], data: object) -> Values:
 
 
 def values_of(spec: SpecPart) -> Values:
-    """Dotted name → value of every setting that the spec uses; of a list of groups their number."""
+    """Return the values of all used settings by dotted name; lists of groups as their length."""
     return dict(_values_of(spec))
 
 
-@functools.lru_cache(maxsize=512)  # a page asks for those of its settings again and again
+@functools.lru_cache(maxsize=512)  # pages ask repeatedly
 def _values_of(spec: SpecPart) -> Values:
     return values_in(type(spec), spec)

@@ -16,7 +16,7 @@ import pytest
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 from ntk_core.dynamics._kernel_training import _change, _pre_outputs_and_kernel, _seen
 from ntk_core.dynamics._models import KernelAndStart, KernelModel, Origin, QuadraticModel, TangentModel
-from ntk_core.dynamics._runs import _look_at_weights
+from ntk_core.dynamics._runs import _measure_in_weights
 from ntk_core.early_time._training import _outputs
 from ntk_core.experiments.kernel_change.compute import _velocities
 from ntk_core.experiments.learning_rate.compute import _kernel_matrices
@@ -108,7 +108,7 @@ def programs():
         "step of the linear model": training(TangentModel(model), trained, origin)(),
         "step of the quadratic model": training(QuadraticModel(model), trained, origin)(),
         "step through the kernel": training(KernelModel(loss), floats(N, C), KernelAndStart(kernel, y))(),
-        "record a network": _look_at_weights.trace(model, trained, fixed, origin, x, y, x),
+        "record a network": _measure_in_weights.trace(model, trained, fixed, origin, x, y, x),
         "early in training": _outputs.trace(net, params, x),
     }  # fmt: skip
 

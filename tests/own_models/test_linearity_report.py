@@ -164,7 +164,7 @@ def test_tiny_moves_have_no_verdict():
         ({**W0, "more": jnp.ones(3)}, "params1: more of shape (3,) cannot be used; use no more, as before"),
         ({**W0, "last": np.nan * W0["last"]},
          "params1: last with numbers that are not finite cannot be used; use a checkpoint with finite weights"),
-        (W0, "params1: the weights of params0 cannot be used; use another checkpoint: nothing moved between these two"),
+        (W0, "params1: the weights of params0 cannot be used; use another checkpoint: these two are equal"),
     ],
 )  # fmt: skip
 def test_bad_checkpoints_are_refused_in_one_sentence(changed, words):

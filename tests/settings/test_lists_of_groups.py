@@ -63,7 +63,7 @@ def test_values_contain_group_count_and_used_settings():
 
 
 @pytest.mark.parametrize(
-    ("name", "waits_for"),
+    ("name", "unmet"),
     [
         ("networks.2.depth", "networks"),
         ("networks.0.bottleneck_width", "networks.0.kind"),
@@ -71,8 +71,8 @@ def test_values_contain_group_count_and_used_settings():
         ("seed", None),
     ],
 )
-def test_an_unused_setting_names_the_one_that_it_waits_for(name, waits_for):
-    assert SETTINGS[name].waits_for(values_of(Toy())) == waits_for
+def test_an_unused_setting_names_its_unmet_condition(name, unmet):
+    assert SETTINGS[name].unmet_condition(values_of(Toy())) == unmet
 
 
 def test_one_setting_of_one_group_changes():

@@ -1,4 +1,4 @@
-"""The limits of an upload, and zip archives from outside, read in memory; nothing is written to a path they name."""
+"""Limits of uploads, and zip archives read in memory; nothing is extracted to disk."""
 
 import io
 import re
@@ -24,9 +24,9 @@ class Limits:
         max_entries: files in an archive.
         max_rows, max_columns: of a table, or samples and features of an array.
         max_values: entries of all inputs together, n · d.
-        max_pixels: of one image as it comes.
-        max_all_pixels: of all images of an archive together, as they come.
-        max_side: of the images that networks see.
+        max_pixels: of one uploaded image.
+        max_all_pixels: of all uploaded images of an archive together.
+        max_side: of images as network inputs.
         max_classes: C.
         min_per_class: samples.
     """
@@ -48,17 +48,17 @@ DEFAULT_LIMITS = Limits()
 
 
 def check_at_most(field: str, count: int, most: int, noun: str) -> None:
-    """Refuse more than ``most`` of what ``noun`` names."""
+    """Refuse more than ``most`` of ``noun``."""
     if count > most:
         raise InvalidInput(field, f"{count:,} {noun}", f"at most {most:,} {noun}")
 
 
 class Archive:
-    """The entries of a zip that may be read.
+    """Readable entries of a zip archive.
 
     Attributes:
-        data: the whole of it.
-        limits: within which it is read.
+        data: all of its bytes.
+        limits: bounds for reading it.
     """
 
     def __init__(self, data: bytes, limits: Limits):
@@ -81,17 +81,17 @@ class Archive:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Paths of the entries, without those that file managers leave behind."""
+        """Paths of the entries, without files of file managers."""
         return tuple(self._entries)
 
     def read(self, name: str) -> bytes:
-        """The bytes of an entry; at most what its header states and the limit allows."""
+        """Return the bytes of an entry, up to its stated size and the limit."""
         entry = self._entries[name]
         try:
             with self._zip.open(entry) as stream:
-                # One byte more than it may have: the checksum is compared at the end only.
+                # One byte more than allowed, since the checksum is compared only at the end.
                 data = stream.read(min(entry.file_size, self.limits.max_unpacked_bytes) + 1)
-        except MemoryError:  # the entry is no larger than it may be, and so not what is wrong
+        except MemoryError:  # not caused by the entry, whose size is allowed
             raise
         except Exception:
             raise _damaged(name) from None

@@ -1,4 +1,4 @@
-"""The content of an uploaded file, and what a person chooses of it: inputs, target, how images are seen."""
+"""Content of an uploaded file, and choices: inputs, target, treatment of images."""
 
 import math
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class Column:
         texts: the different values, sorted.
         num_missing: empty cells, and cells such as ``NA``.
         first_missing: line of the file with the first of them; 0 for none.
-        example: a value, as the file has it.
+        example: a value, as written in the file.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Column:
 
     @property
     def is_constant(self) -> bool:
-        """Whether all values that are there are equal."""
+        """Whether all present values are equal."""
         return self.num_distinct < 2
 
     @property
     def num_distinct(self) -> int:
-        """Different values; those of varied text are not counted: more than MAX_DISTINCT_TEXTS."""
+        """Number of distinct values; for varied text more than MAX_DISTINCT_TEXTS."""
         if self.kind == "number":
             return int(np.unique(self.numbers[~np.isnan(self.numbers)]).size)
         return len(self.texts) if self.kind == "text" else MAX_DISTINCT_TEXTS + 1
@@ -58,7 +58,7 @@ class Table:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, from left to right."""
+        """Column names from left to right."""
         return tuple(column.name for column in self.columns)
 
     @property
@@ -69,14 +69,14 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """An npz file: its arrays of numbers, or of short texts, by name."""
+    """An npz file: arrays of numbers or short texts, by name."""
 
     arrays: Mapping[str, NDArray]
 
 
 @dataclass(frozen=True)
 class ImageEntry:
-    """One image of an archive, by its header: nothing is decoded."""
+    """One image of an archive, by its header, without decoding."""
 
     path: str
     folder: str
@@ -87,7 +87,7 @@ class ImageEntry:
 
 @dataclass(frozen=True, eq=False)
 class ImageFolders:
-    """A zip of images in folders, one folder per class; ``data`` is all of it."""
+    """A zip of images in folders, one folder per class; ``data`` are its bytes."""
 
     data: bytes
     entries: tuple[ImageEntry, ...]
@@ -116,15 +116,15 @@ class Choices:
     """How a candidate becomes inputs and targets.
 
     Attributes:
-        features: columns of a table that go in; or the one array of inputs.
-        target: column, or array, that is to be learned; nothing for images, whose folders are their classes.
+        features: input columns of a table, or the name of the input array.
+        target: column or array to learn; empty for images, whose folders are classes.
         task: ``"classes"`` (one-hot targets) or ``"regression"``.
-        classes: those that are kept; all when empty.
+        classes: kept classes; all when empty.
         drop_missing: drop rows with missing values instead of refusing them.
         scale_targets: give regression targets mean 0 and variance 1.
-        side: pixels along each side that images are scaled to; 0: as they are.
+        side: scale images to this many pixels along each side; 0: unchanged.
         gray: one channel instead of three.
-        tokens: an array (n, T, d) holds T tokens of d numbers each, and no gray images.
+        tokens: an array (n, T, d) has T tokens of d numbers each instead of gray images.
     """
 
     features: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Choices:
 
 
 def suggested_choices(candidate: Candidate, *, max_classes: int = 20, max_side: int = 64) -> Choices:
-    """A first choice that a person can change: a column that looks like classes, all other numbers, small images."""
+    """Suggest choices: a column that resembles classes, all other numbers, small images."""
     if isinstance(candidate, Table):
         return _for_table(candidate, max_classes)
     if isinstance(candidate, Arrays):
@@ -175,6 +175,6 @@ def _for_arrays(arrays: Mapping[str, NDArray], max_classes: int) -> Choices:
 
 
 def _are_classes(values: NDArray, max_classes: int) -> bool:
-    """Whether all finite numbers are integers, and few of them different."""
+    """Whether all finite numbers are integers with few distinct values."""
     finite = values[np.isfinite(values)]
     return bool((finite == np.round(finite)).all()) and 2 <= np.unique(finite).size <= max_classes

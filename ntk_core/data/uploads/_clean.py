@@ -1,4 +1,4 @@
-"""From what a file holds and what a person chose to arrays that networks can learn, checked once."""
+"""Validated arrays for training, from a parsed file and the user's choices."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,13 +30,13 @@ T = TypeVar("T", Column, NDArray)
 
 @dataclass(frozen=True, eq=False)
 class Cleaned:
-    """Uploaded data as networks see it.
+    """Uploaded data as arrays for networks.
 
     Attributes:
         x: inputs (n, *input_shape) float32; images channels last, from 0 to 1.
         labels: (n,) int64 positions in ``class_names``; empty for regression.
         targets: (n, k) float32 for regression; (n, 0) for classes.
-        class_names: one per class; none for regression.
+        class_names: one per class; empty for regression.
     """
 
     x: NDArray
@@ -61,10 +61,10 @@ class Cleaned:
 
 
 def clean_upload(candidate: Candidate, choices: Choices, limits: Limits = DEFAULT_LIMITS) -> Cleaned:
-    """Inputs and targets, checked.
+    """Return validated inputs and targets.
 
     Raises:
-        InvalidInput: one sentence with the choice it is about (``features``, ``target``, ``classes``, ``side``) or
+        InvalidInput: one sentence that names the choice (``features``, ``target``, ``classes``, ``side``) or
             ``file``.
     """
     if choices.task not in TASKS:
@@ -150,7 +150,7 @@ def _with_classes(
     inputs: Callable[[NDArray[np.intp]], NDArray],
     columns: Sequence[str] = (),
 ) -> Cleaned:
-    """Samples of the chosen classes.
+    """Return the samples of the chosen classes.
 
     Args:
         inputs: returns the inputs of the samples at these positions.
@@ -177,7 +177,7 @@ def _with_classes(
 def _with_targets(
     x: NDArray, targets: NDArray, choices: Choices, limits: Limits, columns: Sequence[str] = ()
 ) -> Cleaned:
-    """Inputs with numbers to be learned; ``columns`` names the features."""
+    """Return inputs with numeric targets; ``columns`` names the features."""
     values = np.asarray(targets, np.float64).reshape(len(targets), -1)
     check_at_most("target", values.shape[1], limits.max_classes, "targets")
     if len(values) < 2:
@@ -193,7 +193,7 @@ def _with_targets(
 
 
 def _checked_inputs(x: NDArray, limits: Limits, names: Sequence[str]) -> NDArray[np.float32]:
-    """Inputs as float32; ``names`` are those of columns."""
+    """Return inputs as float32; ``names`` are column names."""
     check_at_most("file", len(x), limits.max_rows, "samples")
     check_at_most("file", x.size, limits.max_values, "numbers in all inputs together")
     if len(x) < 2 or x.size == 0:
@@ -241,7 +241,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _named(field: str, name: str, found: Mapping[str, T], noun: str) -> T:
-    """The column or array of this name."""
+    """Return the column or array of this name."""
     if name not in found:
         raise InvalidInput(field, name or "nothing", f"one of the {noun} {_listed(tuple(found))}")
     return found[name]
@@ -261,7 +261,7 @@ def _features(table: Table, choices: Choices) -> list[Column]:
 
 
 def _kept_rows(table: Table, choices: Choices, target: Column, features: list[Column]) -> NDArray[np.intp]:
-    """Rows without missing values in the chosen columns."""
+    """Return rows without missing values in the chosen columns."""
     used = [target, *features]
     incomplete = [column for column in used if column.num_missing]
     if incomplete and not choices.drop_missing:
@@ -290,7 +290,7 @@ def _numbered_classes(values: NDArray, name: str, limits: Limits) -> tuple[NDArr
 
 
 def _shaped_inputs(x: NDArray, name: str, tokens: bool) -> NDArray:
-    """Inputs as (n, d), (n, T, d) or (n, height, width, channels); bytes of images as numbers from 0 to 1."""
+    """Return inputs (n, d), (n, T, d) or (n, height, width, channels); image bytes scaled to 0 … 1."""
     if x.dtype.kind not in "biuf":
         raise InvalidInput("features", f"{name}, texts", "an array of numbers")
     if x.ndim == 1:

@@ -1,6 +1,6 @@
-"""Cleaned uploads on disk, by the SHA-256 of their content, which gives access to them and is listed nowhere.
+"""Cleaned uploads on disk, by the SHA-256 of their content, which grants access and is never listed.
 
-Equal data are one file: each session that uploads them keeps a reference, and the file stays while one has it.
+Equal data share one file: each uploading session keeps a reference, and the file exists while one does.
 """
 
 import contextlib
@@ -28,17 +28,17 @@ MAX_KEPT_BYTES = 1024 * MIB
 DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 HOW_TO_BRING = "uploaded data; upload the file again on the page Your data"
 _ARRAYS = {"x": "<f4", "labels": "<i8", "targets": "<f4"}
-_SHIPPED = Path(__file__).parents[1] / "files" / "uploads"  # what comes with the program is neither kept nor forgotten
+_SHIPPED = Path(__file__).parents[1] / "files" / "uploads"  # shipped data, never deleted
 _LOG = logging.getLogger(__name__)
 EXAMPLE = _SHIPPED / "spirals.csv"
 
 
 class MissingUpload(InvalidInput):
-    """The data are not, or no longer, kept here."""
+    """Error for uploaded data that are not stored here."""
 
 
 class UploadShapes(BaseModel):
-    """Header of a kept upload, read without its numbers.
+    """Header of a stored upload, read without its numbers.
 
     Attributes:
         shape: of all inputs.
@@ -65,11 +65,11 @@ class UploadShapes(BaseModel):
 
 @dataclass(frozen=True)
 class Keeper:
-    """A session that keeps uploads, and its quota.
+    """Session with uploads, and its quota.
 
     Attributes:
         session: name of a browser session; empty for the user of this process.
-        max_bytes: most that it may keep.
+        max_bytes: its quota.
     """
 
     session: str = ""
@@ -84,7 +84,7 @@ class Keeper:
 
 
 def upload_digest(cleaned: Cleaned) -> str:
-    """SHA-256 over shapes, class names and numbers: equal data have equal digests on every machine."""
+    """Return the SHA-256 of shapes, class names and numbers, equal on every machine."""
     digest = hashlib.sha256(_header(cleaned))
     for name, dtype in _ARRAYS.items():
         digest.update(np.ascontiguousarray(getattr(cleaned, name), dtype).tobytes())
@@ -98,19 +98,19 @@ def keep_upload(
     max_kept_bytes: int = MAX_KEPT_BYTES,
     needed: Collection[str] = (),
 ) -> str:
-    """Keep the data in the user's data directory, readable by its owner only.
+    """Store data in the user's data directory, readable by its owner only.
 
-    When the directory is full, the longest unused data are deleted.
+    If the directory is full, the longest unused data are deleted.
 
     Args:
         keeper: the session and its quota; by default the user of this process, without one.
-        needed: digests that waiting or running jobs need, which stay.
+        needed: digests of waiting or running jobs, never deleted.
 
     Returns:
-        The digest, by which ``load_dataset("upload", digest=…)`` finds them.
+        The digest for ``load_dataset("upload", digest=…)``.
 
     Raises:
-        InvalidInput: the directory cannot be written, the quota is used up, or needed data leave no space.
+        InvalidInput: if the directory is not writable, the quota is exceeded, or needed data leave no space.
     """
     keeper, digest = keeper or Keeper(), upload_digest(cleaned)
     if (_SHIPPED / f"{digest}.npz").exists():
@@ -135,7 +135,7 @@ def keep_upload(
 
 
 def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collection[str] = ()) -> None:
-    """Drop the reference of a session; the file is deleted without other references unless a job needs it."""
+    """Delete a session's reference, and the file if it has no other reference and no job needs it."""
     if not DIGEST.match(digest):
         return
     _reference(digest, keeper or Keeper()).unlink(missing_ok=True)
@@ -144,10 +144,10 @@ def forget_upload(digest: str, keeper: Keeper | None = None, *, needed: Collecti
 
 
 def upload_shapes(digest: str) -> UploadShapes:
-    """Shapes and classes of kept data, without their numbers.
+    """Return shapes and classes of stored data without reading the numbers.
 
     Raises:
-        MissingUpload: no such data are kept here.
+        MissingUpload: if the data are not stored here.
     """
     try:
         path = _path(digest)
@@ -158,10 +158,10 @@ def upload_shapes(digest: str) -> UploadShapes:
 
 
 def read_upload(digest: str) -> Cleaned:
-    """Kept data; a file that no longer matches its digest is deleted.
+    """Read stored data; delete a file that does not match its digest.
 
     Raises:
-        MissingUpload: no such data are kept here.
+        MissingUpload: if the data are not stored here.
     """
     shapes, path = upload_shapes(digest), _path(digest)
     try:
@@ -189,7 +189,7 @@ def _folder() -> Path:
 
 
 def _path(digest: str) -> Path:
-    """Where data of this digest are; what is no digest, and could name another file, is refused."""
+    """Return the path of this digest; refuse anything else, which could name another file."""
     if not DIGEST.match(digest):
         raise ValueError(digest)
     shipped = _SHIPPED / f"{digest}.npz"
@@ -206,13 +206,13 @@ def _header(cleaned: Cleaned) -> bytes:
 
 @functools.lru_cache(maxsize=256)
 def _shapes(path: Path, _mtime_ns: int, _size: int) -> UploadShapes:
-    """The header of a kept file; raises where it is damaged."""
+    """Return the header of a stored file; raise if damaged."""
     with np.load(path, allow_pickle=False) as archive:
         return UploadShapes.model_validate_json(archive["header"].tobytes())
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    """Digest → bytes of what is kept, the longest unused first."""
+    """Map digests to stored bytes, longest unused first."""
     found = []
     for path in folder.glob("*.npz"):
         with contextlib.suppress(OSError):  # another process has deleted it
@@ -222,7 +222,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 
 
 def _make_room(folder: Path, most: int, sizes: Mapping[str, int], needed: Collection[str]) -> None:
-    """Delete the longest unused of these data until at most ``most`` bytes are left; needed ones stay."""
+    """Delete the longest unused data until at most ``most`` bytes remain, except needed ones."""
     if sum(size for digest, size in sizes.items() if digest in needed) > most:
         raise InvalidInput("file", "data beyond what can be kept now", "it later, or smaller data")
     left = sum(sizes.values())
@@ -235,12 +235,12 @@ def _make_room(folder: Path, most: int, sizes: Mapping[str, int], needed: Collec
 
 
 def _reference(digest: str, keeper: Keeper) -> Path:
-    """The reference of a session; its random name cannot be guessed from the hash."""
+    """Return the reference of a session, whose random name cannot be inferred from the hash."""
     session = hashlib.sha256(keeper.session.encode()).hexdigest()[:24]
     return private_directory(data_directory() / "upload_keepers") / f"{digest}.{session}"
 
 
 def _references(digest: str, keeper: Keeper | None = None) -> list[Path]:
-    """References to these data, ``*`` for any, of one session or of all."""
+    """Return the references to these data (``*``: any), of one session or all."""
     pattern = _reference(digest, keeper or Keeper())
     return list(pattern.parent.glob(pattern.name if keeper else f"{digest}.*"))

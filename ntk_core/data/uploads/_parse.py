@@ -1,4 +1,4 @@
-"""From the bytes of a file to what it holds; of npz files numbers and short texts only, nothing is unpickled."""
+"""Parser of uploaded files; npz files may contain numbers and short texts only, never pickles."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def parse_upload(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Candidate:
     ('a', 'b', 'kind')
 
     Raises:
-        InvalidInput: field ``file``, one sentence: too large, damaged, dangerous, or of another kind.
+        InvalidInput: field ``file``, for files that are too large, damaged, dangerous, or of another type.
     """
     if len(data) > limits.max_bytes:
         found, most = size(len(data)), size(limits.max_bytes)
@@ -94,7 +94,7 @@ def parse_upload(data: bytes, limits: Limits = DEFAULT_LIMITS) -> Candidate:
 
 
 def _read_npz(archive: Archive, limits: Limits) -> Arrays:
-    """All arrays of the archive."""
+    """Read all arrays of the archive."""
     if len(archive.names) > MAX_ARRAYS:
         raise InvalidInput("file", f"{len(archive.names):,} arrays", f"at most {MAX_ARRAYS} arrays")
     return Arrays({name.removesuffix(".npy"): _array(archive, name) for name in archive.names})
@@ -145,7 +145,7 @@ def _read_folders(archive: Archive, limits: Limits) -> ImageFolders:
 
 
 def read_pixels(archive: Archive, name: str, side: int, gray: bool, limits: Limits) -> NDArray[np.uint8]:
-    """Pixels (height, width, 1 or 3) of one image; scaled to ``side`` × ``side`` by averages unless ``side`` is 0."""
+    """Return pixels (height, width, 1 or 3) of one image, averaged to ``side`` × ``side`` unless 0."""
     from PIL import Image
 
     with _opened(archive, name, limits) as image:
@@ -179,9 +179,9 @@ def _broken(name: str) -> InvalidInput:
 
 
 def _read_csv(data: bytes, limits: Limits) -> Table:
-    """The table of a CSV file in UTF-8 or UTF-16 with one header row; the delimiter is inferred."""
+    """Parse a CSV file in UTF-8 or UTF-16 with one header row; infer the delimiter."""
     check_installed("cli", "Reading a CSV file", "pandas")
-    import pandas as pd  # takes longer to import than most files to parse
+    import pandas as pd  # slow import
 
     text = _text(data)
     delimiter = _delimiter(text)
@@ -206,7 +206,7 @@ def _text(data: bytes) -> str:
 
 
 def _delimiter(text: str) -> str:
-    """The sign that splits the header and the next lines into equally many parts, more than one."""
+    """Return the delimiter that splits the header and the next lines into equally many parts, more than one."""
     lines = [line for _, line in zip(range(20), io.StringIO(text), strict=False) if line.strip()]
     counts = {sign: [line.count(sign) for line in lines] for sign in DELIMITERS}
     usable = {sign: found[0] for sign, found in counts.items() if found[0]}
@@ -217,7 +217,7 @@ def _delimiter(text: str) -> str:
 
 
 def _rows(text: str, delimiter: str, limits: Limits) -> tuple[tuple[str, ...], list[list[str]], list[int]]:
-    """Names of the columns, rows of cells without blank ones, and the line of the file on which each row begins."""
+    """Return column names, nonblank rows, and the first line of each row in the file."""
     names: tuple[str, ...] = ()
     rows: list[list[str]] = []
     lines: list[int] = []
@@ -262,7 +262,7 @@ def _header(row: list[str], limits: Limits) -> tuple[str, ...]:
 
 
 def _column_of(name: str, cells: Any) -> Column:
-    """A column, by lines of the file, as numbers if all its values are, else as codes of its texts."""
+    """Parse a column, indexed by lines: numbers if all values are numeric, else codes of texts."""
     import pandas as pd
 
     missing = cells.str.lower().isin(MISSING)
