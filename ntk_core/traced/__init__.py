@@ -1,4 +1,4 @@
-"""Any function ``apply(params, x)`` read for the uses of its parameters (docs/math/traced-programs.md)."""
+"""Uses of parameters in any function ``apply(params, x)`` (docs/math/traced-programs.md)."""
 
 from ntk_core.traced._check import (
     Check,

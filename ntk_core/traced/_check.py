@@ -1,4 +1,4 @@
-"""Before a traced program is believed: its rows by proof or comparison, its kernel against plain derivatives."""
+"""Checks of traced programs: independent rows by proof or comparison, kernels against plain derivatives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Result = TypeVar("Result")
 class TracingDisagrees(RuntimeError):
     """Error for a traced program that differs from plain derivatives.
 
-    A traced program whose numbers are not those of the function's own derivatives: a fault of this package.
+    The traced kernel differs from the function's derivatives: a bug of this package.
 
     >>> import jax.numpy as jnp, ntk_core
     >>> params, x = {"w": jnp.ones((3, 2))}, jnp.ones((4, 3))
@@ -47,12 +47,12 @@ class TracingDisagrees(RuntimeError):
 
 @dataclass(frozen=True)
 class Check:
-    """How far one entry of the kernel was from plain derivatives of the function, relative to the gradients' norms.
+    """Largest error of the kernel against plain derivatives, relative to the gradients' norms.
 
     Attributes:
-        num_inputs: distinct rows that were compared.
+        num_inputs: number of distinct compared rows.
         kernel: largest difference of inner products ⟨∇⟨u_i, f(x_i)⟩, ∇⟨u_j, f(x_j)⟩⟩ for random u from both.
-        tolerance: of the kernel; beyond it an error is raised.
+        tolerance: of the kernel; larger errors raise.
 
     >>> Check(num_inputs=3, kernel=1e-7, tolerance=1e-3).kernel < 1e-3
     True
@@ -64,13 +64,13 @@ class Check:
 
 
 def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
-    """The program of a model, in which rows are known to be apart: that of the pre-outputs of a network.
+    """Return the checked program of a model; for a network that of its pre-outputs.
 
-    None where Jacobians of the function are the way: it cannot be traced, or there are no numbers to check it with.
+    None if Jacobians are needed: the function cannot be traced, or no numbers are available to check it.
 
     Raises:
-        InvalidInput: where rows of ``x`` meet each other, with the operation in which they do.
-        TracingDisagrees: inside ``jax.jit``, where the kernel for random numbers is not that of plain derivatives.
+        InvalidInput: if rows of ``x`` interact, with the operation.
+        TracingDisagrees: inside ``jax.jit``, if the kernel at random numbers differs from plain derivatives.
     """
     if isinstance(apply, Program):
         return apply
@@ -92,10 +92,10 @@ def checked(apply: Model, params: PyTree, x: Rows) -> Program | None:
 def compared_once(
     program: Program, name: str, compare: Callable[[Program, PyTree, Rows], object], params: PyTree, x: Rows
 ) -> bool:
-    """Whether ``compare(program, params, x)`` has been made, and kept by its name; it raises where numbers disagree.
+    """Run ``compare(program, params, x)`` once per name; return whether it ran. It raises on disagreement.
 
-    Inside ``jax.jit`` and ``jax.vmap`` numbers are drawn in place of those that are not known, for the equations
-    depend on shapes alone; they say nothing where outputs are not finite. Numbers that are known are compared anyway.
+    Inside ``jax.jit`` and ``jax.vmap`` random numbers replace unknown ones, since equations depend only on shapes; they
+    are inconclusive if outputs are not finite. Known numbers are compared as they are.
     """
     unknown = any(isinstance(each, jax.core.Tracer) for each in (*jax.tree.leaves(params), x))
     kept_as = f"{name}, drawn" if unknown else name
@@ -110,7 +110,7 @@ def compared_once(
 
 
 def _numbers(params: PyTree, x: Rows) -> tuple[PyTree, Rows] | None:
-    """Parameters and inputs, with small random numbers for what is not known; None for keys, which cannot be drawn."""
+    """Replace unknown parameters and inputs by small random numbers; None for keys, which cannot be drawn."""
     draw = partial(_drawn, np.random.default_rng(0))
     leaves = (*jax.tree.leaves(params), x)
     if any(isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in leaves):
@@ -127,10 +127,10 @@ def _drawn(rng: np.random.Generator, leaf: Rows) -> Rows:
 
 
 def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
-    """``proven`` or ``compared``; empty where neither is possible.
+    """Return ``proven`` or ``compared``; empty if neither is possible.
 
     Raises:
-        InvalidInput: where rows meet each other.
+        InvalidInput: if rows interact.
     """
     operation = operation_between_rows(batch.closed, batch.size)
     if operation is None and Comparison(batch.size).alike(batch.closed, batch.program.single):
@@ -154,7 +154,7 @@ def _how_apart(batch: Batch, params: PyTree, x: Rows) -> str:
 
 
 def _batches(x: Rows, size: int) -> list[Array]:
-    """Rows as they are given, and as many random ones, all distinct; ids stay among those that are given."""
+    """Return the given rows and as many random ones, all distinct; ids are drawn from the given ones."""
     rng = np.random.default_rng(0)
     given = np.asarray(x)
     if np.issubdtype(given.dtype, np.integer) or given.dtype == bool:
@@ -167,7 +167,7 @@ def _batches(x: Rows, size: int) -> list[Array]:
 
 
 def _both_ways(batch: Batch, leaves: list[Array], x: Array, seeds: np.ndarray) -> tuple[PyTree, PyTree]:
-    """(outputs, gradient of their random mixture) of the whole batch, and of its rows one by one."""
+    """Return (outputs, gradient of their random mixture) of the whole batch, and of single rows."""
     places = list(batch.program.names)
 
     def values(moving: list[Array]) -> list[Array]:
@@ -191,7 +191,7 @@ def agree(program: Program, params: PyTree, x1: Array, x2: Array | None, kernel:
     """Compare a kernel of ``program``, or its parts, with plain derivatives for two distinct rows, once per program.
 
     Raises:
-        TracingDisagrees: where they differ.
+        TracingDisagrees: if they differ.
     """
     known = not any(isinstance(each, jax.core.Tracer) for each in jax.tree.leaves((params, x1, x2, kernel)))
     if known and program.layers and not program.stated.layers and "kernel" not in program.kept:
@@ -217,7 +217,7 @@ def _compared(program: Program, params: PyTree, x1: Rows, x2: Array | None, kern
     seeds = seeds.astype(np.float32)
 
     def products(leaves: list[Array]) -> tuple[np.ndarray, float]:
-        """By plain gradients: of each entry, and of each row with itself."""
+        """Return inner products of plain gradients, and the scale of rows with themselves."""
         pair = [
             quickly(_gradient)(program, leaves, row, seed) for row, seed in zip((left[i], right[j]), seeds, strict=True)
         ]
@@ -242,7 +242,7 @@ def _compared(program: Program, params: PyTree, x1: Rows, x2: Array | None, kern
 
 
 def _inner(one: Sequence[Array], two: Sequence[Array]) -> float:
-    """⟨one, two⟩ in float64, in stretches that stay in a core's cache."""
+    """Return ⟨one, two⟩ in float64, in stretches that fit a core's cache."""
     total = 0.0
     for pair in zip(one, two, strict=True):
         a, b = (np.asarray(leaf).ravel() for leaf in pair)
@@ -252,7 +252,7 @@ def _inner(one: Sequence[Array], two: Sequence[Array]) -> float:
 
 
 def rounded_otherwise(program: Program, params: PyTree) -> PyTree:
-    """Parameters that differ by no more than a rounding of the program."""
+    """Return parameters perturbed by at most one rounding of the program."""
     rng = np.random.default_rng(0)
 
     def moved(leaf: Array) -> Array:
@@ -264,11 +264,11 @@ def rounded_otherwise(program: Program, params: PyTree) -> PyTree:
 
 
 def refuse_imprecise(program: Program, difference: float, rounding: float) -> None:
-    """Refuse a program whose precision explains why two ways to a number differ.
+    """Refuse a program whose precision explains the difference of two routes.
 
     Args:
-        difference: of the two ways, relative.
-        rounding: how far parameters rounded otherwise move the plain way, relative.
+        difference: relative difference of the routes.
+        rounding: relative change of the plain route under perturbed rounding.
     """
     if not difference <= EXPLAINED * rounding:
         return
@@ -281,7 +281,7 @@ def refuse_imprecise(program: Program, difference: float, rounding: float) -> No
 
 
 def _gradient(program: Program, leaves: list[Array], row: Array, seed: Array) -> list[Array]:
-    """∇⟨u, f(x)⟩ along all moving parameters, by reverse mode."""
+    """Return ∇⟨u, f(x)⟩ of all moving parameters, by reverse mode."""
     places = list(program.names)
 
     def mixture(moving: list[Array]) -> Array:
@@ -295,14 +295,14 @@ def _gradient(program: Program, leaves: list[Array], row: Array, seed: Array) ->
 
 @cache
 def quickly(function: Callable[..., Result]) -> Callable[..., Result]:
-    """Compiled for one run, the first argument being static."""
+    """Compile for one run, with a static first argument."""
     return jax.jit(function, static_argnums=0, compiler_options=quick_options(jax.default_backend()))
 
 
 def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
-    """For programs that run but once or on little: on a CPU without most optimizations of LLVM, by their level.
+    """Return compiler options for programs that run once or on little data: a low LLVM level on CPUs.
 
-    XLA's older emitters, as long as it has them, compile a gradient in half the time.
+    XLA's older emitters, while available, compile a gradient in half the time.
     """
     if backend != "cpu":
         return None
@@ -311,7 +311,7 @@ def quick_options(backend: str, level: int = 0) -> dict[str, int | bool] | None:
 
 
 def difference_of(expected: ArrayLike, found: ArrayLike, scale: float = 0.0) -> float:
-    """Largest difference in units of the largest entry; infinite where they are not finite in the same places."""
+    """Return the largest difference relative to the largest entry; infinite if nonfinite entries differ."""
     one, other = np.asarray(expected).astype(np.float64), np.asarray(found).astype(np.float64)
     if not np.array_equal(np.isfinite(one), np.isfinite(other)):
         return np.inf

@@ -1,7 +1,7 @@
-"""Contractions of a layer's tangent kernel, the cheapest by counted multiplications.
+"""Contractions of a layer's tangent kernel, chosen by counted multiplications.
 
-Derivations and counts: docs/math/kernel_without_jacobians.md. Everything works in blocks, so that no intermediate array
-exceeds about ``BLOCK_ENTRIES`` numbers, and a kernel of a batch with itself computes only its upper triangle of blocks.
+Derivations and counts: docs/math/kernel_without_jacobians.md. Blocks bound intermediate arrays to about
+``BLOCK_ENTRIES`` numbers; the kernel of a batch with itself computes only its upper triangle of blocks.
 """
 
 import math
@@ -14,9 +14,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Float, Shaped
 
-BLOCK_ENTRIES = 2**23  # 32 MiB in float32: beyond the caches anyway, small beside the weights of a wide network
-MIN_HALVED_ROWS = 32  # below, a second product costs more than the quarter that it saves
-STRETCH = 2_000  # entries of rows at a time: some hundred rows of them, 1 to 2 MiB, fit into a core's cache
+BLOCK_ENTRIES = 2**23  # 32 MiB in float32: larger than caches, small against the weights of a wide network
+MIN_HALVED_ROWS = 32  # with fewer rows a second product costs more than it saves
+STRETCH = 2_000  # entries of rows at a time: a hundred rows, 1 to 2 MiB, fit a core's cache
 MIN_BLOCKS = 4  # of rows; a batch with itself then needs 10 of 16 pairs of blocks
 
 Side = tuple[Array, Array]  # inputs (n, ...) and cotangents (C, n, ...) of one batch
@@ -47,28 +47,28 @@ Cotangents = Array | FactoredCotangents
 
 
 def whole(cotangents: Cotangents) -> Float[Array, "C n ..."]:
-    """δ, (C, n, *output_shape), from either form."""
+    """Return δ, (C, n, *output_shape), from either form."""
     return cotangents.whole() if isinstance(cotangents, FactoredCotangents) else cotangents
 
 
 def in_stretches() -> bool:
-    """Whether long rows are taken a stretch at a time: on a CPU, which keeps a stretch in its caches."""
+    """Whether to process long rows in stretches: on a CPU, whose caches hold a stretch."""
     return jax.default_backend() == "cpu"
 
 
 def gram(left: Cotangents, right: Cotangents) -> Float[Array, "..."]:
-    """All inner products along the last axis, (*rows1, *rows2); of an array with itself three quarters of them.
+    """Return all inner products along the last axis, (*rows1, *rows2).
 
-    The rows are halved: the upper half meets all rows, the lower half only itself, and the rest is the transpose. Finer
-    halving saves less than its smaller products lose. On a CPU long rows are taken a stretch at a time, which stays in
-    the cache while it meets the others; rows that are products are formed a stretch at a time, too.
+    Of an array with itself three quarters are computed: the upper half with all rows and the lower half with itself;
+    the rest is the transpose. Finer halving does not pay. On a CPU long rows, and rows that are products, are processed
+    in stretches that stay in the cache.
     """
     rows1, rows2 = _row_axes(left), _row_axes(right)
     num1, num2 = math.prod(rows1), math.prod(rows2)
     half = num1 // 2 if right is left and num1 >= MIN_HALVED_ROWS else 0
 
     def products(start: Array | int, size: int) -> tuple[Array, Array]:
-        """Blocks of the upper half (or all), and those of the lower half with itself, for one range of rows."""
+        """Return blocks of the upper half (or all), and of the lower half with itself, for one range of entries."""
         part1 = _stretch_of(left, start, size)
         part2 = part1 if right is left else _stretch_of(right, start, size)
         return part1[: half or num1] @ part2.T, part1[half or num1 :] @ part2[half or num2 :].T
@@ -96,7 +96,7 @@ def _row_axes(rows: Cotangents) -> tuple[int, ...]:
 
 
 def _stretch_of(rows: Cotangents, start: Array | int, size: int) -> Array:
-    """Entries ``start`` to ``start + size`` of every row, (number of rows, size)."""
+    """Return entries ``start`` to ``start + size`` of every row, (number of rows, size)."""
     if isinstance(rows, FactoredCotangents):
         slopes, weights = (_stretch_of(each, start, size) for each in rows)
         return FactoredCotangents(slopes, weights).whole().reshape(-1, size)
@@ -104,11 +104,10 @@ def _stretch_of(rows: Cotangents, start: Array | int, size: int) -> Array:
 
 
 def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
-    """Σ_k δ^c_ik δ^d_jk, (C, n1, C, n2), of the same parameters on both sides.
+    """Return Σ_k δ^c_ik δ^d_jk, (C, n1, C, n2), of the same parameters on both sides.
 
-    Factored cotangents meet as Σ_k (w_ck w_dk) s_ik s_jk, which is symmetric in c and d: C (C + 1) / 2 products of
-    slopes. The halving of ``gram`` does no worse where that is not below ¾ C², and serves where that many products of
-    weights would take more memory than the slopes.
+    Factored cotangents give Σ_k (w_ck w_dk) s_ik s_jk, symmetric in c and d: C (C + 1) / 2 products of slopes.
+    ``gram`` is used if that is not below ¾ C², or if the products of weights need more memory than the slopes.
     """
     if not isinstance(d1, FactoredCotangents) or not isinstance(d2, FactoredCotangents):
         return gram(whole(d1), d1 if d2 is d1 else whole(d2))
@@ -124,9 +123,9 @@ def cotangent_products(d1: Cotangents, d2: Cotangents) -> Array:
 
 
 def blocked(kernel: BlockKernel, left: Side, right: Side, entries_per_pair: int) -> Array:
-    """``kernel(left, right)`` in square blocks of rows; only half of them where ``left is right``.
+    """Compute ``kernel(left, right)`` in square blocks of rows; only half of them if ``left is right``.
 
-    ``entries_per_pair`` is the number of intermediate numbers that ``kernel`` needs for one pair of inputs.
+    ``entries_per_pair`` is the number of intermediate numbers per pair of inputs.
     """
     n1, n2 = left[0].shape[0], right[0].shape[0]
     largest = max(1, math.isqrt(BLOCK_ENTRIES // max(entries_per_pair, 1)))
@@ -223,7 +222,7 @@ def convolution_kernel(
     """Σ_pq (patch_ip·patch_jq) (δ^c_ip·δ^d_jq), or the Gram matrix of Σ_p patch_ip ⊗ δ_ip.
 
     Inputs are (n, *sizes, channels), cotangents (C, n, P, num_features). ``features`` extracts patches;
-    ``patches`` defines how these meet.
+    ``patches`` defines their products.
     """
     (a1, d1), (a2, d2) = left, right
     num_outputs, n1, positions, num_features = d1.shape

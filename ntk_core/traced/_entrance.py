@@ -1,4 +1,4 @@
-"""The check at the entrance of every function that takes a model: parameters, inputs, outputs and targets."""
+"""Validation of models, parameters, inputs, outputs and targets at every public function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ntk_core.traced._uses import Avals
 
 Inputs = TypeVar("Inputs")
 FUNCTION = "a network of this package or a function apply(params, x) that returns outputs (n, C)"
-# How a module of another library becomes (apply, params); `model` is the module.
+# Conversions of other libraries' modules to (apply, params); `model` is the module.
 SPLIT = {
     "flax.nnx": (
         "graphdef, params, rest = nnx.split(model, nnx.Param, ...)",
@@ -44,10 +44,10 @@ _UNTRACEABLE = (ConcretizationTypeError, TracerArrayConversionError, TracerInteg
 
 
 class Accepted(NamedTuple, Generic[Inputs]):
-    """A model that can be measured.
+    """Validated model.
 
     Attributes:
-        net: the model, with outputs (n, C); T·C of them where it returns (n, T, C).
+        net: the model, with outputs (n, C); T·C outputs if it returns (n, T, C).
         x: inputs as an array, (n, *input_shape), or one input.
         num_outputs: C.
     """
@@ -76,11 +76,11 @@ class Flat:
 
 
 def accepted(net: Model, params: PyTree, x: ArrayLike, field: str = "x") -> Accepted[Rows]:
-    """``net``, which maps (params, x) → (n, C), (n,) or (n, T, C), for inputs x of shape (n, *input_shape).
+    """Validate a model (params, x) → (n, C), (n,) or (n, T, C) at inputs x of shape (n, *input_shape).
 
     Raises:
-        InvalidInput: in one sentence with the remedy, for a ``net`` that is no model, parameters without floats, a
-            missing batch axis, a loss in place of outputs, or outputs of another shape or type.
+        InvalidInput: with the remedy, for a ``net`` that is no model, parameters without floats, a missing batch axis,
+            a loss instead of outputs, or outputs of another shape or type.
     """
     check_model(net, params)
     inputs = checked_array(x, field)
@@ -107,7 +107,7 @@ def axes_of(net: object) -> tuple[int, ...]:
 
 
 def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> Accepted[Array]:
-    """As :func:`accepted`, for one input x without a batch axis."""
+    """Validate like :func:`accepted`, for one input x without a batch axis."""
     one = checked_array(x, "x")
     check_model(net, params)
     try:
@@ -129,10 +129,10 @@ def accepted_input(net: Model, params: PyTree, x: ArrayLike) -> Accepted[Array]:
 def accepted_targets(
     y: object, num_samples: int, num_outputs: int | None, field: str = "y", axes: tuple[int, ...] = ()
 ) -> Rows:
-    """Targets as floats (n, C); (n,) counts as (n, 1), and (n, T, C) as (n, T·C) for a model with these output axes.
+    """Return targets as floats (n, C); (n,) becomes (n, 1), and (n, T, C) becomes (n, T·C) for such models.
 
     Raises:
-        InvalidInput: for another shape, with the way from class labels to targets.
+        InvalidInput: for another shape, with the conversion of class labels.
     """
     targets = checked_array(y, field)
     if targets.ndim == 1 and num_outputs in (None, 1):
@@ -149,10 +149,10 @@ def accepted_targets(
 
 
 def like_rows(x: ArrayLike, rows: Rows, field: str) -> Rows:
-    """``x`` as an array of further inputs, of the shape of those of ``rows``.
+    """Return ``x`` as an array of further inputs like ``rows``.
 
     Raises:
-        InvalidInput: for inputs of another shape.
+        InvalidInput: for another shape.
     """
     array = checked_array(x, field)
     if array.ndim + 1 == rows.ndim and array.shape == rows.shape[1:]:
@@ -163,10 +163,10 @@ def like_rows(x: ArrayLike, rows: Rows, field: str) -> Rows:
 
 
 def like_params(params: PyTree, origin: PyTree, field: str) -> None:
-    """Refuse parameters that are no tree like those of ``origin``.
+    """Refuse parameters whose tree differs from ``origin``.
 
     Raises:
-        InvalidInput: with what is different.
+        InvalidInput: with the difference.
     """
     given, expected = (
         {leaf_name(path): jnp.shape(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
@@ -183,12 +183,12 @@ def like_params(params: PyTree, origin: PyTree, field: str) -> None:
 
 
 def leaf_name(path: KeyPath) -> str:
-    """Where an array is in a tree: ``encoder.weight``; ``params`` for a tree that is one array."""
+    """Return the path of an array in a tree: ``encoder.weight``; ``params`` for a single array."""
     return jax.tree_util.keystr(path, simple=True, separator=".") or "params"
 
 
 def check_model(net: object, params: PyTree) -> None:
-    """Refuse what is no model, and parameters that cannot be differentiated.
+    """Refuse other values than models, and parameters that cannot be differentiated.
 
     Raises:
         InvalidInput: field ``net`` or ``params``.
@@ -211,7 +211,7 @@ def check_model(net: object, params: PyTree) -> None:
 
 
 def checked_array(x: object, field: str) -> Rows:
-    """``x`` as an array of numbers: as it is where it is one.
+    """Return ``x`` as an array of numbers, without copying arrays.
 
     Raises:
         InvalidInput: for anything else.
@@ -250,7 +250,7 @@ def _refuse_params(params: PyTree) -> None:
 
 
 def _rows(x: Rows, count: int | None = None) -> jax.ShapeDtypeStruct:
-    """Rows like those of ``x``, by shape and type; ``x`` as a single row for None."""
+    """Return the shape and type of ``count`` rows like those of ``x``; of one row for None."""
     shape = (1, *x.shape) if count is None else (count, *x.shape[1:])
     return jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(x.dtype))
 
@@ -258,7 +258,7 @@ def _rows(x: Rows, count: int | None = None) -> jax.ShapeDtypeStruct:
 def _evaluated(
     net: Model, params: PyTree, rows: jax.ShapeDtypeStruct
 ) -> tuple[jax.ShapeDtypeStruct, ClosedJaxpr | None]:
-    """(shape and type of the outputs, the program of a callable)."""
+    """Return (shape and type of the outputs, the program of a callable)."""
     if not isinstance(net, Network):
         leaves, structure = jax.tree.flatten(params)
         avals = jax.eval_shape(lambda *each: each, *leaves)
@@ -283,10 +283,10 @@ def _network_outputs(
 
 
 def _tried(net: Model, params: PyTree, rows: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
-    """The shape of the outputs for these rows, None where there are none."""
+    """Return the shape of the outputs for these rows, or None."""
     try:
         return tuple(_evaluated(net, params, rows)[0].shape)
-    except Exception:  # whatever a model raises for rows that are not its own
+    except Exception:  # any error of a model on unsuitable rows
         return None
 
 
@@ -297,7 +297,7 @@ def _fits(net: Model, params: PyTree, x: Rows) -> bool:
 
 
 def _outputs(net: Model, params: PyTree, x: Rows, field: str) -> tuple[jax.ShapeDtypeStruct, ClosedJaxpr | None]:
-    """As :func:`_evaluated`, for the rows of ``x``."""
+    """Evaluate like :func:`_evaluated`, for the rows of ``x``."""
     try:
         outputs, closed = _evaluated(net, params, _rows(x, len(x)))
     except Exception as error:

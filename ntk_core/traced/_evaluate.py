@@ -1,4 +1,4 @@
-"""Running a traced program with something done at each use of a parameter."""
+"""Evaluation of traced programs with an action at each use of a parameter."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -20,12 +20,12 @@ class Changes(NamedTuple):
     """Actions at uses.
 
     Attributes:
-        uses: of the whole program, by their places.
-        taps: the same, by the places where z is complete.
-        touch: (use, a, z, what belongs to the use) ↦ what replaces z.
-        belongings: by name of the use, of those that are touched; with an axis in front for each scan around along
-            which they are ``threaded``.
-        threaded: (use, how many scans lie outside) ↦ whether each step of that scan has its own.
+        uses: of the whole program, by place.
+        taps: the same, by the place where z is complete.
+        touch: (use, a, z, belongings of the use) ↦ replacement of z.
+        belongings: by name of the touched use; with a leading axis for each enclosing scan along which they are
+            ``threaded``.
+        threaded: (use, number of outer scans) ↦ whether each step of that scan has its own.
     """
 
     uses: Mapping[Site, Use]
@@ -38,7 +38,7 @@ class Changes(NamedTuple):
 def evaluate(
     jaxpr: Jaxpr, consts: Sequence[Array], inputs: Sequence[Array], changes: Changes, place: Site = (), level: int = 0
 ) -> tuple[list[Array], dict[str, Array]]:
-    """(outputs, the input a of each use, with an axis in front for each scan around) of the program at ``place``."""
+    """Return (outputs, input a of each use, with a leading axis per enclosing scan) of the program at ``place``."""
     env: dict[Var, Array] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, inputs, strict=True))
     seen: dict[str, Array] = {}

@@ -1,7 +1,7 @@
-"""Layers of a traced program: all uses of one part of one parameter, and their share of the tangent kernel.
+"""Layers of a traced program: all uses of one part of a parameter, and their tangent kernel.
 
 A layer's gradient is a sum over positions, ∂f_c(x_i)/∂W = Σ_p a_ip ⊗ δ^c_ip; a parameter that is also used transposed
-(a table that words are looked up in and compared with) adds Σ_q δ^c_iq ⊗ a_iq. docs/math/traced-programs.md.
+(a table for both looking up and comparing words) adds Σ_q δ^c_iq ⊗ a_iq. docs/math/traced-programs.md.
 """
 
 import math
@@ -35,15 +35,15 @@ from ntk_core.traced._views import num_entries
 
 @dataclass(frozen=True)
 class TracedLayer:
-    """A part W of one parameter as matrices (blocks, fan_in, num_features) that do nothing but multiply.
+    """A part W of one parameter as matrices (blocks, fan_in, num_features) that only multiply.
 
     Attributes:
-        name: of the parameter, and of the part where there are several.
+        name: of the parameter, and of the part if there are several.
         uses: of this part.
-        flipped: of each use, whether it multiplies by Wᵀ.
-        dtype: in which its gradients are contracted: that of the parameter, and no shorter one than float32.
-        mask: the number of the parameter that masks entries of W; None where all do.
-        bias: the number of the parameter b of z + r b, and r; None where there is none.
+        flipped: whether each use multiplies by Wᵀ.
+        dtype: of its contracted gradients: that of the parameter, at least float32.
+        mask: number of the parameter that masks entries of W, or None.
+        bias: number of the parameter b of z + r b, and r; or None.
 
     >>> from ntk_core.traced import traced
     >>> (layer,) = traced(lambda w, x: jnp.tanh(x @ w), jnp.ones((3, 2)), jnp.ones((5, 3))).layers
@@ -94,14 +94,14 @@ def num_positions(use: Use) -> int:
 
 
 def wide(dtype: DTypeLike) -> np.dtype:
-    """The type of sums over many products of numbers of this one."""
+    """Return the type for sums of many products of this type."""
     return jnp.promote_types(dtype, jnp.float32)
 
 
 def sorted_into_layers(
     found: Found, names: Mapping[int, str], avals: Avals, masks: Mapping[int, int]
 ) -> tuple[list[TracedLayer], dict[int, set[str]]]:
-    """(layers, why other parameters are none): those whose uses all fit together, and that go nowhere else."""
+    """Return (layers, reasons for other parameters); all uses of a layer must be compatible multiplications."""
     biases = {
         added.site: (leaf, added.scale)
         for leaf, (added, *others) in found.added.items()
@@ -153,7 +153,7 @@ def _layer(name: str, uses: Sequence[Use], dtype: np.dtype) -> TracedLayer | Non
 
 
 def arranged(use: Use, values: Array, local: Callable[[Use, Array], Array]) -> Array:
-    """``local`` at every step of the scans around, as (blocks, positions, features)."""
+    """Apply ``local`` at every step of enclosing scans; return (blocks, positions, features)."""
     function = partial(local, use)
     for _ in use.lengths:
         function = jax.vmap(function)
@@ -177,7 +177,7 @@ class Side(NamedTuple):
 def sides_of(
     layer: TracedLayer, inputs: Mapping[str, Array], cotangents: Mapping[str, Cotangents]
 ) -> tuple[tuple[Side | None, Side | None], bool]:
-    """((those that multiply by W, those that multiply by Wᵀ), whether inputs of the former are indices of rows).
+    """Return ((sides that multiply by W, by Wᵀ), whether inputs of the former are row indices).
 
     Args:
         inputs: of each use, (n, *lengths, *a).
@@ -216,7 +216,7 @@ class DenseSide(NamedTuple):
 
 
 def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> DenseSide:
-    """Factors of a dense layer, without its constant: inputs (n, *a) and cotangents (C, n, *z) of its use."""
+    """Return the factors of a dense layer without its constant, from inputs (n, *a) and cotangents (C, n, *z)."""
 
     def cast(each: Array, kept: int) -> Array:
         wide_enough = each.astype(jnp.promote_types(layer.dtype, each.dtype))
@@ -230,7 +230,7 @@ def dense_side(layer: TracedLayer, inputs: Array, cotangents: Cotangents) -> Den
 def dense_kernel(
     layer: TracedLayer, left: DenseSide, right: DenseSide, mask: Array | None
 ) -> tuple[Float[Array, "C n1 C n2"], Float[Array, "C n1 C n2"] | None]:
-    """(the part of the weights, that of the biases); one object twice for a batch with itself."""
+    """Return the kernels of (weights, biases); pass one object twice for a batch with itself."""
     scale = layer.uses[0].view.scale ** 2
     if mask is not None:
         one = (left.inputs, whole(left.cotangents))
@@ -251,7 +251,7 @@ def layer_kernel(
     """Σ over blocks of Σ_w (∂f_c(x_i)/∂w)(∂f_d(x_j)/∂w); one object twice for a batch with itself.
 
     Args:
-        patches: how its inputs meet, where they are patches that overlap.
+        patches: products of its inputs if they are overlapping patches.
     """
     same = right is left
     num_rows = layer.sizes[1]
@@ -280,7 +280,7 @@ def layer_kernel(
 
 
 def _own(left: Side, right: Side, table: int | None, patches: Patches | None) -> Array:
-    """Positions of one orientation with each other; ``table`` is the number of rows where inputs are indices."""
+    """Contract positions of one orientation; ``table`` is the number of rows if inputs are indices."""
     (a1, d1), (a2, d2) = left, right
     same = right is left
 

@@ -1,4 +1,4 @@
-"""A message while a first call compiles: a line on stderr, a bar in a notebook."""
+"""Message while a first call compiles: a line on stderr, a bar in a notebook."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ class _Block:
         self.named = False
 
     def begin(self) -> None:
-        """Wait for patience to end, from when XLA is at work."""
+        """Start the timer when XLA starts compiling."""
         if not self.named:
             self.timer = threading.Timer(max(0.0, self.start + PATIENCE_S - time.monotonic()), self.name)
             self.timer.daemon = True
             self.timer.start()
 
     def end(self) -> None:
-        """XLA is done."""
+        """Stop the timer when XLA is done."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer.join()
             self.timer = None
 
     def name(self) -> None:
-        """Name what is being compiled, once."""
+        """Report the compilation once."""
         self.named = True
         spent = time.monotonic() - self.start
         message = f"Compiling {self.what}, for {spent:.0f} s so far; further calls of these shapes reuse it."
@@ -61,7 +61,7 @@ _here = _Here()
 
 @contextmanager
 def compiling(what: str) -> Iterator[None]:
-    """Name what is being compiled, where this block takes longer than three seconds and XLA is at work.
+    """Report a compilation that takes longer than three seconds in this block.
 
     Args:
         what: such as "the tangent kernel of my_model".
@@ -79,15 +79,15 @@ def compiling(what: str) -> Iterator[None]:
 
 
 def name_of(net: object) -> str:
-    """A function or network in a sentence."""
-    while not hasattr(net, "__name__") and hasattr(net, "function"):  # wrapped at the entrance
+    """Return the name of a function or network."""
+    while not hasattr(net, "__name__") and hasattr(net, "function"):  # wrapped by validation
         net = net.function
     return str(getattr(net, "__name__", type(net).__name__))
 
 
 @cache
 def _listen() -> None:
-    """Follow JAX in this thread: XLA is at work from the end of lowering on."""
+    """Follow JAX in this thread: XLA compiles after lowering ends."""
 
     def note(event: str, duration_secs: float, **_: str | int) -> None:
         block = _here.block

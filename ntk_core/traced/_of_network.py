@@ -1,4 +1,4 @@
-"""The program of a network, which needs no check: its rows do not meet."""
+"""Programs of networks, which need no check: their rows are independent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Scatters that write a whole array, as the elementwise operations that they are.
+"""Replacement of scatters that write a whole array by elementwise operations.
 
-XLA makes a ``map`` of such a scatter, and aborts the process where a reversal of the array follows
+XLA converts such a scatter to a ``map``, and aborts the process if the array is reversed afterwards
 (docs/decisions/0005-hessian-norms.md).
 """
 
@@ -20,7 +20,7 @@ from ntk_core.traced._views import aval_of
 
 
 def overwrites(jaxpr: Jaxpr) -> bool:
-    """Whether a program writes a whole array by a scatter, in its calls and loops too."""
+    """Whether a program writes a whole array by a scatter, including calls and loops."""
     return any(map(_is_whole, jaxpr.eqns)) or any(map(overwrites, subjaxprs(jaxpr)))
 
 
@@ -40,7 +40,7 @@ def _is_whole(eqn: JaxprEqn) -> bool:
 
 
 def _written(eqn: JaxprEqn, old: Array, new: Array) -> Array:
-    """Every entry of ``old`` combined with that of ``new``, or replaced by it."""
+    """Combine or replace every entry of ``old`` by that of ``new``."""
     rule, consts = eqn.params["update_jaxpr"], eqn.params["update_consts"]
     if rule is None:
         return new
@@ -81,7 +81,7 @@ def _evaluated(jaxpr: Jaxpr, consts: Sequence[Array], *inputs: Array) -> list[Ar
 
 
 def _rewritten(value: object) -> object:
-    """A parameter of an equation; where it is a program that overwrites, one that does not."""
+    """Return a parameter of an equation, with overwriting programs rewritten."""
     if isinstance(value, tuple):
         return tuple(map(_rewritten, value))
     if isinstance(value, ClosedJaxpr) and overwrites(value.jaxpr):

@@ -1,4 +1,4 @@
-"""A function of parameters and inputs, traced: its layers, their views, and its tangent kernel."""
+"""Traced functions of parameters and inputs: layers, views and tangent kernels."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Views(NamedTuple):
     Attributes:
         outputs: f, (n, C).
         inputs: a of each use of a layer, (n, *scans, *a).
-        cotangents: ∂f_c(x_i)/∂z of each use, (C, n, *scans, *z); factors of them where z is read elementwise.
-        jacobians: ∂f_c(x_i)/∂w of each parameter that is no layer, (C, n, size).
+        cotangents: ∂f_c(x_i)/∂z of each use, (C, n, *scans, *z); factored if z is read elementwise.
+        jacobians: ∂f_c(x_i)/∂w of each other parameter, (C, n, size).
 
     >>> from ntk_core.traced import traced
     >>> w, x = jnp.ones((3, 2)), jnp.ones((5, 3))
@@ -66,12 +66,12 @@ class Stated(NamedTuple):
     """Facts that a network of this package declares about its own program.
 
     Attributes:
-        layers: its layers' names, under which its parameters are.
-        masks: of parameters, by number, the parameter that masks their entries.
-        readers: of parameters whose z one other layer sees through a function of each z_k alone, the parameter of that
-            layer, which is linear and above which all inputs weigh alike.
-        patches: of weights that multiply patches which overlap, how these meet.
-        output: the output function φ, which the program leaves out.
+        layers: names of its layers, which contain its parameters.
+        masks: number of a parameter → number of its mask.
+        readers: number of a parameter whose z one layer alone reads, elementwise → number of that linear layer's
+            parameter, whose result has the same weight in the outputs for all inputs.
+        patches: number of a weight that multiplies overlapping patches → their products.
+        output: the output function φ, which the program omits.
     """
 
     layers: tuple[str, ...] = ()
@@ -85,20 +85,20 @@ FUNCTION = Stated()
 
 
 class Program:
-    """``apply(params, x) -> (n, C)`` with its layers, as it was when it was traced; static under ``jax.jit``.
+    """Traced ``apply(params, x) -> (n, C)`` with its layers; static under ``jax.jit``.
 
     Attributes:
         single: the program for a batch of one row.
         closed: the program of that row.
-        stated: of a network of this package, what it states; nothing of a function.
+        stated: declarations of a network; empty for a function.
         layers: parts of parameters that only multiply.
-        biases: parameters that are added to z of a dense layer, and nothing else, by number.
-        others: moving parameters that are used otherwise, by number.
+        biases: parameters only added to z of a dense layer, by number.
+        others: other moving parameters, by number.
         names: of all moving parameters, by number.
-        escapes: of each that is no layer, the operations that show it.
+        escapes: operations that prevent other parameters from being layers.
         num_outputs: C.
-        roughest: of all types that the program computes in the one that rounds most.
-        kept: what checks found, by what they are about.
+        roughest: the least precise type of its computations.
+        kept: results of checks by name.
 
     >>> import jax.numpy as jnp
     >>> from ntk_core.traced import traced
@@ -147,7 +147,7 @@ class Program:
 
     @property
     def is_structured(self) -> bool:
-        """Whether its kernel comes from uses: that of a network always, that of a function if it has layers."""
+        """Whether its kernel comes from uses: always for networks, for functions with layers."""
         return bool(self.layers or self.stated.layers)
 
     @property
@@ -166,7 +166,7 @@ class Program:
         return jnp.asarray(outputs)
 
     def leaves(self, params: PyTree) -> list[Array]:
-        """All parameters in their order; of a network, those of its own layers."""
+        """Return all parameters in order; of a network, those of its layers."""
         if self.stated.layers:
             params = {name: params[name] for name in self.stated.layers}
         leaves = self._structure.flatten_up_to(params)
@@ -179,7 +179,7 @@ class Program:
     def run(
         self, leaves: Sequence[Array], row: Array, touch: Touch, belongings: Mapping[str, PyTree], threaded: Threaded
     ) -> Outputs:
-        """(outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
+        """Return (outputs (C,) of one row, inputs of all uses), see :func:`ntk_core.traced._evaluate.evaluate`."""
         uses = [*self.uses.values(), *(use for uses in self.readers.values() for use in uses)]
         by_site, by_tap = ({place(use): use for use in uses} for place in (lambda use: use.site, lambda use: use.tap))
         changes = Changes(by_site, by_tap, touch, belongings, threaded)
@@ -187,10 +187,10 @@ class Program:
         return outputs, seen
 
     def steady(self, leaves: Sequence[Array], row: Array, taps: Mapping[str, Array] = MappingProxyType({})) -> Outputs:
-        """(outputs (C,) of one row, inputs of all uses) with ``taps`` added to z of some uses.
+        """Return (outputs (C,) of one row, inputs of all uses) with ``taps`` added to z of some uses.
 
-        The derivative of a look-up outside its table is 0 in forward mode too. JAX gives it to the nearest row there,
-        and to none in reverse mode, where ids are promised to lie inside.
+        Out-of-range look-ups have derivative 0 in forward mode too, as in JAX's reverse mode; JAX's forward mode would
+        use the nearest row.
         """
         look_ups: dict[str, PyTree] = {name: () for name, use in self.uses.items() if use.kind == "look-up"}
 
@@ -203,9 +203,9 @@ class Program:
         return self.run(leaves, row, touch, {**look_ups, **taps}, lambda use, level: True)
 
     def row_views(self, leaves: Sequence[Array], row: Array, seed: Array) -> tuple[Array, Parts, Parts, Parts, Parts]:
-        """Outputs, inputs, slopes, cotangents and Jacobians of one row, for the seed (C,) of a backward pass.
+        """Return outputs, inputs, slopes, cotangents and Jacobians of one row, for the seed (C,) of a backward pass.
 
-        Moving all z that are read elementwise by one together gives their slopes, without a backward pass.
+        One forward derivative along all elementwise z gives their slopes.
         """
         readers = {use.name: use for uses in self.readers.values() for use in uses}
         taps = {
@@ -231,20 +231,20 @@ class Program:
         return outputs, seen, slopes, cotangents, {self.names[at]: each.ravel() for at, each in jacobians.items()}
 
     def views(self, leaves: Sequence[Array], x: Shaped[Array, "n ..."]) -> Views:
-        """One forward pass, and one backward pass for each output."""
+        """Compute one forward pass, and one backward pass per output."""
         with jax.default_matmul_precision("highest"):
             rows = jax.vmap(self.row_views, (None, 0, None))
             # outside: (C, n, ...) without transposes
             each_output = jax.vmap(rows, (None, None, 0), (None, None, None, 0, 0))
             outputs, inputs, slopes, deltas, jacobians = each_output(list(leaves), x, jnp.eye(self.num_outputs))
             cotangents: dict[str, Cotangents] = {name: deltas[name] for name in self.uses if name in deltas}
-            for name, uses in self.readers.items():  # what they see weighs the same for all inputs: ask the first
+            for name, uses in self.readers.items():  # their inputs have the same weights for all rows: use the first
                 weights = [_pulled(use, leaves, deltas[use.name][:, 0]) for use in uses]
                 cotangents[name] = FactoredCotangents(slopes[name], jnp.concatenate(weights, 1))
         return Views(outputs, {name: inputs[name] for name in self.uses}, cotangents, jacobians)
 
     def kernels(self, leaves: Sequence[Array], views1: Views, views2: Views) -> dict[str, Float[Array, "C n1 C n2"]]:
-        """The part of each layer and of each other parameter; one object twice for a batch with itself."""
+        """Return the kernel of each layer and other parameter; pass one object twice for a batch with itself."""
         same = views2 is views1
         parts: dict[str, Array] = {}
         with jax.default_matmul_precision("highest"):
@@ -266,15 +266,15 @@ class Program:
         return parts
 
     def kernel(self, leaves: Sequence[Array], views1: Views, views2: Views) -> Float[Array, "n1 n2 C C"]:
-        """The whole kernel of f, without φ."""
+        """Return the whole kernel of f, without φ."""
         return jnp.transpose(jnp.asarray(sum(self.kernels(leaves, views1, views2).values())), (1, 3, 0, 2))
 
     def layer_of(self, name: str) -> str:
-        """The layer of a network that a parameter, or a part of it, belongs to; of a function, that part itself."""
+        """Return the layer of a network's parameter (part); for a function, the part itself."""
         return self._groups.get(name, name)
 
     def layer_kernels(self, leaves: Sequence[Array], views1: Views, views2: Views) -> dict[str, Array]:
-        """The kernel of f, (n1, n2, C, C), of each layer of a network, or each parameter of a function."""
+        """Return the kernel of f, (n1, n2, C, C), by layer of a network or parameter of a function."""
         found: dict[str, Array] = {}
         for name, part in self.kernels(leaves, views1, views2).items():
             group, kernel = self.layer_of(name), jnp.transpose(part, (1, 3, 0, 2))
@@ -282,7 +282,7 @@ class Program:
         return found
 
     def row_bytes(self) -> int:
-        """Bytes of the views of one row and of what makes them, from shapes."""
+        """Bytes of one row's views and temporaries, from shapes."""
         total: int = sum(self.num_outputs * self.avals[at].size * self.avals[at].dtype.itemsize for at in self.others)
         for use in self.uses.values():
             a, _, z = map(math.prod, use.shapes)
@@ -292,7 +292,7 @@ class Program:
 
 
 def _readers(layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, int]) -> dict[str, tuple[Use, ...]]:
-    """By the use of each dense layer whose z is read elementwise, the uses of the matrix that reads it, in order."""
+    """Map uses of dense layers with elementwise z to the uses of the matrix that reads it, in order."""
     readers: dict[str, tuple[Use, ...]] = {}
     for layer in layers:
         if layer.leaf not in stated or not layer.is_dense or layer.mask is not None:
@@ -305,13 +305,13 @@ def _readers(layers: Sequence[TracedLayer], found: Found, stated: Mapping[int, i
 
 
 def _pulled(use: Use, leaves: Sequence[Array], deltas: Float[Array, "C ..."]) -> Float[Array, "C rows"]:
-    """Cotangents of a from those of z, for a matrix (rows, columns) that is used as it is."""
+    """Return cotangents of a from those of z, for an unmodified matrix (rows, columns)."""
     part = tuple(slice(low, high) for low, high in use.view.box)
     return use.view.scale * (deltas.reshape(len(deltas), -1) @ leaves[use.view.leaf][part].T)
 
 
 def _check_reversible(one_row: Apply, avals: Avals, moving: Sequence[bool], row: jax.ShapeDtypeStruct) -> None:
-    """Refuse loops through which JAX has no gradient."""
+    """Refuse loops without a gradient in JAX."""
 
     def gradient(leaves: list[Array], row: Array) -> list[Array]:
         own = [leaf for leaf, moves in zip(leaves, moving, strict=True) if moves]
@@ -334,7 +334,7 @@ def _check_reversible(one_row: Apply, avals: Avals, moving: Sequence[bool], row:
 
 
 def _types(jaxpr: Jaxpr) -> Iterator[DTypeLike]:
-    """Of all inexact numbers in a program, those of its calls included."""
+    """Yield the types of all inexact numbers in a program, including its calls."""
     for atom in (*jaxpr.invars, *(var for eqn in _equations(jaxpr) for var in eqn.outvars)):
         dtype = getattr(atom.aval, "dtype", int)
         if jnp.issubdtype(dtype, jnp.inexact):
@@ -370,7 +370,7 @@ def views_of(program: Program, leaves: list[Array], x: Array) -> Views:
 def kernels_of(
     program: Program, per_layer: bool, leaves: list[Array], left: Views, right: Views | None
 ) -> Array | Parts:
-    """The kernel, or its parts."""
+    """Return the kernel, or its parts."""
     both = (leaves, left, left if right is None else right)
     kernels = program.layer_kernels(*both) if per_layer else program.kernel(*both)
     outputs = (left.outputs, both[2].outputs)

@@ -24,15 +24,15 @@ class LayerFound:
     Attributes:
         name: its path among the parameters.
         kind: ``product``, ``convolution``, ``look-up`` (structured: no gradient of its size); ``addition`` and ``gain``
-            (biases, scales: their gradient is as small as they are); ``jacobian`` where it is used otherwise.
-        uses: equations that use it, 0 where they are not counted.
-        positions: places at which all uses multiply by it, for one input.
-        blocks: matrices that it consists of (layers of a scan, experts, groups of a convolution).
-        num_params: its numbers.
-        operations: what it goes into, where it is not structured.
-        multiplications: for its part of the kernel of ``x`` with itself, by the route that is taken.
+            (biases, scales: their gradients are as small as they are); ``jacobian`` for other uses.
+        uses: equations that use it; 0 if not counted.
+        positions: positions of all uses, for one input.
+        blocks: its matrices (layers of a scan, experts, groups of a convolution).
+        num_params: its number of entries.
+        operations: operations that prevent the structured route.
+        multiplications: for its part of the kernel of ``x`` with itself, by its route.
         jacobian_multiplications: by contraction of its Jacobian.
-        num_bytes: of what is kept of it for that, by the route that is taken.
+        num_bytes: stored values by its route.
         jacobian_bytes: of its Jacobian.
 
     >>> import jax.numpy as jnp
@@ -60,7 +60,7 @@ class LayersFound:
 
     Attributes:
         layers: in the order of the parameters.
-        check: how a small instance compared with plain derivatives; None where no part is structured.
+        check: comparison of a small instance with plain derivatives; None without structured parts.
 
     >>> import jax.numpy as jnp
     >>> found = layers_of(lambda p, x: jnp.tanh(x @ p["w"]), {"w": jnp.ones((3, 2))}, jnp.ones((5, 3)))
@@ -73,12 +73,12 @@ class LayersFound:
 
     @property
     def fallbacks(self) -> tuple[LayerFound, ...]:
-        """Parameters that are used otherwise, and take their Jacobians."""
+        """Parameters that use Jacobians."""
         return tuple(layer for layer in self.layers if layer.kind == "jacobian")
 
     @property
     def multiplications(self) -> int:
-        """Of the whole kernel, beside the passes that make the views."""
+        """Multiplications of the whole kernel, without the passes for views."""
         return sum(layer.multiplications for layer in self.layers)
 
     @property
@@ -87,7 +87,7 @@ class LayersFound:
 
     @property
     def num_bytes(self) -> int:
-        """Of everything kept."""
+        """Bytes of all stored values."""
         return sum(layer.num_bytes for layer in self.layers)
 
     @property
@@ -100,8 +100,8 @@ def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> La
 
     The layers that ``empirical_ntk`` and ``hessian_norm`` find in ``apply(params, x) -> (n, C)``, and their costs.
 
-    A parameter W that enters the program only by z_p = ⟨W, a_p⟩, reshaped, transposed, cast, cut or scanned over
-    before, is a layer: its gradient is Σ_p a_p ⊗ ∂f/∂z_p, and is not formed. All others go by their Jacobians, alone.
+    A parameter W that enters the program only by z_p = ⟨W, a_p⟩, possibly after reshaping, transposing, casting,
+    slicing or scanning, is a layer: its gradient Σ_p a_p ⊗ ∂f/∂z_p is not formed. All others use Jacobians.
 
     >>> import jax.numpy as jnp
     >>> params = {"w": jnp.ones((3, 8)), "b": jnp.ones(8), "v": jnp.ones((8, 2))}
@@ -110,17 +110,16 @@ def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> La
     [("['b']", 'addition'), ("['v']", 'product'), ("['w']", 'product')]
 
     Args:
-        apply: any function that treats each row of x for itself.
-        params: any tree of arrays; leaves that are not floating-point numbers do not move.
+        apply: any function that treats each row of x separately.
+        params: any tree of arrays; leaves that are not floating-point numbers are constant.
         x: inputs (n, *input_shape).
 
     Returns:
         The layers, by name, kind and cost; Jupyter shows them as a table.
 
     Raises:
-        InvalidInput: where rows of x meet each other, with the operation in which they do, or where the program cannot
-            be traced.
-        TracingDisagrees: where the kernel of the traced program is not that of plain derivatives.
+        InvalidInput: if rows of x interact, with the operation, or if the program cannot be traced.
+        TracingDisagrees: if the traced kernel differs from plain derivatives.
 
     Source: docs/math/traced-programs.md; Novak, Sohl-Dickstein & Schoenholz 2022, §4.
     """

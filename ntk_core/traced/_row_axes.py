@@ -11,7 +11,7 @@ from ntk_core.traced._views import shape_of
 
 
 class Rows(NamedTuple):
-    """An array that consists of rows: entry (o, i, j) of its axis, of size outer · n · inner, comes from row i."""
+    """An array of rows: entry (o, i, j) of its axis, of size outer · n · inner, comes from row i."""
 
     axis: int
     outer: int = 1
@@ -19,7 +19,7 @@ class Rows(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """An array that no row enters, with the axes along which all its entries are equal."""
+    """An array independent of rows, with the axes along which its entries are equal."""
 
     axes: frozenset[int]
 
@@ -45,7 +45,7 @@ RUNNING = frozenset({"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"})
 
 
 class Unproven(Exception):
-    """The operation in which the proof ends."""
+    """Operation where the proof fails."""
 
 
 def alike_along(axis: int) -> Callable[[Var | Literal, Known], bool]:

@@ -1,6 +1,6 @@
-"""A proof that a program treats each row of a batch for itself: the axis of the rows, followed through its equations.
+"""Proof that a program treats rows of a batch separately, by following the row axis through its equations.
 
-The proof is incomplete: an operation without a rule, or one that takes rows together, ends it with its name.
+The proof is incomplete: an operation that has no rule or mixes rows ends it with its name.
 docs/math/traced-programs.md.
 """
 
@@ -33,7 +33,7 @@ CALLS = {
 
 
 def operation_between_rows(closed: ClosedJaxpr, size: int) -> str | None:
-    """None where each output row depends on its own input row alone; else the operation where the proof ends.
+    """Return None if each output row depends only on its input row, else the operation where the proof fails.
 
     Args:
         closed: a program of (*parameters, x) for a batch of ``size`` rows, at least two.
@@ -76,7 +76,7 @@ def _equation(eqn: JaxprEqn, operands: list[Known], size: int) -> Sequence[Known
 
 
 def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
-    """Axes along which a result without rows is constant; none where that is not known."""
+    """Return axes along which a result without rows is known to be constant."""
     name = eqn.primitive.name
     if name in ELEMENTWISE:
         rank = len(shape_of(eqn.outvars[0]))
@@ -92,7 +92,7 @@ def _without_rows(eqn: JaxprEqn, operands: list[Known]) -> Known:
 
 
 def _only(operands: Sequence[Known], eqn: JaxprEqn) -> Rows | None:
-    """The rows of all operands of one shape, where they agree and all others are equal for every row."""
+    """Return the rows of equal-shaped operands if they agree and all others are equal for every row."""
     rows = {each for each in operands if isinstance(each, Rows)}
     if len(rows) != 1:
         return None
@@ -102,7 +102,7 @@ def _only(operands: Sequence[Known], eqn: JaxprEqn) -> Rows | None:
 
 
 def _first(operands: Sequence[Known]) -> Rows | None:
-    """The rows of the first operand, where the others have none."""
+    """Return the rows of the first operand if the others have none."""
     first, *others = operands
     return first if isinstance(first, Rows) and all(isinstance(each, Alike) for each in others) else None
 
@@ -112,7 +112,7 @@ def _elementwise(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | Non
 
 
 def _kept_along(key: str) -> Callable[..., Known | None]:
-    """Operations along one axis, which is not that of the rows."""
+    """Rule for operations along one axis other than the rows."""
 
     def rule(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
         rows, rank = _only(operands, eqn), len(shape_of(eqn.invars[0]))
@@ -159,7 +159,7 @@ def _squeezed(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 
 def _sliced(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
-    """A slice that takes all rows, or a whole number of the parts between which they lie."""
+    """Accept slices that keep all rows."""
     rows, shape = _first(operands), shape_of(eqn.invars[0])
     if rows is None:
         return None
@@ -195,7 +195,7 @@ def _tiled(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 
 def _updated(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
-    """An update of all rows, at a place that is the same for them."""
+    """Accept updates of all rows at a common place."""
     (operand, update, *starts), (whole, part, *_) = operands, eqn.invars
     rows = next((each for each in (operand, update) if isinstance(each, Rows)), None)
     if rows is None or not all(isinstance(each, Alike) for each in starts):
@@ -237,7 +237,7 @@ def _convolved(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
 
 
 def _gathered(eqn: JaxprEqn, operands: list[Known], size: int) -> Known | None:
-    """A look-up of each row's own indices in a shared table, or in each row, or of shared indices in each row."""
+    """Accept look-ups of own indices in a shared table or own row, or of shared indices in each row."""
     (table, indices), numbers = operands, eqn.params["dimension_numbers"]
     shape, rank = shape_of(eqn.invars[0]), len(shape_of(eqn.outvars[0]))
     own = [axis for axis in range(rank) if axis not in numbers.offset_dims]  # in the order of the axes of the indices
@@ -320,7 +320,7 @@ def _joined(one: Known, two: Known, atom: Var | Literal) -> Known:
 
 
 def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequence[Var]) -> Carry:
-    """Description of a carry after any number of steps; it only changes from alike to rows."""
+    """Return the description of a carry after any number of steps; it only changes from alike to rows."""
     while True:
         found = [_joined(old, new, atom) for old, new, atom in zip(carry, body(carry), atoms, strict=True)]
         if found == carry:
@@ -329,7 +329,7 @@ def _fixed(body: Callable[[Carry], Sequence[Known]], carry: Carry, atoms: Sequen
 
 
 def _guessed(known: Known, atom: Var | Literal, size: int) -> Known:
-    """Rows in an array of equal ones, as in zeros that a loop starts from."""
+    """Interpret equal entries as rows, such as the initial zeros of a loop."""
     if isinstance(known, Rows):
         return known
     axes = (axis for axis, length in enumerate(shape_of(atom)) if length == size and alike_along(axis)(atom, known))
@@ -338,7 +338,7 @@ def _guessed(known: Known, atom: Var | Literal, size: int) -> Known:
 
 
 def _either(run: Callable[[Carry], Carry], carry: Carry, atoms: Sequence[Var], size: int) -> Carry:
-    """The first start of a loop from which the proof goes through."""
+    """Return the first initial carry for which the proof succeeds."""
     guessed = [_guessed(known, atom, size) for known, atom in zip(carry, atoms, strict=True)]
     try:
         return run(guessed)

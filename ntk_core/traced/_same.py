@@ -1,7 +1,6 @@
-"""Whether two traced programs compute the same, equation by equation.
+"""Comparison of two traced programs, equation by equation.
 
-Compiled code is kept for a program, not for the function that it came from: a function whose globals, closure or
-attributes have changed has another program.
+Compiled code is cached by program, not by function: changed globals, closures or attributes give another program.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import jax
 import numpy as np
 from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
 
-# They move numbers without changing them; JAX leaves out those that a batch of one does not need.
+# They only rearrange numbers; JAX omits some for a batch of one.
 PLUMBING = frozenset({"broadcast_in_dim", "reshape", "squeeze", "expand_dims"})
 IGNORED = frozenset({"name", "debug_info"})
 RULES = frozenset({"jvp_jaxpr_fun", "jvp_jaxpr_thunk", "fwd_jaxpr_thunk", "bwd", "out_trees"})  # custom derivatives
@@ -29,9 +28,8 @@ class Comparison:
     """Differences between two programs.
 
     Attributes:
-        size: of the batch that the first program is for, where the second one is for a single row; None where both
-            are for the same shapes.
-        rules: whether some functions among their parameters, such as derivatives of their own, are other objects.
+        size: batch size of the first program if the second is for a single row; None for equal shapes.
+        rules: whether some functions among their parameters, such as custom derivatives, are different objects.
     """
 
     size: int | None = None
@@ -66,7 +64,7 @@ class Comparison:
         return [_known(first, each) for each in one.outvars] == [_known(second, each) for each in two.outvars]
 
     def _counting(self, jaxpr: Jaxpr, known: Numbered) -> Iterator[JaxprEqn]:
-        """Equations that count; the results of plumbing are known as their operands."""
+        """Yield relevant equations; results of plumbing are identified with their operands."""
         for eqn in jaxpr.eqns:
             if self.size is not None and eqn.primitive.name in PLUMBING:
                 known[eqn.outvars[0]] = eqn.invars[0]
@@ -115,13 +113,13 @@ class Comparison:
 
 
 def of_jax(rule: object) -> bool:
-    """Whether JAX itself defines the derivative of a function, as that of a ReLU, so that it cannot change."""
+    """Whether JAX defines a function's derivative, such as ReLU's, so that it cannot change."""
     found = getattr(getattr(rule, "debug_info", None), "func_filename", None)
     return bool(found) and str(found).startswith(_OF_JAX)
 
 
 def _known(known: Numbered, atom: Var | Literal) -> object:
-    """The number of a variable, or what a literal is."""
+    """Return the number of a variable, or the value of a literal."""
     if isinstance(atom, Literal):
         value = np.asarray(atom.val)
         return value.dtype.name, value.shape, value.tobytes()
@@ -134,7 +132,7 @@ def _equal_arrays(ones: Sequence[object], others: Sequence[object]) -> bool:
 
 
 def _equal(one: Any, two: Any) -> bool:
-    """Whether two constants are the same bits; tracers and keys are, where they are one object."""
+    """Whether two constants have equal bits; tracers and keys must be one object."""
     if one is two and not isinstance(one, np.ndarray):
         return True
     if isinstance(one, jax.core.Tracer) or isinstance(two, jax.core.Tracer):
@@ -149,16 +147,16 @@ def _equal(one: Any, two: Any) -> bool:
 
 
 def has_rules(jaxpr: Jaxpr) -> bool:
-    """Whether a function in this program has a derivative of its own, which JAX does not define."""
+    """Whether a function in this program has a custom derivative not from JAX."""
     own = any(not of_jax(eqn.params[key]) for eqn in jaxpr.eqns for key in RULES & eqn.params.keys() - {"out_trees"})
     return own or any(map(has_rules, subjaxprs(jaxpr)))
 
 
 def same(one: ClosedJaxpr, two: ClosedJaxpr, rules: tuple[ClosedJaxpr | None, ClosedJaxpr | None]) -> bool:
-    """Whether both compute the same.
+    """Whether both programs compute the same.
 
     Args:
-        rules: the programs of their derivatives, which count where a derivative of its own is another object.
+        rules: programs of their derivatives, compared if custom derivatives are different objects.
     """
     found = Comparison()
     if not found.alike(one, two):

@@ -1,4 +1,4 @@
-"""Tracing at every call, and the programs whose compiled code is used again."""
+"""Tracing at every call, and programs whose compiled code is reused."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Batch:
     Attributes:
         key: shapes and types of parameters and inputs.
         closed: the program of (*parameters, x) for the whole batch.
-        rules: the program of its derivatives, where it has derivatives of its own.
+        rules: the program of its derivatives, if it has custom ones.
         program: of one row.
-        apart: how it is known that rows do not meet: proven or compared; empty before that.
+        apart: evidence of independent rows: proven or compared; empty before.
     """
 
     key: Key
@@ -69,11 +69,11 @@ class Frozen:
 def freeze(apply: Apply) -> Frozen:
     """Trace a function once for repeated measurements.
 
-    Promise that (params, x) ↦ f does not change: it is traced once.
+    Promise that (params, x) ↦ f does not change.
 
-    ``empirical_ntk``, ``hessian_norm`` and others trace a function at every call, to measure it as it is then,
-    and reuse compiled code where the program is the same. In a loop that costs some milliseconds per call
-    (docs/math/traced-programs.md). A frozen function is traced once for each shape: later changes have no effect.
+    ``empirical_ntk``, ``hessian_norm`` and others trace a function at every call, to detect changes, and reuse compiled
+    code if the program is the same. In a loop that costs some milliseconds per call (docs/math/traced-programs.md). A
+    frozen function is traced once per shape: later changes have no effect.
 
     >>> fixed = freeze(lambda params, x: jnp.tanh(x @ params))
     >>> fixed(jnp.ones((3, 2)), jnp.ones((5, 3))).shape
@@ -94,7 +94,7 @@ _KEPT: list[Batch] = []  # the latest first
 
 
 def traced(apply: Apply, params: PyTree, x: Array) -> Program | None:
-    """The program of one row of ``apply``; see :func:`traced_batch`."""
+    """Return the program of one row of ``apply``; see :func:`traced_batch`."""
     if isinstance(apply, Program):
         return apply
     batch = traced_batch(apply, params, x)
@@ -102,10 +102,10 @@ def traced(apply: Apply, params: PyTree, x: Array) -> Program | None:
 
 
 def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
-    """The program of ``apply`` as it is now, for parameters and a batch of these shapes.
+    """Trace ``apply`` for parameters and a batch of these shapes.
 
-    None where there is nothing to trace: outputs that are not (n, C), leaves that are no arrays, complex parameters, or
-    a function that is made inside another one's trace.
+    None if that is impossible: outputs that are not (n, C), leaves that are no arrays, complex parameters, or a
+    function created inside another trace.
     """
     leaves, structure = jax.tree.flatten(params)
     try:
@@ -143,7 +143,7 @@ def traced_batch(apply: Apply, params: PyTree, x: Rows) -> Batch | None:
 
 
 def _unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type, ...]]:
-    """(what of this kind is inside, the kinds of what is around it)."""
+    """Return (the inner object of this kind, the kinds around it)."""
     kinds: tuple[type, ...] = ()
     while apply is not None and not isinstance(apply, kind):
         kinds, apply = (*kinds, type(apply)), getattr(apply, "function", None)
@@ -151,13 +151,13 @@ def _unwrapped(apply: object, kind: type[Kind]) -> tuple[Kind | None, tuple[type
 
 
 def same_program(one: Apply, two: Apply) -> bool:
-    """Whether two accepted functions computed the same when they were accepted, whatever objects they are."""
+    """Whether two accepted functions had the same program when accepted."""
     (left, kinds), (right, others) = (_unwrapped(each, Seen) for each in (one, two))
     return kinds == others and left is not None and right is not None and left.computes(right)
 
 
 def _program(apply: Apply, key: Key) -> Program | None:
-    """The program of a single row: one that is kept, where it is the same."""
+    """Return the program of a single row, a cached one if equal."""
     structure, avals, moving, shape, dtype, _ = key
     single, _ = trace(apply, structure, avals, (1, *shape[1:]), dtype)
     (output, *others) = single.out_avals
@@ -177,9 +177,9 @@ def _program(apply: Apply, key: Key) -> Program | None:
 def trace(
     apply: Apply, structure: PyTreeDef, avals: Avals, shape: tuple[int, ...], dtype: np.dtype
 ) -> tuple[ClosedJaxpr, PyTree]:
-    """(the program of (*parameters, x) as it is now, the shapes of what it returns)."""
+    """Return (the program of (*parameters, x), the shapes of its results)."""
 
-    def function(leaves: list[Array], x: Array) -> Array:  # another one each time: JAX keeps traces by identity
+    def function(leaves: list[Array], x: Array) -> Array:  # a new one each time, since JAX caches traces by identity
         return apply(jax.tree.unflatten(structure, leaves), x)
 
     with jax.default_matmul_precision("highest"):
@@ -191,11 +191,11 @@ def trace(
 
 @dataclass(eq=False)
 class Seen:
-    """A function as it was at one call; equal only where its program is the same, as compiled code needs.
+    """A function at one call; equal if its program is the same, as compiled code needs.
 
     Attributes:
-        closed: the program that showed the shape of its outputs.
-        rules: that of its derivatives, where it has derivatives of its own.
+        closed: its program from the evaluation of output shapes.
+        rules: the program of its derivatives, if it has custom ones.
     """
 
     function: Apply
@@ -222,7 +222,7 @@ class Seen:
             return False
         if not self.computes(other):
             return False
-        self.closed, self.rules = other.closed, other.rules  # the next comparison is one of objects
+        self.closed, self.rules = other.closed, other.rules  # the next comparison is by identity
         return True
 
     def computes(self, other: Seen) -> bool:
@@ -236,7 +236,7 @@ class Seen:
 
 
 def _copied(const: Array | np.ndarray) -> Array | np.ndarray:
-    """A constant that cannot change. JAX keeps NumPy arrays as they are, or a copy for as long as that is in use."""
+    """Copy a constant so that it cannot change; JAX keeps references to NumPy arrays."""
     return const if isinstance(const, jax.Array | jax.core.Tracer) else np.array(const)
 
 
@@ -250,7 +250,7 @@ def _copy_literals(jaxpr: Jaxpr) -> None:
 
 
 def rules_of(closed: ClosedJaxpr) -> ClosedJaxpr | None:
-    """The program of second derivatives along all floats, in which rules of its own are written out, if it has any."""
+    """Return the program of second derivatives of all floats, with custom rules expanded, if there are any."""
     if not has_rules(closed.jaxpr):
         return None
     leaves = [jax.ShapeDtypeStruct(var.aval.shape, var.aval.dtype) for var in closed.jaxpr.invars[:-1]]

@@ -1,7 +1,6 @@
-"""Where a program uses its parameters: every product, convolution and look-up that is linear in one of them.
+"""Uses of parameters in a program: products, convolutions and look-ups that are linear in one of them.
 
-The program is read once, equation by equation, through calls and scans, with a :class:`View` for each array that is
-made of one parameter alone.
+One pass over all equations, including calls and scans, tracks a :class:`View` for each array made of one parameter.
 """
 
 import math
@@ -29,10 +28,10 @@ from ntk_core.traced._views import (
     whole,
 )
 
-Site = tuple[int, ...]  # the place of an equation: its number, behind those of the calls and scans around it
-# Calls whose program is read in place; one with a derivative of its own is left whole, since that is what counts.
+Site = tuple[int, ...]  # place of an equation: its number after those of enclosing calls and scans
+# Inlined calls; calls with custom derivatives are kept whole.
 INLINED = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr", "remat2": "jaxpr"}
-MOST_ROWS = 2**24  # of a table: their numbers are exact in float32
+MOST_ROWS = 2**24  # of a table: row numbers are exact in float32
 ADDED, MULTIPLIED = frozenset({"add", "sub", "add_any"}), frozenset({"mul", "div"})
 
 Avals = Sequence[jax.ShapeDtypeStruct]
@@ -45,16 +44,16 @@ class Use:
     Attributes:
         name: unique within the program.
         site: the place of the equation.
-        tap: where z is complete: the place of the equation, or of the product with a constant behind it.
-        view: the parameter as the equation sees it.
-        operand: which operand of the equation that is.
-        lengths: of the scans around, from the outside.
+        tap: place where z is complete: the equation, or a later product with a constant.
+        view: the parameter as read by the equation.
+        operand: index of that operand.
+        lengths: of enclosing scans, outermost first.
         kind: ``product``, ``convolution`` or ``look-up``.
-        blocks, rows, columns: axes of the parameter that number independent products, that meet the input a, and that
-            remain in z; those of one entry are left out.
-        groups: into how many blocks a convolution cuts its features.
+        blocks, rows, columns: axes of the parameter that number independent products, that are contracted with the
+            input a, and that remain in z; axes of size 1 are omitted.
+        groups: feature groups of a convolution.
         params: of the equation.
-        shapes: of a, of the parameter as it is seen, and of z.
+        shapes: of a, of the viewed parameter, and of z.
         dtype: of z.
 
     >>> from ntk_core.traced import traced
@@ -80,7 +79,7 @@ class Use:
 
     @property
     def stacked(self) -> Axes:
-        """Axes of the parameter along which scans go."""
+        """Axes of the parameter that scans iterate over."""
         return tuple(axis for axis in self.view.levels if axis is not None)
 
 
@@ -93,7 +92,7 @@ class Image:
 
 
 class Mask(NamedTuple):
-    """Which entries of a parameter move."""
+    """Mask of a parameter's movable entries."""
 
     leaf: int
 
@@ -105,15 +104,15 @@ class Addition(NamedTuple):
     scale: float
 
 
-Known = View | Image | Mask | np.ndarray | float | None  # of an array: a number where it is a constant
+Known = View | Image | Mask | np.ndarray | float | None  # description of an array; a number for constants
 
 
 @dataclass
 class Found:
-    """All uses, and for each parameter why it cannot be taken by its uses alone.
+    """All uses, and reasons why parameters are no layers.
 
     Attributes:
-        added: of each such parameter, in the order of its other uses, those that are additions to z.
+        added: for such parameters, in the order of their other uses, additions to z.
         largest: entries of the largest array that depends on the inputs.
     """
 
@@ -124,7 +123,7 @@ class Found:
 
 
 def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, int]) -> Found:
-    """Uses of the inputs number ``leaves`` of a program; ``masks`` are the inputs that mask some of them."""
+    """Find the uses of a program's inputs ``leaves``; ``masks`` are inputs that mask some of them."""
     found = Found()
     known: list[Known] = [whole(at, shape_of(var)) if at in leaves else None for at, var in enumerate(closed.invars)]
     for leaf, mask in masks.items():
@@ -136,7 +135,7 @@ def find_uses(closed: ClosedJaxpr, leaves: Iterable[int], masks: Mapping[int, in
 
 
 def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Array]] | None:
-    """(program, constants) of a call that is read in place or of a scan; None for all else."""
+    """Return (program, constants) of an inlined call or a scan, else None."""
     key = "jaxpr" if eqn.primitive.name == "scan" else INLINED.get(eqn.primitive.name)
     inner = None if key is None else eqn.params[key]
     return (inner.jaxpr, inner.consts) if isinstance(inner, ClosedJaxpr) else inner and (inner, ())
@@ -145,7 +144,7 @@ def inner_program(eqn: JaxprEqn) -> tuple[Jaxpr, Sequence[Array]] | None:
 def _walk(
     jaxpr: Jaxpr, consts: Sequence[Array], inputs: Sequence[Known], place: Site, lengths: tuple[int, ...], found: Found
 ) -> list[Known]:
-    """Descriptions of the outputs: a View, the number of a constant, or None."""
+    """Return descriptions of the outputs: a View, a constant, or None."""
     known: dict[Var, Known] = dict(zip(jaxpr.invars, inputs, strict=True))
     known.update((var, _number(const)) for var, const in zip(jaxpr.constvars, consts, strict=True))
 
@@ -195,7 +194,7 @@ def _equation(
         for each in _walk(*inner, seen, site, (*lengths, eqn.params["length"]), found):
             _escape(found, each, "output of scan")
         return nothing
-    if inner is not None:  # images stay inside, where it is known how often they are read
+    if inner is not None:  # images stay inside, where their reads are counted
         inside = _walk(*inner, _without_images(operands), site, lengths, found)
         return _without_images(inside)
     moved = moved_on(name, eqn.params, operands, shape_of(eqn.invars[0]))
@@ -219,7 +218,7 @@ def _without_images(known: Sequence[Known]) -> list[Known]:
 
 
 def _behind(found: Found, image: Image, site: Site) -> Image:
-    """Count a constant as one of the parameter, where z is read for this product alone."""
+    """Attribute a constant to the parameter if z is read only by this product."""
     use = found.uses[image.site]
     found.uses[image.site] = replace(use, tap=site, view=replace(use.view, scale=use.view.scale * image.scale))
     return Image(image.site)
@@ -232,13 +231,13 @@ def _escape(found: Found, view: Known, reason: str, added: Addition | None = Non
 
 
 def _is_first(eqn: JaxprEqn) -> bool:
-    """Whether a call returns its first operand as it is."""
+    """Whether a call returns its first operand unchanged."""
     inner = eqn.params["call_jaxpr"].jaxpr
     return not inner.eqns and inner.outvars == inner.invars[:1]
 
 
 def _number(value: Any) -> np.ndarray | float | None:
-    """The number itself where there is one, known before the program runs."""
+    """Return a number known before the program runs, or None."""
     if isinstance(value, jax.core.Tracer) or not hasattr(value, "size") or value.size != 1:
         return value if isinstance(value, bool | int | float) else None
     return np.asarray(value).reshape(()) if _is_numeric(value.dtype) else None
@@ -249,7 +248,7 @@ def _is_numeric(dtype: np.dtype) -> bool:
 
 
 def _constant(eqn: JaxprEqn, operands: list[Known]) -> list[Known] | None:
-    """Numbers that follow from numbers, such as the square root of a width."""
+    """Evaluate numbers from numbers, such as the square root of a width."""
     unknown = any(each is None or isinstance(each, Image | Mask) for each in operands)
     if not operands or unknown or inner_program(eqn) or eqn.effects:
         return None
@@ -276,7 +275,7 @@ def _fitting(result: Known, shape: tuple[int, ...]) -> Known:
 
 
 def _use(eqn: JaxprEqn, operands: list[Known], site: Site, lengths: tuple[int, ...]) -> Use | None:
-    """The equation as a use of the one parameter among its operands."""
+    """Interpret the equation as a use of its one parameter operand."""
     operand, view = next((at, each) for at, each in enumerate(operands) if isinstance(each, View))
     read = _READERS.get(eqn.primitive.name)
     if view.axes is None or read is None or len(eqn.invars) != 2:

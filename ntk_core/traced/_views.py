@@ -1,7 +1,7 @@
-"""Linear view of one parameter before its use: a part of it, rearranged, times a constant.
+"""Linear view of one parameter before its use: a rearranged part times a constant.
 
-Every rule here is linear and keeps each number of the part once, so that inner products of gradients are the same in
-either order. What is none of these leaves a *loose* view: it only records which parameter it is part of.
+Every rule is linear and keeps each number of the part once, so inner products of gradients do not depend on the order.
+Other operations give a *loose* view, which records only its parameter.
 """
 
 import math
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal, Var
 
-Atom = tuple[int, int, int]  # (axis of the parameter, stride, size): a part of that axis
+Atom = tuple[int, int, int]  # (axis of the parameter, stride, size)
 Axes = tuple[Atom, ...]
 EquationParams = dict[str, Any]  # by JAX's names
 Shape = Sequence[int]
@@ -36,12 +36,12 @@ class View:
     """An array made of one parameter.
 
     Attributes:
-        leaf: which parameter, by its place among all.
+        leaf: number of the parameter.
         box: (start, stop) along each axis of the parameter.
-        axes: for each axis of the array, the axes of the parameter (or parts of them, where one is cut in two) that it
-            runs over, the slowest first; those of one entry are left out. None for a loose view.
-        scale: the constant in front.
-        levels: for each scan around, from the outside, the axis of the parameter along which it goes; None for one that
+        axes: for each axis of the array, the (partial) axes of the parameter that it runs over, slowest first, without
+            axes of size 1. None for a loose view.
+        scale: constant factor.
+        levels: for each enclosing scan, outermost first, the axis of the parameter that it iterates over; None if it
             reads the same numbers at every step.
     """
 
@@ -55,7 +55,7 @@ class View:
         return replace(self, axes=None)
 
     def ordered(self, positions: Sequence[int]) -> Axes:
-        """The parameter's axes along these axes of the array, in their order; parts that belong together as one."""
+        """Return the parameter's axes along these axes of the array, in order, with adjacent parts merged."""
         assert self.axes is not None
         found: list[Atom] = []
         for axis, stride, size in (atom for position in positions for atom in self.axes[position]):
@@ -66,7 +66,7 @@ class View:
         return tuple(found)
 
     def inside_scan(self, stacked: bool) -> "View":
-        """View of one step of a scan: all of it, or one entry along its first axis."""
+        """Return the view of one step of a scan: all of it, or one entry along its first axis."""
         if not stacked:
             return replace(self, levels=(*self.levels, None))
         if self.axes is None or len(self.axes[0]) > 1:
@@ -76,12 +76,12 @@ class View:
 
 
 def num_entries(axes: Axes) -> int:
-    """Entries along some axes of a parameter."""
+    """Return the number of entries along some axes of a parameter."""
     return math.prod(size for _, _, size in axes)
 
 
 def whole(leaf: int, shape: Sequence[int]) -> View:
-    """A parameter as it is."""
+    """Return the view of a whole parameter."""
     axes = tuple(((axis, 1, size),) if size != 1 else () for axis, size in enumerate(shape))
     return View(leaf, tuple((0, size) for size in shape), axes)
 
@@ -99,7 +99,7 @@ def _reshape(view: View, params: EquationParams, shape: Shape) -> list[View]:
         while num_entries(tuple(taken)) < size and rest:
             left = size // num_entries(tuple(taken))
             axis, stride, length = rest.pop(0)
-            if length > left and length % left == 0:  # the axis is cut in two
+            if length > left and length % left == 0:  # the axis is split
                 rest.insert(0, (axis, stride, length // left))
                 stride, length = stride * (length // left), left
             taken.append((axis, stride, length))
@@ -129,7 +129,7 @@ def _broadcast(view: View, params: EquationParams, shape: Shape) -> list[View]:
 
 
 def _cut(view: View, starts: Sequence[int], stops: Sequence[int], shape: Sequence[int]) -> View:
-    """Entries ``starts`` to ``stops`` of an array of this shape."""
+    """Return entries ``starts`` to ``stops`` of an array of this shape."""
     if view.axes is None:
         return view
     box, axes = list(view.box), list(view.axes)
@@ -194,10 +194,10 @@ _RULES: dict[str, Callable[[View, EquationParams, Shape], list[View]]] = {
 
 
 def moved_on(name: str, params: EquationParams, inputs: Sequence[object], shape: Shape) -> list[View] | None:
-    """Views after the primitive ``name``, or None where it is no rule of ours.
+    """Return the views after the primitive ``name``, or None without a rule.
 
     Args:
-        inputs: what is known of each operand: a View, the number itself of a constant, or None.
+        inputs: description of each operand: a View, a constant, or None.
         shape: of the first operand.
     """
     first, *others = inputs
@@ -215,7 +215,7 @@ def moved_on(name: str, params: EquationParams, inputs: Sequence[object], shape:
 
 
 def times_number(name: str, inputs: Sequence[object], kind: type[Scaled]) -> Scaled | None:
-    """A product or quotient of one operand of this kind and a number, which goes to its scale; None for all else."""
+    """Scale one operand of this kind by a product or quotient with a number; else None."""
     if name not in ("mul", "div") or len(inputs) != 2:
         return None
     first, other = inputs[::-1] if name == "mul" and isinstance(inputs[1], kind) else inputs
@@ -227,6 +227,6 @@ def times_number(name: str, inputs: Sequence[object], kind: type[Scaled]) -> Sca
 
 
 def _real(value: Any) -> float | None:
-    """A number that is known and real."""
+    """Return a known real number, or None."""
     is_number = isinstance(value, int | float | np.ndarray | np.number) and not np.iscomplexobj(value)
     return float(value) if is_number else None

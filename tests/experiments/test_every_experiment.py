@@ -41,7 +41,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
     ],
     "hessian": [
         ({"dataset.name": "gaussian-mixture", "networks": [{"kind": "convnet"}]}, "networks.0.kind", "with images"),
-        ({"networks": [LINEAR, LINEAR]}, "networks.1.kind", "differs from those before it"),
+        ({"networks": [LINEAR, LINEAR]}, "networks.1.kind", "differs from all earlier ones"),
         ({"networks": [LINEAR] * 13}, "networks", "1 to 12 groups of settings"),
         ({"networks": 1, "networks.0.output": "softmax", "dataset.name": "sine"}, "networks.0.output", ""),
         ({"output_index": 100}, "output_index", "0 to "),

@@ -123,7 +123,7 @@ def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
     assert again == whole
     assert asked == [(1, 1), (1, 2), (2, 2)][-len(asked) :]
     assert len(asked) == 3
-    with pytest.raises(InvalidInput, match="very same kernels"):
+    with pytest.raises(InvalidInput, match="of the same kernels"):
         kernel_change_between(NET, w1, w0, x, targets=y, kept=kept)
     with ThreadPoolExecutor(2) as pool:
         futures: list = []
