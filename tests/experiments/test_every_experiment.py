@@ -19,8 +19,8 @@ NUMBERS = {"dataset.name": "gaussian-mixture"}
 REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
     "kernel_change": [
         ({"dataset.name": "sine"}, "outputs", "other outputs, for data without classes"),
-        ({"measured": "velocity", "keep_kernels": True}, "keep_kernels", "off where only"),
-        ({"measured": "velocity", "infinite_width": True}, "infinite_width", "off where only"),
+        ({"measured": "velocity", "keep_kernels": True}, "keep_kernels", "off if only"),
+        ({"measured": "velocity", "infinite_width": True}, "infinite_width", "off if only"),
         ({"architecture.depth": 3, "architecture.relative_widths": [1, 2]}, "architecture.relative_widths", ""),
         ({"architecture.relative_widths": [0]}, "architecture.relative_widths", ""),
         ({"architecture.kind": "resnet", "architecture.relative_widths": [1]}, "architecture.relative_widths", ""),
@@ -47,7 +47,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"output_index": 100}, "output_index", "0 to "),
         ({"dataset.num_samples": 6, "num_inputs": 7}, "num_inputs", "1 to 6"),
         ({"radii": [0]}, "radii", "a number above 0"),
-        ({"swept": "num_tokens"}, "swept", "unless the data are sequences"),
+        ({"swept": "num_tokens"}, "swept", "unless the data are generated sequences"),
         ({"swept": "num_tokens", "widths": [2, 4], "dataset.name": "majority"}, "widths", "an odd number"),
     ],
     "dynamics": [

@@ -195,7 +195,7 @@ def _at_start(
     seeds: range,
     words: str,
 ) -> Generator[Progress, None, list[KernelAtStart]]:
-    """Measure the kernel velocity of all seeds at once, and the largest kernel change in each ball."""
+    """Measure the kernel velocity of all seeds together, and the largest kernel change in each ball."""
     found: list[KernelAtStart] = []
     for output in outputs:
         model = net.with_output(output)
