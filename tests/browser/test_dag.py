@@ -164,7 +164,7 @@ def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
         press(page, "Save")
     picture = Path(saved.value.path()).read_text(encoding="utf-8")
     assert picture.count("<rect") > 5
-    assert ".graph .box" in picture, "with its looks"
+    assert ".graph .box" in picture, "with its styles"
     before = graph.evaluate("root => root.canvas.view")
     box = page.locator(".graph .frame").bounding_box()
     drag(page, (box["x"] + 30, box["y"] + 30), (box["x"] + 90, box["y"] + 50))

@@ -1,4 +1,4 @@
-"""Every result that ships, as its page draws it: a network looks the same in all figures, and each is explained."""
+"""Every result that ships, as its page draws it: a network has one style in all figures, and each is explained."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ BACKGROUNDS = [
     for theme in tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"].values()
     if isinstance(theme, dict)
 ]
-LOOKS = {(look.color, look.dash, look.symbol): meaning for meaning, look in registry().items()}
+STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in registry().items()}
 RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
         for look in [width_style(index, count, "")]}  # fmt: skip
 OUTPUT_COLORS = {look.color for look in registry().values()}
@@ -165,12 +165,12 @@ def test_a_name_has_one_color_in_every_figure_of_every_result(figures):
 
 def test_network_has_one_dash_and_symbol_in_every_figure(figures):
     networks = {network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)}
-    looks: dict[str, dict[tuple, str]] = {}
+    styles: dict[str, dict[tuple, str]] = {}
     for preset, name, trace in legend(figures):
         if name in networks and "lines" in trace["mode"] and "markers" in trace["mode"]:
-            looks.setdefault(name, {})[trace["line"]["dash"], str(trace["marker"]["symbol"])] = preset
-    assert len(looks) >= 5
-    assert {name: found for name, found in looks.items() if len(found) > 1} == {}
+            styles.setdefault(name, {})[trace["line"]["dash"], str(trace["marker"]["symbol"])] = preset
+    assert len(styles) >= 5
+    assert {name: found for name, found in styles.items() if len(found) > 1} == {}
 
 
 def test_lines_have_only_colors_of_the_registry(figures):
@@ -179,10 +179,10 @@ def test_lines_have_only_colors_of_the_registry(figures):
 
 
 def test_no_two_meanings_share_color_dash_and_symbol():
-    assert len(LOOKS) == len(registry())
-    assert RAMP.isdisjoint(LOOKS)
+    assert len(STYLES) == len(registry())
+    assert RAMP.isdisjoint(STYLES)
     reserved = {module.BLUE: ("network",), module.VERMILION: ("model",)}
-    for (color, _, _), meaning in LOOKS.items():
+    for (color, _, _), meaning in STYLES.items():
         assert meaning.split()[0] in reserved.get(color, [meaning.split()[0]]), meaning
 
 
@@ -201,7 +201,7 @@ def test_unregistered_look_has_one_name_in_every_figure(figures):
     names: dict[tuple[str, str, str], set[str]] = {}
     for _, name, trace in legend(figures):
         look = look_of(trace) if "lines" in trace["mode"] else ("", "", "")
-        if look[2] and look[0] != module.GUIDE_COLOR and look not in {*LOOKS, *RAMP}:
+        if look[2] and look[0] != module.GUIDE_COLOR and look not in {*STYLES, *RAMP}:
             names.setdefault(look, set()).add(name)
     assert {look: found for look, found in names.items() if len(found) > 1} == {}
 

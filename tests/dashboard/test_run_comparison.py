@@ -80,8 +80,8 @@ def test_runs_differ_without_color():
     axis = comparison_of(result.spec).axes[0]
     figure = overlay(four, axis, "sup_kernel_change", ("linear",)).figure
     lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
-    for looks in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
-        assert len({looks(trace) for trace in lines}) == 4
+    for style in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
+        assert len({style(trace) for trace in lines}) == 4
 
 
 def test_networks_have_own_styles_and_equals_differ_in_dash():
@@ -93,8 +93,8 @@ def test_networks_have_own_styles_and_equals_differ_in_dash():
     ]
     axis = comparison_of(result.spec).axes[0]
     lines = [t for t in overlay(runs, axis, "sup_kernel_change", ("linear",)).figure.data if t.mode == "lines+markers"]
-    looks = [network_style(kind) for kind in kinds]
-    assert [line.line.color for line in lines] == [look.color for look in looks]
+    styles = [network_style(kind) for kind in kinds]
+    assert [line.line.color for line in lines] == [look.color for look in styles]
     assert len({(line.line.dash, line.marker.symbol) for line in lines}) == 3
 
 
