@@ -72,10 +72,7 @@ def departure_columns(name: str, title: str = "") -> tuple[Column, Column]:
 
 
 def departure_summary(
-    table: Columns,
-    points: Sequence[PointValue],
-    names: Sequence[str],
-    lines: Mapping[str, Runs],
+    table: Columns, points: Sequence[PointValue], names: Sequence[str], lines: Mapping[str, Runs]
 ) -> str:
     """Return the table over seeds and the exponents in m of every horizon that all runs reached.
 

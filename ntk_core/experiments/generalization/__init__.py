@@ -173,8 +173,7 @@ class GeneralizationRun(TrainedRun):
         distance: 1 − ⟨K_s, K₀⟩ / (‖K_s‖ ‖K₀‖).
         moved: the same distance of K_s from the previous record; 0 at the first.
         condition, jitter: condition of the inverted matrix, and the term added to its diagonal in units of its mean.
-        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: share of y in those of K₀ and the
-            last K_s.
+        ranks: numbers k of leading eigenvectors; ``first_share``, ``last_share``: y in those of K₀ and last K_s.
         angles: principal angles between the leading eigenspaces of the two, in degrees, ascending.
         num_test: n'.
     """
