@@ -24,7 +24,7 @@ from ntk_core.runs import EXPERIMENTS
 PAGE = ROOT / "docs/pages.md"
 PAGES = tuple(entry.name for entry in ALL if entry.name in EXPERIMENTS)  # those that show a figure immediately
 SCREENS = {"desktop": (1440, 900), "phone": (390, 844)}
-LOOKS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
+VIEWPORTS: tuple[tuple[str, Literal["light", "dark"]], ...] = (
     ("desktop", "light"),
     ("desktop", "dark"),
     ("phone", "light"),
@@ -177,7 +177,7 @@ def one_look(browser: Browser, url: str, name: str, screen: str, theme: Literal[
 def measured(browser: Browser, url: str, name: str) -> dict[str, Found]:
     """Screen → what is found of this page; on the desktop the worse of light and dark."""
     found: dict[str, Found] = {}
-    for screen, theme in LOOKS:
+    for screen, theme in VIEWPORTS:
         seen = one_look(browser, url, name, screen, theme)
         found[screen] = worse(found.get(screen, seen), seen)
     if name in PAGES:

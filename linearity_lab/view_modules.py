@@ -65,7 +65,7 @@ GROUPS: tuple[Group, ...] = get_args(Group)
 
 @dataclass(frozen=True)
 class Page:
-    """A page as the menu and the overview show it; its folder's ``__init__`` states it.
+    """A page in the menu and on *Home*, defined in its folder's ``__init__``.
 
     Attributes:
         question: what the page answers, where the overview leads to it; empty for the overview itself.

@@ -29,15 +29,15 @@ class Chart:
 
     Attributes:
         figure: the figure.
-        takeaway: what it shows, one sentence per line, as alternative text.
+        takeaway: alternative text, one sentence per line.
         rows: its numbers, one row per point; all rows have the same columns.
         caption: sentences below it.
         name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
             ``kernel_change.against_width``.
         heading: title above it, if any.
-        given: what its 95% intervals are given (``numbers.given_runs``); empty where it shows none.
-        finding: the result in one sentence, computed from what is drawn; empty where ``takeaway`` begins with it.
-        excluded: how many runs are excluded from means and fits, in words; empty for none.
+        given: runs behind its 95% intervals (``numbers.given_runs``); empty without intervals.
+        finding: computed result in one sentence; empty if ``takeaway`` begins with it.
+        excluded: number of excluded runs in words; empty for none.
     """
 
     figure: go.Figure
@@ -181,7 +181,7 @@ _GHOST = {"ghost": True}
 def above(figure: go.Figure, before: go.Figure) -> go.Figure:
     """Copy ``figure`` above the pale curves of ``before``, with axes that contain both.
 
-    Where the axes measure something else, or nothing is a curve, ``figure`` itself.
+    Return ``figure`` itself if the axes differ or there are no curves.
     """
     ghosts = [_pale(trace) for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:

@@ -36,10 +36,10 @@ class End:
     """The end of a curve with its label.
 
     Attributes:
-        rows: of letters; the last ones go first where there is no space.
+        rows: of text; the last ones are dropped first.
         style: None for a guide, which has no color of its own.
-        symbol: of the marks on the curve; empty for a curve without marks, whose label has a short line.
-        group: of the curve in the legend, so that its label comes and goes with it.
+        symbol: of the marks; empty for a curve without marks, whose label has a short line.
+        group: legend group that also toggles the label.
     """
 
     x: float

@@ -16,11 +16,11 @@ class Dot:
     """The number of one run.
 
     Attributes:
-        at: value of what is swept; runs that share it have one mean.
-        value: NaN where the run has no number; it is then not drawn, but named where it is left out.
-        why: why the run is excluded from means and fits (its marker is open); empty where it counts.
+        at: swept value; runs that share it have one mean.
+        value: NaN if the run has no number; it is then listed as excluded.
+        why: reason for exclusion from means and fits (open marker); empty if included.
         note: text of its hover below the number; by default the reason.
-        outcome: of its training, where that is the reason: it has a mark of its own.
+        outcome: of its training if that is the reason; selects the mark.
         x: where it is drawn, if not at ``at``.
         error: standard error of an estimate, drawn as a bar; 0 where the value is exact.
     """
@@ -63,7 +63,7 @@ class Line:
 
     Attributes:
         fit: whether its exponent is fitted and shown.
-        more: value of what is swept → further columns of its row in the table.
+        more: swept value → further columns of its row in the table.
         group: of its traces in the legend; the title when empty.
     """
 
@@ -170,7 +170,7 @@ class Measure(Generic[Run]):
         title: of the vertical axis.
         symbol: in hovers, tables and legends.
         of: the number of a run; None where it has none.
-        before_training: whether it does not matter how the run ended.
+        before_training: whether the outcome of training is irrelevant.
     """
 
     title: str

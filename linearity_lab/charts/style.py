@@ -1,8 +1,8 @@
-"""Looks on every page and in both themes: one color, dash and symbol each, see ``registry``.
+"""Styles on every page and in both themes: one color, dash and symbol per meaning, see ``registry``.
 
 Blue is a plain network with a linear output, vermilion its linear models, violet from pale to deep the widths, the
 deepest one also infinite width; no other thing has these colors. A network, known by its architecture and its output
-nonlinearity, looks the same wherever it is drawn. With a linear output the color is that of its family; with a
+nonlinearity, has one style on all pages. With a linear output the color is that of its family; with a
 nonlinear one it is that of the output. Dash and symbol distinguish the members of a family, so color is never required.
 """
 
@@ -131,7 +131,7 @@ _MODELS = {
     "after_kernel": (GREEN, "dashdot", "star"),
     "onward": (VERMILION, "longdashdot", "cross"),
 }
-# Looks of repeated objects in one figure, assigned in this order; append new ones.
+# Styles of repeated objects in one figure, assigned in this order; append new ones.
 _SERIES = (
     "activation", "method", "rate", "richness", "start", "measure", "layer", "sample", "part", "run", "class", "curve",
 )  # fmt: skip
@@ -221,9 +221,9 @@ def nth_style(index: int, title: str, of: str = "measure") -> Style:
 
 @functools.cache
 def registry() -> dict[str, Style]:
-    """Map meanings to looks, except widths: no two share color, dash and symbol.
+    """Map meanings to styles, except widths: no two share color, dash and symbol.
 
-    Families of networks and models have the looks stated above; other outputs and series get the remaining ones, so
+    Families of networks and models have the styles stated above; other outputs and series get the remaining ones, so
     that neighbors differ in color, dash and symbol.
     """
     found = {f"network {kind} linear": look for kind, look in _KINDS.items()}

@@ -58,8 +58,8 @@ def sweep(
 ) -> Chart:
     """Draw all lines against the swept setting, log–log, with words and numbers.
 
-    Seeds are faint, those left out of means and exponents open; the line is the mean, with a band of one standard
-    error; its name and the fitted exponent with its 95% interval are at its end.
+    Seeds are faint, excluded ones open. The line is the mean, labeled with name and fitted exponent, with a band of
+    one standard error.
 
     Args:
         title: of the vertical axis.
@@ -68,11 +68,11 @@ def sweep(
         is_log: whether the vertical axis is logarithmic, else it begins at 0.
         of: table column that distinguishes the lines.
         name, heading: of the chart.
-        caption: sentences before those about the runs left out.
+        caption: sentences before those about excluded runs.
         with_takeaway: whether the caption begins with the takeaway.
         rows: a table of its own; by default one row per value and line.
-        first: numbers of the lines that are drawn at first sight; the others wait for a click in the legend.
-        finding: the result in one sentence, with which the takeaway begins; by default from the lines.
+        first: indices of the initially visible lines; the legend shows the others.
+        finding: first sentence of the takeaway; by default from the lines.
     """
     symbol = symbol or title
     figure = go.Figure()
@@ -346,7 +346,7 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
                         "standard error": average.standard_error,
                         "runs in the mean": average.count,
                         "all runs": len(dots),
-                        **({"slope from the value before": slopes.get(at, math.nan)} if has_slopes else {}),
+                        **({"slope from the previous value": slopes.get(at, math.nan)} if has_slopes else {}),
                         **line.more.get(at, {}),
                     },
                 )

@@ -34,8 +34,8 @@ class Curve:
         symbol: of that marker; by default that of the style.
         in_legend: whether the first curve of its title has an entry there.
         unit: of x, in the hover.
-        is_first: whether it is the first of the seeds, or the chosen one, which alone is drawn strong.
-        group: name of the curves that come and go together by a click in the legend; by default the title.
+        is_first: whether it is the first or chosen seed, which is drawn strong.
+        group: curves that one click in the legend toggles; by default the title.
     """
 
     style: Style
@@ -64,10 +64,10 @@ class Row:
     """One row of a figure.
 
     Attributes:
-        scale: of the vertical axis, logarithmic, linear from 0 on, or linear as the values are.
+        scale: of the vertical axis: logarithmic, linear from 0, or linear.
         share: of the height.
-        ceiling: end of the axis, where some curves leave it.
-        threshold: value that is marked by a line.
+        ceiling: end of the axis if curves leave it.
+        threshold: value marked by a line.
     """
 
     title: str
@@ -200,7 +200,7 @@ def along_training(
 
     Args:
         last: end of the horizontal axis, where some curves continue.
-        first: groups that are drawn at first sight, by default as many as may be; the others wait for a click.
+        first: initially visible groups, by default as many as allowed.
     """
     groups = list(dict.fromkeys(curve.in_legend_as for curve in curves if len(curve.x)))
     first = groups[:MOST_CURVES] if first is None else first

@@ -89,7 +89,7 @@ def rows_as_pictures(figure: go.Figure) -> list[tuple[str, str]]:
 
 
 def strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int = 10_000) -> list[Stroke]:
-    """A trace between its gaps, each part of about ``most`` points."""
+    """Split a trace at its gaps, each part with about ``most`` points."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in zip(trace.x, trace.y, strict=True):
         if x is None or y is None or (log_x and x <= 0) or (log_y and y <= 0):

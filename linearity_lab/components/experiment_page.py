@@ -119,7 +119,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             figures_panel(page, heading, form, shown_panels, above.charts)
 
     def _alone(self, shown: Shown[AnySpec, AnyPoint]) -> None:
-        """Show the panel that a link leads to (``open_tab``), else the first one."""
+        """Show the panel named by the link (``open_tab``), else the first one."""
         drawn = self.panels(shown)
         wanted = st.session_state.get(f"{self.name}.{OPENED_TAB}")
         show_alone(self.name, next((each for each in drawn if each.title == wanted), drawn[0]))
@@ -146,7 +146,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
 
 
 def _claim(form: SpecForm[AnySpec], shown: Spec) -> None:
-    """The claim of the paper, named as one of other settings where the figure above it has others."""
+    """Show the claim of the paper, marked if its settings or data differ from the figure."""
     preset = form.preset
     changed = differences(shown, preset.spec).keys() - {"num_seeds", "seed", "draws"}
     other = "*In the paper, with other settings:* " if changed else ""

@@ -26,6 +26,7 @@ from ntk_core.settings.grammar import (
     with_settings,
 )
 from ntk_core.settings.part import SpecPart, Values
+from ntk_core.settings.validation import lengths
 
 AnySpec = TypeVar("AnySpec", bound=Spec)
 MAX_SHOWN = 60  # characters of a setting inside a sentence
@@ -38,8 +39,8 @@ class _FormState:
     """State of a page's form while its widgets are not drawn.
 
     Attributes:
-        raw: dotted name → what the widget holds.
-        notes: dotted name → (what the widget held then, sentence about the URL's value that could not be used).
+        raw: dotted name → widget value.
+        notes: dotted name → (widget value at that time, error in the URL).
     """
 
     preset: str
@@ -52,8 +53,8 @@ class SpecForm(Generic[AnySpec]):
 
     Attributes:
         page: the prefix of its widgets' keys in the session.
-        spec: what the widgets say, or None while a setting cannot be used.
-        sentences: dotted name → what is wrong with that setting.
+        spec: that of the widgets, or None while a setting is invalid.
+        sentences: dotted name → error of that setting.
     """
 
     def __init__(
@@ -88,12 +89,12 @@ class SpecForm(Generic[AnySpec]):
         return changed if first else {"preset": self._state.preset, **changed}
 
     def title(self, setting: Setting) -> str:
-        """The title of a setting; that of the swept values names what they are."""
+        """Return the title of a setting; swept values are named by their meaning."""
         spec = self.spec or self.preset.spec
         return spec.swept_title if setting.name == spec.swept_field else setting.title
 
     def preset_chooser(self) -> None:
-        """A menu of the presets; choosing one fills the form."""
+        """Show a menu of presets; choosing one fills the form."""
         st.session_state[self._key("preset")] = self._state.preset
         st.selectbox(
             "Paper figure",
@@ -105,7 +106,7 @@ class SpecForm(Generic[AnySpec]):
         )
 
     def paper_size(self) -> None:
-        """One click to the sizes that the paper has."""
+        """Show a button that fills in the sizes of the paper."""
         paper: Any = self.preset.paper_spec
         if paper == self.preset.spec:
             return
@@ -128,7 +129,7 @@ class SpecForm(Generic[AnySpec]):
         )
 
     def new_data(self) -> None:
-        """One click to new data for each seed, where data are drawn and all seeds share one draw."""
+        """Show a button for new data per seed, where all seeds share one draw."""
         spec: Any = self.spec
         if isinstance(spec, SeededSpec) and not spec.draws_data and spec.dataset.uses("seed"):
             st.button(
@@ -140,7 +141,7 @@ class SpecForm(Generic[AnySpec]):
             )
 
     def entries(self, members: Sequence[Setting]) -> None:
-        """The widgets of some settings side by side, as many as fit, each with its sentence if any."""
+        """Show widgets side by side, each with its error if any."""
         row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
         for setting in members:
             wide = setting.entry in ("upload", "composition", "choices")
@@ -150,7 +151,7 @@ class SpecForm(Generic[AnySpec]):
                     st.error(plain(self.sentences[setting.name]))
 
     def used(self, prefix: str) -> dict[Setting, object]:
-        """Setting → what is given for it, of those below this prefix that the chosen kinds use."""
+        """Map used settings below this prefix to their values."""
         values = self._values()
         return {
             setting: values[setting.name]
@@ -159,19 +160,19 @@ class SpecForm(Generic[AnySpec]):
         }
 
     def keep(self, drawn: Sequence[object]) -> None:
-        """Hold what all widgets say but these, which are drawn: the others would go back to what they began with."""
+        """Keep the values of all widgets but these, which are drawn; the others would reset."""
         for setting in self.used(""):
             if setting.name not in drawn or setting.entry == "list":
                 st.session_state[self._key(setting.name)] = self._state.raw[setting.name]
 
     def put(self, values: Mapping[str, object]) -> None:
-        """Let the widgets hold these values, by the dotted names of their settings."""
+        """Set widgets by the dotted names of their settings."""
         for setting in self._settings:
             if setting.name in values:
                 st.session_state[self._key(setting.name)] = _held(setting, values[setting.name])
 
     def changed(self) -> dict[Setting, object]:
-        """Setting → what is given for it, of those that are used and not as the preset has them."""
+        """Map used settings that differ from the preset to their values."""
         before = values_of(self.preset.spec)
 
         def is_as_before(setting: Setting, value: object) -> bool:
@@ -181,17 +182,17 @@ class SpecForm(Generic[AnySpec]):
         return {setting: value for setting, value in self.used("").items() if not is_as_before(setting, value)}
 
     def put_back(self, names: Sequence[str]) -> None:
-        """Let the widgets of these settings hold what the preset has."""
+        """Reset these settings to the preset."""
         before = values_of(self.preset.spec)
         self.put({each.name: before.get(each.name, each.info.default) for each in self._settings if each.name in names})
 
     def suggested(self, setting: Setting) -> list[float]:
-        """The values of the preset and of its paper's size, of a setting that holds several."""
+        """Return the values of a list in the preset and its paper size."""
         specs = (self.preset.spec, self.preset.paper_spec)
         return [value for spec in specs for value in values_of(spec).get(setting.name) or ()]
 
     def notes(self) -> None:
-        """Sentences about parts of the URL that could not be used."""
+        """Show errors in the URL."""
         for _, sentence in self._state.notes.values():
             st.warning(plain(sentence))
 
@@ -199,7 +200,7 @@ class SpecForm(Generic[AnySpec]):
         return f"{self.page}.{name}"
 
     def _note(self, name: str, sentence: str) -> None:
-        """Say something about a part of the URL until its widget changes or another URL is opened."""
+        """Keep an error in the URL until its widget changes or another URL is opened."""
         self._state.notes[name] = (self._state.raw.get(name), sentence)
 
     def _read(self, address: Mapping[str, str], job_spec: AnySpec | None) -> None:
@@ -217,7 +218,7 @@ class SpecForm(Generic[AnySpec]):
             instead = f"{self._shown_value(shown)} is used instead." if setting else ""
             self._note(shown, f"In the URL, {sentence} {instead}")
         if "job" in address and job_spec is None:
-            job = InvalidInput("job", address["job"], "the id of a run of this server, made by this page")
+            job = InvalidInput("job", address["job"], "the id of a run from this page")
             self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
         if name != self._state.preset:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
@@ -229,12 +230,12 @@ class SpecForm(Generic[AnySpec]):
         return kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
 
     def _shown_name(self, name: str) -> str:
-        """The setting of that name, or the one that has to be chosen before that one is there."""
+        """Return the setting of that name, or the choice that makes it visible."""
         setting = next((setting for setting in self._settings if setting.name == name), None)
         return (setting.unmet_condition(self._state.raw) if setting else None) or name
 
     def fill(self, spec: SpecPart) -> None:
-        """Put a spec into the widgets; for callbacks, which come before the widgets are drawn."""
+        """Fill the widgets from a spec; for callbacks, which run before widgets are drawn."""
         values = values_of(spec)
         for setting in self._settings:
             held = _held(setting, values.get(setting.name, setting.info.default))
@@ -249,7 +250,7 @@ class SpecForm(Generic[AnySpec]):
         self.fill(self.preset.spec)
 
     def _collect(self) -> None:
-        """Take over what the widgets hold; a note goes when its widget changes."""
+        """Read the widgets; a note disappears when its widget changes."""
         for setting in self._settings:
             held = st.session_state.get(self._key(setting.name), self._state.raw[setting.name])
             if setting.entry == "upload" and not held and uploaded():  # the last upload
@@ -259,7 +260,7 @@ class SpecForm(Generic[AnySpec]):
                 del self._state.notes[setting.name]
 
     def _values(self) -> Values:
-        """Dotted name → what is given for it, of the settings that the chosen kinds use."""
+        """Map dotted names of used settings to their values."""
         given = {setting.name: _given(setting, self._state.raw[setting.name]) for setting in self._settings}
         return {setting.name: given[setting.name] for setting in self._settings if setting.is_used(given)}
 
@@ -274,12 +275,15 @@ class SpecForm(Generic[AnySpec]):
         return spec, {}
 
     def _sentence(self, setting: Setting, problem: InvalidInput) -> str:
-        if setting.entry == "choices" and not self._state.raw[setting.name]:
-            return f"{setting.full_title}: choose at least one."
+        given, most = self._state.raw[setting.name], lengths(setting.info)[1]
+        if setting.entry == "choices" and (not given or len(given) > (most or len(given))):
+            return f"{setting.full_title}: choose {f'at most {most}' if given else 'at least one'}."
+        if given in setting.options:  # named as in its menu
+            problem = InvalidInput(problem.field, setting.label(given), problem.allowed)
         return setting.sentence(problem)
 
     def widget(self, setting: Setting, title: str = "") -> None:
-        """The widget of one setting, under this title or its own."""
+        """Show the widget of one setting, under this title or its own."""
         key = self._key(setting.name)
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
@@ -321,7 +325,7 @@ def _help(setting: Setting) -> str:
 
 
 def in_numbers(value: Any) -> Any:
-    """A list as a tuple with numbers for its texts, if they are numbers; so equal settings are equal, however given."""
+    """Convert a list to a tuple of numbers where possible, so that equal settings compare equal."""
     if not isinstance(value, list | tuple):
         return value
     try:

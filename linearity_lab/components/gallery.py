@@ -15,7 +15,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def gallery_result(preset: str) -> ResultValue | None:
-    """The precomputed result of a preset; None when there is none, or none that can be read."""
+    """Return the precomputed result of a preset; None if it is missing or unreadable."""
     path = (gallery_beside(preset) or GALLERY) / f"{preset}.json"
     try:
         status = path.stat()
@@ -25,7 +25,7 @@ def gallery_result(preset: str) -> ResultValue | None:
 
 
 def gallery_result_of(spec: Spec) -> ResultValue | None:
-    """The precomputed result of exactly these settings, which name their data too; None when there is none."""
+    """Return the precomputed result of exactly these settings, or None."""
     for name, preset in PRESETS.items():
         if preset.spec == spec:
             result = gallery_result(name)

@@ -1,4 +1,4 @@
-"""Data uploaded in this browser session: what other pages offer, and a quick first run."""
+"""Data uploaded in this browser session, offered on other pages, with a quick first run."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -27,12 +27,12 @@ PREDICTED_POINTS, PREDICTED_STEPS = 200, 1_000
 
 @dataclass(frozen=True)
 class Uploaded:
-    """Data that were kept, as this session knows them.
+    """Uploaded data as this session knows them.
 
     Attributes:
-        dataset: the data as any experiment takes them, with training points, scaling and seed as chosen for them.
-        title: name of the file and shape of an input; never shown to anybody else.
-        total: samples that were kept.
+        dataset: settings for any experiment, with the chosen training points, scaling and seed.
+        title: file name and shape of an input; visible only in this session.
+        total: number of samples.
         num_classes: 0 for regression.
     """
 
@@ -43,12 +43,12 @@ class Uploaded:
 
     @property
     def digest(self) -> str:
-        """The name under which they are kept."""
+        """Digest of the stored data."""
         return self.dataset.digest or ""
 
     @property
     def num_test(self) -> int:
-        """Samples that are left to be test points, at most MAX_TEST."""
+        """Number of samples left as test points, at most MAX_TEST."""
         return min(MAX_TEST, self.total - self.dataset.num_samples)
 
     def first_look(self) -> tuple[str, Spec]:
@@ -111,7 +111,7 @@ def reachable_loss(dataset: DatasetSpec) -> float:
 
 
 def uploaded() -> tuple[Uploaded, ...]:
-    """Uploads of this session, the last first."""
+    """Return the uploads of this session, most recent first."""
     return tuple(reversed(_known().values()))
 
 
@@ -130,7 +130,7 @@ def forget(digest: str) -> None:
 
 
 def upload_chooser(label: str, key: str, help: str) -> None:
-    """A menu of this session's data, and of that of a link; never of anybody else's."""
+    """Show a menu of this session's uploads and of data in the link."""
     given = st.session_state.get(key) or ""
     titles = {data.digest: data.title for data in uploaded()}
     if given not in titles:

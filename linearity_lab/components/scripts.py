@@ -12,7 +12,7 @@ _EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
 
 
 def component(name: str, script: Path, html: str = "", parts: Sequence[str] = ()) -> ComponentRenderer:
-    """Register a component of ours and return the function that mounts it.
+    """Register a custom component and return the function that mounts it.
 
     Args:
         name: the last part of its name.

@@ -45,8 +45,8 @@ def network_address() -> str:
 def new_address(page: str) -> dict[str, str] | None:
     """Return the URL's query after a user changed it (link, reload, back button), else None.
 
-    An empty query on a page that was open before is the way back by the menu: the page continues as it was left. So it
-    does for an address that it has just replaced: that came with a click, and would take back what was set last.
+    An empty query on an open page means a return through the menu, so the page keeps its state. So does a query that
+    was just replaced: it came late with a click and would undo the last setting.
     """
     query = st.query_params.to_dict()
     known = st.session_state.get(f"{page}.address")

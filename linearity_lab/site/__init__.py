@@ -1,4 +1,4 @@
-"""The lab as static files, made by the functions that draw and word the app: ``linearity-lab site --out DIR``.
+"""The lab as static files: ``linearity-lab site --out DIR``.
 
 They open from a disk, any file server and GitHub Pages, and load nothing from anywhere else. Lecture, *Live*, the
 gallery with a page for every figure, the glossary and what is claimed; questions and answers as Markdown beside them.
@@ -32,7 +32,7 @@ def write_site(
     """Write all files below ``folder``; yields what has been written, a few words at a time.
 
     Args:
-        write: is given each file with its text.
+        write: callback with each file and its text.
         presets: those whose figures are written.
         documentation: whether menus lead to the documentation, which make docs builds in docs/ there.
     """
@@ -57,7 +57,7 @@ def write_site(
 
 
 def _shared() -> dict[str, str]:
-    """Files that all pages load."""
+    """Write the files that all pages load."""
     return {
         "plotly.js": PLOTLY.read_text(encoding="utf-8"),
         "live.js": plain_script(source.module(), "live", "inURL"),

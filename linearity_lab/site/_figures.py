@@ -38,10 +38,10 @@ class Figure:
         title: what is drawn, in a few words.
         of: the title of its preset, or the part of the lecture.
         page: whose words it has.
-        options: words of a choice → the charts that it shows; one without words where there is no choice.
-        start: the option that is shown at first.
-        veiled: what is shown before an answer is known, None where nothing is asked.
-        results: what it is drawn from.
+        options: words of a choice → its charts; empty words if there is no choice.
+        start: initial option.
+        veiled: charts before the answer; None without a question.
+        results: those that it draws.
     """
 
     name: str
@@ -55,11 +55,11 @@ class Figure:
 
     @property
     def charts(self) -> Sequence[Chart]:
-        """Charts of the option that is shown first."""
+        """Charts of the initial option."""
         return self.options[self.start]
 
     def data(self) -> dict[str, object]:
-        """All that is drawn, as the page's script reads it."""
+        """Data for the page's script."""
         with shown_charts(result.spec for result in self.results):
             return {
                 "start": list(self.options).index(self.start),
@@ -71,13 +71,13 @@ class Figure:
             }
 
     def script(self) -> str:
-        """The same as a script: a page from a file cannot read any other file."""
+        """Return the data as a script, since a page opened from a disk cannot read other files."""
         encoded = json.dumps(self.data(), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return f"lab.take({json.dumps(self.name)}, {encoded});\n"
 
 
 def chart_data(chart: Chart) -> JSON:
-    """A chart as the page draws it: the figure itself, but for Plotly's own template, its words and its numbers."""
+    """Return figure (without Plotly's template), words and numbers of a chart."""
     figure = json.loads(chart.figure.to_json())
     figure["layout"].pop("template", None)
     rows = readable(chart.rows)
@@ -101,14 +101,14 @@ def without_clicks(text: str) -> str:
 
 
 def _known(value: object) -> object:
-    """A value of a table; JSON has no infinity, and none for no number."""
+    """Return a table value as JSON, which has neither infinity nor NaN."""
     return (
         value if not isinstance(value, float) or math.isfinite(value) else {math.inf: "∞", -math.inf: "−∞"}.get(value)
     )
 
 
 def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]:
-    """Every figure of these presets, as far as the gallery holds them, as its page shows it at first."""
+    """Return the initial figures of these presets that the gallery contains."""
     _work_without_a_browser()
     for preset in presets:
         if gallery_result(preset) is None:
@@ -121,7 +121,7 @@ def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]
 
 
 def lecture_figure(step: Step, part: str) -> Figure:
-    """The figure of a step with all its options, veiled and not."""
+    """Return the figure of a step with all its options, veiled and open."""
     results = {name: gallery_result(name) for name in step.gallery}
     control, as_shown = step.control, partial(replace, name=step.name, heading="")
     return Figure(
@@ -137,7 +137,7 @@ def lecture_figure(step: Step, part: str) -> Figure:
 
 
 def _work_without_a_browser() -> None:
-    """Let Streamlit not say, at every choice that a figure offers, that no page is there to show it."""
+    """Silence Streamlit's warnings about choices outside a page."""
     set_option("global.showWarningOnDirectExecution", False)
     for name in ("scriptrunner_utils.script_run_context", "state.session_state_proxy"):
         logging.getLogger(f"streamlit.runtime.{name}").disabled = True
@@ -147,7 +147,7 @@ MOST_POINTS, MOST_STROKES, CELLS = 30, 12, 10  # taken from a figure
 
 
 def thumbnail_of(figure: go.Figure) -> str:
-    """The curves of a figure's first pair of axes, or its first heatmap; the title of its axis where it has neither."""
+    """Draw a figure's first curves or heatmap, else the title of its axis."""
     first = [trace for trace in figure.data if (trace.xaxis or "x", trace.yaxis or "y") == ("x", "y")]
     if maps := [trace for trace in first if trace.type == "heatmap"]:
         whole = np.asarray(maps[0].z, float)[::-1]

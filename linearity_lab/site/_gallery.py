@@ -27,7 +27,7 @@ FRAME_HEIGHT = 620  # of the frame that a page proposes, in pixels
 
 
 def gallery_page(figures: Sequence[Figure], menu: Mapping[str, str]) -> str:
-    """Every figure as a small picture, by page and preset."""
+    """Show every figure as a thumbnail, by page and preset."""
     pages = [
         (
             name,
@@ -53,7 +53,7 @@ def gallery_page(figures: Sequence[Figure], menu: Mapping[str, str]) -> str:
 
 
 def figure_page(figure: Figure, menu: Mapping[str, str]) -> str:
-    """One figure with its words, its numbers and its origin; in a frame the figure and its caption alone."""
+    """Show a figure with words, numbers and origin; in a frame only figure and caption."""
     title = figure.title if figure.page == "lecture" else figure.of
     title += f": {figure.title}" if figure.name not in PRESETS and figure.page != "lecture" else ""
     headings = {figure_words(f"{figure.page}.{each.name}"): each.heading for each in reversed(figure.charts)}
@@ -83,18 +83,18 @@ _NAMED = re.compile(r'<a href="((?:gallery|live)\.html(?:#\w+)?)">(\w+)</a>')  #
 
 
 def glossary_page(menu: Mapping[str, str]) -> str:
-    """Every word with its symbol, sentence, formula and source, and a field that leaves those that are searched for."""
+    """Show all glossary entries with a search field."""
     return page("glossary.html", menu, title="Glossary", here="glossary.html", kind="glossary", seen=_seen)
 
 
 def _seen(page: str) -> str:
-    """Where the site shows a page of the app; empty for nowhere."""
+    """Return the site page for a page of the app; empty if none."""
     at = {"lecture": "index.html", "overview": "index.html", "live": "live.html"}.get(page)
     return at or (f"gallery.html#{page}" if page in EXPERIMENTS else "")
 
 
 def truth_page(menu: Mapping[str, str]) -> str:
-    """Every claim beside its measurement: docs/truth.md."""
+    """Show every claim beside its measurement: docs/truth.md."""
     text = html_of((TOP / "docs" / "truth.md").read_text(encoding="utf-8"), link=_place)
     text = _PRESET.sub(
         lambda found: (
@@ -119,7 +119,7 @@ def _place(target: str) -> str | None:
 
 
 def live_page(menu: Mapping[str, str]) -> str:
-    """*Live* with all its controls; the URL holds the settings."""
+    """Show *Live* with all controls; the URL contains the settings."""
     return page(
         "live.html",
         menu,

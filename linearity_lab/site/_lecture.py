@@ -20,12 +20,12 @@ SCRIPTS = ("home.js", "sketch.js", "lecture.js")
 
 
 def lecture_figures() -> list[Figure]:
-    """The figure of every step."""
+    """Return the figure of every step."""
     return [lecture_figure(step, part_of(step)[1]) for step in STEPS]
 
 
 def lecture_page(menu: Mapping[str, str]) -> str:
-    """The page: what a tangent kernel is, the phenomenon in motion, the steps in their parts, and the end."""
+    """Return the page: introduction, *Live*, all steps by part, and the end."""
     data = {
         "steps": {step.name: _answers(step) for _, steps in parts() for _, step in steps},
         "home": home_data(),
@@ -46,7 +46,7 @@ def lecture_page(menu: Mapping[str, str]) -> str:
 
 
 def parts() -> list[tuple[str, list[tuple[int, Step]]]]:
-    """Title of each part of the story, and its steps with their numbers."""
+    """Return the title of each part with its numbered steps."""
     numbered = list(enumerate(STEPS, start=1))
     return [(part, [each for each in numbered if each[1].name in names]) for part, names in PARTS.items()]
 
@@ -95,7 +95,7 @@ def _results(step: Step) -> JSON:
 
 
 def questions() -> str:
-    """Every question with its choices and its answer, as Markdown."""
+    """Return all questions with choices and answers as Markdown."""
     lines = ["# Questions of the lecture", "", prose("lecture", "Story"), ""]
     for place, (part, steps) in enumerate(parts(), start=1):
         lines += [f"## Part {place}: {part}", ""]

@@ -91,16 +91,16 @@ _READER = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 @functools.cache
 def formula(latex: str, display: str = "inline") -> str:
-    """MathML; ``display`` is ``inline`` or ``block``."""
+    """Return MathML; ``display`` is ``inline`` or ``block``."""
     return _PRIMES.sub(r"\1\2", convert(_LARGE_BARS.sub(r"\\Vert ", latex), display=display))
 
 
 def html_of(text: str, *, inline: bool = False, link: Callable[[str], str | None] = str) -> str:
-    """HTML of Markdown with ``$…$`` and ``$$…$$``.
+    """Convert Markdown with ``$…$`` and ``$$…$$`` to HTML.
 
     Args:
         inline: without a paragraph around it.
-        link: the target of each link → what it becomes; None leaves the words alone.
+        link: maps link targets; None keeps only the words.
     """
     held: list[str] = []
 
@@ -119,7 +119,7 @@ def html_of(text: str, *, inline: bool = False, link: Callable[[str], str | None
 
 
 def _together(before: str, held: str, after: str) -> str:
-    """A formula in one line with what opens before and ends after it."""
+    """Keep a formula on one line with adjacent brackets and punctuation."""
     return f'<span class="held">{before}{held}{after}</span>' if before or after else held
 
 

@@ -20,7 +20,7 @@ def _answer(request: Request) -> Response:
 
 @functools.cache
 def script(page: str) -> str:
-    """The component of a page, its data, and the title and words above it, as one ES module."""
+    """Return component, data, title and words of a page as one ES module."""
     # Imported here: the server answers before it has loaded its first page.
     from linearity_lab.components.live import given, home_data, source
     from linearity_lab.components.live.settings import LiveSettings

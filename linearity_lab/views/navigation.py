@@ -35,7 +35,7 @@ _SHOWN = threading.Event()
 
 
 def menu() -> st.Page:
-    """Show the menu; the page that the URL asks for, the first one at the root."""
+    """Show the menu; return the requested page, at the root the first one."""
     # The default page lives at the root and keeps the name that it is given here from all others.
     pages = {
         each: st.Page(

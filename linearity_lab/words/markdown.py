@@ -14,7 +14,7 @@ _FIELDS = re.compile(r"(?:[a-z][A-Za-z ]*: .+\n)+(?=\n|\Z)")
 
 
 class WordsError(LookupError):
-    """Words that are missing, or that nothing shows; the sentence names the file and the section."""
+    """Error for missing or unused words; names the file and the section."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Section:
         return self.fields[name]
 
     def listed(self, name: str) -> tuple[str, ...]:
-        """The values of a field that holds several, separated by commas."""
+        """Return the comma-separated values of a field."""
         return tuple(self.field(name).split(", "))
 
     def prose(self, heading: str) -> str:
@@ -58,7 +58,7 @@ class Section:
         return self.sections[heading].text
 
     def holds_only(self, fields: Collection[str], headings: Collection[str] = ()) -> None:
-        """Check that everything in here is shown.
+        """Check for unused fields and headings.
 
         Raises:
             WordsError: a field or a heading has another name.
@@ -102,10 +102,9 @@ _POWER = re.compile(r"(\b[A-Za-z]\^\([-−±\d./ ρ]+\))")
 
 
 def plain(text: str) -> str:
-    """``text`` so that Markdown shows it as it is: no link, image, formula, icon or color comes out of it.
+    """Escape text for Markdown: no links, images, formulas, icons or colors.
 
-    What looks like an address becomes a link after everything else was read, whatever is escaped in it: a character
-    without a width keeps it apart.
+    Markdown links addresses even if they are escaped, so a zero-width character splits them.
     """
     return _MARKDOWN.sub(r"\\\1", _ADDRESS.sub("\\1\u2060", " ".join(text.split())))
 

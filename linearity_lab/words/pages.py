@@ -20,15 +20,15 @@ GLOSSARY_FILE = Path(__file__).with_name("glossary.md")
 
 @dataclass(frozen=True)
 class Entry:
-    """One word.
+    """A glossary entry.
 
     Attributes:
         name: in the URL.
         symbol: LaTeX, empty for none.
         formula: LaTeX of its definition, empty where the sentence is one.
-        page: where it is seen.
+        page: page that shows it.
         source: paper and section.
-        other_names: what else people call it, for the search.
+        other_names: synonyms, for the search.
     """
 
     name: str
@@ -72,7 +72,7 @@ def _entry(name: str, section: Section) -> Entry:
 
 
 def search(text: str) -> tuple[Entry, ...]:
-    """The entries in which every word of ``text`` occurs, those first whose title has them."""
+    """Return entries with every word of ``text``, matching titles first."""
     wanted = text.lower().split()
     found = [entry for entry in glossary().values() if all(word in entry.searched for word in wanted)]
     return tuple(sorted(found, key=lambda entry: text.lower().strip() not in entry.title.lower()))
@@ -114,7 +114,7 @@ class FigureWords:
 
 
 def figure_words(key: str) -> FigureWords:
-    """The words of the chart with this key (``page.chart``), of one whose answer is veiled without the answer.
+    """Return the words of the chart with this key (``page.chart``), without the answer if veiled.
 
     Raises:
         WordsError: it has none; or some words of its page are missing, or name a term that the glossary lacks.
@@ -133,7 +133,7 @@ def titled_prose(page: str, heading: str) -> str:
 
 @dataclass(frozen=True)
 class Link:
-    """Something to try: some settings of a page, as its URL has them."""
+    """A suggestion: a page with settings in its URL."""
 
     label: str
     page: str

@@ -1,4 +1,4 @@
-"""A stored run in a few words: of which figure it is a variation, and in what runs differ; free of Streamlit."""
+"""Short names of stored runs and their differences; free of Streamlit."""
 
 import functools
 import hashlib
@@ -18,7 +18,7 @@ DEFAULT = "default settings"
 
 @functools.lru_cache(maxsize=4096)
 def nearest_preset(spec: Spec) -> str:
-    """The preset of the same experiment from which the fewest settings lead to ``spec``."""
+    """Return the preset with the fewest differing settings."""
     names = [name for name, preset in PRESETS.items() if type(preset.spec) is type(spec)]
     return min(names, key=lambda name: len(differences(spec, PRESETS[name].spec)))
 
@@ -33,7 +33,7 @@ def variation(spec: Spec) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def name_of(spec: Spec) -> str:
-    """The figure that it is, or the file; else what differs from its experiment's defaults, but for its points."""
+    """Return the figure or file name, else the settings that differ from the defaults."""
     if own := spec.command():
         return own[1]
     same = [preset.title for preset in PRESETS.values() if preset.spec == spec]
@@ -47,7 +47,7 @@ def name_of(spec: Spec) -> str:
 
 
 def labels(specs: Sequence[Spec]) -> list[str]:
-    """A letter for each of several runs of one experiment, and the first settings in which they differ, choices first.
+    """Label runs of one experiment by letters and their first differing settings, choices first.
 
     A choice needs no title: ``A: bottleneck, linear output``.
     """
@@ -61,7 +61,7 @@ def labels(specs: Sequence[Spec]) -> list[str]:
 
 
 def differing(specs: Sequence[Spec]) -> dict[str, list[str]]:
-    """Title of each setting in which several runs of one experiment differ → what each has; empty where it has none."""
+    """Map titles of differing settings to the value of each run; empty where unused."""
     titles = _titles(specs[0])
     return {titles[setting.name]: texts for setting, texts in _differing(specs)}
 

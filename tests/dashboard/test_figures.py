@@ -110,7 +110,7 @@ def test_missing_interval_and_last_slope_are_explained():
     x, y = np.log(found).T
     slope = np.polyfit(x, y, 1)[0]
     assert mean_line(drawn.figure, "linear")["name"].endswith(f"last decade −{-slope:.2f}; not yet settled")
-    slopes = np.array([row["slope from the value before"] for row in drawn.rows], float)
+    slopes = np.array([row["slope from the previous value"] for row in drawn.rows], float)
     assert np.isnan(slopes[0])
     assert np.all(np.diff(slopes[1:]) < 0)
 

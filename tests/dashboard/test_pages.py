@@ -55,6 +55,8 @@ def test_gallery_file_that_is_no_result_is_not_shown(tmp_path):
         ),
         ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 cannot be used; use "),
         ("multiselect", "outputs", [], "Outputs φ: choose at least one."),
+        ("multiselect", "outputs", ["linear", "softmax", "swish", "tanh", "erf"], "Outputs φ: choose at most 4."),
+        ("selectbox", "swept", "bottleneck_width", "Swept: bottleneck width cannot be used; use width, unless "),
         ("selectbox", "architecture.kind", "bottleneck", "Hidden layers L: 1 cannot be used; use 2 to 16 with a "),
     ],
 )

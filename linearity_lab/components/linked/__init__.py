@@ -1,4 +1,4 @@
-"""One cursor through all figures of a page: a component of our own that listens to them in the browser.
+"""One cursor through all figures of a page: a custom component that listens in the browser.
 
 Streamlit's own selections would redraw a figure after each click and lose its zoom.
 """
@@ -24,7 +24,7 @@ def linked(
 
     Args:
         at: ``layout.meta.cursor`` of figures (or ``seed``) → the value that is chosen, None where none is.
-        clicked: is given the values of these axes at the mark, before the page's part runs again.
+        clicked: callback with the values of these axes at the mark, before the fragment reruns.
         land: title of the tab that is scrolled to once.
         answer: words and titled pictures of the clicked run, shown below the controls; a fragment cannot write there.
     """

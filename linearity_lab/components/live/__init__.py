@@ -1,4 +1,4 @@
-"""A network and its linear model train before one's eyes: a component of our own, in the browser alone."""
+"""A network and its linear model train in the browser: a custom component."""
 
 import streamlit as st
 
@@ -30,7 +30,7 @@ def given(settings: LiveSettings, *, small: bool = False, **more: object) -> JSO
 
 
 def live_page(key: str, settings: LiveSettings, version: int) -> JSON | None:
-    """All of it; the settings that a person has chosen last, as the browser reports them.
+    """Show the component; return the latest settings that the browser reports.
 
     Args:
         version: another one lets the component take over ``settings``, which it otherwise reads once.
@@ -40,10 +40,10 @@ def live_page(key: str, settings: LiveSettings, version: int) -> JSON | None:
 
 
 def home_data() -> JSON:
-    """Settings, words and looks of the two networks on the first page."""
-    styles = [network_style("fully-connected", output) for output in source.HOME_OUTPUTS]
-    looks = [{"color": style.color, "symbol": style.symbol} for style in styles]
-    return given(SHOWN, outputs=source.HOME_OUTPUTS, looks=looks, tour=HOME_TOUR)
+    """Return settings, words and styles of the two networks on Home."""
+    found = [network_style("fully-connected", output) for output in source.HOME_OUTPUTS]
+    styles = [{"color": style.color, "symbol": style.symbol} for style in found]
+    return given(SHOWN, outputs=source.HOME_OUTPUTS, styles=styles, tour=HOME_TOUR)
 
 
 def live_home(key: str) -> None:

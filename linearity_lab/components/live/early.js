@@ -1,13 +1,13 @@
 // A page begins here before Streamlit's scripts have loaded, above the page that they build; its component takes it over.
 /* global EARLY, element */
 const LEAST_MS = 30; // from frame to frame, as the scripts of the page want to run, too
-const LOOKS = ["embed", "dark_theme", "light_theme"]; // of a page inside another, as its URL asks Streamlit for them
+const EMBED_OPTIONS = ["embed", "dark_theme", "light_theme"]; // Streamlit's options in the URL of an embedded page
 
 function beginEarly(Kind, data) {
   if ("early" in window) return; // the component was faster
   const asked = new URLSearchParams(location.search);
-  const looks = LOOKS.filter((name) => asked.get(name) === "true" || asked.getAll("embed_options").includes(name));
-  const page = element("div", { class: ["early", ...looks].join(" ") }, element("h1", {}, EARLY.title));
+  const options = EMBED_OPTIONS.filter((name) => asked.get(name) === "true" || asked.getAll("embed_options").includes(name));
+  const page = element("div", { class: ["early", ...options].join(" ") }, element("h1", {}, EARLY.title));
   if (EARLY.words) {
     page.append(element("p"));
     page.lastChild.innerHTML = EARLY.words;

@@ -143,7 +143,7 @@ class Home extends Panel {
   }
 
   drawChart(theme) {
-    const { words, looks } = this.data;
+    const { words, styles } = this.data;
     const plot = new Plot(this.chart, theme);
     const narrow = plot.width < NARROW_CHART;
     plot.frame({ left: 52, right: narrow ? 100 : 120, top: 8, bottom: 40 }, [Math.log10(3), Math.log10(6000)], CHART_DECADES);
@@ -154,7 +154,7 @@ class Home extends Panel {
     plot.label("ΔK", plot.box.left + 6, plot.box.top + 14, "left");
     const ends = [];
     this.sides.forEach((side, at) => {
-      const { color, symbol } = looks[at];
+      const { color, symbol } = styles[at];
       const places = [...side.points].sort(([a], [b]) => a - b).map(([m, change]) => {
         const bounded = Math.min(Math.max(change, 10 ** CHART_DECADES[0]), 10 ** CHART_DECADES[1]);
         return [plot.x(Math.log10(m)), plot.y(Math.log10(bounded))];

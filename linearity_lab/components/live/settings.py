@@ -52,7 +52,7 @@ class LiveSettings:
         target: what is learned, or ``own`` points.
         speed: steps a frame; 0 begins with single steps and accelerates.
         tour: step of the guided tour, from 1; 0 outside of it.
-        points: (x, y), where they are a person's own.
+        points: custom (x, y), if any.
     """
 
     width: int = 64
@@ -81,7 +81,7 @@ class LiveSettings:
         return found
 
     def learned(self) -> Points:
-        """The points (x, y): a person's own, or those of the target, as far as the output can reach it."""
+        """Return the points (x, y), custom or of the target, clipped to the range of the output."""
         if self.points is not None:
             return self.points
         shape, fitted = SHAPES[self.target], FITTED[self.output]
@@ -89,9 +89,9 @@ class LiveSettings:
         return tuple((x, fitted(shape(x))) for x in xs)
 
     def kernel_query(self) -> dict[str, str]:
-        """The same network and points on the page of the kernel change, at widths around this one.
+        """Return the same network and points as a query of *Kernel*, at widths around this one.
 
-        Coordinates are rounded to four digits behind the point; learning rate and seeds are those of that page.
+        Coordinates are rounded to four decimals; learning rate and seeds are those of that page.
         """
         depth = self.layers + (self.bottleneck > 0)
         around = (self.width // 4, self.width, 4 * self.width, 16 * self.width)
@@ -109,15 +109,15 @@ class LiveSettings:
         }
 
     def plain(self) -> JSON:
-        """As JSON has it."""
+        """Return the settings as JSON data."""
         return asdict(self)
 
 
 def from_browser(given: JSON) -> LiveSettings:
-    """The settings that a component reports.
+    """Parse settings reported by a component.
 
     Raises:
-        InvalidInput: for anything that no control of it could have set.
+        InvalidInput: for values that no control can set.
     """
     texts = {name: _text(given[name]) for name in READERS if given.get(name) is not None and name != "points"}
     points = given.get("points") if texts.get("target") == OWN else None

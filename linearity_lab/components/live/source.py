@@ -1,4 +1,4 @@
-"""The own scripts of the component as one ES module, its style and its words."""
+"""Scripts of the component as one ES module, its style and its words."""
 
 import json
 from functools import cache
@@ -34,12 +34,12 @@ def module() -> str:
 
 @cache
 def home_module() -> str:
-    """The two networks of the first page as one ES module with a default export."""
+    """The two networks of *Home* as one ES module with a default export."""
     return _with_worker(HOME)
 
 
 def early_module(module: str, begin: str, shown: JSON) -> str:
-    """A module of this file that shows and begins its panel by itself.
+    """Return a module of this file that shows and starts its panel by itself.
 
     Args:
         begin: JavaScript that begins it.

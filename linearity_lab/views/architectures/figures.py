@@ -36,7 +36,7 @@ MEASURES = {
 
 
 def against_width(points: Points, output: str, widths: Sequence[int], styles: Styles, measure: str = "change") -> Chart:
-    """A measure of every network against width, log–log; a network that was not measured is named below."""
+    """Draw a measure of every network against width, log–log; name unmeasured networks below."""
     wanted, lines = MEASURES[measure], []
     for letter, found in points.items():
         runs = [(point.width, run) for point in found for run in point.of(output)]
@@ -65,7 +65,7 @@ def measures(points: Points, output: str) -> tuple[str, ...]:
 
 
 def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
-    """Width → network → kernel of this output, ascending, of the widths at which every network has kept one."""
+    """Map ascending widths to kernels by network, where all networks have stored one."""
     kept: dict[int, dict[str, KernelSnapshot]] = {}
     for letter, found in points.items():
         for point in found:
@@ -76,9 +76,9 @@ def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]
 
 
 def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
-    """K before and after training, and of infinite width where it is known, each divided by its mean diagonal entry.
+    """Draw K before and after training and at infinite width, each divided by its mean diagonal.
 
-    Training changes the size of a kernel and its shape: a number states the size, one color scale shows the shape.
+    Numbers state the size of each kernel; a common color scale shows its shape.
     """
     kernels = {"before": snapshot.initial, "after": snapshot.final}
     if snapshot.infinite is not None:
@@ -230,14 +230,14 @@ CELLS = 10
 
 
 def card(result: ArchitecturesResult) -> str:
-    """The kernel of the first network."""
+    """Draw the kernel of the first network."""
     kernel = [point for point in result.points if point.network == "A"][-1].snapshots[0].initial
     step = max(1, len(kernel) // CELLS)
     return cells([row[: CELLS * step : step] for row in kernel[: CELLS * step : step]])
 
 
 def first_chart(result: ArchitecturesResult) -> Chart:
-    """ΔK of every network against width, with the first output."""
+    """Draw ΔK of every network against width, with the first output."""
     spec = result.spec
     points: dict[str, list[ArchitecturesPoint]] = {}
     for point in result.points:

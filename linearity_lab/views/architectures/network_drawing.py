@@ -1,4 +1,4 @@
-"""A network as boxes from the input to the outputs, as high as the layer is wide, with its skips."""
+"""A network as boxes from input to outputs with skips; wider layers are taller."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _MARKS = {"residual": "⊕", "concat": "‖", "attention": "⊙", "branch": ""}
 def drawing(
     architecture: ArchitectureSpec, sizes: Sequence[LayerSize], input_shape: tuple[int, ...], width: int
 ) -> go.Figure:
-    """Boxes for the input, every hidden layer and the outputs; heights are logarithmic in the number of neurons.
+    """Draw boxes for input, hidden layers and outputs; heights are logarithmic in the number of neurons.
 
     Frozen layers are gray; convolutions are stacks of channels; an arc with ⊕ adds what it skips, one with ‖ is
     concatenated, with ⊙ it mixes values; queries, keys and values branch off from one layer.
@@ -93,7 +93,7 @@ def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
 
 
 def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[dict[str, object]]:
-    """One row per layer: what it is, its in-degree, its neurons, its parameters."""
+    """Return one row per layer: kind, in-degree, neurons, parameters."""
     return [
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
@@ -110,7 +110,7 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
 
 
 def description(architecture: ArchitectureSpec) -> str:
-    """The architecture in words: kind, depth, activation, biases, parameterization."""
+    """Describe the architecture: kind, depth, activation, biases, parameterization."""
     numbered = tuple(has for _, has in architecture.hidden)
     biased = numbered if architecture.uses("depth") else architecture.biases()
     layers = f"{len(biased)} hidden layer" + "s" * (len(biased) > 1)
@@ -127,7 +127,7 @@ def description(architecture: ArchitectureSpec) -> str:
 
 
 def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], width: int) -> str:
-    """The drawing for those who do not see it."""
+    """Describe the drawing for screen readers."""
     neurons = ", ".join(f"{size.features:,}" for size in sizes[:-1])
     kinds = {skip.kind for skip in architecture.written_out.connections().skips}
     marks = {

@@ -1,4 +1,4 @@
-"""Networks side by side: what they look like, how far their kernels move, and towards what."""
+"""Networks side by side: drawings, kernel change, and distance to the infinite-width kernel."""
 
 from dataclasses import replace
 from functools import partial
@@ -27,7 +27,7 @@ TABS = {"change": "Kernel change", "distance": "Distance to infinite width"}
 
 
 def draw(shown: Runs) -> list[Panel]:
-    """Sweeps, kernels and spectra of the networks, each with its words and numbers."""
+    """Draw sweeps, kernels and spectra of the networks."""
     spec = shown.spec
     points = {each: own for each in spec.networks if (own := [p for p in shown.points if p.network == each])}
     (output,) = shown.choose("Against width, with the", output_choice(spec.outputs, 160))
@@ -54,7 +54,7 @@ def draw(shown: Runs) -> list[Panel]:
 
 
 def networks(form: SpecForm[ArchitecturesSpec]) -> None:
-    """The networks as boxes, and how large they are at each width; opened by a click."""
+    """Show the networks as boxes, with their sizes at each width; opened by a click."""
     spec = form.spec
     if spec is None:
         return
@@ -70,7 +70,7 @@ def networks(form: SpecForm[ArchitecturesSpec]) -> None:
 def _kernels(
     shown: Runs, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
 ) -> list[Chart]:
-    """Heatmaps before and after training, and spectra, at a width to choose."""
+    """Draw heatmaps before and after training, and spectra, at a chosen width."""
     if not kept:
         st.caption(f"Kernels are stored and drawn for up to {MAX_KEPT_SAMPLES} training points.")
         return []

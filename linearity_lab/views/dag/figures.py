@@ -22,7 +22,7 @@ YOURS = "your graph"
 
 
 def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
-    """(graph, output) that occur."""
+    """Return the (graph, output) that occur."""
     return occurring(points, "graph", "output")
 
 
@@ -47,7 +47,7 @@ def line(
     fit: bool = True,
     drawn: str = YOURS,
 ) -> Line:
-    """One number per run of one graph and output; a run without a positive one is there only to be named."""
+    """Return one number per run of one graph and output; runs without a positive number are only named."""
     dots = []
     for point, run in ((each, run) for each in points for run in each.of(graph, output)):
         if not of(run) > 0 and not (converged_only and run.outcome != "converged"):
@@ -66,7 +66,7 @@ def line(
 
 
 def change_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
-    """(graph, output) → ΔK of the converged runs."""
+    """Map (graph, output) to ΔK of the converged runs."""
     return {
         each: line(points, axis, *each, lambda run: run.sup_change, converged_only=True, drawn=drawn)
         for each in series_of(points)
@@ -74,7 +74,7 @@ def change_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = 
 
 
 def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = YOURS) -> dict[tuple[str, str], Line]:
-    """(graph, output) → ‖H‖ at w₀; only where it was asked for."""
+    """Map (graph, output) to ‖H‖ at w₀, if measured."""
 
     def norm(run: DAGRun) -> float:
         return run.hessian_norm if run.hessian_converged else math.nan
@@ -84,7 +84,7 @@ def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str =
 
 
 def layer_lines(points: Sequence[DAGPoint], axis: Axis, what: Literal["hessian_norm", "change"]) -> list[Line]:
-    """‖H‖ or kernel change of the pre-activations of every group of the drawn graph; first layers have neither."""
+    """Return ‖H‖ or ΔK of pre-activations by group of the drawn graph, without first layers."""
     groups = dict.fromkeys(layer.group for point in points for run in point.runs for layer in run.layers)
     found = []
     for index, group in enumerate(groups):
@@ -111,7 +111,7 @@ _OF_FIRST = (*EIGENVALUES, *GRADIENTS)
 
 
 def lines_of_first(points: Sequence[DAGPoint], axis: Axis, measured: Mapping[str, Of]) -> list[Line]:
-    """Numbers of the first series; none where the last of them was not measured."""
+    """Return numbers of the first series; none if the last one was not measured."""
     *_, last = measured.values()
     if not any(math.isfinite(last(run)) for point in points for run in point.runs):
         return []
@@ -140,12 +140,12 @@ def against(
 
 
 def drawn_title(graph: Graph) -> str:
-    """The name of the drawn graph: that of the gallery, or "your graph"."""
+    """Return the gallery name of the drawn graph, or "your graph"."""
     return next((GRAPH_TITLES[name] for name, example in example_graphs().items() if example == graph), YOURS)
 
 
 def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn: str = YOURS) -> list[Chart]:
-    """Every figure that the points have something for, in order."""
+    """Draw every figure with data, in order."""
     wanted: list[tuple[str, str, Sequence[Line], bool]] = [
         ("change", "kernel change ΔK", list(change_lines(points, axis, drawn).values()), True),
         ("hessian", "Hessian norm ‖H‖ at w₀", list(hessian_lines(points, axis, drawn).values()), True),
@@ -167,12 +167,12 @@ CARD = "zhu-bottleneck-neurons"
 
 
 def card(result: DAGResult) -> str:
-    """ΔK of the graphs against width."""
+    """Draw ΔK of the graphs against width."""
     return sketch(change_lines(result.points).values())
 
 
 def first_chart(result: DAGResult) -> Chart:
-    """ΔK against the in-degree or the width."""
+    """Draw ΔK against the in-degree or the width."""
     return charts(result.points, result.spec.widths, axes_of(result.points)[0])[0]
 
 

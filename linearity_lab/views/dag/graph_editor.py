@@ -1,4 +1,4 @@
-"""A graph that is drawn on a canvas or written into its tables, or comes from the gallery or a JSON file."""
+"""Editor of a graph: canvas, tables, gallery, JSON files."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def sizes(spec: DAGSpec) -> JSON:
 
 
 def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
-    """Return the verdict on the graph in ``text``; with a ``sentence`` of the form against it, that and no verdict."""
+    """Return the verdict on the graph in ``text``, or the error ``sentence`` of the form."""
     try:
         graph = parse_graph(text)
     except InvalidInput as error:
@@ -84,7 +84,7 @@ def beside(spec: DAGSpec) -> list[str]:
 
 
 def at_fault(error: InvalidInput, text: str) -> list[str]:
-    """The groups, and edges as ``a → b``, that a sentence about a graph names."""
+    """Return groups, and edges as ``a → b``, that an error names."""
     data = drawable(text)
     names = [INPUT, OUTPUT, *(each.get("name", "") for each in data["groups"])]
     edges = [(each.get("source", ""), each.get("target", "")) for each in data["edges"]]
@@ -112,7 +112,7 @@ def _verdict(graph: Graph, spec: DAGSpec) -> Verdict:
 
 
 def _summary(graph: Graph, width: int, found: Verdict) -> str:
-    """The drawing for those who do not see it."""
+    """Describe the drawing for screen readers."""
     layers: dict[int, list[str]] = {}
     for name, depth in graph.depths.items():
         layers.setdefault(depth, []).append(name)
@@ -134,13 +134,13 @@ _FIELDS = {
 
 @dataclass(frozen=True)
 class Edit:
-    """One step of a person on the canvas.
+    """One edit on the canvas.
 
     Attributes:
         version: of the graph that it changes.
-        number: by which the canvas finds the verdict on it again.
-        text: the graph as JSON text; one that cannot be, too.
-        places: name → [column, row] of the groups that were put somewhere.
+        number: links the verdict to this edit.
+        text: the graph as JSON text, valid or not.
+        places: name → [column, row] of placed groups.
     """
 
     version: int
@@ -150,10 +150,10 @@ class Edit:
 
 
 def from_browser(given: object) -> Edit:
-    """An edit; what is wrong with its graph is for the spec to say.
+    """Parse an edit; the spec validates its graph.
 
     Raises:
-        InvalidInput: for anything that no canvas could have reported.
+        InvalidInput: for reports that no canvas can send.
     """
     if not isinstance(given, Mapping):
         raise InvalidInput("canvas", given, "an object with groups and edges")
@@ -164,10 +164,10 @@ def from_browser(given: object) -> Edit:
 
 
 def graph_text(given: Mapping[str, object]) -> str:
-    """The JSON text of groups and edges: that of their graph, or as they are for the form to refuse.
+    """Return groups and edges as JSON text, canonical if they form a graph.
 
     Raises:
-        InvalidInput: where they hold anything but short texts and numbers, or too much.
+        InvalidInput: for other values than short texts and numbers, or too many.
     """
     data = {part: _rows(part, given.get(part), fields) for part, fields in _FIELDS.items()}
     text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
@@ -222,11 +222,11 @@ class _Drawn:
     """Session state of the canvas; the graph itself is the setting ``graph`` of the page's form.
 
     Attributes:
-        version: a graph that comes from elsewhere (a preset, the gallery, a file, a URL) is a new one.
+        version: incremented when the graph comes from a preset, the gallery, a file or a URL.
         text: the graph's JSON as the canvas last sent or received it.
         edit: the number of the last edit.
-        places: where groups were put: layout only, which no spec knows.
-        refusal: why what the browser reported last was not taken.
+        places: positions of groups, outside the spec.
+        refusal: why the last report of the browser was rejected.
     """
 
     version: int
@@ -237,7 +237,7 @@ class _Drawn:
 
 
 def graph_editor(page: str, form: SpecForm[DAGSpec]) -> None:
-    """The canvas over the setting ``graph`` of the page's form, with the verdict on it."""
+    """Show the canvas of the setting ``graph`` with its verdict."""
     text: str = st.session_state[_key(page)]
     drawn: _Drawn | None = st.session_state.get(_memory(page))
     if drawn is None or text != drawn.text:

@@ -23,12 +23,12 @@ TABS = {
 
 
 def charts(shown: Runs, axis: figures.Axis) -> list[Chart]:
-    """Every figure that the points have something for."""
+    """Draw every figure with data."""
     return figures.charts(shown.points, shown.spec.widths, axis, figures.drawn_title(shown.spec.graph))
 
 
 def choices(shown: Runs) -> list[str | Choice]:
-    """Width or realized in-degree."""
+    """Return the choice of width or realized in-degree."""
     return ["Against the", Choice("axis", "Axis", figures.axes_of(shown.points), figures.AXIS_TITLES.__getitem__, 260)]
 
 

@@ -114,7 +114,7 @@ def trained(points: Sequence[DepthWidthPoint], measure: Measure[DepthRun]) -> Ch
         measure.symbol,
         name="figure4" if measure.before_training else "figure3",
         heading=beginning(measure.title),
-        caption=[f"Measured to depth {depth} at widths to {width:,}."],
+        caption=[f"Measured up to depth {depth} and width {width:,}."],
         rows=table_rows(COLUMNS, shown),
     )
     chart.figure.update_xaxes(**log_ticks([point.beta for point in shown]))

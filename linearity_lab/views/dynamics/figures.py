@@ -33,7 +33,7 @@ MOST_TRAJECTORIES = 4  # limited by the number of colors
 
 
 def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis, points: Points) -> Chart:
-    """Outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
+    """Draw outputs at followed points against time: network solid, linear model dashed, infinite width dotted.
 
     With classes, the output of the point's own class.
     """
@@ -70,10 +70,10 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
 def difference_against_time(
     points: Sequence[DynamicsPoint], method: str, axis: TimeAxis, kind: str = "fully-connected"
 ) -> Chart:
-    """Relative mean-squared difference of network and linear model on the training points, every width, output, seed.
+    """Draw the relative mean-squared difference of network and linear model for every width, output and seed.
 
-    Color and dash are those of the output; the wider the network, the thicker the line. A marker is the moment of
-    departure: from there on the difference stays above one percent.
+    Color and dash show the output; wider networks have thicker lines. A marker shows the departure, after which the
+    difference stays above one percent.
     """
     points = sorted(points, key=lambda point: point.width)
     curves, parts, outputs = [], [], occurring(points, "output")

@@ -28,7 +28,7 @@ LEGEND_ROW = 24  # pixels
 
 
 def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None) -> Chart:
-    """Curves over the input where it has one dimension; else each output of the network against its linear model.
+    """Animate functions of a one-dimensional input, else network outputs against the linear model.
 
     Args:
         at: step or time of the first frame; None for the last record.
@@ -58,7 +58,7 @@ def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) ->
         marker={"size": 10, "color": GUIDE_COLOR},
         name="training data",
     )
-    looks = {name: (model_style(name), dash, width) for name, dash, width in MODELS}
+    lines = {name: (model_style(name), dash, width) for name, dash, width in MODELS}
     curves = [
         go.Scatter(
             x=[row[0] for row in point.x_test],
@@ -69,7 +69,7 @@ def end_curves(point: DynamicsPoint, run: DynamicsRun, models: Iterable[str]) ->
             hovertemplate=f"{style.title}<br>x = %{{x:.2f}}<br>f = %{{y:.3f}}<extra></extra>",
         )
         for name in models
-        for style, dash, width in [looks[name]]
+        for style, dash, width in [lines[name]]
     ]
     return [data, *curves]
 
@@ -185,10 +185,10 @@ OUTSIDE = 1.5  # our choice: a method has left the ball at this multiple of its 
 
 
 def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axis: TimeAxis) -> Chart:
-    """‖w_t − w₀‖₂ and ΔK(t) of the network of one width under every method: does training stay in a ball?
+    """Draw ‖w_t − w₀‖₂ and ΔK(t) at one width for every method.
 
-    With several methods the dashed line is the ball that gradient descent stays in; with one, dotted lines are the
-    layers' parts of ΔK(t). Below, which runs of all ``points`` diverged.
+    With several methods, the dashed line is the ball of gradient descent; with one, dotted lines show ΔK(t) by layer.
+    The caption names diverged runs of all ``points``.
     """
     methods, curves, parts = occurring([point], "method"), [], []
     for method in methods:

@@ -30,7 +30,7 @@ def charts(
     of: figures.Points,
     seed: int | None = None,
 ) -> tuple[Chart, ...]:
-    """Of one width, output and method; the second one of all widths and outputs, the fourth one of all methods.
+    """Draw charts of one width, output and method; the second of all widths and outputs, the fourth of all methods.
 
     Args:
         at: step or time initially shown in the third figure.

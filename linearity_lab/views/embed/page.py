@@ -23,12 +23,12 @@ FEW = 3  # names that are proposed in place of one that does not exist
 
 
 def page_of(preset: str) -> str:
-    """The page whose figures show this preset."""
+    """Return the page whose figures show this preset."""
     return next(name for name, each in EXPERIMENTS.items() if any(own.name == preset for own in each.presets))
 
 
 def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
-    """The gallery's result of a preset, and name → panel of its figures, the first one under the preset's name.
+    """Return the gallery's result of a preset, and its panels by name; the first has the preset's name.
 
     Raises:
         LookupError: the gallery lacks it.
@@ -42,12 +42,12 @@ def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
 
 
 def _in_url(title: str) -> str:
-    """``in-a-ball``; ΔK and other letters of the field stay as they are."""
+    """Return a title as a URL part, such as ``in-a-ball``; symbols such as ΔK stay."""
     return re.sub(r"\W+", "-", title.lower()).strip("-")
 
 
 def show() -> None:
-    """The figure that the URL names, or one sentence about what can be named."""
+    """Show the figure that the URL names, or one error."""
     st.html(ALONE)
     address = {FIGURE: "", **st.query_params.to_dict()}
     found, notes = session.read_address(address, {FIGURE: _preset_in})
@@ -74,7 +74,7 @@ def _show(preset: str, name: str) -> None:
 
 
 def _preset_in(text: str) -> str:
-    """The preset that a figure's name begins with.
+    """Return the preset at the start of a figure's name.
 
     Raises:
         InvalidInput: there is none of this name in the gallery.
@@ -86,6 +86,6 @@ def _preset_in(text: str) -> str:
 
 
 def _unknown(text: str, names: list[str], most: int) -> InvalidInput:
-    """A refusal that names the figures whose names come closest."""
+    """Return an error that suggests the closest names."""
     near = difflib.get_close_matches(text[:100], names, most, cutoff=0.5) or names[:most]
     return InvalidInput(FIGURE, text, f"the name of a figure, such as {', '.join(near)}")

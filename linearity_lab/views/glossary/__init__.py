@@ -1,4 +1,4 @@
-"""The words of the field, to be searched, each with a link of its own."""
+"""Searchable glossary; each entry has a link."""
 
 from linearity_lab.view_modules import Page
 

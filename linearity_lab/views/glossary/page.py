@@ -1,4 +1,4 @@
-"""The glossary as a page shows it: the word that the URL names first, then those that are searched for.
+"""Glossary page: the entry in the URL first, then search results.
 
 One line per word, which opens in place; the URL contains the last opened word.
 """
@@ -18,7 +18,7 @@ FEW = 3  # matches of a search; no more than these are opened
 
 
 def show() -> None:
-    """A field to search in, and the entries that are found."""
+    """Show the search field and the matching entries."""
     if (named := session.noted_address(PAGE, READERS)) is not None:
         _open(named)
     state = st.session_state
@@ -64,7 +64,7 @@ def _open(named: dict[str, str]) -> None:
 
 
 def _entry(entry: Entry) -> None:
-    """One word with its symbol; opened, also its sentence and formula, where it is seen, and its source."""
+    """Show an entry with its symbol; when open, also sentence, formula, page and source."""
     symbol = f" &nbsp; ${entry.symbol}$" if entry.symbol and len(entry.title) > 1 else ""
     line = st.expander(f"**{plain(entry.title)}**{symbol}", key=_opened(entry), on_change=_toggled, args=(entry,))
     if not line.open:

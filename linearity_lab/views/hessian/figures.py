@@ -69,7 +69,7 @@ def networks_of(points: Sequence[HessianPoint]) -> dict[str, ComparedNetwork]:
 
 
 def styles(points: Sequence[HessianPoint]) -> dict[str, Style]:
-    """Map lines to styles: the network's usual look, with another dash and symbol among equals."""
+    """Map lines to styles: those of the networks; repeated ones get another dash and symbol."""
     networks, taken, found = networks_of(points), set(), {}
     for line, title in titles(networks).items():
         network = networks[line]
@@ -88,7 +88,7 @@ def of_line(points: Sequence[HessianPoint], line: str) -> list[HessianPoint]:
 
 def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[str, Line]:
     """Map lines to ‖H‖ of their networks, or to the quantity of the view."""
-    looks, found = styles(points), {}
+    found, style = {}, styles(points)
     for name in networks_of(points):
         own = of_line(points, name)
         more: dict[float, dict[str, object]] = {
@@ -99,7 +99,7 @@ def norm_lines(points: Sequence[HessianPoint], view: str = "‖H‖") -> dict[st
             }
             for point in own
         }
-        found[name] = Line(looks[name], dots(own, VIEWS[view].of), more=more, group=name)
+        found[name] = Line(style[name], dots(own, VIEWS[view].of), more=more, group=name)
     return found
 
 
@@ -120,8 +120,8 @@ def against_width(points: Sequence[HessianPoint], view: str = "‖H‖") -> Char
 
 def change_against_width(points: Sequence[HessianPoint]) -> Chart:
     """Draw ΔK in training of the same networks, from the same weights."""
-    looks = styles(points)
-    lines = [Line(looks[name], _changes(of_line(points, name)), group=name) for name in trained_lines(points)]
+    style = styles(points)
+    lines = [Line(style[name], _changes(of_line(points, name)), group=name) for name in trained_lines(points)]
     return sweep(
         lines,
         axis_of(points),

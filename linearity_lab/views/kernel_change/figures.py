@@ -46,7 +46,7 @@ def change_against_width(
     *,
     with_rates: bool = True,
 ) -> Chart:
-    """ΔK of every output against width, log–log.
+    """Draw ΔK of every output against width, log–log.
 
     Args:
         widths: all widths of the sweep, so that the axis is fixed while points arrive.
@@ -113,10 +113,9 @@ def change_against_time(
     kind: str = "fully-connected",
     seed: int | None = None,
 ) -> Chart:
-    """ΔK(t) of every run of one width, above its training loss; ends are filled where the run converged.
+    """Draw ΔK(t) of every run of one width above its training loss; filled ends mark converged runs.
 
-    The runs of other seeds than ``seed``, by default the first, are faint; below are the outputs of this one at a few
-    training points.
+    Other seeds than ``seed``, by default the first, are faint. Below are its outputs at a few training points.
     """
     curves, known = [], {run.seed for run in point.runs}
     strong_seed = seed if seed in known else min(known, default=0)

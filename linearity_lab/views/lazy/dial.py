@@ -27,7 +27,7 @@ from ntk_core.runs.columns import table_rows
 
 # Expected exponents in m, as (at ρ = 0, at ρ = 1/2), see docs/math/richness.md.
 PREDICTED = {"2ρ − 1": (-1.0, 0.0), "ρ − 1/2": (-0.5, 0.0)}
-_LOOKS = (0, 1, 2, 4, 3)  # 8ρ in the order of assigned looks: the four in presets differ in color
+_STYLE_ORDER = (0, 1, 2, 4, 3)  # 8ρ in the order of assigned styles; the four in presets differ in color
 FAINT = 0.4  # opacity of seeds and bands at ρ that are not shown
 _EXPECTED = ((CHANGE, "2ρ − 1"), (CURVATURE, "ρ − 1/2"), (HIDDEN, "ρ − 1/2"))
 
@@ -64,8 +64,8 @@ def against_width(
 
 
 def richness_style(richness: float, title: str = "") -> Style:
-    """Return the look of a position on the dial."""
-    return nth_style(_LOOKS.index(round(8 * richness)), title or _title(richness), "richness")
+    """Return the style of a position on the dial."""
+    return nth_style(_STYLE_ORDER.index(round(8 * richness)), title or _title(richness), "richness")
 
 
 def law(points: Sequence[LazyPoint], output: str, start: str, measure: Measure, richness: float) -> PowerLaw | None:
@@ -74,7 +74,7 @@ def law(points: Sequence[LazyPoint], output: str, start: str, measure: Measure, 
 
 
 def exponents(points: Sequence[LazyPoint], output: str, start: str, shown: float | None = None) -> Chart:
-    """The exponents in m of kernel change, curvature and feature change against ρ, beside what is expected.
+    """Draw exponents in m of kernel change, curvature and feature change against ρ, with predictions.
 
     A vertical line marks the ``shown`` ρ, whose exponents the caption names.
     """

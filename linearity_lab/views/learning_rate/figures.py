@@ -39,17 +39,17 @@ _FIRST = 1e-3  # squared residual there, in the units of the recursion
 
 
 def style(model: str) -> Style:
-    """The network and its linear model as everywhere; its quadratic model beside them."""
+    """Return the style of a model."""
     return model_style("linearized" if model == "linear" else model)
 
 
 def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None) -> Chart:
-    """The most frequent outcome of the seeds in every cell of width × c, one panel for each model.
+    """Draw the most frequent outcome in every cell of width × c, one panel per model.
 
-    Every cell has an unseen marker with its (m, c), to be clicked on: heatmaps have no points that can be selected.
+    Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be selected.
 
     Args:
-        cell: (m, c) of the one that is framed.
+        cell: (m, c) of the framed cell.
     """
     order = list(RATE_OUTCOMES)
     figure = make_subplots(1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models))
@@ -146,7 +146,7 @@ def _counts(points: Sequence[RatePoint], model: str) -> Counter[str]:
 
 
 def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float) -> Chart:
-    """The largest loss over its start against width, at one rate; runs that diverged are open."""
+    """Draw the largest loss over its start against width at one rate; diverged runs are open."""
     lines = [
         Line(
             style(model),
@@ -173,7 +173,7 @@ def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[s
 
 
 def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
-    """Loss, curvature, distance and kernel change of the models along the run of the first seed, step by step.
+    """Draw loss, curvature, distance and kernel change of the models for the first seed, step by step.
 
     Args:
         ended: whether the runs are complete; unfinished runs have no outcome yet.
@@ -218,7 +218,7 @@ def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
 
 
 def one_sample(rates: Sequence[float]) -> Chart:
-    """Paths of the recursion of one sample in the plane of curvature ηλ and squared residual, from a few rates."""
+    """Draw paths of the one-sample recursion in the plane of ηλ and squared residual."""
     inside = [rate for rate in rates if 1 < rate < 4]
     starts = inside[:: -(-len(inside) // MAX_PATHS) or 1]
     figure, rows, ends = go.Figure(), [], []
@@ -251,7 +251,7 @@ CARD = "catapult-map"
 
 
 def card(result: LearningRateResult) -> str:
-    """The peak of the loss against width at the rate nearest 3, of the models that come down."""
+    """Draw the loss peak against width at the rate nearest 3, for models that converge."""
     rate = min(result.spec.rates, key=lambda each: abs(each - 3))
     return sketch(
         Line(style(model), [Dot(p.width, run.peak, run.seed) for p in result.points for run in p.of(model, rate)])
@@ -260,6 +260,6 @@ def card(result: LearningRateResult) -> str:
 
 
 def first_chart(result: LearningRateResult) -> Chart:
-    """How high the loss rises, at the rate nearest 3."""
+    """Draw the loss peak at the rate nearest 3."""
     spec = result.spec
     return peaks(result.points, spec.widths, spec.models, min(spec.rates, key=lambda each: abs(each - 3)))

@@ -1,4 +1,4 @@
-"""Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
+"""Learning rates above which linearity ends (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
 
 from dataclasses import replace
 from functools import partial
@@ -25,12 +25,12 @@ JOB = "learning_rate.cell"  # the job of a cell is followed under this name
 
 
 def cell_spec(spec: LearningRateSpec, width: int, rate: float) -> LearningRateSpec:
-    """The first seed of this cell alone, with its path."""
+    """Return the spec of the first seed of this cell, with its path."""
     return with_settings(spec, {"widths": [width], "rates": [rate], "num_seeds": 1, "keep_paths": True})
 
 
 def clicked() -> tuple[int, float] | None:
-    """(m, c) of the cell that was clicked on last; None where the click took the choice back."""
+    """Return (m, c) of the last clicked cell; None if the click cleared the choice."""
     points = st.session_state[f"{PAGE.name}.map"].selection.points
     return (int(points[0]["customdata"][0]), float(points[0]["customdata"][1])) if points else None
 
@@ -45,12 +45,12 @@ def choose_clicked(spec: LearningRateSpec) -> None:
 
 
 def follow_cell(spec: LearningRateSpec, width: int, rate: float) -> None:
-    """Start the run of a cell, or show it where it has been computed."""
+    """Start the run of a cell, or show its stored result."""
     submit(JOB, cell_spec(spec, width, rate))
 
 
 def show_cell() -> None:
-    """The run that is followed, step by step while it is computed."""
+    """Show the followed run, step by step while it is computed."""
 
     def draw(now: Snapshot | None, _: bool) -> None:
         shown = None if now is None else followed(JOB, now)
@@ -67,7 +67,7 @@ TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sam
 
 
 def charts(shown: Runs, width: int, rate: float) -> tuple[Chart, ...]:
-    """The map, the peaks at one rate, the runs of one cell where they are kept, and the plane of one sample."""
+    """Draw the map, the peaks at one rate, stored runs of one cell, and the plane of one sample."""
     point: RatePoint = shown.point(width)
     followed = shown.spec.keep_paths and point.of_rate(rate)
     return (
@@ -79,7 +79,7 @@ def charts(shown: Runs, width: int, rate: float) -> tuple[Chart, ...]:
 
 
 def draw(shown: Runs) -> list[Panel]:
-    """The map, below it the run of a cell, then the others."""
+    """Draw the map, below it the run of a cell, then the others."""
     spec, rates = shown.spec, list(shown.spec.rates)
     catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
     width, rate = shown.choose(

@@ -61,7 +61,7 @@ def followed_step(key: str) -> str:
 
 
 def show_notes() -> None:
-    """The notes of the step, its right answer, and what comes next."""
+    """Show the notes of the step, its answer, and the next step."""
     words = read(VIEWS / PAGE / "words.md").sections["Speaker notes"]
     name = followed_step(f"{PAGE}.followed")
     try:
@@ -129,7 +129,7 @@ def show() -> None:
 
 
 def _bar(visit: Visit) -> DeltaGenerator:
-    """Back, next and all steps; what it returns is the place of the export."""
+    """Show Back, Next and all steps; return the container of the export."""
     with st.container(horizontal=True, vertical_alignment="center", key="controls"):
         _turn(visit, "top", ARROWS)
         st.progress((visit.index + 1) / len(STEPS), f"Step {visit.index + 1} of {len(STEPS)}", width=200)
@@ -143,7 +143,7 @@ def _bar(visit: Visit) -> DeltaGenerator:
             icon=":material/fullscreen_exit:" if visit.presenting else ":material/slideshow:",
             shortcut=PRESENT_KEY,
             on_click=visit.present,
-            help="Large letters for a projector; a clicker's keys turn the pages.",
+            help="Large letters for a projector. A clicker changes steps.",
         )
         speaker_buttons(f"{PAGE}.speaker", visit.step.name, _section("Keys"), _section("Speaker notes"))
         return st.container(width="content")
@@ -171,7 +171,7 @@ def _foot(visit: Visit) -> None:
 
 
 def _turn(visit: Visit, place: str, keys: tuple[str, str]) -> None:
-    """Back and next with a key each; arrows above and a clicker's keys below, since a button has one key."""
+    """Show Back and Next, with arrow keys above and a clicker's keys below: a button has one key."""
     first = visit.next_shows
     st.button(
         "Back",
@@ -209,7 +209,7 @@ def _contents(visit: Visit) -> None:
 
 
 def _question(visit: Visit) -> None:
-    """The question with its choices; once one is chosen, what the figure answers and why."""
+    """Show the question with its choices; after a choice, the answer and its reason."""
     step, question = visit.step, visit.step.question
     st.markdown(f"**{'Predicted' if visit.known else 'Predict first'}.** {question.text}")
     if visit.poll_code:
@@ -238,7 +238,7 @@ def _question(visit: Visit) -> None:
 
 
 def _figure(visit: Visit) -> None:
-    """The control and what it acts on; before the prediction the figure keeps the answer to itself."""
+    """Show the control and its figure, veiled before the prediction."""
     step, known = visit.step, visit.known
     results = _results(step)
     if results is None:

@@ -1,4 +1,4 @@
-"""A poll of the class: what the projector shows of it, and what a phone does."""
+"""A poll of the class on the projector and on phones."""
 
 import ipaddress
 import secrets
@@ -42,7 +42,7 @@ def button(visit: Visit) -> None:
 
 
 def show_host(visit: Visit) -> None:
-    """On the projector: how to join, how many have answered, and in time the bars."""
+    """Show on the projector how to join, how many have answered, and finally the bars."""
     ask = _asking(visit)
     if ask is None:
         visit.poll_code = ""  # its time is over
@@ -140,7 +140,7 @@ def _bars(step: Step, seen: PollView) -> None:
 
 
 def _qr_code(url: str) -> str:
-    """A picture that is drawn here, as the URL of itself."""
+    """Return a QR code as a data URL."""
     picture: str = segno.make(url, error="m", micro=False).svg_data_uri(border=3, scale=5, dark="#000", light="#fff")
     return picture
 
@@ -153,7 +153,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def show_phone(code: str) -> None:
-    """On a phone: the current question, and after the answer what was right."""
+    """Show the current question on a phone, then whether the vote was right."""
     joined = st.session_state.get(JOINED) == code
     member = st.query_params.get(MEMBER) or st.context.cookies.get(COOKIE, "")  # one vote per phone
     if shared_polls().look(code, member) is None:

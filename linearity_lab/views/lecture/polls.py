@@ -148,7 +148,7 @@ class Polls:
             return "joined"
 
     def look(self, code: str, session: str) -> PollView | None:
-        """The poll as a member sees it; None if it has ended, or for no member."""
+        """Return the poll as a member sees it; None for other sessions or after its end."""
         with self._lock:
             poll = self._found(code)
             if poll is None or session not in poll.members:
@@ -157,7 +157,7 @@ class Polls:
             return self._seen(poll, session)
 
     def state(self, code: str, session: str) -> str:
-        """A text that changes with what the poll's host or a member sees; empty for others, and when it has ended."""
+        """Return a text that changes with the view of host or member; empty for others or after its end."""
         with self._lock:
             poll = self._found(code)
             if poll is None:
@@ -173,7 +173,7 @@ class Polls:
             return ""
 
     def vote(self, code: str, session: str, question: str, choice: int) -> bool:
-        """Replace a member's vote; whether it counts, which it does until the answer is shown."""
+        """Replace a member's vote; return whether it counts, until the answer is shown."""
         with self._lock:
             poll = self._found(code)
             if poll is None or session not in poll.members or question != poll.question:
@@ -209,13 +209,13 @@ class Polls:
         return max(0, math.ceil(ends - self._clock())) if question == poll.question and question else None
 
     def close(self, code: str, host: str) -> None:
-        """End a host's poll and forget its votes."""
+        """End a host's poll and delete its votes."""
         with self._lock:
             if self._hosted(code, host) is not None:
                 del self._held[host]
 
     def _found(self, code: str) -> _HeldPoll | None:
-        """The poll of this code, in a time that does not depend on the codes."""
+        """Find a poll by its code in constant time."""
         self._forget_old()
         given, found = code.encode("utf-8", "replace"), None
         for poll in self._held.values():

@@ -23,10 +23,10 @@ class Visit:
     Attributes:
         seed: of the order of choices.
         answers: name of a step → index of the predicted choice, or None where the answer was asked for.
-        shown: name of a step → option of its figure, which waits for the answer.
-        drawn: name of a step → the power of the line that was drawn, and its (x, y).
-        notes: what was wrong with the URL.
-        poll_code: of the poll that this visit holds; empty for none.
+        shown: name of a step → option of its figure.
+        drawn: name of a step → exponent of the drawn line, and its (x, y).
+        notes: errors in the URL.
+        poll_code: code of this visit's poll; empty for none.
         bars: names of steps whose bars are shown.
     """
 
@@ -49,7 +49,7 @@ class Visit:
         return self.step.name in self.answers
 
     def heading(self, step: Step) -> str:
-        """The claim of a step where its answer is known, else its question: no title gives the answer away."""
+        """Return the claim of an answered step, else its question, so that no title reveals the answer."""
         return step.title if step.name in self.answers else step.asks
 
     @property
@@ -65,7 +65,7 @@ class Visit:
         return random.Random(f"{self.seed} {step.name}").sample(places, len(places))
 
     def move(self, by: int) -> None:
-        """One step on or back; while presenting, the way on leads over the answer, with a poll over its bars."""
+        """Go one step on or back; while presenting, Next shows bars and answer first."""
         self.notes = []
         first = self.next_shows if by > 0 else ""
         if first == "bars":
@@ -76,15 +76,15 @@ class Visit:
             self.index = min(max(self.index + by, 0), len(STEPS) - 1)
 
     def answer(self, choice: int | None) -> None:
-        """Predict a choice, or ask for the answer."""
+        """Record a predicted choice, or a request for the answer."""
         self.answers[self.step.name] = choice
 
     def present(self) -> None:
-        """Large letters, or back."""
+        """Toggle large letters."""
         self.presenting = not self.presenting
 
     def query(self, index: int) -> dict[str, str]:
-        """The URL of a step, in letters as large as now, with the option of its figure."""
+        """Return the URL of a step, with letter size and option of its figure."""
         step = STEPS[index]
         option = self.shown.get(step.name, step.control.start)
         return {
@@ -110,7 +110,7 @@ class Visit:
 
 
 def control_key(step: Step) -> str:
-    """Of what acts on the figure of a step."""
+    """Return the key of the control of a step."""
     return f"{PAGE}.{step.name}.control"
 
 

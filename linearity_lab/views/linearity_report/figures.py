@@ -29,13 +29,13 @@ LEAST = 1e-4  # smaller numbers are drawn here: a linear model has 0
 
 @functools.cache
 def examples() -> tuple[LinearityReportResult, ...]:
-    """Two reports that come with the program."""
+    """Return the two shipped reports."""
     found = [read_line(line) for line in EXAMPLES.read_text(encoding="utf-8").splitlines()]
     return tuple(each for each in found if isinstance(each, LinearityReportResult))
 
 
 def card(result: LinearityReportResult | None) -> str:
-    """Output error against second-order share, and where they are equal; of the examples where no report is given."""
+    """Draw output error against second-order share with the diagonal; by default of the examples."""
     reports = [result] if result else examples()
     marks = [at for each in reports for at in _drawable(each.points[0])]
     equal = Stroke([(end, end) for end in _ends(marks)], GUIDE_COLOR, "dash")
@@ -43,7 +43,7 @@ def card(result: LinearityReportResult | None) -> str:
 
 
 def _drawable(point: LinearityReportPoint) -> list[tuple[float, float]]:
-    """(second-order share, output error), if both are finite."""
+    """Return (second-order share, output error) if both are finite."""
     pair = point.second_order_share, point.output_error
     return [(max(pair[0], LEAST), max(pair[1], LEAST))] if all(map(math.isfinite, pair)) else []
 
@@ -54,12 +54,12 @@ def _ends(marks: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def first_chart(result: LinearityReportResult) -> Chart:
-    """Output error of one report."""
+    """Draw the output error of one report."""
     return errors({"": result}, "")
 
 
 def name_of(result: LinearityReportResult) -> str:
-    """Model and checkpoints of a report."""
+    """Return model and checkpoints of a report."""
     spec = result.spec
     return f"{spec.file}:{spec.function}, {spec.before} → {spec.after}"
 
@@ -97,7 +97,7 @@ def errors(reports: Mapping[str, LinearityReportResult], chosen: str) -> Chart:
 
 
 def layers(result: LinearityReportResult) -> Chart:
-    """Every parameter's share of the outputs' change against its share of the kernel."""
+    """Draw each parameter's share of the outputs' change against its share of the kernel."""
     (point,) = result.points
     x, y = ([getattr(layer, name) for layer in point.layers] for name in ("kernel_share", "output_share"))
     top = max(*x, *y, 0.0)
@@ -114,5 +114,5 @@ def layers(result: LinearityReportResult) -> Chart:
 
 
 def compared(_: LinearityReportSpec) -> Comparison:
-    """How reports are compared: parameter by parameter."""
+    """Compare reports parameter by parameter."""
     return compared_by(COLUMNS, ComparedAxis("num_params", "numbers of the parameter", "p"))

@@ -1,4 +1,4 @@
-"""A network and its linear model train before one's eyes, in the browser."""
+"""A network and its linear model train in the browser."""
 
 from linearity_lab.view_modules import Page
 

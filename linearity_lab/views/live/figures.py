@@ -1,4 +1,4 @@
-"""The picture of *Live* on the overview."""
+"""The thumbnail of *Live* on *Home*."""
 
 from linearity_lab.charts.style import model_style
 from linearity_lab.charts.vector import Stroke, thumbnail
@@ -8,7 +8,7 @@ CARD = "curves-in-one-dimension"
 
 
 def card(result: DynamicsResult) -> str:
-    """The narrowest network and its linear model as functions of the input, after training."""
+    """Draw the narrowest network and its linear model after training."""
     point = min(result.points, key=lambda point: point.width)
     run = point.runs[0]
     inputs = [x[0] for x in point.x_test]

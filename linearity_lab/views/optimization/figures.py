@@ -31,12 +31,12 @@ PL_BOUND_TITLE = "with the measured PL* constant"
 
 
 def slow_runs(point: OptimizationPoint, output: str) -> Sequence[OptimizationRun]:
-    """The runs at the smallest rate, the one that the theorem speaks of."""
+    """Return the runs at the smallest rate, which the theorem covers."""
     return point.of(output, min(occurring([point], "rate")))
 
 
 def bound_curves(point: OptimizationPoint, output: str, row: int = 1) -> list[Curve]:
-    """The bounds of the first seed at the smallest rate, where the slope of the output promises any."""
+    """Return the bounds of the first seed at the smallest rate, if the output has any."""
     first = slow_runs(point, output)[0]
     if OUTPUTS[output].min_slope <= 0:
         return []
@@ -49,10 +49,10 @@ def bound_curves(point: OptimizationPoint, output: str, row: int = 1) -> list[Cu
 
 
 def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "linear") -> Chart:
-    """The loss at every rate of one width and output; dashed, the bounds of the first seed at the least rate.
+    """Draw the loss at every rate of one width and output; bounds are dashed.
 
-    On the linear axis of steps exponential decay is a straight line; it ends with the runs at the least rate. A run
-    that diverges leaves at the top, from a cross.
+    Steps are linear, so exponential decay is a straight line. The axis ends with the runs at the smallest rate.
+    Diverged runs leave at the top from a cross.
     """
     runs = point.of(output)
     ceiling = LOSS_HEADROOM * max(run.loss[0] for run in runs)
@@ -72,7 +72,7 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
 
 
 def _finding(point: OptimizationPoint, output: str) -> str:
-    """How many runs converged at each rate, and how fast, in one sentence."""
+    """Return one sentence on how many runs converged at each rate, and how fast."""
     parts = []
     for rate in occurring([point], "rate"):
         runs = point.of(output, rate)
@@ -83,7 +83,7 @@ def _finding(point: OptimizationPoint, output: str) -> str:
 
 
 def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connected") -> list[Line]:
-    """ΔK of the kernel of φ(f) of every output, at the smallest rate of all."""
+    """Return ΔK of the kernel of φ(f) for every output at the smallest rate."""
     least = min(occurring(points, "rate"), default=0.0)
     return [
         Line(
@@ -100,7 +100,7 @@ def change_lines(points: Sequence[OptimizationPoint], kind: str = "fully-connect
 def change_against_width(
     points: Sequence[OptimizationPoint], widths: Sequence[int] = (), kind: str = "fully-connected"
 ) -> Chart:
-    """ΔK of the kernel of φ(f) against width at the smallest rate, log–log, with fitted exponents."""
+    """Draw ΔK of the kernel of φ(f) against width at the smallest rate, log–log, with exponents."""
     return sweep(
         change_lines(points, kind),
         width_axis(widths),
@@ -114,7 +114,7 @@ def change_against_width(
 
 
 def spectrum_against_step(point: OptimizationPoint, output: str) -> Chart:
-    """λ_max and λ_min of the kernel of φ(f) along training, above the condition number."""
+    """Draw λ_max and λ_min of the kernel of φ(f) along training, above the condition number."""
     curves = [
         *_curves(point, output, lambda run: run.largest, "λ_max"),
         *_curves(point, output, lambda run: run.smallest, "λ_min"),
@@ -131,7 +131,7 @@ def spectrum_against_step(point: OptimizationPoint, output: str) -> Chart:
 
 
 def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
-    """‖∇L‖²/2L along training at every rate; dashed, what the theorem puts below it, μρ²/n, at the smallest rate."""
+    """Draw ‖∇L‖²/2L along training at every rate; dashed is its lower bound μρ²/n."""
     curves = _curves(point, output, lambda run: run.pl_ratio, "‖∇L‖²/2L")
     run, slope = slow_runs(point, output)[0], OUTPUTS[output].min_slope
     if slope > 0 and run.min_eigenvalue > 0:
@@ -148,7 +148,7 @@ def pl_against_step(point: OptimizationPoint, output: str) -> Chart:
 
 
 def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
-    """One row per run and recorded step of one width and output."""
+    """Return one row per run and recorded step of one width and output."""
     return record_rows(
         point.of(output),
         lambda run: {"rate": f"{run.rate:g} η", "seed": run.seed},
@@ -203,7 +203,7 @@ def _along(point: OptimizationPoint, run: OptimizationRun) -> str:
 
 
 def _from_to(values: Sequence[float]) -> str:
-    """``from 1.2 to 3.4``, the first and the last finite value."""
+    """Return the first and last finite values: ``from 1.2 to 3.4``."""
     finite = [value for value in values if math.isfinite(value)]
     return f"from {number(finite[0])} to {number(finite[-1])}" if finite else "nowhere finite"
 
@@ -217,7 +217,7 @@ def _curves(
     row: int = 1,
     ceiling: float = math.inf,
 ) -> list[Curve]:
-    """One curve per run, colored by its rate; a cross is the last sight of one that diverged."""
+    """Return one curve per run, colored by rate; a cross marks the last finite value."""
     curves = []
     for index, rate in enumerate(occurring([point], "rate")):
         runs = point.of(output, rate)
@@ -253,7 +253,7 @@ CARD = "liu-section5"
 
 
 def card(result: OptimizationResult) -> str:
-    """The loss below its bound."""
+    """Draw the loss below its bound."""
     run = slow_runs(result.points[-1], "leaky_softplus")[0]
     color = network_style("fully-connected", "leaky_softplus").color
     lines = [(run.loss, color, "solid"), (run.pl_bound() or (), GUIDE_COLOR, "dash")]
@@ -263,6 +263,6 @@ def card(result: OptimizationResult) -> str:
 
 
 def first_chart(result: OptimizationResult) -> Chart:
-    """The loss at the largest width and its bound, with the first output."""
+    """Draw the loss at the largest width and its bound, with the first output."""
     point = result.points[-1]
     return loss_against_step(point, point.runs[0].output)

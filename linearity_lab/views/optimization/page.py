@@ -11,7 +11,7 @@ Runs = Shown[OptimizationSpec, OptimizationPoint]
 
 
 def charts(shown: Runs, output: str, width: int, axis: figures.StepAxis, seed: int | None = None) -> tuple[Chart, ...]:
-    """Of one width and output, this or the first seed drawn strong; the second one of all."""
+    """Draw charts of one width and output, this or the first seed strong; the second one of all."""
     (point,) = led_by([shown.point(width)], seed)
     return (
         figures.loss_against_step(point, output, axis),

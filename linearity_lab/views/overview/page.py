@@ -15,7 +15,7 @@ from ntk_core.runs import ResultValue
 
 
 def page_thumbnail(page: Page) -> str:
-    """The picture of a page as SVG, as its ``figures`` draw it; its title where they do not, or without a result."""
+    """Return the thumbnail of a page as SVG; its title without a result."""
     found = view_module(page.name, "figures") if has_view(page.name, "figures") else None
     shown: str | None = getattr(found, "CARD", None)  # empty: the picture needs no result
     result = gallery_result(shown) if shown else None
@@ -25,7 +25,7 @@ def page_thumbnail(page: Page) -> str:
 
 
 class _Once:
-    """A result by its identity: two requests for one object draw one picture."""
+    """A result hashed by identity, so that each picture is drawn once."""
 
     def __init__(self, result: ResultValue | None):
         self.result = result
@@ -63,7 +63,7 @@ STARTING_POINTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def question(page: str) -> None:
-    """Title and at most 60 words."""
+    """Show the title and at most 60 words."""
     st.title(TITLE, anchor=False)
     st.markdown(prose(page, SHOWS))
 
@@ -79,7 +79,7 @@ def starting_points(page: str) -> None:
 
 
 def cards(page: str) -> None:
-    """Every other page that has a figure, with its picture and the question that it answers."""
+    """Show every other page with a figure: thumbnail and question."""
     with st.container(horizontal=True, key=f"{page}-cards", gap="small"):  # look.css: a grid
         for entry in PAGES:
             if not has_view(entry.name, "figures") or entry.name in STARTING_POINTS:

@@ -73,7 +73,7 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
 
 
 def _rows(data: Cleaned) -> list[dict[str, object]]:
-    """Samples of each class, or what the target is like."""
+    """Return one row per class, or statistics of the target."""
     if data.class_names:
         return [{"class": name, "samples": count} for name, count in data.counts.items()]
     targets = data.targets
@@ -89,7 +89,7 @@ def _rows(data: Cleaned) -> list[dict[str, object]]:
 
 
 def images(data: Cleaned) -> list[tuple[NDArray[np.uint8], str]]:
-    """(pixels, class) of some images, as many of each class; none where the inputs are no images."""
+    """Return (pixels, class) of some images, balanced over classes; none for other inputs."""
     if len(data.input_shape) != 3 or data.input_shape[-1] not in (1, 3):
         return []
     low, high = float(data.x.min()), float(data.x.max())
@@ -109,11 +109,11 @@ def images(data: Cleaned) -> list[tuple[NDArray[np.uint8], str]]:
 
 
 def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Whole pixels repeated, so that a browser does not smooth them."""
+    """Repeat whole pixels, so that browsers do not smooth them."""
     times = max(1, 72 // max(pixels.shape[:2]))
     return np.repeat(np.repeat(pixels, times, axis=0), times, axis=1)
 
 
 def _short(name: str) -> str:
-    """A class name in a legend, where Plotly reads tags."""
+    """Shorten a class name for a legend, where Plotly parses tags."""
     return html.escape(shortened(name, 24), quote=False)

@@ -45,9 +45,9 @@ STANDARDIZE: dict[Standardize, str] = {
 
 @dataclass
 class _File:
-    """An uploaded file, and what is wrong with it or with the choices that were tried last.
+    """An uploaded file with its errors and those of its last choices.
 
-    What it holds is kept for all sessions together, in :mod:`linearity_lab.jobs.uploads`.
+    Its contents are cached for all sessions in :mod:`linearity_lab.jobs.uploads`.
     """
 
     name: str
@@ -79,7 +79,7 @@ class _File:
 
 
 def upload_data(page: str) -> None:
-    """Upload, preview, choices, what the network sees, and the ways on from there."""
+    """Show upload, preview, choices, network inputs, and next steps."""
     with st.container(key=f"{page}.places"):  # look.css puts the second one beside the others, where they fit
         source, seen, choosing = (st.container(key=f"{page}.{name}") for name in ("source", "seen", "choosing"))
     with source:
@@ -133,7 +133,7 @@ def list_uploads(page: str) -> None:
 
 
 def example_file() -> bytes:
-    """A table to begin with, which comes with the program: three spirals in the plane, 40 points each."""
+    """Return the shipped example table: three spirals in the plane, 40 points each."""
     return EXAMPLE.read_bytes()
 
 

@@ -32,11 +32,11 @@ TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression
 def read_choices(
     page: str, candidate: Candidate, limits: Limits, sentence: InvalidInput | None, more: DeltaGenerator
 ) -> Choices:
-    """The widgets that this kind of file needs, filled with suggestions at first.
+    """Show the choices for this type of file, initially with suggestions.
 
     Args:
         page: prefix of the widgets' keys, with the version of the file, so that another file starts with fresh choices.
-        sentence: what was wrong with these choices when they were last tried.
+        sentence: error of the last choices.
         more: container of the widgets that few users change.
     """
     first = suggested_choices(candidate, max_classes=limits.max_classes, max_side=limits.max_side)
@@ -48,7 +48,7 @@ def read_choices(
 
 
 def say(sentence: InvalidInput | None, *fields: str) -> None:
-    """The sentence, when it is about one of these fields."""
+    """Show the error if it concerns one of these fields."""
     if sentence is not None and sentence.field in fields:
         st.error(plain(f"{sentence}."))
 

@@ -26,7 +26,7 @@ from ntk_core.runs import ResultValue
 
 
 def own_run(page: str, run: str) -> None:
-    """Verdict, figure, layers with their routes, the check, and where they come from; nothing for other runs."""
+    """Show verdict, figure, layers, check and origin of a custom model; nothing for other runs."""
     result = shared_store().result(run)
     if not isinstance(result, OwnModelResult) or not result.points:
         return
@@ -48,7 +48,7 @@ MOST_LINES = 8
 
 
 def lines_of(runs: Runs, how: Comparison) -> list[LineKey]:
-    """The lines that the most runs have come first."""
+    """Return the lines, those of most runs first."""
     found: dict[LineKey, int] = {}
     for _, result in runs:
         for line in dict.fromkeys(tuple(row[name] for name in how.lines) for row in result.rows()):
@@ -57,7 +57,7 @@ def lines_of(runs: Runs, how: Comparison) -> list[LineKey]:
 
 
 def measures_of(runs: Runs, how: Comparison) -> list[str]:
-    """The measures that some run has."""
+    """Return the measures that occur in the runs."""
     rows = [row for _, result in runs for row in result.rows()]
     return [name for name in how.measures if any(_is_number(row.get(name)) for row in rows)]
 
@@ -72,9 +72,9 @@ def every_line(runs: Runs, how: Comparison, axis: ComparedAxis) -> list[tuple[st
 
 
 def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) -> Chart:
-    """One measure of each run: means over the converged seeds, or one curve per seed along training.
+    """Draw one measure of each run: means over converged seeds, or one curve per seed.
 
-    Without a ``line`` those of every run, each with its name.
+    Without a ``line``, draw all lines of every run by name.
     """
     how = comparison_of(runs[0][1].spec)
     drawn = every_line(runs, how, axis) if line is None else [(label, result, line) for label, result in runs]
@@ -144,7 +144,7 @@ def _is_number(value: object) -> bool:
 
 
 def compared_runs(page: str, digests: Sequence[str]) -> None:
-    """The figure of these runs, or why there is none; a single one where no page shows it."""
+    """Show the figure of these runs, or why there is none."""
     if len(digests) == 1:
         own_run(page, digests[0])
     if not 2 <= len(digests) <= len(LETTERS):
@@ -166,7 +166,7 @@ def compared_runs(page: str, digests: Sequence[str]) -> None:
 
 
 def export_chosen(digests: Sequence[str], charts: Mapping[str, Chart]) -> None:
-    """The chosen runs as a file; and, where there are few, each of them and the figure that compares them."""
+    """Offer exports of the chosen runs, and of their figure if they are few."""
     few = digests if len(digests) <= len(LETTERS) else ()
     found = [result for result in map(shared_store().result, few) if result is not None]
     taken = [
@@ -198,7 +198,7 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
 
 
 def _differences(results: Sequence[ResultValue]) -> None:
-    """The settings in which the runs differ, a column per run."""
+    """Show differing settings, one column per run."""
     found = differing([result.spec for result in results])
     rows = [
         {"Setting": title} | dict(zip(LETTERS, (each or "–" for each in texts), strict=False))

@@ -41,12 +41,12 @@ def title_of(experiment: str) -> str:
 
 
 def picture(run: StoredRun) -> str:
-    """The points of a run as its page's card draws them, as SVG; letters where there is nothing to draw yet."""
+    """Return the thumbnail of a run as SVG; letters while it has no points."""
     return _drawn(run.digest, run.num_points, run.created, run.num_bytes)
 
 
 def run_card(run: StoredRun, mark: Mark, box: Values) -> None:
-    """One card.
+    """Show one card.
 
     Args:
         box: key and callback of the box that chooses the run.
@@ -123,7 +123,7 @@ _FILTERS = ("text", "experiment", "status", "favorites", "sheet")
 
 
 def open_address(address: Mapping[str, str] | None) -> None:
-    """Fill the filters and the choice from the URL, when a person has changed it."""
+    """Fill filters and choice from a changed URL."""
     if address is None:
         return
     for name in _FILTERS:
@@ -141,7 +141,7 @@ def open_address(address: Mapping[str, str] | None) -> None:
 
 
 def address() -> dict[str, str]:
-    """The URL that shows the same list and the same choice."""
+    """Return the URL of the same list and choice."""
     texts = {name: str(st.session_state.get(_key(name)) or "") for name in _FILTERS}
     texts["favorites"] = "1" if texts["favorites"] else ""
     texts["sheet"] = "" if texts["sheet"] == "1" else texts["sheet"]
@@ -150,12 +150,12 @@ def address() -> dict[str, str]:
 
 
 def chosen_runs() -> list[str]:
-    """Digests of the runs whose boxes are ticked, in that order."""
+    """Return the digests of ticked runs, in order."""
     return list(st.session_state.get(_key("chosen"), ()))
 
 
 def filters() -> RunList:
-    """The filters, and the runs that they leave."""
+    """Show the filters; return the matching runs."""
     for name in ("text", "experiment", "status"):
         st.session_state.setdefault(_key(name), "")
     with st.container(horizontal=True, vertical_alignment="bottom", key=_key("filters")):
@@ -197,7 +197,7 @@ def actions() -> DeltaGenerator:
 
 
 def cards(found: RunList) -> None:
-    """A card per run, and the way to the next page."""
+    """Show a card per run, and page buttons."""
     if not found.runs:
         searched = any(st.session_state[_key(name)] for name in ("text", "experiment", "status", "favorites"))
         none = "No runs yet. Press Run on any page. Runs on uploaded data appear only in the session that started them."
@@ -246,7 +246,7 @@ def _clear() -> None:
 
 
 def _delete() -> None:
-    """Delete the chosen runs; those that are going on, and on a shared server those of all, stay and are named."""
+    """Delete the chosen runs; name those that stay, running or shared."""
     store, kept, problems = shared_store(), [], []
     gone = 0
     for run in chosen_runs():

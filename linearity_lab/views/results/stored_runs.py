@@ -1,4 +1,4 @@
-"""The runs that are kept, as the results page lists, exports and imports; free of Streamlit."""
+"""Stored runs: list, export, import; free of Streamlit."""
 
 import functools
 import io
@@ -36,7 +36,7 @@ def shared_store() -> Store:
 
 
 def details(run: StoredRun, *, is_active: bool = False) -> str:
-    """A run in words: how far it came, how old and large it is, its digest; ``is_active`` while it is computed."""
+    """Describe a run: progress, age, size, digest; ``is_active`` while it is computed."""
     if run.spec is None:
         return f"{STATUS_WORDS[run.status]}; its settings cannot be read · {run.digest[:8]}"
     points = len(run.spec.point_keys())
@@ -66,7 +66,7 @@ class Arrived:
 
     Attributes:
         digests: of the runs that are here now.
-        good: a sentence about them, empty when there are none.
+        good: a sentence about them; empty for none.
         problems: a sentence each.
     """
 
@@ -97,7 +97,7 @@ _KEY = "results.marks"
 
 
 def marks() -> dict[str, Mark]:
-    """Digest → what this person has written on that run."""
+    """Map digests to the user's marks."""
     if profile().is_shared:
         kept: dict[str, Mark] = st.session_state.setdefault(_KEY, {})
         return kept
@@ -105,7 +105,7 @@ def marks() -> dict[str, Mark]:
 
 
 def write_mark(run: str, name: str, note: str, favorite: bool) -> None:
-    """Write this on a run.
+    """Store a mark on a run.
 
     Raises:
         InvalidInput: it is too long.
@@ -121,7 +121,7 @@ def write_mark(run: str, name: str, note: str, favorite: bool) -> None:
 
 
 def where_kept() -> str:
-    """Where all of this stays, and for how long."""
+    """Explain where marks are stored, and for how long."""
     return prose("results", "Kept in this session" if profile().is_shared else "Kept in the store")
 
 

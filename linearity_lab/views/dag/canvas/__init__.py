@@ -1,4 +1,4 @@
-"""A graph that is drawn by hand: a component of our own, which draws and edits; it judges nothing."""
+"""Canvas on which users draw a graph: a custom component without verdicts."""
 
 from collections.abc import Callable
 from functools import cache
@@ -19,19 +19,19 @@ _mount = component(NAME, FOLDER / "canvas.js", parts=_PARTS)
 
 
 def graph_canvas(key: str, data: dict[str, object], take: Callable[[Any], None]) -> None:
-    """The canvas and its tables.
+    """Show the canvas and its tables.
 
     Args:
         data: ``version`` (another one lets it take over ``graph`` and ``places``), ``edit`` (the number of the edit
             that ``judged`` is about), the sizes that boxes need; see :mod:`linearity_lab.views.dag.graph_editor`.
-        take: is given what the browser reports, before the page runs again; it may be anything.
+        take: callback with the unchecked report of the browser, before the page reruns.
     """
     _mount(key=key, data={**data, "words": words()}, on_edit_change=lambda: take(st.session_state[key].edit))
 
 
 @cache
 def words() -> dict[str, object]:
-    """All texts of the component.
+    """Return all texts of the component.
 
     Raises:
         WordsError: some are missing.

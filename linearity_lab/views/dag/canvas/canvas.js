@@ -197,7 +197,7 @@ class Canvas {
     event.preventDefault();
   }
 
-  // The drawing as a file, with the looks that it has here.
+  // Export the drawing with its current style.
   save() {
     const { left, right, top, bottom } = bounds(this.found, this.model.now.edges, this.turned), style = getComputedStyle(this.root);
     const rules = [...this.root.getRootNode().querySelectorAll("style")].map((each) => each.textContent).join("\n");

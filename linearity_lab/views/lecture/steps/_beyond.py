@@ -46,7 +46,7 @@ def _early(results: Results, source: str) -> Chart:
 
 
 def _first_steps(results: Results, chart: Chart) -> Chart:
-    """Up to a tenth of the way to the moments that are asked for, without the vertical lines that name them."""
+    """Veil all but the first tenth of the steps before the marked moments."""
     run = _image_run(results)
     early = veiled(chart.figure, run.steps[run.linear_phase] / 10)
     early.layout.shapes, early.layout.annotations = (), early.layout.annotations[-1:]

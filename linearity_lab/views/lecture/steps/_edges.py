@@ -76,7 +76,7 @@ def _why_dial(results: Results) -> dict[str, str]:
 
 
 def _plain(law: PowerLaw | None) -> str:
-    """An exponent without what is remarked on it: six of them are one answer."""
+    """Format an exponent without remarks."""
     return exponent(law).partition(";")[0]
 
 
@@ -128,7 +128,7 @@ def _why_attention(results: Results) -> dict[str, str]:
 
 
 def _peak_line(results: Results) -> tuple[Line, Axis]:
-    """Of the network at the rate of the question; the linear model has no peak, it diverges."""
+    """Return the peak of the network at the rate of the question; the linear model diverges."""
     points = results["catapult-map"].points
     dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", CATAPULTED)]
     return Line(learning_rate.style("network"), dots), width_axis()

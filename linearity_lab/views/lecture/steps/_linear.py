@@ -28,7 +28,7 @@ def exponent(law: PowerLaw | None) -> str:
 
 
 def bounded(points: Sequence[HessianPoint], line: str) -> Chart:
-    """The bounds of ‖H‖ on one line of the gallery, which has them."""
+    """Return the bounds of ‖H‖ on one line of the gallery."""
     found = hessian_parts.bounded(points, line)
     if found is None:
         raise LookupError(f"{line} has no bounds")

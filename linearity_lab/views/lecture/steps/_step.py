@@ -89,15 +89,15 @@ class Step:
         words: two or three sentences, Markdown.
         source: paper and section.
         gallery: presets whose results the figure is drawn from.
-        page, preset, invitation: where a person can run it, with which preset, and the words of the link.
+        page, preset, invitation: page and preset that run it, and the text of the link.
         before: description of the veiled figure for screen readers; empty if the figure has one.
         notes: speaker notes in Markdown.
-        tab: the figure of ``page`` that the invitation is about, where it is not the first one.
+        tab: figure of ``page`` that the link opens, if not the first one.
         exponents: exponent of each choice if the answer can be drawn, or NaN.
         drawn: what is drawn there, in words.
         whole: (results, chosen option) → the figure.
-        veil: (results, figure) → what of it gives no answer away.
-        measured: results → the line that is drawn before it appears, and what it is against.
+        veil: (results, figure) → the figure without its answer.
+        measured: results → the line to draw before it appears, and its axis.
     """
 
     name: str
@@ -122,12 +122,12 @@ class Step:
     measured: Measured | None = None
 
     def nearest(self, exponent: float) -> int:
-        """Index of the choice that a drawn power comes closest to."""
+        """Return the index of the choice nearest to a drawn exponent."""
         known = [index for index, each in enumerate(self.exponents) if math.isfinite(each)]
         return min(known, key=lambda index: abs(self.exponents[index] - exponent))
 
     def draw(self, results: Results, option: Option, known: bool) -> Chart:
-        """The figure; while the answer is not ``known``, without what would give it away."""
+        """Draw the figure, veiled until the answer is ``known``."""
         chart = self.whole(results, option)
         if known:
             return chart
@@ -136,13 +136,13 @@ class Step:
 
 
 def smallest_alone(_: Results, chart: Chart) -> Chart:
-    """The values at the smallest width."""
+    """Keep the values at the smallest width."""
     smallest = min(x for trace in chart.figure.data for x in trace.x if x is not None)
     return replace(chart, figure=veiled(chart.figure, smallest))
 
 
 def alone(title: str) -> Veil:
-    """The lines whose titles begin so."""
+    """Keep the lines whose titles begin so."""
     return lambda _, chart: replace(chart, figure=veiled(chart.figure, keep=(title,)))
 
 
@@ -152,7 +152,7 @@ def step(
     """Build the step from ``NAME.md`` beside this file; the words of its figure are read with the figure.
 
     Raises:
-        WordsError: some are missing, or it is not one choice that is marked as right, or one option as the first.
+        WordsError: for missing words, or not exactly one marked choice or option.
     """
     found = read(Path(__file__).with_name(f"{name}.md"))
     found.holds_only(_FIELDS, ("Control", "Question", "Answer", "Notes", SEE, FINITE))
@@ -189,7 +189,7 @@ def _marked(found: Section, heading: str) -> int:
 
 
 def _value(text: str) -> Option:
-    """An option as its figure takes it: a number where it is one."""
+    """Convert an option to a number where possible."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
