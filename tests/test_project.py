@@ -123,7 +123,8 @@ print({"jax", "numpy", "pandas", "scipy", "sqlalchemy", "pydantic", "pyarrow"} &
 from linearity_lab.words import pages
 print(words)
 import linearity_lab.components.forms, linearity_lab.components.run_panel, linearity_lab.components.export
-import linearity_lab.views.kernel_change.figures
+import importlib, linearity_lab.views.navigation as navigation
+[importlib.import_module(f"linearity_lab.views.{page.name}.page") for page in navigation.PAGES]
 from ntk_core.runs import PRESETS, check_size, estimate
 estimate(PRESETS["liu-fig1-left"].spec), check_size(PRESETS["liu-fig1-left"].spec)
 print("jax" in sys.modules)

@@ -1,8 +1,11 @@
 """State of one browser session: client, requested URL, followed job."""
 
+from __future__ import annotations
+
 import ipaddress
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import streamlit as st
 from streamlit import runtime
@@ -10,7 +13,9 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.settings.part import Values
+
+if TYPE_CHECKING:
+    from ntk_core.settings.part import Values
 
 _SEEN = "seen_jobs"
 # For about this long, a browser may still send the previous address with a click.

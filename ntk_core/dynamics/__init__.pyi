@@ -1,4 +1,5 @@
 from ._closed_form import ClosedForm as ClosedForm
+from ._closed_form import one_sample_catapult as one_sample_catapult
 from ._descent import Descent as Descent
 from ._descent import Optimizer as Optimizer
 from ._descent import advance as advance
@@ -27,7 +28,6 @@ from ._models import NetworkModel as NetworkModel
 from ._models import Origin as Origin
 from ._models import QuadraticModel as QuadraticModel
 from ._models import TangentModel as TangentModel
-from ._models import one_sample_catapult as one_sample_catapult
 from ._rates import auto_learning_rate as auto_learning_rate
 from ._rates import eigenvalues as eigenvalues
 from ._rates import kernel_matrix as kernel_matrix

@@ -1,7 +1,8 @@
-"""The linear model under square loss at any time, from one eigendecomposition (docs/math/linearized-training.md)."""
+"""Training in closed form: linear models by an eigendecomposition, one sample by a recursion; free of JAX."""
 
 import math
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -120,3 +121,50 @@ class ClosedForm:
         if not np.isfinite(array).all():
             raise InvalidInput(field, "infinite or missing entries", "finite numbers")
         return array if array.ndim == 2 else array.transpose(0, 2, 1, 3).reshape(rows * num_outputs, n * num_outputs)
+
+
+class OneSamplePath(NamedTuple):
+    """The recursion, row t at step t.
+
+    Attributes:
+        u: ‖x‖²η²(g − y)²/(m d), (T + 1,): the squared residual, 2 L ‖x‖²η²/(m d).
+        v: ηλ, (T + 1,): the curvature in units of the rate; the linear model diverges above 2.
+        w: ‖x‖²η²(g − y) y/(m d), (T + 1,).
+    """
+
+    u: FloatArray
+    v: FloatArray
+    w: FloatArray
+
+
+def one_sample_catapult(u: float, v: float, w: float, num_steps: int) -> OneSamplePath:
+    """Return the catapult dynamics of one training sample.
+
+    The quadratic model g of f = a·relu(Wx/√d)/√m trained on one sample with L = ½(g − y)².
+
+    u' = (1 − v + u + w)² u,  v' = v − u(4 − v) − 4w,  w' = (1 − v + u + w) w: exact, without a network. Rows after
+    divergence are not finite.
+
+    >>> one_sample_catapult(0.01, 1.0, 0.0, 1).u.round(6).tolist()  # v = 1: one step is all that it takes
+    [0.01, 1e-06]
+
+    Args:
+        u: squared residual ‖x‖²η²(g − y)²/(m d) at the start.
+        v: ηλ at the start.
+        w: ‖x‖²η²(g − y) y/(m d) at the start.
+        num_steps: steps after the start.
+
+    Returns:
+        u, v and w at every step, ``num_steps + 1`` rows.
+
+    Source: Zhu, Liu, Radhakrishnan & Belkin 2022, §3.
+    """
+    rows = [(u, v, w)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        now = np.asarray(rows[0], np.float64)
+        for _ in range(num_steps):
+            u_, v_, w_ = now
+            factor = 1 - v_ + u_ + w_
+            now = np.array([factor**2 * u_, v_ - u_ * (4 - v_) - 4 * w_, factor * w_])
+            rows.append(tuple(now))
+    return OneSamplePath(*np.asarray(rows, np.float64).T)

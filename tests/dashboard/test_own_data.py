@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ntk_core
-from linearity_lab.components.own_data import Uploaded
+from linearity_lab.components.own_data import Uploaded, wide_relu_kernels
 from linearity_lab.views.own_data import figures as figures
 from linearity_lab.views.own_data.page import example_file
 from ntk_core.data.spec import DatasetSpec
@@ -163,6 +163,15 @@ def test_the_first_run_on_unscaled_data_converges(data, page):
     assert found == page
     result: Any = ntk_core.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
     assert {run.outcome for point in result.points for run in point.runs} == {"converged"}
+
+
+def test_kernels_of_the_threshold_are_those_of_the_core():
+    x = np.random.default_rng(0).standard_normal((6, 5))
+    x[1], x[2] = 2 * x[0], -x[0]
+    net = ntk_core.FullyConnected(activation="relu")
+    kernel, covariance = wide_relu_kernels(x)
+    np.testing.assert_allclose(kernel, ntk_core.infinite_width_ntk(net, x), atol=1e-6)
+    np.testing.assert_allclose(covariance, ntk_core.kernels.infinite_width_nngp(net, x), atol=1e-6)
 
 
 def test_the_threshold_is_chosen_from_the_data():
