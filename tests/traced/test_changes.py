@@ -85,8 +85,14 @@ def test_arrays_changed_in_place_are_measured(x64):
     np.testing.assert_allclose(empirical_ntk(apply, PARAMS, X), expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(), (3,)], ids=str)
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        (np.float64, (3,)),
+        (np.float32, ()),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in ((np.float32, (3,)), (np.float64, ()))),
+    ],
+)
 def test_constants_changed_in_place_are_measured(dtype, shape):
     """JAX reuses its copy of a float64 array while one of its programs keeps it."""
     params, x = (jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), each) for each in (PARAMS, X))
