@@ -28,7 +28,6 @@ class Chart:
     """A figure with its title, words and tables; every figure function returns one.
 
     Attributes:
-        figure: the figure.
         takeaway: alternative text, one sentence per line.
         rows: its numbers, one row per point; all rows have the same columns.
         caption: sentences below it.

@@ -21,12 +21,12 @@ ABOVE = 1.7  # from the highest dot to the marks of runs that never depart
 
 @dataclass(frozen=True)
 class Horizons:
-    """The departures of the runs of one line.
+    """Departures of the runs of one line.
 
     Attributes:
         runs: (width, run).
         of: name of a departure of a run.
-        clock: what its horizon is measured in.
+        clock: unit of the horizon.
         slope: predicted, of horizons that grow with the logarithm of the width.
     """
 
@@ -42,7 +42,7 @@ class Horizons:
         return found
 
     def line(self, *, relative: bool = False) -> Line:
-        """The horizons, or their ratios to the mean at the least width where one is seen."""
+        """Return the horizons, or their ratios to the mean at the smallest width with a departure."""
         ends = [(width, self.at(run), run.seed) for width, run in self.runs]
         seen = [(width, end.at) for width, end, _ in ends if end.is_seen]
         base = mean([at for width, at in seen if width == seen[0][0]]).value if relative else 1.0
@@ -58,12 +58,12 @@ class Horizons:
 
     @property
     def num_seen(self) -> int:
-        """How many runs departed."""
+        """Number of runs that departed."""
         return sum(self.at(run).is_seen for _, run in self.runs)
 
     @property
     def never(self) -> list[tuple[float, HorizonRun]]:
-        """(width, run) of those that converged without a departure."""
+        """Return (width, run) of runs that converged without a departure."""
         return [(width, run) for width, run in self.runs if self.at(run).outcome == "never"]
 
     @cached_property
@@ -74,7 +74,7 @@ class Horizons:
         return fit_runs(self.runs, lambda run: math.exp(self.at(run).horizon), lambda run: True)
 
     def finding(self) -> str:
-        """One clause on these runs."""
+        """Return one clause on these runs."""
         found = f"{self.num_seen} of {len(self.runs)} runs depart within their budget"
         if self.never:
             found = f"{len(self.never)} of {len(self.runs)} runs never depart"
@@ -88,7 +88,7 @@ class Horizons:
 
 
 def horizons_against_width(found: Iterable[Horizons], axis: Axis, rows: Sequence[dict[str, object]]) -> Chart:
-    """Draw every horizon over its value at the least width; arrows at the top for runs that never depart."""
+    """Draw horizons relative to the smallest width; arrows mark runs that never depart."""
     found = list(found)
     lines = [each.line(relative=True) for each in found]
     caption = [f"Clocks: {', '.join(f'{each.clock} ({each.style.title})' for each in found)}."]

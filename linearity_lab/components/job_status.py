@@ -62,7 +62,7 @@ def routes() -> list[Route]:
 
 
 def _list_jobs(request: Request) -> Response:
-    """List the jobs that the session of the header has started or opened; no header, no jobs."""
+    """List jobs that the session in the header started or opened."""
     viewer = request.headers.get(HEADER, "")
     found = _followed(viewer) if viewer else []
     return JSONResponse({"every_s": _every_s(found), "jobs": found}, headers={"Cache-Control": "no-store"})
@@ -100,19 +100,19 @@ def entry(now: Snapshot) -> JSON:
 
 
 def bar(page: str, now: Snapshot) -> None:
-    """Progress of the job that a page follows; the page does not run again for it."""
+    """Show the progress of the followed job, without reruns of the page."""
     _mount(key=f"{page}.progress", data={"kind": "bar", "jobs": [entry(now)], **_where()})
 
 
 def watch(page: str, now: Snapshot) -> None:
-    """Run the enclosing fragment again when the job that a page follows has something new to draw; takes no space."""
+    """Rerun the enclosing fragment when the followed job has something new to draw; invisible."""
     with st.container(key=f"{page}.watched"):
         data = {"kind": "watch", "jobs": [entry(now)], **_where()}
         _mount(key=f"{page}.watch", data=data, on_news_change=lambda: None)
 
 
 def tray(pages: Mapping[str, tuple[str, str]]) -> None:
-    """The session's jobs in the header: how far each is, Open and Stop.
+    """Show the session's jobs in the header, with progress, Open and Stop.
 
     Args:
         pages: experiment → title and script of its page.

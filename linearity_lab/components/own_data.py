@@ -32,7 +32,6 @@ class Uploaded:
     Attributes:
         dataset: settings for any experiment, with the chosen training points, scaling and seed.
         title: file name and shape of an input; visible only in this session.
-        total: number of samples.
         num_classes: 0 for regression.
     """
 

@@ -39,9 +39,7 @@ class Figure:
         of: the title of its preset, or the part of the lecture.
         page: whose words it has.
         options: words of a choice → its charts; empty words if there is no choice.
-        start: initial option.
         veiled: charts before the answer; None without a question.
-        results: those that it draws.
     """
 
     name: str

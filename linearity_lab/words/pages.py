@@ -26,8 +26,6 @@ class Entry:
         name: in the URL.
         symbol: LaTeX, empty for none.
         formula: LaTeX of its definition, empty where the sentence is one.
-        page: page that shows it.
-        source: paper and section.
         other_names: synonyms, for the search.
     """
 

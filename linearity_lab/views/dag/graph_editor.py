@@ -224,7 +224,6 @@ class _Drawn:
     Attributes:
         version: incremented when the graph comes from a preset, the gallery, a file or a URL.
         text: the graph's JSON as the canvas last sent or received it.
-        edit: the number of the last edit.
         places: positions of groups, outside the spec.
         refusal: why the last report of the browser was rejected.
     """

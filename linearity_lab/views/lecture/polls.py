@@ -30,10 +30,8 @@ class PollView:
     """A poll as a page shows it.
 
     Attributes:
-        question: name of the question.
         order: choices in the order of this poll.
         is_revealed: the answer is shown and votes are closed.
-        num_members: phones that are present.
         counts: votes for each choice.
         own: the viewer's vote.
         before: votes for each choice in the first round; empty in the first round.

@@ -21,11 +21,9 @@ class Visit:
     """State of the lecture in this session.
 
     Attributes:
-        seed: of the order of choices.
         answers: name of a step → index of the predicted choice, or None where the answer was asked for.
         shown: name of a step → option of its figure.
         drawn: name of a step → exponent of the drawn line, and its (x, y).
-        notes: errors in the URL.
         poll_code: code of this visit's poll; empty for none.
         bars: names of steps whose bars are shown.
     """

@@ -86,12 +86,9 @@ class Step:
         title: the claim, once the answer is known.
         asks: title of the step before the answer.
         formula: LaTeX, in pieces shown side by side if they fit.
-        words: two or three sentences, Markdown.
-        source: paper and section.
         gallery: presets whose results the figure is drawn from.
         page, preset, invitation: page and preset that run it, and the text of the link.
         before: description of the veiled figure for screen readers; empty if the figure has one.
-        notes: speaker notes in Markdown.
         tab: figure of ``page`` that the link opens, if not the first one.
         exponents: exponent of each choice if the answer can be drawn, or NaN.
         drawn: what is drawn there, in words.
