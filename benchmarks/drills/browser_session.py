@@ -64,6 +64,7 @@ class BrowserSession:
         # Part of the page → what its component asks for: path, header, state that is drawn.
         self._watched: dict[str, tuple[str, tuple[str, str], str]] = {}
         self._finished = asyncio.Event()
+        self.run_key = ""  # of the Run button shown last: a page may lead to another
         self.errors: list[str] = []
         self.alerts: list[str] = []
         self.options: dict[str, tuple[str, ...]] = {}
@@ -204,6 +205,8 @@ class BrowserSession:
             key = shown.id.removeprefix("$$ID-").split("-", 1)[1]
             self._ids[key] = shown.id
             self._fragments[key] = fragment_id
+            if key.endswith(".run"):
+                self.run_key = key
             if name == "selectbox":
                 self.options[key] = tuple(shown.options)
 

@@ -117,7 +117,7 @@ async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str,
             return
         await asyncio.sleep(LOOK_S)
         if not session.live and not await asyncio.to_thread(is_finished, seen.store, session.job_id):
-            await session.act({f"{page}.run": CLICK})  # its worker was killed: Run continues
+            await session.act({session.run_key: CLICK})  # its worker was killed: Run continues
     seen.sweeps_s.append(time.monotonic() - began)
     await session.act()
     await asyncio.sleep(min(began + visit.every_s, seen.until) - time.monotonic())
