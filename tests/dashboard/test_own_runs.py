@@ -76,7 +76,7 @@ def test_a_run_is_listed_opened_compared_and_exported(store, opened):
     assert len(app.get("image")) == 2
     (button,) = [each for each in app.button if each.key == f"results.open.{spec_digest(result.spec)}"]
     checked(button.click().run())
-    assert "The kernel change falls with the width: a transition to linearity." in words(app)
+    assert "The kernel change decreases with width: a transition to linearity." in words(app)
     assert "checked on 2 inputs" in words(app)
     assert result.spec.sha256 in words(app)
     assert [chart.proto.id for chart in app.get("plotly_chart")] != []

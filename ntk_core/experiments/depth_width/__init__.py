@@ -66,7 +66,7 @@ class DepthWidthSpec(SweepSpec):
     """Numbers L of hidden layers, each at every width."""
     widths: tuple[Width, ...] = SweepSpec.field("widths", (32, 64, 128, 256, 512, 1024))
     num_kernels: int = Field(default=2000, ge=20, le=100_000, title="Networks for K(x, x)")
-    """Number of random networks for each pair."""
+    """Number of random networks for the distribution of K(x, x), for each pair."""
     num_seeds: int = SweepSpec.field("num_seeds", 10, "Trained networks for each trained pair.")
     trained_depth: int = Field(default=64, ge=0, le=64, title="Train up to depth")
     """ΔK is measured up to this depth; 0 for none."""
