@@ -1,5 +1,6 @@
 """Uploaded files, parsed by processes within time and memory, and kept in one bounded cache for all sessions."""
 
+import atexit
 import functools
 import importlib
 import os
@@ -98,5 +99,7 @@ class ReadUploads:
 
 @functools.cache
 def read_uploads() -> ReadUploads:
-    """Uploads of this process, within the limits of its profile."""
-    return ReadUploads(profile().max_held_bytes)
+    """Uploads of this process, within the limits of its profile; its processes end with it."""
+    uploads = ReadUploads(profile().max_held_bytes)
+    atexit.register(uploads.close)
+    return uploads

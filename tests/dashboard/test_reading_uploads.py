@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -138,3 +140,12 @@ def test_small_file_that_expands_is_refused_by_its_size(limits, monkeypatch):
     candidate = parse_upload(big, found)
     with pytest.raises(InvalidInput, match="numbers in all inputs together"):
         clean_upload(candidate, suggested_choices(candidate), found)
+
+
+def test_a_server_that_has_read_a_file_ends():
+    code = """
+from linearity_lab.jobs.uploads import read_uploads
+from ntk_core.data.uploads import Limits
+read_uploads().candidate("1", lambda: b"a,b\\n1,2\\n3,4\\n", Limits())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
