@@ -220,9 +220,9 @@ def try_the_tutorial(python: Path, empty: Path, environment: dict[str, str]) -> 
     (toy,) = (source / "dist").glob("*.whl")
     done([UV, "pip", "install", "--quiet", "--no-deps", "--python", str(python), str(toy)], ROOT, dict(os.environ))
     output = done([lab, "run", "toy-first", "--no-json"], empty, environment)
-    claim("an experiment of another distribution runs from the command line", "mean of f²" in output, output)
+    claim("an experiment of another distribution runs from the command line", "‖w − w₀‖₂" in output, output)
     output = done([str(python), "-P", "-c", TOY], empty, environment)
-    claim("and has its page in the dashboard", "How large are outputs before training?" in output, output)
+    claim("and has its page in the dashboard", "How far do the weights move?" in output, output)
 
 
 def free_port() -> int:
