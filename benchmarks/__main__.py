@@ -5,8 +5,6 @@ JSON a part into benchmarks/results/. A part during which other programs kept th
 committed numbers: it goes to ``.bench/``, unless ``--force`` is given, which its JSON records.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import pkgutil
@@ -61,8 +59,8 @@ PARTS = {
     "training": Part("training:measure"),
     "masked_layer": Part("training:masked_layer"),
     "growth": Part("growth:measure"),
-    "ceilings": Part("ceilings:measure"),
-    "gpu": Part("ceilings:on_gpu", skip="benchmarks.ceilings:no_gpu"),
+    "ceilings": Part("growth:shares"),
+    "gpu": Part("growth:on_gpu", skip="benchmarks.growth:no_gpu"),
     "estimates": Part("estimates:measure"),
     "sweep": Part("whole_runs:sweep"),
     "maps": Part("whole_runs:maps"),

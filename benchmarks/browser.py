@@ -1,6 +1,4 @@
-"""Headless Chromium and a fresh dashboard, as every measurement in a browser starts."""
-
-from __future__ import annotations
+"""Headless Chromium, a fresh dashboard, and moments of a page."""
 
 import os
 import shutil
@@ -8,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Literal
 from urllib.parse import urlencode
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
@@ -22,6 +20,12 @@ READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-co
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 SCREEN: ViewportSize = {"width": 1440, "height": 900}
 TIMEOUT_MS = 180_000
+Theme = Literal["light", "dark"]
+
+
+def script(name: str) -> str:
+    """Return the text of a script in ``benchmarks/scripts``."""
+    return (Path(__file__).parent / "scripts" / f"{name}.js").read_text(encoding="utf-8")
 
 
 @contextmanager
@@ -45,9 +49,26 @@ def reason_to_skip(settings: Settings) -> str | None:
     return None if chromium() else "there is no Chromium: set BROWSER_PATH to one"
 
 
+def new_page(browser: Browser) -> Page:
+    """Open a page that notes its moments, in a context of its own.
+
+    It ignores content security policies, which forbid waiting by eval.
+    """
+    page = browser.new_page(viewport=SCREEN, bypass_csp=True)
+    page.set_default_timeout(TIMEOUT_MS)
+    page.add_init_script(script("moments"))
+    return page
+
+
+def moment(page: Page, name: str) -> float:
+    """Return seconds from the request of a page to a moment of scripts/moments.js."""
+    page.wait_for_function("name => window.shown[name] !== undefined", arg=name, polling=50)
+    return float(page.evaluate("name => window.shown[name]", name)) / 1000
+
+
 @contextmanager
 def fresh_app(port: int = 0) -> Iterator[tuple[ServedApp, Path]]:
-    """A server of its own with an empty store, and the path of that store."""
+    """A server with an empty store, and the path of that store."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         with served_app(port=port, LINEARITY_LAB_STORE=str(store)) as app:
@@ -55,11 +76,13 @@ def fresh_app(port: int = 0) -> Iterator[tuple[ServedApp, Path]]:
 
 
 @contextmanager
-def live_page(browser: Browser, settings: LiveSettings, **options: Any) -> Iterator[Page]:
+def live_page(
+    browser: Browser, settings: LiveSettings, screen: ViewportSize = SCREEN, theme: Theme = "light"
+) -> Iterator[Page]:
     """The page *Live* of the static site, opened from a disk."""
     with tempfile.TemporaryDirectory() as folder:
         next(write_site(Path(folder), lambda path, text: path.write_text(text, encoding="utf-8")))
-        page = browser.new_page(**{"viewport": SCREEN, **options})
+        page = browser.new_page(viewport=screen, color_scheme=theme)
         page.goto(f"{(Path(folder) / 'live.html').as_uri()}?{urlencode(settings.query())}")
         page.locator(".live").wait_for()
         yield page

@@ -1,7 +1,5 @@
 """Contrast of two colors as WCAG 2.2 defines it."""
 
-from __future__ import annotations
-
 
 def contrast(one: str, other: str) -> float:
     """From 1 to 21, of colors like ``#0072B2``."""

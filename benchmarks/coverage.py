@@ -1,9 +1,7 @@
-"""How often 95 % intervals of a fitted exponent hold it: six ways to make them, five ways in which runs scatter.
+"""How often 95% intervals of a fitted exponent cover it: seven methods, five ways in which runs scatter.
 
 Runs are simulated: log value = exponent · log width + error, over two decades of widths. Nothing is timed.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -33,17 +31,18 @@ class Sample:
     seed: np.ndarray
 
     @cached_property
-    def design(self) -> np.ndarray:
-        return np.stack([np.ones_like(self.x), self.x], 1)
+    def weights(self) -> np.ndarray:
+        """Least-squares weights: the exponent is their product with y."""
+        centered = self.x - self.x.mean()
+        return centered / (centered @ centered)
 
-    @cached_property
-    def line(self) -> np.ndarray:
-        """Offset and exponent by least squares."""
-        return np.linalg.lstsq(self.design, self.y, rcond=None)[0]
+    @property
+    def exponent(self) -> float:
+        return float(self.weights @ self.y)
 
     @cached_property
     def residuals(self) -> np.ndarray:
-        return self.y - self.design @ self.line
+        return self.y - self.y.mean() - self.exponent * (self.x - self.x.mean())
 
     @cached_property
     def law(self) -> PowerLaw | None:
@@ -51,7 +50,7 @@ class Sample:
         return fit_power_law(np.exp(self.x), np.exp(self.y), seeds=self.seed.tolist())
 
     def sums(self) -> np.ndarray:
-        """Of 1, x, y, x², xy, y², one row per seed."""
+        """Sums of 1, x, y, x², xy, y², one row per seed."""
         columns = np.stack([np.ones_like(self.x), self.x, self.y, self.x**2, self.x * self.y, self.y**2], 1)
         return np.array([columns[self.seed == seed].sum(0) for seed in np.unique(self.seed)])
 
@@ -60,18 +59,17 @@ Interval = tuple[float, float]
 
 
 def ordinary(sample: Sample, _: np.random.Generator) -> Interval:
-    """Student's t with n − 2 degrees of freedom: errors independent and of one size."""
-    e, centered = sample.residuals, sample.x - sample.x.mean()
-    error = math.sqrt(e @ e / (e.size - 2) / (centered @ centered))
-    return _around(sample.line[1], error, e.size - 2)
+    """Student's t with n − 2 degrees of freedom: independent errors of one size."""
+    degrees = sample.x.size - 2
+    error = np.linalg.norm(sample.residuals) * np.linalg.norm(sample.weights) / math.sqrt(degrees)
+    return _around(sample.exponent, float(error), degrees)
 
 
 def hc3(sample: Sample, _: np.random.Generator) -> Interval:
-    """Errors independent, of any size: residuals over 1 − leverage."""
-    inverse = np.linalg.inv(sample.design.T @ sample.design)
-    leverage = np.einsum("ij,jk,ik->i", sample.design, inverse, sample.design)
-    error = np.linalg.norm((sample.design @ inverse[1]) * sample.residuals / (1 - leverage))
-    return _around(sample.line[1], float(error), sample.x.size - 2)
+    """Independent errors of any size: residuals over 1 − leverage."""
+    leverage = 1 / sample.x.size + sample.weights**2 / (sample.weights @ sample.weights)
+    error = np.linalg.norm(sample.weights * sample.residuals / (1 - leverage))
+    return _around(sample.exponent, float(error), sample.x.size - 2)
 
 
 def cr2(sample: Sample, _: np.random.Generator) -> Interval:
@@ -81,17 +79,17 @@ def cr2(sample: Sample, _: np.random.Generator) -> Interval:
 
 
 def cr2_single(sample: Sample, _: np.random.Generator) -> Interval:
-    """The same with every run as its own cluster."""
-    _line, found = least_squares(sample.design, sample.y, range(sample.x.size), 1)
+    """The same with every run as a separate cluster."""
+    design = np.stack([np.ones_like(sample.x), sample.x], 1)
+    _line, found = least_squares(design, sample.y, range(sample.x.size), 1)
     return (math.nan, math.nan) if found is None else _around(found.value, found.standard_error, found.degrees)
 
 
 def cr3(sample: Sample, _: np.random.Generator) -> Interval:
-    """Leave one seed out: the jackknife, Student's t with one degree of freedom per seed less one."""
+    """Jackknife over seeds, Student's t with one degree of freedom per seed less one."""
     sums = sample.sums()
-    slopes, whole = _slopes(sums.sum(0) - sums), float(_slopes(sums.sum(0)))
-    number = len(sums)
-    return _around(whole, math.sqrt((number - 1) / number * ((slopes - whole) ** 2).sum()), number - 1)
+    slopes, whole, degrees = _slopes(sums.sum(0) - sums), float(_slopes(sums.sum(0))), len(sums) - 1
+    return _around(whole, math.sqrt(degrees / len(sums) * ((slopes - whole) ** 2).sum()), degrees)
 
 
 def bootstrap(sample: Sample, rng: np.random.Generator) -> Interval:
@@ -103,16 +101,15 @@ def bootstrap(sample: Sample, rng: np.random.Generator) -> Interval:
 
 
 def mixed(sample: Sample, _: np.random.Generator) -> Interval:
-    """One offset per seed, drawn: its share of the variance by restricted maximum likelihood on a grid."""
+    """Random offset per seed, its share of variance by restricted maximum likelihood on a grid."""
     n, x, y, xx, xy, yy = sample.sums().T
-    found = []
+    degrees, found = n.sum() - 2, []
     for ratio in (0.0, *np.geomspace(0.03, 30, 10)):
         shrink = ratio / (1 + ratio * n)
         across = (x - shrink * n * x).sum()
         a = np.array([[(n - shrink * n**2).sum(), across], [across, (xx - shrink * x**2).sum()]])
         b = np.array([(y - shrink * n * y).sum(), (xy - shrink * x * y).sum()])
         beta = np.linalg.solve(a, b)
-        degrees = n.sum() - 2
         variance = ((yy - shrink * y**2).sum() - b @ beta) / degrees
         log_det = np.log(1 + ratio * n).sum() + np.linalg.slogdet(a)[1]
         likelihood = -0.5 * (degrees * math.log(variance) + log_det)
@@ -138,77 +135,60 @@ def independent(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarr
 
 
 def heteroscedastic(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarray:
-    """Errors that shrink like width^−0.4, sixfold over the sweep."""
+    """Errors that decrease as width^−0.4, sixfold over the sweep."""
     return rng.normal(0, 2 * SCATTER, (seeds, x.size)) * np.exp(-0.4 * (x - x[0]))
 
 
 def correlated(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarray:
-    """An offset and a slope of its own for every seed, as when a seed draws the data too."""
+    """A random offset and slope for every seed, as when a seed draws the data too."""
     offset, slope = rng.normal(0, SCATTER, (seeds, 1)), rng.normal(0, SCATTER / 4, (seeds, 1))
     return offset + slope * (x - x.mean()) + rng.normal(0, SCATTER / 2, (seeds, x.size))
 
 
-def any_dropped(rng: np.random.Generator, error: np.ndarray) -> np.ndarray:
-    """At the narrower half of the widths two runs of five are dropped, whatever their value."""
-    return rng.random(error.shape) < np.where(np.arange(error.shape[1]) < error.shape[1] / 2, 0.4, 0.0)
-
-
-def large_dropped(rng: np.random.Generator, error: np.ndarray) -> np.ndarray:
-    """At the narrower half of the widths a run is dropped with chance 0.6 where its value is large, else 0.2."""
-    narrow = np.arange(error.shape[1]) < error.shape[1] / 2
-    return rng.random(error.shape) < np.where(narrow, np.where(error > 0, 0.6, 0.2), 0.0)
-
-
-# Regime → (errors, which runs are dropped).
-REGIMES: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray] | None]] = {
+# Regime → errors, and the chance by which a run at the narrower half of the widths is dropped, given its error.
+REGIMES: dict[str, tuple[Callable[..., np.ndarray], Callable[[np.ndarray], np.ndarray] | None]] = {
     "independent": (independent, None),
     "scatter shrinks with width": (heteroscedastic, None),
     "correlated within seeds": (correlated, None),
-    "dropped by chance at one end": (independent, any_dropped),
-    "dropped by value at one end": (independent, large_dropped),
+    "dropped by chance at one end": (independent, lambda error: np.full_like(error, 0.4)),
+    "dropped by value at one end": (independent, lambda error: np.where(error > 0, 0.6, 0.2)),
 }
 
 
 def draw(regime: str, rng: np.random.Generator, seeds: int, widths: int) -> Sample:
-    """One sweep; drawn again where fewer than 3 seeds or 4 widths are left."""
-    errors, dropped = REGIMES[regime]
+    """Draw one sweep, again while fewer than 3 seeds or 4 widths are left."""
+    errors, chance = REGIMES[regime]
     x = np.linspace(0, DECADES * math.log(10), widths)
     while True:
         error = errors(rng, x, seeds)
-        kept = np.ones_like(error, bool) if dropped is None else ~dropped(rng, error)
+        kept = np.ones_like(error, bool)
+        if chance is not None:
+            kept = rng.random(error.shape) >= np.where(np.arange(widths) < widths / 2, chance(error), 0.0)
         row, column = np.nonzero(kept)
         if np.unique(row).size >= 3 and np.unique(column).size >= 4:
             return Sample(x[column], EXPONENT * x[column] + error[kept], row)
 
 
 def covered(regime: str, seeds: int, widths: int, trials: int) -> Row:
-    """Share of intervals that hold the exponent of all runs, and of the runs kept, and their mean half-width."""
+    """Return the share of intervals that cover the exponents of all and of kept runs, and their half-width."""
     rng = np.random.default_rng([sum(map(ord, regime)), seeds, widths])
     samples = [draw(regime, rng, seeds, widths) for _ in range(trials)]
-    # Dropping runs by their value moves the exponent: what a fit to the kept ones finds, in the mean.
+    # Dropping runs by their value biases the exponent: the mean fit to kept runs.
     of_kept = EXPONENT
     if REGIMES[regime][1] is not None:
-        of_kept = float(np.mean([draw(regime, rng, seeds, widths).line[1] for _ in range(2 * trials)]))
+        of_kept = float(np.mean([draw(regime, rng, seeds, widths).exponent for _ in range(2 * trials)]))
     methods: Row = {}
     for name, method in METHODS.items():
         low, high = np.array([method(sample, rng) for sample in samples]).T
-        methods[name] = {
-            "covers": float(np.mean((low <= EXPONENT) & (high >= EXPONENT))),
-            "covers_of_kept": float(np.mean((low <= of_kept) & (of_kept <= high))),
-            "half_width": float(np.mean(high - low) / 2),
-        }
-    return {
-        "regime": regime,
-        "seeds": seeds,
-        "widths": widths,
-        "exponent_of_kept": of_kept,
-        "methods": methods,
-        "bends": sum(each.law is not None and each.law.bends for each in samples) / trials,
-    }
+        shares = [float(np.mean((low <= each) & (each <= high))) for each in (EXPONENT, of_kept)]
+        methods[name] = {"covers": shares[0], "covers_of_kept": shares[1], "half_width": float(np.mean(high - low) / 2)}
+    bends = sum(each.law is not None and each.law.bends for each in samples) / trials
+    sizes = {"regime": regime, "seeds": seeds, "widths": widths}
+    return {**sizes, "exponent_of_kept": of_kept, "methods": methods, "bends": bends}
 
 
 def measure(settings: Settings) -> Row:
-    """Every way in every regime, for few and many seeds and widths."""
+    """Every method in every regime, for few and many seeds and widths."""
     sizes = [(s, w) for s in NUM_SEEDS for w in NUM_WIDTHS] if not settings.quick else [(3, 4)]
     trials = 20 if settings.quick else TRIALS
     with ProcessPoolExecutor(PROCESSES) as pool:

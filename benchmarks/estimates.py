@@ -1,14 +1,12 @@
 """Costs of runs against their estimates: every preset and random specs, each in a fresh process.
 
-Long ones are shortened: fewer values of what is swept and of other lists, then fewer seeds and steps. What was measured
-is kept in ``.bench/estimates.jsonl``, so that a measurement that was cut off continues where it was, and new constants
-are compared with the same points.
+Long specs are shortened: fewer values of the swept setting and of other lists, then fewer seeds and steps.
+``.bench/estimates.jsonl`` keeps finished specs, so that an interrupted measurement resumes, and new constants are
+compared on the same points.
 
-The clock of a point is the smaller of its wall time and its processor time: on a machine that others use too the first
-is too long, and the second is where two threads worked in parallel.
+The clock of a point is the smaller of its wall time and its processor time: the first is too long on a shared machine,
+the second where two threads worked in parallel.
 """
-
-from __future__ import annotations
 
 import contextlib
 import json
@@ -17,32 +15,18 @@ import os
 import random
 import statistics
 import time
-from collections.abc import Sequence
-from itertools import count
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from multiprocessing.connection import Connection
-from typing import Any
 
 import numpy as np
 
 from benchmarks.measure import MOST_BY_OTHERS, ROOT, Meter, Row, Settings, Watch
 from benchmarks.words import Data
+from ntk_core import runs
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
-from ntk_core.runs import (
-    EXPERIMENTS,
-    SHIPPED,
-    Machine,
-    Spec,
-    Work,
-    canonical_json,
-    check_size,
-    counts_of,
-    parse_spec,
-    presets,
-    run,
-    spec_digest,
-    work_of_points,
-)
+from ntk_core.runs import EXPERIMENTS, SHIPPED, Machine, Spec, Work, spec_digest, work_of_points
 from ntk_core.runs._costs import COEFFICIENTS, nonnegative_fit
 from ntk_core.runs._estimate import _costs
 from ntk_core.runs.events import PointFinished, PointStarted
@@ -53,22 +37,23 @@ from ntk_core.settings.walk import Setting, settings, values_of
 NUM_RANDOM, SEED = 40, 20
 MOST_S = 4.0  # of a spec, by the yardstick; a longer one is shortened
 LIMIT_S = 60.0  # a spec that takes longer is left out, which is recorded
-# Chooses and shortens specs; not what is shipped, or a new fit would choose other specs and need new measurements.
+# Chooses and shortens specs; not the shipped table, or a new fit would choose other specs and need new measurements.
 YARDSTICK = Machine(operations=1e-11, traffic=6e-11, calls=3e-5, programs=1.0)
 DONE = ROOT / ".bench" / "estimates.jsonl"
-
-
+# Actual, estimated, and the factor within which they should agree.
 CLAIMS = (
     ("seconds", "estimated_s", 2.0),
     ("seconds", "learned_s", 2.0),
     ("added_bytes", "estimated_bytes", 1.3),
 )
+_LEAST = {"networks": 1, "num_seeds": 1, "num_kernels": 1000, "training.max_steps": 100, "max_steps": 100}
+_DRAWN = ("choice", "choices", "integer", "list")
 
 
 def measure(settings: Settings) -> Row:
     """Seconds and bytes of every preset and of the random specs, measured and estimated."""
-    specs = {name: shortened(spec) for name, spec in presets().items()}
-    specs |= {f"random {index}": spec for index, spec in enumerate(random_specs(NUM_RANDOM, SEED))}
+    specs = {name: shortened(spec) for name, spec in runs.presets().items()}
+    specs |= {f"random {index}": spec for index, spec in enumerate(islice(random_specs(SEED), NUM_RANDOM))}
     if settings.quick:
         specs = dict(list(specs.items())[-1:])
     reported = dict(zip(specs, measured(specs, keep=not settings.quick), strict=True))
@@ -81,25 +66,23 @@ def measure(settings: Settings) -> Row:
     print(f"SHIPPED = {learned}\nCOEFFICIENTS = {coefficients}", flush=True)
     for what, found in verdicts(rows).items():
         print(f"actual / {what}: median {found['median']:.2f}, {percent(found['within'])} within {found['factor']:g} ×")
-    noted = [each["busy_by_others"] for each in reported.values() if each["busy_by_others"] is not None]
-    busy = statistics.mean(noted) if noted else 0.0
-    load = {"at_start": os.getloadavg()[0], "at_end": os.getloadavg()[0], "took_s": sum(row["wall_s"] for row in rows)}
+    busy = statistics.mean(each["busy_by_others"] or 0.0 for each in reported.values())
+    now, took_s = os.getloadavg()[0], sum(row["wall_s"] for row in rows)
+    load = {"at_start": now, "at_end": now, "took_s": took_s, "busy_by_others": busy, "high": busy > MOST_BY_OTHERS}
     return {
-        "load": {**load, "busy_by_others": busy, "high": busy > MOST_BY_OTHERS, "forced": False},
+        "load": {**load, "forced": False},
         "num_specs": len(specs),
         "unfinished": [name for name, each in reported.items() if not each["points"]],
         "shipped": SHIPPED._asdict(),
         "fitted_to_presets": learned._asdict(),
         "coefficients": coefficients,
-        "presets": verdicts(of_presets),
-        "random": verdicts(drawn),
-        "all": verdicts(rows),
+        **{name: verdicts(each) for name, each in (("presets", of_presets), ("random", drawn), ("all", rows))},
         "rows": rows,
     }
 
 
 def measured(specs: dict[str, Spec], keep: bool) -> list[Row]:
-    """Return finished points of each spec and how busy the machine was, from earlier measurements where kept."""
+    """Return finished points of each spec and the load, earlier ones where kept."""
     known: dict[str, Row] = dict(map(json.loads, DONE.read_text().splitlines())) if keep and DONE.exists() else {}
     for name, spec in specs.items():
         digest = spec_digest(spec)
@@ -115,7 +98,7 @@ def measured(specs: dict[str, Spec], keep: bool) -> list[Row]:
 
 
 def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
-    """The tables of ``ntk_core/runs/_costs.py`` by which these specs took what they took.
+    """Fit the tables of ``ntk_core/runs/_costs.py`` to these specs.
 
     Non-negative least squares of the logarithm of actual over estimated seconds, as in ``ntk_core.runs._costs``, with
     a coefficient for each kind of program. The shipped tables count as much as ``weight`` points.
@@ -125,20 +108,19 @@ def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, 
     start = np.array([*SHIPPED[:3], *(SHIPPED.programs * COEFFICIENTS[kind] for kind in kinds)])
     counts = np.array([[*each["work"][:3], *(each["programs"].get(kind, 0.0) for kind in kinds)] for each in points])
     scale = start * nonnegative_fit(counts * start, np.array([each["seconds"] for each in points]), weight)
-    coefficients = {kind: float(f"{value:.2g}") for kind, value in zip(kinds, scale[3:], strict=True)}
-    operations, traffic, calls = (float(f"{value:.2g}") for value in scale[:3])
-    return Machine(operations, traffic, calls, 1.0), coefficients
+    operations, traffic, calls, *programs = (float(f"{value:.2g}") for value in scale)
+    return Machine(operations, traffic, calls, 1.0), dict(zip(kinds, programs, strict=True))
 
 
 def seconds_by(machine: Machine, coefficients: dict[str, float], point: Row) -> float:
-    """Seconds of a point by these tables."""
+    """Return the seconds of a point by these tables."""
     programs = sum(coefficients[kind] * number for kind, number in point["programs"].items())
     operations, traffic, calls, _ = point["work"]
     return machine.seconds(Work(operations, traffic, calls, programs))
 
 
 def verdict(rows: Sequence[Data], claim: tuple[str, str, float]) -> Row:
-    """Actual over estimated: the median, and the share within a factor."""
+    """Return the median of actual over estimated, and the share within a factor."""
     actual, estimated, factor = claim
     ratios = [row[actual] / row[estimated] for row in rows]
     within = sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
@@ -146,12 +128,12 @@ def verdict(rows: Sequence[Data], claim: tuple[str, str, float]) -> Row:
 
 
 def verdicts(rows: list[Row]) -> Row:
-    """Every claim's verdict on some specs; empty without any."""
+    """Return every claim's verdict on some specs; empty without any."""
     return {claim[1]: verdict(rows, claim) for claim in CLAIMS if rows}
 
 
 def shortened(spec: Spec, most_s: float = MOST_S) -> Spec:
-    """``spec``, or less of it that takes no longer than this, or nearly so."""
+    """Return ``spec``, or less of it that takes about this long."""
     held = values_of(spec)
     listed = [spec.swept_field, *(name for name, value in held.items() if isinstance(value, tuple) and "." not in name)]
     changes = [{name: held[name][:kept]} for name in listed for kept in range(len(held[name]), 0, -1)]
@@ -168,60 +150,49 @@ def shortened(spec: Spec, most_s: float = MOST_S) -> Spec:
     return spec
 
 
-_LEAST = {"networks": 1, "num_seeds": 1, "num_kernels": 1000, "training.max_steps": 100, "max_steps": 100}
-
-
 def seconds_of(spec: Spec) -> float:
-    """Expected cost of all points of a spec by the yardstick."""
+    """Return the expected cost of all points of a spec by the yardstick."""
     even = dict.fromkeys(COEFFICIENTS, 0.8)
     points = [{"work": list(work), "programs": _programs(spec, key)} for key, work in work_of_points(spec).items()]
     return sum(seconds_by(YARDSTICK, even, point) for point in points)
 
 
-def random_specs(number: int, seed: int) -> list[Spec]:
-    """Presets with a few settings redrawn, each within the bounds of its field and some way around its value."""
-    draw = random.Random(seed)
-    names = list(EXPERIMENTS)
-    found: list[Spec] = []
-    for _ in count():
-        if len(found) == number:
-            break
-        base = draw.choice(EXPERIMENTS[names[len(found) % len(names)]].presets).spec
+def random_specs(seed: int) -> Iterator[Spec]:
+    """Yield presets with a few settings redrawn, within bounds and near their values."""
+    draw, names, index = random.Random(seed), list(EXPERIMENTS), 0
+    while True:
+        base = draw.choice(EXPERIMENTS[names[index % len(names)]].presets).spec
         values = values_of(base)
         able = [each for each in settings(type(base)) if each.name in values and each.entry in _DRAWN]
         changed = {each.name: _drawn(draw, each, values[each.name]) for each in draw.sample(able, min(5, len(able)))}
         with contextlib.suppress(InvalidSpec, InvalidInput):
             spec = shortened(with_settings(base, changed))
-            check_size(spec)
+            runs.check_size(spec)
             if seconds_of(spec) < 2 * MOST_S:
-                found.append(spec)
-    return found
+                yield spec
+                index += 1
 
 
-_DRAWN = ("choice", "choices", "integer", "list")
-
-
-def _drawn(draw: random.Random, setting: Setting, value: Any) -> Any:
+def _drawn(draw: random.Random, setting: Setting, value: object) -> object:
     if setting.entry == "choice":
         return draw.choice([each for each in setting.options if each != "upload"] or [value])
     if setting.entry == "choices":
         return draw.sample(setting.options, draw.randint(1, min(2, len(setting.options))))
-    if setting.entry == "list":
-        if not isinstance(value, tuple) or not all(isinstance(each, int) for each in value):
-            return value
+    if isinstance(value, tuple) and all(isinstance(each, int) for each in value):
         return sorted({max(2, round(each * 4 ** draw.uniform(-1, 1))) for each in value})[: draw.randint(1, 3)]
-    low, high = bounds(setting.info)
-    near = round(value * 4 ** draw.uniform(-1, 1)) if isinstance(value, int) else value
-    return min(max(near, int(low or 0)), int(high or near)) if isinstance(near, int) else near
+    if not isinstance(value, int):
+        return value
+    (low, high), near = bounds(setting.info), round(value * 4 ** draw.uniform(-1, 1))
+    return min(max(near, int(low or 0)), int(high or near))
 
 
 def reported_by(spec: Spec) -> list[Row]:
-    """Return the points that a fresh process has finished within the limit, without compiled code of others."""
+    """Return the points that a fresh process has finished within the limit."""
     context = multiprocessing.get_context("forkserver")
     homes = [f"ntk_core.experiments.{name}.compute" for name in EXPERIMENTS]
     context.set_forkserver_preload(["benchmarks.estimates", "jax", *homes])
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_report, args=(there, canonical_json(spec)), daemon=True)
+    process = context.Process(target=_report, args=(there, runs.canonical_json(spec)), daemon=True)
     process.start()
     there.close()
     reported, deadline = [], time.monotonic() + LIMIT_S
@@ -234,28 +205,22 @@ def reported_by(spec: Spec) -> list[Row]:
 
 
 def compared(name: str, spec: Spec, reported: list[Row]) -> Row:
-    """Return what was measured of a spec's points beside what was foreseen, and both of it as a whole."""
-    work = work_of_points(spec)
-    points = [
-        {
-            **point,
-            "seconds": min(point["wall_s"], point["processor_s"]),
-            "estimated_s": SHIPPED.seconds(work[point["key"]]),
-            "estimated_bytes": _costs(spec)[point["key"]][1],
-            "work": list(work[point["key"]]),
-            "programs": _programs(spec, point["key"]),
-        }
-        for point in reported
-    ]
+    """Return measured and estimated costs of a spec, by point and in total."""
+    works, points = work_of_points(spec), []
+    for point in reported:
+        key, work = point["key"], works[point["key"]]
+        estimated = {"estimated_s": SHIPPED.seconds(work), "estimated_bytes": _costs(spec)[key][1]}
+        counted = {"work": list(work), "programs": _programs(spec, key)}
+        points.append({**point, "seconds": min(point["wall_s"], point["processor_s"]), **estimated, **counted})
     sums = {each: sum(point[each] for point in points) for each in ("wall_s", "processor_s", "seconds", "estimated_s")}
     peaks = {each: max(point[each] for point in points) for each in ("added_bytes", "estimated_bytes")}
     return {"name": name, "experiment": spec.experiment, **sums, **peaks, "points": points}
 
 
 def _programs(spec: Spec, key: str) -> dict[str, float]:
-    """Kind of program → its number, weighted by the size of the network."""
+    """Return the number of each kind of program, weighted by the size of the network."""
     found: dict[str, float] = {}
-    for each in counts_of(spec, key):
+    for each in runs.counts_of(spec, key):
         for kind, number in each.programs.items():
             if number:
                 found[kind] = found.get(kind, 0.0) + number * each.network.program
@@ -267,7 +232,7 @@ def _report(pipe: Connection, spec: str) -> None:
 
     jnp.zeros(3).sum().block_until_ready()  # the library starts before any point does
     meter = Meter()
-    for event in run(parse_spec(json.loads(spec)), scheduler=""):
+    for event in runs.run(runs.parse_spec(json.loads(spec)), scheduler=""):
         if isinstance(event, PointStarted):
             meter.restart()
         elif isinstance(event, PointFinished):

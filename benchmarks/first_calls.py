@@ -1,10 +1,8 @@
-"""First calls of a plain function beside those of our own network, each in a fresh process: compilation included.
+"""First calls of a plain function and of our own network, each in a fresh process, compilation included.
 
 ``python -m benchmarks --only first_calls`` takes some three minutes on two cores. Times are wall and processor seconds
 of one call, after imports, weights and inputs.
 """
-
-from __future__ import annotations
 
 import statistics
 
@@ -34,26 +32,23 @@ def measure(settings: Settings) -> Row:
     cases = [(name, what, way) for name in NAMES for what in QUANTITIES for way in ("own", "function")]
     cases += [("gpt", what, "function") for what in QUANTITIES]
     times = [[alone(first_call, *case, settings.quick) for case in cases] for _ in range(repeats)]
-    clocks = ("wall_s", "processor_s")
-    medians = {
-        case: {clock: statistics.median(each[clock] for each in found) for clock in clocks}
-        for case, found in zip(cases, zip(*times, strict=True), strict=True)
-    }
-    ratios = [
-        {"network": name, "quantity": what, "slower": medians[name, what, "function"]["wall_s"] / own["wall_s"]}
-        for (name, what, way), own in medians.items()
-        if way == "own"
-    ]
-    rows = [{"network": name, "quantity": what, "way": way, **row} for (name, what, way), row in medians.items()]
-    found: Row = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
+    rows, ratios = [], []
+    for (name, what, way), found in zip(cases, zip(*times, strict=True), strict=True):
+        medians = {clock: statistics.median(each[clock] for each in found) for clock in ("wall_s", "processor_s")}
+        rows.append({"network": name, "quantity": what, "way": way, **medians})
+        if name in NAMES and way == "function":
+            slower = medians["wall_s"] / rows[-2]["wall_s"]
+            ratios.append({"network": name, "quantity": what, "slower": slower})
+    data: Row = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
     if at := settings.interpreters.get("torchax"):
-        case = ("gpt of pytorch", "function", settings.quick)
-        found["gpt_of_pytorch"] = {what: alone(first_call, case[0], what, *case[1:], python=at) for what in QUANTITIES}
-    return found
+        from_pytorch = {what: alone(first_call, "gpt of pytorch", what, "function", python=at) for what in QUANTITIES}
+        data["gpt_of_pytorch"] = from_pytorch
+    return data
 
 
-def first_call(name: str, what: str, way: str, is_small: bool) -> Row:
+def first_call(name: str, what: str, way: str, is_small: bool = False) -> Row:
     """Measure one first call in this process."""
+    net: Model
     if name.startswith("gpt"):
         net, params, x = _gpt() if name == "gpt" else _gpt_of_pytorch()
     else:
@@ -63,8 +58,7 @@ def first_call(name: str, what: str, way: str, is_small: bool) -> Row:
     jax.block_until_ready((params, x))
     meter = Meter()
     jax.block_until_ready(empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value)
-    cost = meter.read()
-    return {"wall_s": cost.wall_s, "processor_s": cost.processor_s}
+    return vars(meter.read())
 
 
 def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
@@ -79,7 +73,7 @@ def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
 
 
 def _gpt() -> tuple[Model, PyTree, jax.Array]:
-    """(apply, params, x) of a small decoder in plain JAX, whose table of words is also its last layer's."""
+    """Return (apply, params, x) of a small decoder in plain JAX."""
     layers, heads, width, tokens = (GPT[key] for key in ("layers", "heads", "width", "tokens"))
     keys = iter(jax.random.split(jax.random.key(0), 100))
 
@@ -94,13 +88,9 @@ def _gpt() -> tuple[Model, PyTree, jax.Array]:
         matrices = {name: draw(*shape) for name, shape in sizes.items()}
         return {"n1": norm(), "n2": norm(), "b": jnp.zeros(4 * width), **matrices}
 
-    params = {
-        "words": draw(GPT["vocabulary"], width),
-        "places": draw(tokens, width),
-        "blocks": [block() for _ in range(layers)],
-        "last": norm(),
-        "head": draw(width, GPT["num_outputs"]),
-    }
+    ends = {"words": draw(GPT["vocabulary"], width), "places": draw(tokens, width)}
+    blocks = [block() for _ in range(layers)]
+    params = {**ends, "blocks": blocks, "last": norm(), "head": draw(width, GPT["num_outputs"])}
 
     def normalized(p: PyTree, a: jax.Array) -> jax.Array:
         a = a - a.mean(-1, keepdims=True)
@@ -109,10 +99,8 @@ def _gpt() -> tuple[Model, PyTree, jax.Array]:
     def apply(p: PyTree, x: jax.Array) -> jax.Array:
         a = p["words"][x] + p["places"]
         for each in p["blocks"]:
-            q, k, v = (
-                part.reshape(*a.shape[:2], heads, -1)
-                for part in jnp.split(normalized(each["n1"], a) @ each["qkv"], 3, -1)
-            )
+            parts = jnp.split(normalized(each["n1"], a) @ each["qkv"], 3, -1)
+            q, k, v = (part.reshape(*a.shape[:2], heads, -1) for part in parts)
             scores = jnp.einsum("nthd,nshd->nhts", q, k) / (width // heads) ** 0.5
             scores = jnp.where(jnp.tril(jnp.ones((tokens, tokens), bool)), scores, -jnp.inf)
             a = a + jnp.einsum("nhts,nshd->nthd", jax.nn.softmax(scores), v).reshape(a.shape) @ each["out"]

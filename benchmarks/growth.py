@@ -1,13 +1,17 @@
-"""How the time and memory of a kernel, a Hessian norm and a step of training grow: one size at a time, the others kept.
+"""Time and memory of a kernel, a Hessian product and a step of training: growth, and shares of what a machine can do.
 
-A Hessian norm belongs to one input and one output: it has no n and no C. The number of products that its Lanczos
-iteration takes depends on the weights drawn, so its time is that of one product.
+Growth: one size at a time, the others kept. A Hessian norm belongs to one input and one output: it has no n and no C.
+The number of products in its Lanczos iteration depends on the weights drawn, so its time is that of one product.
+
+Shares: ceilings are operations per second of a large product in float32, and bytes per second of a = b + s c. Each work
+needs a least number of operations and of bytes; the larger of the two times that follow is the least time, and its
+share of the measured one is reported. Only what the mathematics needs is counted: values between two operations are
+free, and the symmetric half of a kernel is counted once.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +22,7 @@ from ntk_core import FullyConnected, empirical_ntk, hessian_norm
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 
 INPUT_DIM, TOLERANCE, RATE, STEPS = 10, 1e-2, 1e-4, 10
+FLOAT = 4  # bytes
 
 
 @dataclass(frozen=True)
@@ -29,28 +34,66 @@ class Size:
     C: int = 3
     depth: int = 1
 
+    @property
+    def num_weights(self) -> int:
+        return INPUT_DIM * self.m + (self.depth - 1) * self.m**2 + self.m * self.C
+
     def network(self, activation: str) -> tuple[FullyConnected, PyTree, jax.Array]:
+        """Draw a network and inputs."""
         net = FullyConnected(width=self.m, depth=self.depth, num_outputs=self.C, activation=activation, use_bias=False)
         params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (INPUT_DIM,))
         return net, jax.block_until_ready(params), jax.random.normal(jax.random.key(1), (self.n, INPUT_DIM))
 
 
+class Needs(NamedTuple):
+    """Least operations and bytes of one unit of work."""
+
+    operations: float
+    bytes: float
+
+
+def kernel_needs(size: Size) -> Needs:
+    """Forward, C backward passes, Σ (a·a') ∘ (δ·δ') with each pair once.
+
+    The last layer's cotangents are products s_ik v_ck, so that pairs c <= d of outputs suffice there.
+    """
+    forward = 2 * size.n * size.num_weights
+    backward = 2 * size.n * size.C * (size.depth - 1) * size.m**2
+    last = size.n**2 * size.C * (size.C + 1) // 2
+    cotangents = size.m * (last + (size.n * size.C) ** 2 * (size.depth - 1))
+    inputs = size.n**2 * (INPUT_DIM + size.m * size.depth)
+    passes = 2 if size.depth > 1 else 1  # behind one hidden layer the cotangents need no weights but the last
+    return Needs(forward + backward + cotangents + inputs, passes * FLOAT * size.num_weights)
+
+
+def hessian_product_needs(size: Size) -> Needs:
+    """A tangent goes forward and back through every weight matrix."""
+    return Needs(4 * size.num_weights, 2 * FLOAT * size.num_weights)
+
+
+def training_step_needs(size: Size) -> Needs:
+    """Forward, gradients of activations and weights; weights read twice and updated."""
+    behind_first = size.num_weights - INPUT_DIM * size.m
+    return Needs(2 * size.n * (2 * size.num_weights + behind_first), 4 * FLOAT * size.num_weights)
+
+
 @dataclass(frozen=True)
 class Work:
-    """Timed work: ``call`` does it once, ``units()`` is the divisor of the time after a call."""
+    """Timed work: ``units()`` after a ``call`` is the divisor of its time."""
 
     call: Callable[[], object]
+    needs: Needs
     units: Callable[[], int] = lambda: 1
 
     def timed(self, repeats: int, budget_s: float) -> tuple[Row, Row]:
-        """Return the times of a call, and units of work in it with their time."""
+        """Return the times of a call, and its units with their time."""
         times = alternate({"ours": own(self.call)}, repeats=repeats, budget_s=budget_s).times["ours"]
         return times, {"units": self.units(), "unit_s": times["median_s"] / self.units()}
 
 
 def kernel(size: Size) -> Work:
     net, params, x = size.network("relu")
-    return Work(lambda: empirical_ntk(net, params, x))
+    return Work(lambda: empirical_ntk(net, params, x), kernel_needs(size))
 
 
 def hessian_product(size: Size) -> Work:
@@ -62,7 +105,7 @@ def hessian_product(size: Size) -> Work:
         products[:] = [int(found.num_matvecs)]
         return found.value
 
-    return Work(call, lambda: products[0])
+    return Work(call, hessian_product_needs(size), lambda: products[0])
 
 
 def training_step(size: Size) -> Work:
@@ -73,12 +116,12 @@ def training_step(size: Size) -> Work:
     state = [start(model, optimizer, trained, size.n)]
 
     def call() -> PyTree:
-        # The weights are passed and returned: the next call continues from there.
+        # Weights are donated: the next call continues from the returned ones.
         first = start(model, optimizer, state[0].trained, size.n)
         state[0] = advance(model, optimizer, first, fixed, x, y, RATE, STEPS, 0.0)
         return state[0].trained
 
-    return Work(call, lambda: STEPS)
+    return Work(call, training_step_needs(size), lambda: STEPS)
 
 
 WORKS: dict[str, Callable[[Size], Work]] = {
@@ -86,7 +129,7 @@ WORKS: dict[str, Callable[[Size], Work]] = {
     "hessian_product": hessian_product,
     "training_step": training_step,
 }
-# Each axis where the size that grows dominates the cost, and from where calling overhead no longer does.
+# Each axis where the growing size dominates the cost, beyond the overhead of a call.
 Axes = dict[str, tuple[Size, tuple[int, ...]]]
 _FULLY_CONNECTED: Axes = {
     "m": (Size(0), (10_000, 30_000, 100_000, 300_000)),
@@ -107,7 +150,7 @@ QUICK_AXES: dict[str, Axes] = {
 
 
 def along(name: str, axis: str, base: Size, values: tuple[int, ...]) -> Row:
-    """Return the time of a unit of work at each value of one size, with the exponent of its growth."""
+    """Return time of a unit at each value of one size, with its exponent."""
     rows = []
     for value in values:
         times, units = WORKS[name](replace(base, **{axis: value})).timed(repeats=7, budget_s=2)
@@ -122,3 +165,75 @@ def measure(settings: Settings) -> Row:
     return {
         "works": {name: {axis: along(name, axis, *of_axis) for axis, of_axis in axes.items()} for name, axes in works}
     }
+
+
+class Machine(NamedTuple):
+    """Rows of the product, entries of the stream and sizes of each work."""
+
+    product: int
+    stream: int
+    works: dict[str, tuple[Size, ...]]
+
+
+def machine(product: int, stream: int, wide: int, deep: int, trained: int) -> Machine:
+    """Return sizes of every work: one wide hidden layer, and three hidden layers."""
+    one, three = Size(wide), Size(deep, depth=3)
+    training = (one, Size(trained, depth=3))
+    return Machine(product, stream, {"kernel": (one, three), "hessian_product": (three,), "training_step": training})
+
+
+CPU = machine(2_000, 2**26, wide=100_000, deep=3_000, trained=3_000)  # a minute
+GPU = machine(8_192, 2**28, wide=1_000_000, deep=30_000, trained=10_000)
+QUICK = Machine(64, 2**12, {name: (Size(8, n=3),) for name in WORKS})
+
+
+def product_ceiling(size: int) -> float:
+    """Return operations per second of a size³ product in single precision."""
+    a = jax.random.normal(jax.random.key(0), (size, size), jnp.float32)
+    product = jax.jit(lambda a, b: jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST))
+    return 2 * size**3 / _least(lambda: product(a, a))
+
+
+def stream_ceiling(size: int) -> float:
+    """Return bytes per second of a = b + s c, written into existing memory."""
+    stream = jax.jit(lambda a, b, c, s: b + s * c, donate_argnums=0)
+    arrays = [jnp.full((size,), float(k), jnp.float32) for k in range(3)]
+
+    def call() -> jax.Array:
+        arrays[0] = stream(arrays[0], arrays[1], arrays[2], jnp.float32(2.0))
+        return arrays[0]
+
+    return 3 * FLOAT * size / _least(call)
+
+
+def _least(work: Callable[[], object]) -> float:
+    return float(alternate({"": own(work)}, repeats=9).times[""]["min_s"])
+
+
+def shares(settings: Settings, machine: Machine = CPU) -> Row:
+    """Two ceilings, and each work's share of the one that binds it."""
+    machine = QUICK if settings.quick else machine
+    ceilings = {"operations": product_ceiling(machine.product), "bytes": stream_ceiling(machine.stream)}
+    device, rows = jax.devices()[0], []
+    for name, size in ((name, size) for name, sizes in machine.works.items() for size in sizes):
+        work = WORKS[name](size)
+        times, units = work.timed(repeats=2 if settings.quick else 7, budget_s=20)
+        needs = work.needs._asdict()
+        least = {kind: needs[kind] / ceilings[kind] for kind in needs}
+        binds = max(least, key=least.__getitem__)
+        peak = (device.memory_stats() or {}).get("peak_bytes_in_use")  # since the process started
+        found = {"bound_by": binds, "share": least[binds] / units["unit_s"], "device_peak_bytes": peak}
+        rows.append({"work": name, **vars(size), **units, "times": times, "needs": needs, **found})
+    return {"device": f"{device.platform}: {device.device_kind}", "ceilings_per_s": ceilings, "rows": rows}
+
+
+def no_gpu(settings: Settings) -> str | None:
+    """Return why there is nothing to measure on a GPU here, or None."""
+    if settings.quick or jax.default_backend() == "gpu":
+        return None
+    return f"JAX finds no GPU here, its devices are {', '.join(map(str, jax.devices()))}"
+
+
+def on_gpu(settings: Settings) -> Row:
+    """Shares at sizes of a GPU; on any device in a quick run."""
+    return shares(settings, GPU)

@@ -1,10 +1,8 @@
 """Kernels of thousands of inputs without holding them: kernel change, exact and estimated, solves and eigenvalues.
 
-The largest sizes run in a process of their own, which reports the memory they took above weights and inputs. At sizes
-that others reach: neural-tangents' kernels in blocks (``nt.batch``), which it then holds, and SciPy on a kernel.
+The largest sizes run in a fresh process, which reports the memory that they add to weights and inputs. At smaller
+sizes: neural-tangents' kernels in blocks (``nt.batch``), held in memory, and SciPy on a kernel.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 
@@ -14,7 +12,7 @@ from scipy.sparse.linalg import eigsh
 
 from benchmarks.measure import Meter, Row, Settings, alternate, own
 from benchmarks.measure import alone as in_a_process
-from benchmarks.peers.process import Peer, peers
+from benchmarks.peers.process import Peers, peers
 from ntk_core import FullyConnected, KernelOperator, empirical_ntk, kernel_change_between, kernel_regression
 
 WIDTH, NUM_OUTPUTS, INPUT_DIM, MOVED = 1_000, 10, 10, 0.1
@@ -31,8 +29,7 @@ class Problem:
     def __init__(self, num_samples: int, width: int = WIDTH, num_outputs: int = NUM_OUTPUTS):
         self.net = FullyConnected(width=width, depth=1, num_outputs=num_outputs, activation="relu", use_bias=False)
         draws = [self.net.init(jax.random.key(seed), (INPUT_DIM,)) for seed in (0, 1)]
-        self.before = draws[0]
-        self.after = jax.tree.map(lambda w, v: w + MOVED * v, *draws)
+        self.before, self.after = draws[0], jax.tree.map(lambda w, v: w + MOVED * v, *draws)
         rng = np.random.default_rng(2)
         self.x = rng.standard_normal((num_samples, INPUT_DIM), np.float32)
         self.y = np.eye(num_outputs, dtype=np.float32)[rng.integers(num_outputs, size=num_samples)]
@@ -42,9 +39,8 @@ class Problem:
         return KernelOperator(self.net, self.before, self.x, memory_limit=LIMIT)
 
     def change(self, probes: int | None = None) -> dict[str, float]:
-        found = kernel_change_between(
-            self.net, self.before, self.after, self.x, targets=self.y, memory_limit=LIMIT, probes=probes
-        )
+        weights = self.before, self.after
+        found = kernel_change_between(self.net, *weights, self.x, targets=self.y, memory_limit=LIMIT, probes=probes)
         return found._asdict()
 
     def solved(self) -> dict[str, float]:
@@ -54,11 +50,24 @@ class Problem:
     def largest(self) -> dict[str, float]:
         return self.operator().extremes(max_products=30)._asdict()
 
+    def fitted_norm(self) -> float:
+        """Return the norm of the regression's outputs, by products."""
+        operator = self.operator()
+        fitted = operator.product(operator.solve(self.y, ridge=RIDGE).coefficients)
+        return float(np.linalg.norm(np.asarray(fitted)))
+
     def explicit(self) -> np.ndarray:
         """Return the kernel as a matrix."""
         kernel = np.asarray(empirical_ntk(self.net, self.before, self.x))
         size = kernel.shape[0] * kernel.shape[2]
         return kernel.transpose(0, 2, 1, 3).reshape(size, size)
+
+    def explicit_largest(self) -> float:
+        return float(eigsh(self.explicit(), k=1, which="LA", tol=1e-3, return_eigenvectors=False)[0])
+
+    def explicit_fitted_norm(self) -> float:
+        kernel = self.explicit()
+        return float(np.linalg.norm(kernel_regression(kernel, self.y.reshape(-1, 1), kernel, ridge=RIDGE).outputs))
 
 
 WORKS: dict[str, Callable[[Problem], dict[str, float]]] = {
@@ -67,10 +76,15 @@ WORKS: dict[str, Callable[[Problem], dict[str, float]]] = {
     "solve": Problem.solved,
     "largest": Problem.largest,
 }
+# Work → (by products, on the kernel).
+EXPLICIT: dict[str, tuple[Callable[[Problem], float], Callable[[Problem], float]]] = {
+    "largest eigenvalue": (lambda problem: problem.largest()["largest"], Problem.explicit_largest),
+    "regression": (Problem.fitted_norm, Problem.explicit_fitted_norm),
+}
 
 
 def alone(name: str, num_samples: int, width: int = WIDTH) -> Row:
-    """Measure one work in a process of its own: the first time, compilation included, and the memory it added."""
+    """Measure the first time of one work, compilation included, and its added memory."""
     problem = Problem(num_samples, width)
     meter = Meter()
     found = WORKS[name](problem)
@@ -80,20 +94,18 @@ def alone(name: str, num_samples: int, width: int = WIDTH) -> Row:
     return {**row, "added_bytes": cost.added_bytes, "found": found}
 
 
-def against_blocks(peer: Peer | None, quick: bool) -> Row:
-    """Time ΔK at sizes whose kernels fit: ours, streamed, against kernels in blocks that are held."""
+def against_blocks(at_hand: Peers, quick: bool) -> Row:
+    """Time ΔK at sizes whose kernels fit: ours, streamed, against held kernels in blocks."""
     num_samples, width = (20, 8) if quick else (PEER_SAMPLES, WIDTH)
     problem = Problem(num_samples, width)
+    arrays = {
+        f"{letter}{k}": np.asarray(layer["weight"])
+        for letter, params in (("a", problem.before), ("b", problem.after))
+        for k, layer in enumerate(params.values())
+    }
+    request = {"what": "changes", "rows": [10] if quick else PEER_ROWS}
     competitors = {"ours": own(problem.change)}
-    if peer is not None:
-        arrays = {
-            f"{letter}{k}": np.asarray(layer["weight"])
-            for letter, params in (("a", problem.before), ("b", problem.after))
-            for k, layer in enumerate(params.values())
-        }
-        request = {"what": "changes", "rows": [10] if quick else PEER_ROWS}
-        calls = peer.ask(request, {"x": problem.x, **arrays})["calls"]
-        competitors |= peer.competitors(calls, f"{NT}, {{}}")
+    competitors |= at_hand.competitors(NT, request, {"x": problem.x, **arrays}, f"{NT}, {{}}")
     turns = alternate(competitors, repeats=1 if quick else 3, least=2, budget_s=60)
     change, *others = (found["change"] for found in turns.found.values())
     difference = max((abs(other / change - 1) for other in others), default=None)
@@ -101,46 +113,23 @@ def against_blocks(peer: Peer | None, quick: bool) -> Row:
 
 
 def against_explicit(work: str, quick: bool = False) -> Row:
-    """Time λ_max or a regression by products against SciPy on the kernel, which is computed each time."""
+    """Time products against SciPy on the kernel, which is computed each time."""
     num_samples, width = (20, 8) if quick else (EXPLICIT_SAMPLES, WIDTH)
     problem = Problem(num_samples, width, EXPLICIT_OUTPUTS)
-
-    def largest() -> float:
-        return float(eigsh(problem.explicit(), k=1, which="LA", tol=1e-3, return_eigenvectors=False)[0])
-
-    def regression() -> float:
-        kernel = problem.explicit()
-        found = kernel_regression(kernel, problem.y.reshape(-1, 1), kernel, ridge=RIDGE).outputs
-        return float(np.linalg.norm(found))
-
-    def solved() -> float:
-        operator = problem.operator()
-        fitted = operator.product(operator.solve(problem.y, ridge=RIDGE).coefficients)
-        return float(np.linalg.norm(np.asarray(fitted)))
-
-    ours, scipy = (solved, regression) if work == "regression" else (lambda: problem.largest()["largest"], largest)
-    turns = alternate({"ours": own(ours), "scipy": own(scipy)}, repeats=1 if quick else 5, budget_s=30)
+    ours, scipy = EXPLICIT[work]
+    competitors = {"ours": own(lambda: ours(problem)), "scipy": own(lambda: scipy(problem))}
+    turns = alternate(competitors, repeats=1 if quick else 5, budget_s=30)
     difference = abs(turns.found["scipy"] / turns.found["ours"] - 1)
     return {"work": work, "times": turns.times, "times_faster": turns.ratio("scipy"), "relative_difference": difference}
 
 
 def measure(settings: Settings) -> Row:
-    """Others at sizes that they reach, then what only products and streams reach, each in a process of its own."""
+    """Sizes that others reach, then those of products and streams alone."""
     quick = settings.quick
     with peers(settings, NT) as at_hand:
-        packages = {name: peer.packages() for name, peer in at_hand.items()}
-        blocks = against_blocks(at_hand.get(NT), quick)
-    return {
-        "width": WIDTH,
-        "num_outputs": NUM_OUTPUTS,
-        "limit_bytes": LIMIT,
-        "probes": PROBES,
-        "peers": packages,
-        "blocks": blocks,
-        "explicit_samples": EXPLICIT_SAMPLES,
-        "explicit_outputs": EXPLICIT_OUTPUTS,
-        "explicit": [against_explicit(work, quick) for work in ("largest eigenvalue", "regression")],
-        "alone": [alone(name, 20, 8) for name in WORKS]
-        if quick
-        else [in_a_process(alone, name, size) for name, size in ALONE],
-    }
+        packages, blocks = at_hand.packages(), against_blocks(at_hand, quick)
+    sizes = {"width": WIDTH, "num_outputs": NUM_OUTPUTS, "limit_bytes": LIMIT, "probes": PROBES}
+    small = {"explicit_samples": EXPLICIT_SAMPLES, "explicit_outputs": EXPLICIT_OUTPUTS}
+    rows = [alone(name, 20, 8) for name in WORKS] if quick else [in_a_process(alone, *each) for each in ALONE]
+    explicit = [against_explicit(work, quick) for work in EXPLICIT]
+    return {**sizes, **small, "peers": packages, "blocks": blocks, "explicit": explicit, "alone": rows}

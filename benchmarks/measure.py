@@ -1,6 +1,4 @@
-"""Fair timing: competitors take turns, medians come with their spread; cost of one call in a process of its own."""
-
-from __future__ import annotations
+"""Fair timing: competitors alternate, medians come with their spread; costs of one call in a fresh process."""
 
 import contextlib
 import ctypes
@@ -9,7 +7,6 @@ import math
 import os
 import pkgutil
 import platform
-import statistics
 import subprocess
 import sys
 import time
@@ -18,12 +15,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import psutil
 
-from benchmarks.peers.side import forget_peak, resident_bytes
+from benchmarks.peers.side import forget_peak, resident_bytes, timed
 from ntk_core.fits import fit_power_law
+from ntk_core.markup import JSON as Row
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -31,25 +30,22 @@ RESULTS = ROOT / "benchmarks" / "results"
 MOST_BY_OTHERS = 0.3
 _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
-Row = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Settings:
-    """How a part of the benchmarks is run.
+    """Options of a run of the benchmarks.
 
     Attributes:
-        quick: tiny sizes, to see that everything works; such numbers are never kept.
-        interpreters: the Python of each peer's environment, by its name; parts leave out absent peers.
+        quick: tiny sizes, which show that everything works; such numbers are never kept.
+        interpreters: Python of each peer's environment, by name; parts leave out absent peers.
     """
 
     quick: bool = False
     interpreters: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One call: its wall time, by how much it raised the peak memory of its process, and its result."""
+class Measured(NamedTuple):
+    """Wall time, added peak memory and result of one call."""
 
     seconds: float
     added_bytes: int | None = None
@@ -60,7 +56,7 @@ Competitor = Callable[[bool], Measured]
 
 
 def environment(packages: Sequence[str] = ("jax", "jaxlib", "numpy")) -> Row:
-    """Conditions of the measurement."""
+    """Return the conditions of a measurement."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -81,26 +77,22 @@ def _processor() -> str:
 
 
 def own(work: Callable[[], object]) -> Competitor:
-    """Return a competitor in this process: a function whose JAX arrays are waited for."""
+    """Return a competitor in this process, which waits for its JAX arrays."""
 
     def call(weigh: bool) -> Measured:
         import jax
 
-        before = forget_peak() if weigh else None
-        began = time.perf_counter()
-        found = jax.block_until_ready(work())
-        seconds = time.perf_counter() - began
-        return Measured(seconds, None if before is None else max(0, resident_bytes("VmHWM") - before), found)
+        found, seconds, added = timed(lambda: jax.block_until_ready(work()), weigh)
+        return Measured(seconds, added, found)
 
     return call
 
 
-@dataclass(frozen=True)
-class Turns:
-    """Times and values of competitors in alternating calls.
+class Turns(NamedTuple):
+    """Results of alternating calls.
 
     Attributes:
-        times: seconds and memory of each competitor, as they are committed.
+        times: seconds and memory of each competitor, as committed.
         found: result of each competitor's last call.
     """
 
@@ -108,11 +100,11 @@ class Turns:
     found: Row
 
     def ratio(self, slower: str, faster: str = "ours") -> float:
-        """Return how many times faster one competitor is than another, by medians."""
+        """Return how many times faster one competitor is, by medians."""
         return float(self.times[slower]["median_s"] / self.times[faster]["median_s"])
 
     def row(self) -> Row:
-        """Return times, the fastest of the others, and how many times faster than it we are."""
+        """Return times, the fastest peer, and our advantage over it."""
         others = [name for name in self.times if name != "ours"]
         best = min(others, key=lambda name: self.times[name]["median_s"], default=None)
         return {"times": self.times, "best_of_peers": best, "times_faster": best and self.ratio(best)}
@@ -121,7 +113,7 @@ class Turns:
 def alternate(
     competitors: Mapping[str, Competitor], *, repeats: int, budget_s: float = math.inf, least: int = 3
 ) -> Turns:
-    """Call the competitors round-robin ``repeats`` times, after one call that is listed apart.
+    """Call the competitors round-robin, after one call that is listed apart.
 
     The first call includes tracing and compiling; the second also records how much memory it added. A competitor whose
     later calls have taken ``budget_s`` seconds pauses, but not before ``least`` of them.
@@ -143,13 +135,13 @@ def alternate(
 
 def spread(values: Sequence[float]) -> Row:
     """Return median, quartiles, extremes and number of times in seconds."""
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else 3 * [values[0]]
-    ends = {"min_s": min(values), "q1_s": low, "q3_s": high, "max_s": max(values)}
-    return {"median_s": middle, **ends, "repeats": len(values)}
+    names = ("min_s", "q1_s", "median_s", "q3_s", "max_s")
+    found = np.quantile(values, np.linspace(0, 1, len(names))).tolist()
+    return {**dict(zip(names, found, strict=True)), "repeats": len(values)}
 
 
 def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> Row | None:
-    """Return the exponent of a time in a size with the half-width of its 95 % interval; None below three sizes."""
+    """Return exponent and 95% interval of a time in a size, from three sizes on."""
     law = fit_power_law(sizes, seconds)
     if law is None:
         return None
@@ -167,14 +159,14 @@ class Cost:
 
 
 class Meter:
-    """Measure the cost of what follows, from its start on or since the last ``restart``."""
+    """Clocks and memory since the start or the last ``restart``."""
 
     def __init__(self) -> None:
         self._held = forget_peak()
         self.restart()
 
     def restart(self) -> None:
-        """Start both clocks again; memory counts from the first start."""
+        """Restart both clocks; memory counts from the first start."""
         self._wall, self._processor = time.perf_counter(), time.process_time()
 
     def read(self) -> Cost:
@@ -183,23 +175,19 @@ class Meter:
         return Cost(wall, processor, max(0, resident_bytes("VmHWM") - self._held))
 
 
-def alone(work: Callable[..., Row], *arguments: Any, python: str = sys.executable, **variables: str) -> Row:
-    """Return what a function of a module returns in a process of its own; arguments and result are JSON."""
+def alone(work: Callable[..., Row], *arguments: object, python: str = sys.executable, **variables: str) -> Row:
+    """Call a module's function in a fresh process; arguments and result are JSON."""
     name = f"{work.__module__}:{work.__qualname__}"
+    command = [python, "-m", "benchmarks.measure", name, json.dumps(arguments)]
     done = subprocess.run(
-        [python, "-m", "benchmarks.measure", name, json.dumps(arguments)],
-        cwd=ROOT,
-        env={**os.environ, **variables},
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
+        command, cwd=ROOT, env={**os.environ, **variables}, check=True, stdout=subprocess.PIPE, text=True
     )
     found: Row = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
 class Watch:
-    """How busy the machine was between now and ``note``, by us and by others."""
+    """Load of the machine from its creation to ``note``, ours and others'."""
 
     def __init__(self) -> None:
         _adopt_orphans()
@@ -207,7 +195,7 @@ class Watch:
         self._began, self._machine, self._ours = time.monotonic(), _machine_seconds(), _our_seconds()
 
     def note(self) -> Row:
-        """Return load averages, cores that others kept busy in the mean, and whether that was too much."""
+        """Return load averages, cores busy with other programs, and whether too many."""
         elapsed = time.monotonic() - self._began
         others = max(0.0, _machine_seconds() - self._machine - (_our_seconds() - self._ours)) / max(elapsed, 1e-9)
         load = {"at_start": self._load, "at_end": os.getloadavg()[0], "took_s": elapsed}
@@ -215,19 +203,19 @@ class Watch:
 
 
 def _adopt_orphans() -> None:
-    """Count as ours what a server or a browser of ours leaves behind: on Linux it becomes our child."""
+    """Count as ours what our servers and browsers leave behind (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _machine_seconds() -> float:
-    """Core seconds that every program of this machine has used, what its host took away included."""
+    """Return core seconds used by all programs, including those the host took away."""
     spent = psutil.cpu_times()._asdict()
     return float(sum(spent.get(kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal")))
 
 
 def _our_seconds() -> float:
-    """Core seconds of this process and of everything that it has started, ended or not."""
+    """Return core seconds of this process and all its descendants."""
     process, total = psutil.Process(), 0.0
     for each in (process, *process.children(recursive=True)):
         with contextlib.suppress(psutil.Error):  # it may have ended by now; then its parent has its time

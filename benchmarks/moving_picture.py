@@ -1,25 +1,21 @@
 """The moving picture of the README: *Live* at three widths, recorded frame by frame in Chromium.
 
 ``python -m benchmarks.moving_picture`` writes docs/images/live_light.webp and live_dark.webp, and a still of each for
-those who want no motion. How fast it moves is chosen here, what it shows is computed while it is recorded.
+readers who prefer no motion. Its speed is chosen here, its content is computed while it is recorded.
 """
-
-from __future__ import annotations
 
 import io
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 from PIL import Image
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
-from benchmarks.browser import headless, live_page
+from benchmarks.browser import Theme, headless, live_page, script
 from benchmarks.measure import ROOT
 from linearity_lab.components.live import SHOWN, TOUR
 
 IMAGES = ROOT / "docs" / "images"
-Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
 Frame = tuple[Image.Image, int]  # and for how many milliseconds it is shown
 # From one width to the next, around in a circle.
@@ -34,38 +30,26 @@ FRAMES, LAST_STEP = 24, 6_000  # of one width; steps at equal distances of their
 SLID = 4  # frames in which the slider goes from one width to the next
 FRAME_MS, FIRST_MS, LAST_MS = 100, 600, 1800
 QUALITY, STILL_QUALITY = 60, 80
-# The page asks for no step by itself; each frame waits for the worker, and for what it found to be drawn.
+# The page asks for no step by itself.
 HOLD = "each => { each.live.train = () => {}; each.live.playing = true; }"
 CHOOSE = "(each, width) => each.live.choose({ width }, false)"
-DRAWN = """async (each, due) => {
-  const { live } = each;
-  for (;;) {
-    if (!live.player.busy && live.begun?.id === live.asked.id) {
-      if (live.now.time >= due || live.settled) break;
-      live.player.advance(due - live.now.time);
-    }
-    await new Promise((done) => setTimeout(done, 2));
-  }
-  live.stale = true;
-  for (let i = 0; i < 2; i++) await new Promise(requestAnimationFrame);
-}"""
 
 
 def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> list[Frame]:
-    """The frames of these passages, each from the slider's first move to the last step."""
+    """Record these passages, each from the slider's first move to the last step."""
     frames: list[Frame] = []
-    viewport = {"width": SIZE[0], "height": SIZE[1]}
-    with headless() as browser, live_page(browser, SHOWN, viewport=viewport, color_scheme=theme) as page:
+    advance, screen = script("advance"), ViewportSize(width=SIZE[0], height=SIZE[1])
+    with headless() as browser, live_page(browser, SHOWN, screen, theme) as page:
         component = page.locator(".live")
         page.add_style_tag(content=ALONE)
         component.evaluate(HOLD)
         for before, width in passages:
             for share in range(1, SLID + 1):
                 component.evaluate(CHOOSE, round(before * (width / before) ** (share / SLID)))
-                component.evaluate(DRAWN, 0)
+                component.evaluate(advance, 0)
                 frames.append((_seen(page), FRAME_MS if share < SLID else FIRST_MS))
             for due in sorted({round(LAST_STEP ** (frame / FRAMES)) for frame in range(1, FRAMES + 1)}):
-                component.evaluate(DRAWN, due)
+                component.evaluate(advance, due)
                 frames.append((_seen(page), FRAME_MS if due < LAST_STEP else LAST_MS))
     return frames
 
@@ -76,7 +60,7 @@ def _seen(page: Page) -> Image.Image:
 
 
 def write(theme: Theme, frames: Sequence[Frame]) -> None:
-    """The moving picture of a theme, and its last frame."""
+    """Write the moving picture of a theme, and its last frame."""
     (first, *others), durations = zip(*frames, strict=True)
     animation = {"save_all": True, "append_images": others, "duration": list(durations), "loop": 0}
     first.save(IMAGES / f"live_{theme}.webp", quality=QUALITY, method=3, **animation)

@@ -3,8 +3,6 @@
 They are committed, so equal numbers must give equal bytes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,9 +1,7 @@
-"""The site without a server: how long it takes to be written, how large it is, and when its pages show something.
+"""The site without a server: how long writing takes, how large it is, and when its pages show something.
 
-Each page is opened from a disk in a fresh context of headless Chromium; times are counted from the request.
+Each page is opened from a disk in a fresh context of headless Chromium; times count from the request.
 """
-
-from __future__ import annotations
 
 import statistics
 import subprocess
@@ -14,7 +12,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
-from benchmarks.browser import SCREEN, headless
+from benchmarks.browser import headless, moment, new_page
 from benchmarks.measure import ROOT, Row, Settings, spread
 
 AIM_BYTES, AIM_PAINT_S, AIM_BUILD_S = 15_000_000, 1, 120
@@ -27,8 +25,7 @@ PAGES = {
     "Live": "live.html",
 }
 REPEATS = 5
-PAINTED = "() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
-# When the first figure of a page has been drawn; on pages without any, when its scripts have run.
+# Whether the first figure of a page has been drawn; on pages without any, whether its scripts have run.
 DRAWN = """() => {
   if (!document.querySelector('.place[data-chart]')) return performance.timing.domContentLoadedEventEnd > 0;
   return Boolean(document.querySelector('.place[data-drawn]'));
@@ -36,7 +33,7 @@ DRAWN = """() => {
 
 
 def measure(settings: Settings) -> Row:
-    """Sizes in bytes, times in seconds; the folder is written by the command that people type."""
+    """Sizes in bytes and times in seconds of what the command line writes."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) / "site"
         began = time.perf_counter()
@@ -50,24 +47,18 @@ def measure(settings: Settings) -> Row:
 def _sizes(folder: Path) -> Row:
     sizes = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
     figures = [size for path, size in sizes.items() if path.parent.name == "data"]
-    return {
-        "bytes": sum(sizes.values()),
-        "files": len(sizes),
-        "plotly_bytes": sizes[Path("plotly.js")],
-        "figures": len(figures),
-        "median_figure_bytes": int(statistics.median(figures)),
-        "largest_figure_bytes": max(figures),
-    }
+    largest = {"median_figure_bytes": int(statistics.median(figures)), "largest_figure_bytes": max(figures)}
+    plotly = {"plotly_bytes": sizes[Path("plotly.js")], "figures": len(figures)}
+    return {"bytes": sum(sizes.values()), "files": len(sizes), **plotly, **largest}
 
 
 def _page(browser: Browser, file: Path, title: str) -> Row:
     painted, drawn = [], []
     for _ in range(REPEATS):
-        page = browser.new_page(viewport=SCREEN)  # in a context of its own
+        page = new_page(browser)
         page.goto(file.as_uri())
         page.wait_for_function(DRAWN)
         drawn.append(page.evaluate("performance.now()") / 1000)
-        page.wait_for_function(PAINTED)
-        painted.append(page.evaluate(PAINTED) / 1000)
+        painted.append(moment(page, "painted"))
         page.close()
     return {"page": title, "painted": spread(painted), "drawn": spread(drawn)}

@@ -1,7 +1,5 @@
 """Training against plain routes: steps against ``jax.grad``, trajectories against neural-tangents, masked layers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax
@@ -11,7 +9,7 @@ from jax import Array
 from jaxtyping import PyTree
 
 from benchmarks.measure import Row, Settings, alternate, own
-from benchmarks.peers.process import Peer, peers
+from benchmarks.peers.process import Peers, peers
 from ntk_core import DenseNet, FullyConnected, empirical_ntk
 from ntk_core.dynamics import ClosedForm, Loss, NetworkModel, Optimizer, advance, start
 from ntk_core.networks.architectures import Dense, Layer, MaskedDense
@@ -23,7 +21,7 @@ QUICK_SIZES = ((20, 1),)
 
 
 def compare(width: int, depth: int) -> Row:
-    """Time some steps of gradient descent both ways; report how far the weights then differ (float32)."""
+    """Time steps of gradient descent both ways; compare the weights (float32)."""
     net = FullyConnected(width=width, depth=depth, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=True)
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, INPUT_DIM))
@@ -73,7 +71,7 @@ NT = "neural-tangents"
 
 
 def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
-    """Return kernel, outputs and targets of one network at training points and as many others, in float64."""
+    """Return kernel, outputs and targets at training and as many other points, in float64."""
     net = FullyConnected(width=width, depth=1, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=False)
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (2 * num_samples, INPUT_DIM))
@@ -85,8 +83,8 @@ def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
     return {**given, "targets": targets, "times": np.geomspace(1e-2, 1e6, NUM_TIMES)}
 
 
-def trajectory(peer: Peer | None, num_samples: int, quick: bool) -> Row:
-    """Time both closed forms; report their largest difference at any time and point against the largest output.
+def trajectory(at_hand: Peers, num_samples: int, quick: bool) -> Row:
+    """Time both closed forms; compare outputs at all times and points.
 
     Each call includes the eigendecomposition. neural-tangents averages its square loss over points and outputs, we over
     points alone: its clock runs C times slower.
@@ -94,13 +92,12 @@ def trajectory(peer: Peer | None, num_samples: int, quick: bool) -> Row:
     given = problem(num_samples, 20 if quick else TRAJECTORY_WIDTH)
     arguments = [given[name] for name in ("kernel", "start", "targets", "other_kernel", "other_start")]
     competitors = {"ours": own(lambda: ClosedForm(*arguments).flow(given["times"]))}
-    if peer is not None:
+    for peer in at_hand.values():
         request = {"what": "trajectories", "answer": str(peer.folder / "answer.npz")}
-        peer.ask(request, {**given, "times": NUM_OUTPUTS * given["times"]})
-        competitors |= peer.competitors([NT])
+        competitors |= at_hand.competitors(NT, request, {**given, "times": NUM_OUTPUTS * given["times"]})
     turns = alternate(competitors, repeats=2 if quick else 9, budget_s=6)
     difference = None
-    if peer is not None:
+    for peer in at_hand.values():
         with np.load(peer.folder / "answer.npz", allow_pickle=False) as arrays:
             pairs = list(zip((arrays["train"], arrays["other"]), turns.found["ours"], strict=False))
         difference = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
@@ -109,11 +106,10 @@ def trajectory(peer: Peer | None, num_samples: int, quick: bool) -> Row:
 
 
 def trajectories(settings: Settings) -> Row:
-    """The linear model's trajectory in closed form, both in float64, on the same kernel at the same times."""
+    """The linear model's trajectory in closed form, both in float64, on one kernel."""
     sizes = (4, 6) if settings.quick else TRAINING_POINTS
     with peers(settings, NT, JAX_ENABLE_X64="1") as at_hand:
-        packages = {name: peer.packages() for name, peer in at_hand.items()}
-        rows = [trajectory(at_hand.get(NT), size, settings.quick) for size in sizes]
+        packages, rows = at_hand.packages(), [trajectory(at_hand, size, settings.quick) for size in sizes]
     return {"num_times": NUM_TIMES, "num_outputs": NUM_OUTPUTS, "peers": packages, "cases": rows}
 
 
@@ -128,7 +124,7 @@ def forward(layer: Layer, x: Array) -> Callable[[], Array]:
 
 
 def training_step(layer: Layer, x: Array) -> Callable[[], Array]:
-    """Return steps of gradient descent on ½ mean ‖z‖², the weights handed over as in training."""
+    """Return steps of gradient descent on ½ mean ‖z‖², with donated weights."""
     params = layer.init(jax.random.key(0), x.shape[1:])
     fixed = {name: value for name, value in params.items() if name != "weight"}
 
@@ -148,27 +144,21 @@ def training_step(layer: Layer, x: Array) -> Callable[[], Array]:
     return work
 
 
-def masked(work: str, width: int = MASKED_WIDTH, repeats: int = 31) -> Row:
-    """Time a forward pass or a training step of a masked layer and of a dense one of the same shape."""
-    x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, width))
-    prepare = {"forward": forward, "training_step": training_step}[work]
-    layers = {"dense": Dense(width), "masked": MaskedDense(width, DROPPED)}
-    turns = alternate({kind: own(prepare(layer, x)) for kind, layer in layers.items()}, repeats=repeats)
-    return {"times": turns.times, "times_dense": turns.ratio("masked", "dense")}
+PASSES = {"forward": forward, "training_step": training_step}
 
 
 def masked_layer(settings: Settings) -> Row:
     """Masked layers against dense ones; the kernel of a DenseNet with half of its edges dropped."""
     width, depth, repeats = (20, 1, 3) if settings.quick else (MASKED_WIDTH, MASKED_DEPTH, 31)
+    layers = {"dense": Dense(width), "masked": MaskedDense(width, DROPPED)}
+    x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, width))
+    rows = {}
+    for work, prepare in PASSES.items():
+        turns = alternate({kind: own(prepare(layer, x)) for kind, layer in layers.items()}, repeats=repeats)
+        rows[work] = {"times": turns.times, "times_dense": turns.ratio("masked", "dense")}
     net = DenseNet(width=width, depth=depth, drop_probability=DROPPED, use_bias=False)
     params = net.init(jax.random.key(0), (MASKED_INPUT,))
     inputs = jax.random.normal(jax.random.key(2), (NUM_SAMPLES, MASKED_INPUT))
-    return {
-        "num_samples": NUM_SAMPLES,
-        "width": width,
-        "depth": depth,
-        "drop_probability": DROPPED,
-        "limit": MASKED_LIMIT,
-        "layer": {work: masked(work, width, repeats) for work in ("forward", "training_step")},
-        "kernel": alternate({"": own(lambda: empirical_ntk(net, params, inputs))}, repeats=5).times[""],
-    }
+    kernel = alternate({"": own(lambda: empirical_ntk(net, params, inputs))}, repeats=5).times[""]
+    sizes = {"num_samples": NUM_SAMPLES, "width": width, "depth": depth, "drop_probability": DROPPED}
+    return {**sizes, "limit": MASKED_LIMIT, "layer": rows, "kernel": kernel}

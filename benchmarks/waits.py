@@ -5,8 +5,6 @@ first out; in a classroom the wall clock ends a run after five minutes. Two tabl
 waits with Erlang's formula (M/M/c), where that applies.
 """
 
-from __future__ import annotations
-
 import heapq
 import json
 import math

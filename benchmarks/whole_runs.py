@@ -1,17 +1,14 @@
-"""Whole runs from nothing to their last point, each in a process of its own, with all that is compiled.
+"""Whole runs from nothing to their last point, each in a fresh process, with all that is compiled.
 
-Maps against the time that they may take; kernels beside a network at n = 5,000; one linearity report and the preset
-``horizon``; the default sweep against a plain JAX script of the same science, whose numbers must agree.
+Maps against their aims; kernels beside a network at n = 5,000; one linearity report and the preset ``horizon``; the
+default sweep against a plain JAX script of the same science, whose numbers must agree.
 """
-
-from __future__ import annotations
 
 import itertools
 import os
 import sys
 import tempfile
 import time
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -23,8 +20,8 @@ from benchmarks.measure import Meter, Row, Settings, alone
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import load_dataset, presets
 from ntk_core.experiments.generalization import GeneralizationResult
-from ntk_core.experiments.kernel_change import KernelChangeSpec
-from ntk_core.runs import Spec, canonical_json, estimate, parse_spec, run
+from ntk_core.experiments.kernel_change import KernelChangeResult, KernelChangeSpec
+from ntk_core.runs import Result, Spec, canonical_json, estimate, parse_spec, run
 from ntk_core.runs.compiled_code import VARIABLE, keep_compiled_code
 from ntk_core.runs.events import Ended, PointFinished
 from ntk_core.settings.grammar import with_settings
@@ -50,8 +47,8 @@ def spec_of(preset: str, settings: Settings, changes: Values | None = None) -> S
     return with_settings(presets()[preset], {**(changes or {}), **(QUICK[preset] if settings.quick else {})})
 
 
-def whole_run(spec: Spec) -> tuple[Row, Any]:
-    """Run in this process; return seconds to each point and costs up to the first and the last, and the result."""
+def whole_run(spec: Spec) -> tuple[Row, Result | None]:
+    """Run in this process; return times, costs to the first and last point, and the result."""
     meter = Meter()
     points, costs, result = dict[str, float](), [], None
     for event in run(spec):
@@ -65,7 +62,7 @@ def whole_run(spec: Spec) -> tuple[Row, Any]:
 
 
 def fresh_run(spec: Spec, is_jax_started: bool, cache: str = "") -> Row:
-    """Run in a process of its own, whose compiled code is on the disk where ``cache`` names a place."""
+    """Run in a fresh process, with compiled code in the folder ``cache`` if given."""
     return alone(_fresh_run, canonical_json(spec), is_jax_started, **({VARIABLE: cache} if cache else {}))
 
 
@@ -84,18 +81,12 @@ def _fresh_run(spec: str, is_jax_started: bool) -> Row:
 
 def maps(settings: Settings) -> Row:
     """Seconds of every map to its last point, the start of JAX included."""
-    specs = {name: spec_of(name, settings) for name in MOST_S}
-    return {
-        "rows": [
-            {
-                "preset": name,
-                "points": len(spec.point_keys()),
-                "most_s": MOST_S[name],
-                "total_s": fresh_run(spec, False)["total_s"],
-            }
-            for name, spec in specs.items()
-        ]
-    }
+    rows = []
+    for name, most_s in MOST_S.items():
+        spec = spec_of(name, settings)
+        found = {"points": len(spec.point_keys()), "most_s": most_s, "total_s": fresh_run(spec, False)["total_s"]}
+        rows.append({"preset": name, **found})
+    return {"rows": rows}
 
 
 PRICE = "price-of-linearity"
@@ -109,16 +100,14 @@ LARGE: Values = {
 
 
 def generalization(settings: Settings) -> Row:
-    """Seconds and peak memory of the preset and of one large point: training, kernels, Cholesky, and their memory."""
+    """Time and peak memory of the preset and of one large point."""
     rows = []
     for name, changes in {PRICE: {}, "n = 5,000, m = 1,000": LARGE}.items():
         spec = spec_of(PRICE, settings, changes)
         found = fresh_run(spec, True)
-        measured = {"added_bytes": found["end"]["added_bytes"]} | {
-            each: found[each] for each in ("total_s", "condition", "steps")
-        }
+        measured = {each: found[each] for each in ("total_s", "condition", "steps")}
         foreseen = {"points": len(spec.point_keys()), "foreseen_bytes": estimate(spec).peak_bytes}
-        rows.append({"case": name, **foreseen, **measured})
+        rows.append({"case": name, **foreseen, "added_bytes": found["end"]["added_bytes"], **measured})
     return {"rows": rows}
 
 
@@ -128,7 +117,7 @@ WIDTH, INPUT = 2046, 784  # three hidden layers: ten million parameters
 
 
 def linearity(settings: Settings) -> Row:
-    """A report of a PyTorch model of ten million parameters, and the first point and the end of ``horizon``.
+    """A report of a PyTorch model of ten million parameters, and the preset ``horizon``.
 
     The report needs torchax, in the environment of ``--peer torchax=PYTHON``; without it the same layers are a plain
     function.
@@ -139,23 +128,14 @@ def linearity(settings: Settings) -> Row:
     spec = spec_of("horizon", settings)
     found = fresh_run(spec, True)  # as in a warm worker
     first, end = found["first"], found["end"]
-    rows = [
-        {"case": "report", "way": way, **report},
-        {
-            "case": "horizon",
-            "way": "preset",
-            "first_s": first["wall_s"],
-            "first_busy_s": first["processor_s"],
-            "end_s": end["wall_s"],
-            "busy_s": end["processor_s"],
-            "points": len(spec.point_keys()),
-        },
-    ]
+    starts = {"first_s": first["wall_s"], "first_busy_s": first["processor_s"]}
+    ends = {"end_s": end["wall_s"], "busy_s": end["processor_s"], "points": len(spec.point_keys())}
+    rows = [{"case": "report", "way": way, **report}, {"case": "horizon", "way": "preset", **starts, **ends}]
     return {"rows": rows, "aims": AIMS, "num_inputs": NUM_INPUTS}
 
 
 def report_of_a_model(way: str, width: int) -> Row:
-    """Measure a linearity report, after the weights of both checkpoints are there."""
+    """Measure a linearity report, once the weights of both checkpoints exist."""
     x = np.random.default_rng(0).standard_normal((NUM_INPUTS, INPUT)).astype(np.float32)
     sizes = [INPUT, width, width, width, 10]
     if way == "torch":
@@ -163,16 +143,17 @@ def report_of_a_model(way: str, width: int) -> Row:
         from torch import nn
 
         torch.manual_seed(0)
-        pairs = [(nn.Linear(a, b), nn.Tanh()) for a, b in itertools.pairwise(sizes)]
-        apply, params = ntk_core.from_torch(nn.Sequential(*[each for pair in pairs for each in pair][:-1]), x)
+        layers = [layer for a, b in itertools.pairwise(sizes) for layer in (nn.Linear(a, b), nn.Tanh())]
+        apply, params = ntk_core.from_torch(nn.Sequential(*layers[:-1]), x)
     else:
         keys = jax.random.split(jax.random.key(0), len(sizes) - 1)
         params = {str(k): jax.random.normal(keys[k], sizes[k : k + 2]) / sizes[k] ** 0.5 for k in range(len(keys))}
 
         def apply(params: PyTree, x: jax.Array) -> jax.Array:
-            for name in list(params)[:-1]:
-                x = jnp.tanh(x @ params[name])
-            return x @ params[list(params)[-1]]
+            *hidden, last = params.values()
+            for weight in hidden:
+                x = jnp.tanh(x @ weight)
+            return x @ last
 
     after = jax.block_until_ready(jax.tree.map(lambda w: 1.01 * w, params))
     meter = Meter()
@@ -183,32 +164,24 @@ def report_of_a_model(way: str, width: int) -> Row:
 
 
 PRESET, NUM_SEEDS = "liu-fig1-left", 2
-SECONDS = ("total_s", "point_s")
-
-
-def plain(spec: KernelChangeSpec) -> tuple[Row, Any]:
-    """Measure the plain script."""
-    data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training
-    began, points = time.perf_counter(), dict[str, float]()
-    found = sweep_widths(
-        data.x,
-        data.y,
-        spec.widths,
-        spec.num_seeds,
-        training.loss_threshold,
-        training.max_steps,
-        training.num_records,
-        on_point=lambda width: points.update({str(width): time.perf_counter() - began}),
-    )
-    return {"total_s": time.perf_counter() - began, "point_s": points}, found
 
 
 def sweep(settings: Settings) -> Row:
-    """Ours cold, warm, and with compiled code on the disk; the plain script once, since it takes minutes."""
-    spec: Any = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
+    """Ours cold, warm, and with compiled code on the disk; the plain script once, as it takes minutes."""
+    spec = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
     cold, _ = whole_run(spec)
-    warm, result = whole_run(spec)  # before the script, whose programs would make a run let go of all
-    script, found = plain(spec)
+    warm, result = whole_run(spec)  # before the script, whose programs would make a run release all of its own
+    assert isinstance(spec, KernelChangeSpec)
+    assert isinstance(result, KernelChangeResult)
+    data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training
+    limits = training.loss_threshold, training.max_steps, training.num_records
+    began, points = time.perf_counter(), dict[str, float]()
+
+    def note(width: int) -> None:
+        points[str(width)] = time.perf_counter() - began
+
+    found = sweep_widths(data.x, data.y, spec.widths, spec.num_seeds, *limits, on_point=note)
+    script = {"total_s": time.perf_counter() - began, "point_s": points}
     with tempfile.TemporaryDirectory() as place:  # one process fills it, the next one finds it
         _, from_disk = (fresh_run(spec, False, place) for _ in range(2))
     differences = [
@@ -218,15 +191,12 @@ def sweep(settings: Settings) -> Row:
         if settings.quick or each.outcome == "converged"
     ]
     runs = {"ours_cold": cold, "ours_from_disk": from_disk, "plain_script": script, "ours_warm": warm}
+    median, largest = float(np.median(differences)), max(differences)
     return {
         "preset": PRESET,
         "num_seeds": spec.num_seeds,
-        **{name: {each: row[each] for each in SECONDS} for name, row in runs.items()},
+        **{name: {each: row[each] for each in ("total_s", "point_s")} for name, row in runs.items()},
         "times_faster_cold": script["total_s"] / cold["total_s"],
         "times_faster_warm": script["total_s"] / warm["total_s"],
-        "relative_difference_of_sup_change": {
-            "median": float(np.median(differences)),
-            "max": float(np.max(differences)),
-            "runs": len(differences),
-        },
+        "relative_difference_of_sup_change": {"median": median, "max": largest, "runs": len(differences)},
     }

@@ -1,6 +1,4 @@
-"""How tables of benchmarks write measured numbers."""
-
-from __future__ import annotations
+"""Format of measured numbers in tables."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -61,25 +59,6 @@ def exponent(law: Data | None) -> str:
     if law is None:
         return "–"
     return f"{law['exponent']:.2f}" + (f" ± {law['interval']:.2f}" if law["interval"] is not None else " (no interval)")
-
-
-def stamp(data: Data) -> str:
-    """Write machine, versions, date, and how busy other programs kept the machine."""
-    found, load = data["environment"], data.get("load")
-    packages = ", ".join(f"{name} {version}" for name, version in found["packages"].items())
-    machine = f"{found['cores']} cores ({found['processor']}), Python {found['python']}, {packages}, {found['date']}"
-    if load is None:
-        return f"{machine}; load {found['load_at_start']:.1f} at the start."
-    words = f"{machine}; load {load['at_start']:.1f} at the start, {load['at_end']:.1f} at the end"
-    if load["busy_by_others"] is not None:
-        words += f", {load['busy_by_others']:.2f} cores busy with other programs"
-    return words + (" — **too many for these numbers to be trusted**." if load["high"] else ".")
-
-
-def versions(data: Data) -> str:
-    """Write versions of the peers."""
-    of_peers: Data = data.get("peers", {})
-    return "; ".join(", ".join(f"{name} {version}" for name, version in found.items()) for found in of_peers.values())
 
 
 def names_of(cases: Iterable[Data]) -> list[str]:

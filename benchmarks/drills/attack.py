@@ -1,10 +1,8 @@
 """The attacker of the drill: a process of low priority, since attackers use their own machines.
 
-Run by ``benchmarks.drills.attacker`` with ``host:port`` and seconds. Each kind of attack repeats from an address of its
-own; counts of what was done and refused are printed as JSON.
+Run by ``benchmarks.drills.attacker`` with ``host:port`` and seconds. Each kind of attack repeats from a separate
+address; counts of accepted and refused rounds are printed as JSON.
 """
-
-from __future__ import annotations
 
 import asyncio
 import collections
@@ -39,8 +37,8 @@ COSTLY = (
 LONG = "widths=30,100,300,1000&training.learning_rate=1e-6&training.loss_threshold=1e-6"
 
 
-def unruly_files() -> list[tuple[str, bytes]]:
-    """Small files that become large, or take long to read."""
+def files() -> list[tuple[str, bytes]]:
+    """Return small files that become large, or take long to read."""
     arrays, images, picture = io.BytesIO(), io.BytesIO(), io.BytesIO()
     np.savez_compressed(arrays, x=np.zeros((2040, 4096), np.int8), y=np.arange(2040) % 2)
     Image.new("L", (1900, 1900), 127).save(picture, "PNG")
@@ -49,34 +47,22 @@ def unruly_files() -> list[tuple[str, bytes]]:
             archive.writestr(f"{'ab'[index % 2]}/{index}.png", picture.getvalue())
     wide = b",".join(b"c%d" % index for index in range(4000))
     rows = b"\n".join(b",".join([b"1.5"] * 4000) for _ in range(400))
-    return [
-        ("zeros.npz", arrays.getvalue()),
-        ("images.zip", images.getvalue()),
-        ("wide.csv", wide + b"\n" + rows),
-        ("large.csv", b"a,b\n" + b"1,2\n" * (2 * 2**20 - 10)),
-    ]
+    large = b"a,b\n" + b"1,2\n" * (2 * 2**20 - 10)
+    tables = [("wide.csv", wide + b"\n" + rows), ("large.csv", large)]
+    return [("zeros.npz", arrays.getvalue()), ("images.zip", images.getvalue()), *tables]
+
+
+KINDS = (
+    "hungry runs", "long runs", "costly pages", "unruly files", "sessions", "reruns", "texts", "requests",
+    "slow senders", "claimed lengths",
+)  # fmt: skip
 
 
 class Attacker:
-    """All kinds of attack on one server; each method does one round of its kind."""
+    """Attacks on one server: a method for each of ``KINDS`` does one round from a client address."""
 
     def __init__(self, address: str):
-        self._address, self._draw, self._files = address, random.Random(0), unruly_files()
-
-    def kinds(self) -> dict[str, Callable[[str], Awaitable[None]]]:
-        """Name → one round, given the address of its client."""
-        return {
-            "hungry runs": self.run_hungry,
-            "long runs": self.run_long,
-            "costly pages": self.open_costly,
-            "unruly files": self.upload,
-            "sessions": self.open_sessions,
-            "reruns": self.rerun,
-            "texts": self.write_texts,
-            "requests": self.request,
-            "slow senders": self.send_slowly,
-            "claimed lengths": self.claim_length,
-        }
+        self._address, self._draw, self._files = address, random.Random(0), files()
 
     def session(self, client: str, page: str, query: str = "") -> BrowserSession:
         return BrowserSession(f"ws://{self._address}", page, query, forwarded_for=client)
@@ -86,46 +72,46 @@ class Attacker:
             await session.run(page, query)
             await asyncio.sleep(20)
 
-    async def run_hungry(self, client: str) -> None:
+    async def hungry_runs(self, client: str) -> None:
         page = self._draw.choice(list(HUNGRY))
         await self.run(client, page, f"{HUNGRY[page]}&seed={self._draw.randrange(10**6)}")
 
-    async def run_long(self, client: str) -> None:
+    async def long_runs(self, client: str) -> None:
         steps = self._draw.choice((10_000, 100_000, 10_000_000))
         await self.run(client, "kernel_change", f"{LONG}&training.max_steps={steps}&seed={self._draw.randrange(10**6)}")
 
-    async def open_costly(self, client: str) -> None:
+    async def costly_pages(self, client: str) -> None:
         async with self.session(client, *COSTLY) as session:
             await session.act(patience_s=10)
 
-    async def upload(self, client: str) -> None:
+    async def unruly_files(self, client: str) -> None:
         async with self.session(client, "own_data") as session:
             await session.act()
             for name, data in self._files:
                 await session.upload("own_data.upload", name, data)
 
-    async def open_sessions(self, client: str) -> None:
+    async def sessions(self, client: str) -> None:
         async with AsyncExitStack() as stack:
             for _ in range(200):
                 line = f"2001:db8:0:1::{self._draw.randrange(1, 16**4):x}"  # of one network
                 session = await stack.enter_async_context(self.session(line, self._draw.choice(IDLE_PAGES)))
                 await session.act(patience_s=10)
 
-    async def rerun(self, client: str) -> None:
+    async def reruns(self, client: str) -> None:
         async with self.session(client, "hessian") as session:
             for _ in range(300):
                 await session.act(patience_s=30)
 
-    async def write_texts(self, client: str) -> None:
+    async def texts(self, client: str) -> None:
         length = self._draw.choice((200_000, 2_000_000, 20_000_000))
         async with self.session(client, "glossary", "term=" + "x" * length) as session:
             await session.act(patience_s=10)
 
-    async def request(self, client: str) -> None:
+    async def requests(self, client: str) -> None:
         for path in ("/static/" + "./" * self._draw.randrange(1000) + "js/index.js?1", "/api/ready", "/lecture"):
             await self.send(client, f"GET {path} HTTP/1.1", "")
 
-    async def send_slowly(self, client: str) -> None:
+    async def slow_senders(self, client: str) -> None:
         opened = []
         for index in range(300):
             _, writer = await asyncio.open_connection(*self._address.split(":"))
@@ -136,12 +122,12 @@ class Attacker:
         for writer in opened:
             writer.close()
 
-    async def claim_length(self, client: str) -> None:
+    async def claimed_lengths(self, client: str) -> None:
         await self.send(client, "PUT /_stcore/upload_file/a/b HTTP/1.1", "Content-Length: 0000000000999999999\r\n")
         await asyncio.sleep(0.5)
 
     async def send(self, client: str, first: str, header: str) -> None:
-        """One request; anything but status 200 counts as refused."""
+        """Send one request; any status but 200 counts as refused."""
         reader, writer = await asyncio.open_connection(*self._address.split(":"))
         head = f"{first}\r\nHost: localhost\r\nX-Forwarded-For: {client}\r\nConnection: close\r\n{header}\r\n"
         writer.write(head.encode())
@@ -152,7 +138,7 @@ class Attacker:
 
 
 async def repeat(attack: Callable[[str], Awaitable[None]], client: str, reported: collections.Counter[str]) -> None:
-    """Round after round, whatever the server answers."""
+    """Repeat an attack whatever the server answers."""
     while True:
         try:
             await asyncio.wait_for(attack(client), 60)
@@ -164,13 +150,13 @@ async def repeat(attack: Callable[[str], Awaitable[None]], client: str, reported
 
 async def main(address: str, seconds: float) -> None:
     """Attack in every way simultaneously."""
-    kinds = Attacker(address).kinds()
-    reported: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in kinds}
+    attacker = Attacker(address)
+    reported: dict[str, collections.Counter[str]] = {kind: collections.Counter() for kind in KINDS}
     print("ready", flush=True)
-    tasks = [
-        asyncio.create_task(repeat(attack, f"198.51.100.{index}", reported[kind]))
-        for index, (kind, attack) in enumerate(kinds.items(), start=1)
-    ]
+    tasks = []
+    for index, kind in enumerate(KINDS, start=1):
+        attack = getattr(attacker, kind.replace(" ", "_"))
+        tasks.append(asyncio.create_task(repeat(attack, f"198.51.100.{index}", reported[kind])))
     await asyncio.sleep(seconds)
     for task in tasks:
         task.cancel()

@@ -1,11 +1,9 @@
 """Random specs through all public inputs: command line, JSON, URL of a page.
 
-Run: ``python -m benchmarks.drills.fuzzed_specs [--count 10000] [--seed 0]``. Each is parsed, estimated, held against
+Run: ``python -m benchmarks.drills.fuzzed_specs [--count 10000] [--seed 0]``. Each is parsed, estimated, checked against
 the limits, and refused in sentences or accepted; nothing is traced or run. Claims: no exception but the refusals, no
 estimate that is not a number, none that takes long.
 """
-
-from __future__ import annotations
 
 import collections
 import contextlib
@@ -14,10 +12,11 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Never
+from typing import Never
 from unittest import mock
 
 import cyclopts
@@ -56,15 +55,14 @@ VALUES = st.recursive(
 
 
 @st.composite
-def changed(draw: st.DrawFn, data: Any) -> Any:
-    """``data`` with one place of it changed."""
+def changed(draw: st.DrawFn, data: object) -> object:
+    """Change one place of JSON data."""
     if isinstance(data, dict) and data:
         name = draw(st.sampled_from(list(data)))
         rest = {other: value for other, value in data.items() if other != name}
         kept = {**data, name: draw(changed(data[name]))}
-        return draw(
-            st.sampled_from([*[kept] * 8, rest]) | st.builds(lambda key, value: {**data, key: value}, TEXTS, VALUES)
-        )
+        more = st.builds(lambda key, value: {**data, key: value}, TEXTS, VALUES)
+        return draw(st.sampled_from([*[kept] * 8, rest]) | more)
     if isinstance(data, list) and data and draw(st.booleans()):
         at = draw(st.integers(0, len(data) - 1))
         return [*data[:at], draw(changed(data[at])), *data[at + draw(st.integers(0, 1)) :]]
@@ -75,8 +73,8 @@ def changed(draw: st.DrawFn, data: Any) -> Any:
 
 @st.composite
 def json_texts(draw: st.DrawFn) -> str:
-    """JSON of a preset with a few places changed, sometimes with one character changed."""
-    data: Any = json.loads(canonical_json(draw(SPECS)))
+    """Change a few places of a preset's JSON, sometimes one character."""
+    data = json.loads(canonical_json(draw(SPECS)))
     for _ in range(draw(st.sampled_from([1, 1, 1, 2, 4]))):
         data = draw(changed(data))
     text = json.dumps(data)
@@ -86,7 +84,7 @@ def json_texts(draw: st.DrawFn) -> str:
 
 @st.composite
 def texts_of(draw: st.DrawFn, base: Spec) -> dict[str, str]:
-    """Names and texts of a URL or a command line."""
+    """Draw names and texts of a URL or a command line."""
     held = values_of(base)
     chosen = draw(st.lists(st.sampled_from(settings(type(base))), min_size=1, max_size=6))
     texts = {each.name: draw(plausible(each) | odd(held.get(each.name))) for each in chosen}
@@ -96,7 +94,7 @@ def texts_of(draw: st.DrawFn, base: Spec) -> dict[str, str]:
 
 @st.composite
 def plausible(draw: st.DrawFn, setting: Setting) -> str:
-    """A choice, or numbers at the bounds, one beyond, and anywhere between them; a graph with a place changed."""
+    """Draw options, numbers at, beyond and between the bounds, or a changed graph."""
     if setting.name == "graph":
         return json.dumps(draw(changed(draw(GRAPHS))))
     if setting.options:
@@ -111,14 +109,14 @@ def plausible(draw: st.DrawFn, setting: Setting) -> str:
 
 
 def odd(held: object) -> st.SearchStrategy[str]:
-    """A text that is no value, or a value with something behind it."""
+    """Texts that are no value, or a value with a suffix."""
     text = text_of(held) if held is not None else ""
     return TEXTS | NUMBERS.map(str) | st.sampled_from([text + end for end in ("", "0", ",", "-1", "e5", " ", text)])
 
 
 @st.composite
 def arguments(draw: st.DrawFn, path: Path) -> list[str]:
-    """Arguments of the command line: a preset, or a file with a spec, and settings; at times nonsense."""
+    """Draw a command line: a preset, or a file with a spec, and settings; at times nonsense."""
     target = draw(st.sampled_from([*PRESETS, str(path), "nothing", ""]))
     if target == "nothing":
         return draw(st.lists(st.sampled_from(["run", "show", "presets", "--set"]) | TEXTS, max_size=4))
@@ -134,9 +132,9 @@ class Findings:
     """Outcomes of the specs.
 
     Attributes:
-        outcomes: input and outcome → how often.
-        failures: what ended otherwise, one example of each kind.
-        slowest_s: the longest processor time that one spec took, in seconds.
+        outcomes: number of specs by input and outcome.
+        failures: one example of each other ending.
+        slowest_s: longest processor time of one spec, in seconds.
     """
 
     outcomes: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -146,18 +144,18 @@ class Findings:
     def check(self, data: st.DataObject, path: Path) -> None:
         """Draw one request, send it through its input, and note its outcome."""
         entry = data.draw(st.sampled_from(["command line", "JSON", "address", "address"]))
+        attempt: Callable[[], str]
         if entry == "command line":
-            given: Any = data.draw(arguments(path))
-            attempt: Callable[[Any], str] = _by_command_line
+            attempt = partial(_by_command_line, data.draw(arguments(path)))
         elif entry == "JSON":
-            given, attempt = data.draw(json_texts()), _by_json
+            attempt = partial(_by_json, data.draw(json_texts()))
         else:
             base = data.draw(SPECS)
-            given, attempt = (base, data.draw(texts_of(base))), _by_address
+            attempt = partial(_by_address, base, data.draw(texts_of(base)))
         took_s: list[float] = []
-        while not took_s or (took_s[-1] > MAX_SECONDS and len(took_s) < 2):  # what is loaded once is not of the spec
+        while not took_s or (took_s[-1] > MAX_SECONDS and len(took_s) < 2):  # the first may load modules
             began = time.thread_time()
-            outcome = attempt(given)
+            outcome = attempt()
             took_s.append(time.thread_time() - began)
         self.slowest_s = max(self.slowest_s, min(took_s))
         self.outcomes[f"{entry}: {outcome}"] += 1
@@ -166,8 +164,7 @@ class Findings:
 
 def fuzz(count: int, seed: int) -> Findings:
     """Send ``count`` specs through the inputs; equal seeds draw equal specs."""
-    findings = Findings()
-    phases = (Phase.generate, Phase.shrink)
+    findings, phases = Findings(), (Phase.generate, Phase.shrink)
     options = hypothesis.settings(
         max_examples=count, database=None, deadline=None, phases=phases, suppress_health_check=list(HealthCheck)
     )
@@ -182,21 +179,18 @@ def fuzz(count: int, seed: int) -> Findings:
 
 @contextlib.contextmanager
 def nothing_computed() -> Iterator[None]:
-    """A run ends where it would load its data and start JAX."""
+    """End runs where they would load data and start JAX."""
 
-    def refuse(_: Experiment) -> mock.Mock:
-        def load(spec: Spec) -> Never:
-            raise InvalidInput("run", spec.experiment, "nothing, in this drill")
+    def load(spec: Spec) -> Never:
+        raise InvalidInput("run", spec.experiment, "nothing, in this drill")
 
-        return mock.Mock(load=load)
-
-    with mock.patch.object(Experiment, "computation", refuse):
+    with mock.patch.object(Experiment, "computation", return_value=mock.Mock(load=load)):
         yield
 
 
 def _by_command_line(arguments: list[str]) -> str:
-    output, complaints = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(complaints):
+    output, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
         try:
             code: object = main(arguments)
         except SystemExit as ended:
@@ -204,11 +198,11 @@ def _by_command_line(arguments: list[str]) -> str:
     if code == 0 and arguments[:1] == ["presets"]:
         return "listed"
     if code == 1:
-        assert "nothing, in this drill" in complaints.getvalue(), complaints.getvalue()
+        assert "nothing, in this drill" in errors.getvalue(), errors.getvalue()
         return "let pass"
     assert code == 2, f"exit code {code}"
-    assert complaints.getvalue().strip(), "refused without a word"
-    assert "Traceback" not in complaints.getvalue()
+    assert errors.getvalue().strip(), "refused without a word"
+    assert "Traceback" not in errors.getvalue()
     return "refused"
 
 
@@ -222,8 +216,7 @@ def _by_json(text: str) -> str:
     return _estimated(spec)
 
 
-def _by_address(given: tuple[Spec, Mapping[str, str]]) -> str:
-    base, texts = given
+def _by_address(base: Spec, texts: dict[str, str]) -> str:
     spec, problems = spec_from_texts(texts, base)
     if problems:
         _check_sentences(problems)
@@ -242,10 +235,7 @@ def _estimated(spec: Spec) -> str:
     assert 0 <= cost.seconds < math.inf
     assert 0 <= cost.peak_bytes < math.inf
     outcome = "let pass"
-    for check in (
-        *(lambda each=each: check_limits(spec, each) for each in PROFILES.values()),
-        lambda: check_size(spec),
-    ):
+    for check in (*(partial(check_limits, spec, each) for each in PROFILES.values()), partial(check_size, spec)):
         try:
             check()
         except InvalidInput:
@@ -254,22 +244,16 @@ def _estimated(spec: Spec) -> str:
 
 
 def drill(*, count: int = 10_000, seed: int = 0) -> None:
-    """Fuzz, and say what came out."""
+    """Fuzz, and report the outcomes."""
     began = time.perf_counter()
     findings = fuzz(count, seed)
-    measured = {
-        "count": count,
-        "seed": seed,
-        "outcomes": dict(sorted(findings.outcomes.items())),
-        "slowest_s": round(findings.slowest_s, 4),
-        "seconds": round(time.perf_counter() - began, 1),
-        "failures": findings.failures,
-    }
+    found = {"outcomes": dict(sorted(findings.outcomes.items())), "slowest_s": round(findings.slowest_s, 4)}
+    measured = {"count": count, "seed": seed, **found, "seconds": round(time.perf_counter() - began, 1)}
     claims = {
         f"each of {count:,} specs was let pass or refused in sentences": not findings.failures,
         f"none took {MAX_SECONDS:g} s of processor time": findings.slowest_s < MAX_SECONDS,
     }
-    conclude("fuzzed_specs", measured, claims)
+    conclude("fuzzed_specs", {**measured, "failures": findings.failures}, claims)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,9 @@
 Run: ``python -m benchmarks.drills.gallery [NAME …]`` (all: ten minutes on two quiet cores).
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator
-from typing import Any
 
 import cyclopts
 
@@ -24,12 +21,11 @@ LEFT_OUT = {"runtime_s", "provenance"}
 RELATIVE = 1e-2
 
 
-def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """All numbers and words of a point, by their place."""
+def leaves(value: object, path: str = "") -> Iterator[tuple[str, object]]:
+    """Yield all numbers and words of a point with their place."""
     if isinstance(value, dict):
-        for name, part in value.items():
-            if name not in LEFT_OUT:
-                yield from leaves(part, f"{path}.{name}")
+        for name in value.keys() - LEFT_OUT:
+            yield from leaves(value[name], f"{path}.{name}")
     elif isinstance(value, list | tuple):
         for index, part in enumerate(value):
             yield from leaves(part, f"{path}.{index}")
@@ -37,36 +33,28 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def differs(new: Any, old: Any) -> bool:
-    """Whether two leaves are not the same, up to the rounding of training."""
+def agrees(new: object, old: object) -> bool:
+    """Return whether two leaves are equal up to the rounding of training."""
     if isinstance(new, float) and isinstance(old, float):
-        return not (new == old or (math.isnan(new) and math.isnan(old)) or math.isclose(new, old, rel_tol=RELATIVE))
-    return bool(new != old)
+        return new == old or (math.isnan(new) and math.isnan(old)) or math.isclose(new, old, rel_tol=RELATIVE)
+    return new == old
 
 
 def again(name: str) -> Row:
-    """Compute the cheapest point of this entry; how many of its numbers are as shown."""
+    """Recompute the cheapest point of an entry; count its numbers that agree."""
     result = gallery_result(name)
     assert result is not None
-    shown = result.points[0]
-    began = time.monotonic()
-    for event in run(PRESETS[name].spec):
-        if isinstance(event, PointFinished):
-            break
-    else:
+    shown, began = result.points[0], time.monotonic()
+    finished = next((event for event in run(PRESETS[name].spec) if isinstance(event, PointFinished)), None)
+    if finished is None:
         raise RuntimeError(f"{name}: no point was finished")
-    new, old = dict(leaves(event.point.model_dump())), dict(leaves(shown.model_dump()))
-    wrong = [
-        path for path in new.keys() | old.keys() if path not in new or path not in old or differs(new[path], old[path])
-    ]
+    new, old = dict(leaves(finished.point.model_dump())), dict(leaves(shown.model_dump()))
+    wrong = sorted(
+        new.keys() ^ old.keys() | {path for path in new.keys() & old.keys() if not agrees(new[path], old[path])}
+    )
     equal = sum(path in old and (new[path] == old[path]) for path in new)
-    row = {"point": event.key, "same_point": event.key == shown.key, "numbers": len(new), "equal": equal}
-    return {
-        **row,
-        "outside": len(wrong),
-        "for_example": sorted(wrong)[:3],
-        "took_s": round(time.monotonic() - began, 1),
-    }
+    row = {"point": finished.key, "same_point": finished.key == shown.key, "numbers": len(new), "equal": equal}
+    return {**row, "outside": len(wrong), "for_example": wrong[:3], "took_s": round(time.monotonic() - began, 1)}
 
 
 def main(*names: str) -> None:
@@ -75,11 +63,10 @@ def main(*names: str) -> None:
     for name in names or PRESETS:
         rows[name] = again(name)
         print(name, rows[name], flush=True)
+    few = all(row["outside"] <= 0.01 * row["numbers"] for row in rows.values())
     claims = {
         "every entry has been recomputed at one point": all(row["same_point"] for row in rows.values()),
-        f"99 % of the numbers of each agree within {RELATIVE:.0%}": all(
-            row["outside"] <= 0.01 * row["numbers"] for row in rows.values()
-        ),
+        f"99 % of the numbers of each agree within {RELATIVE:.0%}": few,
     }
     conclude("gallery", {"relative_tolerance": RELATIVE, "entries": rows}, claims)
 

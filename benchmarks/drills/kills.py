@@ -6,8 +6,6 @@ point is missing, the store is intact after every kill, every job completes, and
 uninterrupted run to the bit.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import time
@@ -27,36 +25,35 @@ SWEEP = "widths=16,32,64,128&num_seeds=1&outputs=linear&training.max_steps=400&t
 
 
 async def submit(app: ServedApp, seed: int) -> str:
-    """Run the sweep of this seed from a page; its job id."""
+    """Run the sweep of this seed from a page; return its job's id."""
     async with BrowserSession(f"ws://{app.address}", PAGE) as session:
-        await session.run(PAGE, f"{SWEEP}&seed={seed}")
-        assert session.job_id, session.alerts
-        return session.job_id
+        job = await session.run(PAGE, f"{SWEEP}&seed={seed}")
+        assert job, session.alerts
+        return job
 
 
-def top_up(app: ServedApp, file: Path, jobs: dict[int, str]) -> None:
+def top_up(app: ServedApp, file: Path, jobs: list[str]) -> None:
     """Submit new sweeps until three are under way."""
-    while sum(not is_finished(file, job) for job in jobs.values()) < NUM_ACTIVE:
-        seed = len(jobs)
-        jobs[seed] = asyncio.run(submit(app, seed))
+    while sum(not is_finished(file, job) for job in jobs) < NUM_ACTIVE:
+        jobs.append(asyncio.run(submit(app, len(jobs))))
 
 
 def is_lost(file: Path, job: str, before: Row) -> bool:
-    """Whether a point that was finished is gone or has changed."""
+    """Return whether a finished point is missing or has changed."""
     now = finished_points(file, job) or {}
     return any(now.get(key) != point for key, point in before.items())
 
 
 def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGEST_S) -> Row:
-    """That many kills, then completion; the points of all jobs."""
+    """Kill that often, then let all jobs complete; return their points."""
     draw, file = random.Random(seed), folder / STORE
-    kills, jobs, lost, num_seen, is_whole = {"server": 0, "worker": 0}, dict[int, str](), list[str](), 0, True
+    kills, jobs, lost, num_seen, is_whole = {"server": 0, "worker": 0}, list[str](), list[str](), 0, True
     while sum(kills.values()) < num_kills:
         with served_app() as app:
             while app.process.is_running() and sum(kills.values()) < num_kills:
                 top_up(app, file, jobs)
                 time.sleep(draw.uniform(0, longest_s))
-                known = {job: finished_points(file, job) or {} for job in jobs.values()}
+                known = {job: finished_points(file, job) or {} for job in jobs}
                 if kills["server"] < SERVER_SHARE * (sum(kills.values()) + 1):
                     app.kill()
                     kills["server"] += 1
@@ -66,39 +63,33 @@ def drill(folder: Path, num_kills: int, seed: int = 0, longest_s: float = LONGES
                 is_whole &= is_intact(file)
                 lost += [job for job, points in known.items() if is_lost(file, job, points)]
     with served_app() as app:
-        for seed, job in jobs.items():
+        for number, job in enumerate(jobs):
             if not is_finished(file, job):  # its worker may have been killed: the job has failed, and Run continues
-                asyncio.run(submit(app, seed))
-        left = unfinished(file, jobs.values(), PATIENCE_S)
-    return {
-        "kills": kills,
-        "num_sweeps": len(jobs),
-        "num_points_before_last_kill": num_seen,
-        "lost": lost,
-        "intact": is_whole and is_intact(file),
-        "unfinished": left,
-        "set_aside": [path.name for path in folder.glob("*.damaged*")],
-        "points": [finished_points(file, job) for job in jobs.values()],
-    }
+                asyncio.run(submit(app, number))
+        left = unfinished(file, jobs, PATIENCE_S)
+    is_whole = is_whole and is_intact(file)
+    counts = {"kills": kills, "num_sweeps": len(jobs), "num_points_before_last_kill": num_seen}
+    store = {"lost": lost, "intact": is_whole, "set_aside": [path.name for path in folder.glob("*.damaged*")]}
+    return {**counts, **store, "unfinished": left, "points": [finished_points(file, job) for job in jobs]}
 
 
 def uninterrupted(folder: Path, num_sweeps: int) -> list[Row | None]:
-    """The points of the same sweeps, computed without a kill."""
-    file, jobs = folder / STORE, dict[int, str]()
+    """Return the points of the same sweeps without a kill."""
+    file, jobs = folder / STORE, list[str]()
     with served_app() as app:
         while len(jobs) < num_sweeps:
             top_up(app, file, jobs)
-        unfinished(file, jobs.values(), PATIENCE_S)
-    return [finished_points(file, jobs[seed]) for seed in range(num_sweeps)]
+        unfinished(file, jobs, PATIENCE_S)
+    return [finished_points(file, job) for job in jobs[:num_sweeps]]
 
 
 def claims(found: Row, reference: list[Row | None]) -> dict[str, bool]:
-    """The claims of this drill."""
+    """Return the claims of this drill."""
+    is_complete = bool(found["num_sweeps"]) and not found["unfinished"]
     return {
         "every finished point is kept": not found["lost"],
         "the store is intact after every kill": found["intact"] and not found["set_aside"],
-        "every job completes, after Run if its worker was killed": bool(found["num_sweeps"])
-        and not found["unfinished"],
+        "every job completes, after Run if its worker was killed": is_complete,
         "every point equals that of an uninterrupted run to the bit": found["points"] == reference,
     }
 

@@ -1,6 +1,4 @@
-"""The dashboard as a process of its own, also behind nginx, for drills that use it from outside."""
-
-from __future__ import annotations
+"""The dashboard as a separate process, also behind nginx."""
 
 import os
 import socket
@@ -11,7 +9,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.message import Message
@@ -20,7 +18,7 @@ from typing import IO
 
 import psutil
 
-from benchmarks.drills.report import ROOT
+from benchmarks.measure import ROOT
 from hosting.start_nginx import write_configuration
 
 FLAGS = ("--server.headless=true", "--server.fileWatcherType=none", "--browser.gatherUsageStats=false")
@@ -38,26 +36,19 @@ class ServedApp:
     address: str
 
     def workers(self) -> list[psutil.Process]:
-        """Its worker processes, without the one in which ``multiprocessing`` tracks resources."""
+        """Return worker processes, without the resource tracker of ``multiprocessing``."""
         return [each for each in self.process.children() if "spawn_main" in " ".join(each.cmdline())]
 
     @contextmanager
     def watched(self, server_mib: list[float], worker_mib: list[float], every_s: float) -> Iterator[None]:
-        """Note the memory of the server and of its largest worker every so often, while the block runs."""
-        end = threading.Event()
+        """Note memory of the server and its largest worker while the block runs."""
 
-        def watch() -> None:
-            while not end.wait(every_s):
-                server_mib.append(self.resident_bytes()[0] / 2**20)
-                worker_mib.append(max(map(_resident, self.workers()), default=0) / 2**20)
+        def note() -> None:
+            server_mib.append(self.resident_bytes()[0] / 2**20)
+            worker_mib.append(max(map(_resident, self.workers()), default=0) / 2**20)
 
-        watching = threading.Thread(target=watch, daemon=True)
-        watching.start()
-        try:
+        with repeated(note, every_s):
             yield
-        finally:
-            end.set()
-            watching.join()
 
     def kill(self) -> None:
         """Kill the server, as by lack of memory."""
@@ -65,7 +56,7 @@ class ServedApp:
         self.process.wait(10)
 
     def kill_a_worker(self) -> bool:
-        """Kill the largest of its workers, as a system without memory does; whether there was one."""
+        """Kill the largest worker, as a system without memory does; return whether one existed."""
         try:
             max(self.workers(), key=_resident).kill()
         except (ValueError, psutil.Error):
@@ -73,20 +64,38 @@ class ServedApp:
         return True
 
     def resident_bytes(self) -> tuple[int, int]:
-        """Memory of the server and of all its workers."""
+        """Return memory of the server and of all its workers."""
         return self.process.memory_info().rss, sum(_resident(worker) for worker in self.workers())
 
     def server_s(self) -> float:
-        """Processor time that the server has used, without its workers."""
+        """Return processor time of the server, without its workers."""
         return float(sum(self.process.cpu_times()[:2]))
 
     def processor_s(self) -> float:
-        """Processor time that the server and its present workers have used."""
+        """Return processor time of the server and its present workers."""
         return sum(sum(process.cpu_times()[:2]) for process in (self.process, *self.workers()))
 
 
+@contextmanager
+def repeated(work: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Repeat some work in a thread while the block runs."""
+    end = threading.Event()
+
+    def repeat() -> None:
+        while not end.wait(every_s):
+            work()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        thread.join()
+
+
 def answer_of(url: str, **headers: str) -> tuple[int, Message, bytes]:
-    """Status, headers and body of an answer, refusals included."""
+    """Return status, headers and body of an answer, also of an error."""
     request = urllib.request.Request(url, headers={name.replace("_", "-"): value for name, value in headers.items()})
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
@@ -96,7 +105,7 @@ def answer_of(url: str, **headers: str) -> tuple[int, Message, bytes]:
 
 
 def free_port() -> int:
-    """A port of this machine that no one listens on."""
+    """Return an unused port of this machine."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -104,7 +113,7 @@ def free_port() -> int:
 
 @contextmanager
 def served_app(*, port: int = 0, log: int | IO[str] = subprocess.DEVNULL, **environment: str) -> Iterator[ServedApp]:
-    """``streamlit run app.py`` on some port until the block ends, with these variables set."""
+    """Serve the dashboard with these environment variables until the block ends."""
     address = f"127.0.0.1:{port or free_port()}"
     host, _, at = address.partition(":")
     command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.address={host}", f"--server.port={at}"]
@@ -125,7 +134,7 @@ def served_app(*, port: int = 0, log: int | IO[str] = subprocess.DEVNULL, **envi
 
 @contextmanager
 def proxied(app: str, sessions_per_client: int = 20) -> Iterator[str]:
-    """``host:port`` of nginx in front of ``app``, configured as in compose.yaml, until the block ends."""
+    """Start nginx in front of ``app`` as in compose.yaml; yield its ``host:port``."""
     address = f"127.0.0.1:{free_port()}"
     with tempfile.TemporaryDirectory(prefix="nginx-", ignore_cleanup_errors=True) as folder:
         Path(folder).chmod(0o755)  # started by root, its worker is another user

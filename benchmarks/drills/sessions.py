@@ -6,8 +6,6 @@ sweep finishes, equal sweeps are computed once, no session gets data of another 
 server uses no processor time.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import random
@@ -29,7 +27,7 @@ from benchmarks.measure import Row
 LIMIT_S, LIMIT_MIB = 0.5, 250
 IDLE_PAGES = ("kernel_change", "hessian", "architectures", "dynamics", "dag", "early_time")
 RUN_PAGE, RESULTS_PAGE = "kernel_change", "results"
-LOOK_S = 1.0  # between two checks of the store
+CHECK_S = 1.0  # between two checks of the store
 # Notes every attempt to save a point, also of one that exists. A recomputed point took other seconds.
 AUDIT = """
 CREATE TABLE attempts (digest TEXT, key TEXT, seconds REAL, UNIQUE (digest, key, seconds));
@@ -44,11 +42,11 @@ class Visit:
 
     Attributes:
         query: settings of the sweeps, as in a link.
-        distinct: different sweeps at a time.
-        pause_s: between two changes of one person.
-        page_share: of the changes that lead to another page.
-        every_s: between two runs of one person, at least.
-        patience_s: for one run.
+        distinct: number of different sweeps at a time.
+        pause_s: range of pauses between changes.
+        page_share: share of changes that lead to another page.
+        every_s: least time between two runs of one person.
+        patience_s: longest wait for one run.
     """
 
     query: str = "widths=30,100,300"
@@ -61,7 +59,7 @@ class Visit:
 
 @dataclass
 class Seen:
-    """Observations of all sessions, and the texts that belong to one of them."""
+    """Observations of all sessions, and private texts with their owners."""
 
     store: Path
     until: float = 0.0
@@ -79,18 +77,17 @@ class Seen:
     def listen(self, session: int, raw: bytes) -> None:
         """Find texts of other sessions in a message of the server."""
         for text, owner in self.owners.items():
-            if text in raw:
-                if owner == session:
-                    self.arrived.add(text)
-                else:
-                    self.leaks.append(f"session {session} was sent {text.decode()} of session {owner}")
+            if text in raw and owner == session:
+                self.arrived.add(text)
+            elif text in raw:
+                self.leaks.append(f"session {session} was sent {text.decode()} of session {owner}")
 
     @property
     def num_jobs(self) -> int:
         return len({job for ids in self.jobs.values() for job in ids})
 
 
-async def look_around(session: BrowserSession, seen: Seen, visit: Visit, draw: random.Random) -> None:
+async def browse(session: BrowserSession, seen: Seen, visit: Visit, draw: random.Random) -> None:
     """Change a choice or the page now and then."""
     while time.monotonic() < seen.until:
         await asyncio.sleep(draw.uniform(*visit.pause_s))
@@ -103,10 +100,9 @@ async def look_around(session: BrowserSession, seen: Seen, visit: Visit, draw: r
 
 
 async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str, visit: Visit) -> None:
-    """Press Run, again if the job's worker was killed, until all its points are in the store."""
+    """Press Run, again if the worker was killed, until all points are stored."""
     began = time.monotonic()
-    await session.act({f"{page}.run": CLICK})
-    await session.act()  # a click's own run may end where another page begins
+    await session.press_run(page)
     if not session.job_id:
         seen.unfinished.append(f"{settings} did not run: {session.alerts}")
         return
@@ -115,7 +111,7 @@ async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str,
         if time.monotonic() - began > visit.patience_s:
             seen.unfinished.append(f"{settings} after {visit.patience_s:.0f} s: {session.alerts}")
             return
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(CHECK_S)
         if not session.live and not await asyncio.to_thread(is_finished, seen.store, session.job_id):
             await session.act({session.run_key: CLICK})  # its worker was killed: Run continues
     seen.sweeps_s.append(time.monotonic() - began)
@@ -152,7 +148,7 @@ async def upload_data(session: BrowserSession, seen: Seen, visit: Visit, own: in
 
 @asynccontextmanager
 async def crowd(address: str, seen: Seen, num_sessions: int, num_running: int) -> AsyncIterator[list[BrowserSession]]:
-    """Open that many sessions, each from an address of its own; their errors are noted at the end."""
+    """Open sessions from separate addresses; note their errors at the end."""
     async with AsyncExitStack() as stack:
         sessions: list[BrowserSession] = []
         for index in range(num_sessions):
@@ -168,13 +164,13 @@ async def crowd(address: str, seen: Seen, num_sessions: int, num_running: int) -
 async def work(
     sessions: list[BrowserSession], seen: Seen, visit: Visit, num_running: int, num_uploading: int, minutes: float
 ) -> None:
-    """Let the first sessions run sweeps, the next ones upload data, and all others look around."""
+    """Let the first sessions run sweeps, the next upload data, the others browse."""
     draw, num_busy = random.Random(0), num_running + num_uploading
     seen.until = time.monotonic() + 60 * minutes
     await asyncio.gather(
         *(run_sweeps(sessions[own], seen, visit, own) for own in range(num_running)),
         *(upload_data(sessions[own], seen, visit, own) for own in range(num_running, num_busy)),
-        *(look_around(session, seen, visit, draw) for session in sessions[num_busy:]),
+        *(browse(session, seen, visit, draw) for session in sessions[num_busy:]),
     )
 
 
@@ -218,17 +214,15 @@ async def drill(
     with closing(sqlite3.connect(store, timeout=30)) as connection:
         count = "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_points)"
         attempts, points = connection.execute(count).fetchone()
+    given = {"minutes": minutes, "num_sessions": num_sessions, "num_running": num_running}
+    counts = {"num_runs": len(seen.sweeps_s), "num_jobs": seen.num_jobs, "num_uploads": len(seen.uploads_s)}
+    waits = {"reaction": spread(seen.reactions_s or [0.0]), "sweep": spread(seen.sweeps_s or [0.0])}
     return {
         "profile": "classroom",
-        "minutes": minutes,
-        "num_sessions": num_sessions,
-        "num_running": num_running,
-        "num_runs": len(seen.sweeps_s),
-        "num_jobs": seen.num_jobs,
-        "num_uploads": len(seen.uploads_s),
+        **given,
+        **counts,
         "num_kills": seen.num_kills,
-        "reaction": spread(seen.reactions_s or [0.0]),
-        "sweep": spread(seen.sweeps_s or [0.0]),
+        **waits,
         "ids_of_equal_sweeps": max(map(len, seen.jobs.values()), default=0),
         "points": points,
         "points_computed": attempts,
@@ -243,12 +237,12 @@ async def drill(
 
 
 def claims(found: Row) -> dict[str, bool]:
-    """The claims of this drill. A kill may cost a point that is not saved yet, never a saved one."""
+    """Return the claims; a kill may cost an unsaved point, never a saved one."""
+    is_shared = found["ids_of_equal_sweeps"] == 1 and found["points_computed"] == found["points"]
     return {
         f"idle sessions react within {LIMIT_S:g} s (p95)": found["reaction"]["p95_s"] <= LIMIT_S,
         "every sweep finishes": bool(found["num_runs"]) and not found["unfinished"],
-        "equal sweeps are one job and computed once": found["ids_of_equal_sweeps"] == 1
-        and found["points_computed"] == found["points"],
+        "equal sweeps are one job and computed once": is_shared,
         "no page shows an exception": not found["errors"],
         "no session gets data, or a run of data, of another one": not found["leaks"],
         "who uploads data sees them": found["private_texts_seen_by_their_owner"] >= 5 * found["num_uploads"],

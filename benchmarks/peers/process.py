@@ -1,24 +1,22 @@
-"""An environment of its own for each peer, and one warm process in it for each comparison.
+"""A separate environment for each peer, and one warm process in it for each comparison.
 
-The peers do not share an environment with this project: neural-tangents needs a JAX of 2023, and PyTorch would be a
-large requirement for a comparison alone. A process reads one JSON request per line and answers one JSON line.
+Peers do not share an environment with this project: neural-tangents needs a JAX of 2023, and PyTorch would be a large
+requirement for a comparison alone. A process reads one JSON request per line and answers one JSON line.
 """
-
-from __future__ import annotations
 
 import json
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO, Any, Self, cast
+from typing import IO, Self, cast
 
 import numpy as np
 
-from benchmarks.measure import Competitor, Measured, Settings
+from benchmarks.measure import Competitor, Measured, Row, Settings
 
 HERE = Path(__file__).parent
 ENVIRONMENTS = HERE.parents[1] / ".peers"
@@ -26,10 +24,10 @@ NAMES = ("neural-tangents", "torch", "torchax")
 
 
 def interpreter(name: str, python: str = sys.executable) -> str:
-    """Return the Python of a peer's environment, which is made on first use from its pinned requirements.
+    """Return the Python of a peer's environment, installed on first use.
 
     Raises:
-        subprocess.CalledProcessError: where it cannot be made.
+        subprocess.CalledProcessError: if the installation fails.
     """
     folder = ENVIRONMENTS / name
     made = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
@@ -54,20 +52,16 @@ class Peer:
     def __init__(self, name: str, python: str, **variables: str):
         self._folder = tempfile.TemporaryDirectory()
         self.folder = Path(self._folder.name)
-        script = HERE / f"{name.replace('-', '_')}_side.py"
+        command = [python, str(HERE / f"{name.replace('-', '_')}_side.py")]
         self._process = subprocess.Popen(
-            [python, str(script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **variables},
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **variables}
         )
 
-    def ask(self, request: Mapping[str, Any], arrays: Mapping[str, np.ndarray] | None = None) -> dict[str, Any]:
+    def ask(self, request: Row, arrays: Mapping[str, np.ndarray] | None = None) -> Row:
         """Return the answer to one request; arrays travel in a file.
 
         Raises:
-            RuntimeError: when the process has ended; its complaint is on stderr.
+            RuntimeError: if the process has ended; its error is on stderr.
         """
         if arrays is not None:
             request = {**request, "file": str(self.folder / "arrays.npz")}
@@ -81,9 +75,10 @@ class Peer:
             line = ""
         if not line:
             raise RuntimeError(f"the peer's process ended at {json.dumps(request)[:200]}")
-        return json.loads(line)
+        answer: Row = json.loads(line)
+        return answer
 
-    def packages(self) -> dict[str, str]:
+    def packages(self) -> Row:
         """Return versions of the peer's dependencies."""
         return self.ask({"packages": True})
 
@@ -96,21 +91,35 @@ class Peer:
 
         return call
 
-    def competitors(self, names: Sequence[str], title: str = "{}") -> dict[str, Competitor]:
-        """Return several calls, each under its title."""
-        return {title.format(name): self.competitor(name) for name in names}
-
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._process.__exit__(*error)  # closes its stdin, at which it ends, and waits for that
+    def __exit__(self, *error: object) -> None:
+        with self._process:  # closes its stdin, at which it ends, and waits for that
+            pass
         self._folder.cleanup()
 
 
+class Peers(dict[str, Peer]):
+    """Warm peers by name, those whose environments exist."""
+
+    def packages(self) -> Row:
+        """Return versions of every peer's dependencies."""
+        return {name: peer.packages() for name, peer in self.items()}
+
+    def competitors(
+        self, name: str, request: Row, arrays: Mapping[str, np.ndarray] | None = None, title: str = "{}"
+    ) -> dict[str, Competitor]:
+        """Return the calls that a peer prepares, by title; none without it."""
+        if name not in self:
+            return {}
+        calls = self[name].ask(request, arrays)["calls"]
+        return {title.format(call): self[name].competitor(call) for call in calls}
+
+
 @contextmanager
-def peers(settings: Settings, *names: str, **variables: str) -> Iterator[dict[str, Peer]]:
-    """A warm process of each of these peers whose environment exists, with environment variables."""
+def peers(settings: Settings, *names: str, **variables: str) -> Iterator[Peers]:
+    """Start these peers with environment variables, where their environments exist."""
     with ExitStack() as stack:
         at = settings.interpreters
-        yield {name: stack.enter_context(Peer(name, at[name], **variables)) for name in names if name in at}
+        yield Peers({name: stack.enter_context(Peer(name, at[name], **variables)) for name in names if name in at})

@@ -9,14 +9,16 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+Found = TypeVar("Found")
+Message = dict[str, Any]  # a JSON object
 # The timed call, and the report on its result after the clock has stopped.
-Calls = dict[str, tuple[Callable[[], Any], Callable[[Any], dict[str, Any]]]]
+Calls = dict[str, tuple[Callable[[], object], Callable[[Any], Message]]]
 
 
 def forget_peak() -> int:
-    """Resident memory now, in bytes, without what was freed; the peak is counted from here on (Linux)."""
+    """Return resident bytes without freed blocks; the peak counts from here (Linux)."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed blocks, into which the next call would fit for nothing
@@ -25,12 +27,21 @@ def forget_peak() -> int:
 
 
 def resident_bytes(field: str) -> int:
-    """Resident memory of this process: ``VmRSS`` now, ``VmHWM`` at its peak (``ru_maxrss`` may be its parent's)."""
+    """Return memory of this process: ``VmRSS`` now, ``VmHWM`` at its peak."""
     return 1024 * int(Path("/proc/self/status").read_text().split(f"{field}:")[1].split()[0])
 
 
-def weights(request: dict[str, Any], convert: Callable[[Any], Any], letter: str = "w") -> tuple[Any, list[Any]]:
-    """Inputs and the weights of each layer from the file of a request."""
+def timed(work: Callable[[], Found], weigh: bool) -> tuple[Found, float, int | None]:
+    """Return result, wall seconds and, if weighed, added peak memory of a call."""
+    before = forget_peak() if weigh else None
+    began = time.perf_counter()
+    found = work()
+    seconds = time.perf_counter() - began
+    return found, seconds, None if before is None else max(0, resident_bytes("VmHWM") - before)
+
+
+def weights(request: Message, convert: Callable[[Any], Found], letter: str = "w") -> tuple[Found, list[Found]]:
+    """Return inputs and the weights of each layer from the file of a request."""
     import numpy as np
 
     with np.load(request["file"], allow_pickle=False) as arrays:
@@ -38,7 +49,7 @@ def weights(request: dict[str, Any], convert: Callable[[Any], Any], letter: str 
         return convert(arrays["x"]), [convert(arrays[name]) for name in names]
 
 
-def serve(prepare: Callable[[dict[str, Any]], Calls], packages: tuple[str, ...]) -> None:
+def serve(prepare: Callable[[Message], Calls], packages: tuple[str, ...]) -> None:
     """Answer requests until stdin ends.
 
     ``{"time": NAME, "weigh": bool}`` calls, ``{"packages": true}`` asks for versions, anything else prepares new calls.
@@ -47,20 +58,13 @@ def serve(prepare: Callable[[dict[str, Any]], Calls], packages: tuple[str, ...])
     for line in sys.stdin:
         request = json.loads(line)
         if "time" in request:
-            answer = _timed(*calls[request["time"]], request["weigh"])
+            work, describe = calls[request["time"]]
+            found, seconds, added = timed(work, request["weigh"])
+            answer = {"s": seconds, "added_bytes": added, **describe(found)}
         elif "packages" in request:
             answer = {name: version(name) for name in packages}
         else:
-            calls.clear()  # what they hold goes before the next is made
+            calls.clear()  # frees their arrays before the next are made
             calls = prepare(request)
             answer = {"calls": list(calls)}
         print(json.dumps(answer), flush=True)
-
-
-def _timed(work: Callable[[], Any], describe: Callable[[Any], dict[str, Any]], weigh: bool) -> dict[str, Any]:
-    before = forget_peak() if weigh else None
-    began = time.perf_counter()
-    found = work()
-    seconds = time.perf_counter() - began
-    added = None if before is None else max(0, resident_bytes("VmHWM") - before)
-    return {"s": seconds, "added_bytes": added, **describe(found)}

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from benchmarks.coverage import CHOSEN, METHODS, NUM_SEEDS, NUM_WIDTHS, REGIMES, covered
-from benchmarks.measure import RESULTS
-from benchmarks.table import coverage_of
+from benchmarks.measure import RESULTS, environment
+from benchmarks.table import page
 
 # Nominal 95 %; a share of 1,000 has a standard error of 0.7 %.
 LEAST, MOST = 0.93, 0.97
@@ -48,5 +48,6 @@ def test_bend_test_has_a_false_positive_rate_of_5_percent(found):
 def test_the_simulation_runs_and_can_be_shown():
     rows = [covered(regime, 3, 4, 5) for regime in REGIMES]
     assert all(row["methods"].keys() == METHODS.keys() for row in rows)
-    shown = coverage_of({"trials": 5, "chosen": CHOSEN, "rows": rows})
-    assert [method for method, _ in shown["rows"]] == list(METHODS)
+    shown = page({"coverage": {"environment": environment(), "trials": 5, "chosen": CHOSEN, "rows": rows}})
+    methods = [line.split("|")[1].strip(" *") for line in shown.splitlines() if " × |" in line]
+    assert methods == list(METHODS)

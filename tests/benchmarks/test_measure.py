@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as runner
-from benchmarks import ceilings, measure
+from benchmarks import growth, measure
 from benchmarks.growth import Size
 from benchmarks.measure import Measured, Settings, Watch, alternate, fitted, spread
 from benchmarks.peers import process
@@ -165,9 +165,9 @@ def test_gpu_rows_say_why_they_are_skipped_without_a_gpu(capsys):
 @pytest.mark.parametrize("size", [Size(40), Size(30, depth=3), Size(20, n=7, C=2, depth=2)])
 def test_ceilings_count_each_weight_once(size):
     net = FullyConnected(width=size.m, depth=size.depth, num_outputs=size.C, use_bias=False)
-    weights = ceilings.num_weights(size)
-    assert weights == net.num_params((ceilings.INPUT_DIM,))
-    operations, _ = ceilings.kernel_needs(size)
+    weights = size.num_weights
+    assert weights == net.num_params((growth.INPUT_DIM,))
+    operations, _ = growth.kernel_needs(size)
     jacobians = 2 * size.n * size.C * 2 * weights + (size.n * size.C) ** 2 * weights
     assert 2 * size.n * weights < operations < jacobians
-    assert ceilings.training_step_needs(size)[0] <= 3 * 2 * size.n * weights
+    assert growth.training_step_needs(size)[0] <= 3 * 2 * size.n * weights
