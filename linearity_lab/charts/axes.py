@@ -175,19 +175,31 @@ def add_level(
 
 def finish(figure: go.Figure) -> go.Figure:
     """Set the fonts, number format, legend and height that all figures share."""
-    # The legend below leaves the width to the data, also on a phone.
+    axes = {name: figure.layout[name].type == "log" for name in figure.layout if name[:5] in ("xaxis", "yaxis")}
+    return figure.update_layout(look(axes))
+
+
+def look(axes: Mapping[str, bool]) -> JSON:
+    """Return what :func:`finish` sets in the layout of a figure, by the names of its axes and whether they are log.
+
+    To be given with the layout of a new figure if there is one: each later change takes Plotly milliseconds.
+    """
     font = {"size": FONT_SIZE}
-    figure.update_xaxes(tickfont=font, title_font=font, tickangle=0)  # on a phone look.css removes every other label
-    figure.update_yaxes(tickfont=font, title_font=font)
-    for update in (figure.for_each_xaxis, figure.for_each_yaxis):
-        update(lambda axis: None if axis.type == "log" else axis.update(tickformat=PLAIN_TICKS))
-    return figure.update_layout(
-        height=FIGURE_HEIGHT,
-        uirevision="keep",
-        hovermode="closest",
-        modebar={"color": GUIDE_COLOR},  # Plotly's default is too pale on a projector
-        margin={"l": 8, "r": 8, "t": 28, "b": 8},
-        legend={
+    layout: JSON = {}
+    for name, is_log in axes.items():
+        layout[name] = {"tickfont": font, "title": {"font": font}}
+        if name[0] == "x":
+            layout[name]["tickangle"] = 0  # on a phone look.css removes every other label
+        if not is_log:
+            layout[name]["tickformat"] = PLAIN_TICKS
+    # The legend below leaves the width to the data, also on a phone.
+    return layout | {
+        "height": FIGURE_HEIGHT,
+        "uirevision": "keep",
+        "hovermode": "closest",
+        "modebar": {"color": GUIDE_COLOR},  # Plotly's default is too pale on a projector
+        "margin": {"l": 8, "r": 8, "t": 28, "b": 8},
+        "legend": {
             "orientation": "h",
             # At the bottom of the figure, below the axis and its title.
             "yref": "container",
@@ -198,4 +210,4 @@ def finish(figure: go.Figure) -> go.Figure:
             "xanchor": "left",
             "font": font,
         },
-    )
+    }

@@ -185,16 +185,17 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
     ghosts = [_pale(trace) for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
         return figure
-    # Last, so that the traces keep their numbers; of another z-order, Plotly would cut off the names beside the axes.
-    both = go.Figure([*figure.data, *ghosts], figure.layout)
+    layout = figure.layout.to_plotly_json()
+    layout.pop("template", None)  # Plotly's own: to check and copy it takes milliseconds
     for name in _axes(figure):
-        ends = _both(figure.layout[name].range, before.layout[name].range)
-        both.layout[name].update(range=ends, autorangeoptions=None)
+        axis = layout.setdefault(name, {})
+        axis |= {"range": _both(figure.layout[name].range, before.layout[name].range), "autorangeoptions": None}
         if own := _ticks(figure.layout[name]):
             earlier = _ticks(before.layout[name])
             ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)  # swept values stay
-            both.layout[name].update(tickvals=list(ticks), ticktext=list(ticks.values()))
-    return both
+            axis |= {"tickvals": list(ticks), "ticktext": list(ticks.values())}
+    # Last, so that the traces keep their numbers; of another z-order, Plotly would cut off the names beside the axes.
+    return go.Figure([*figure.data, *ghosts], layout)
 
 
 def _is_curve(trace: go.Scatter) -> bool:

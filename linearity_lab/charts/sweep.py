@@ -2,16 +2,15 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import (
     GUIDE_LINE,
     beginning,
-    drawn_values,
-    finish,
     given_runs,
+    look,
     plain_symbols,
     seed_words,
     swept_ticks,
@@ -36,6 +35,7 @@ from ntk_core.markup import JSON
 from ntk_core.numbers import num_runs, number, signed, width_label
 from ntk_core.runs import Mean, mean
 
+_SILENT: JSON = {"hoverinfo": "skip", "showlegend": False}
 FRACTIONS = {-0.5: "−1/2", -1.0: "−1"}
 
 
@@ -75,26 +75,25 @@ def sweep(
         finding: first sentence of the takeaway; by default from the lines.
     """
     symbol = symbol or title
-    figure = go.Figure()
-    for line in lines:
-        add_line(figure, line, axis, symbol, is_log=is_log)
+    traces = [trace for line in lines for trace in _line(line, axis, symbol, is_log=is_log)]
     seen = [line for index, line in enumerate(lines) if index in first]
     later = [line for index, line in enumerate(lines) if index not in first]
-    add_marks(figure, seen)
+    traces += _marks(seen)
     shown = sorted({*axis.values, *(place for line in lines for place in line.places)})
     falling = [line for line in seen if line.means]
     guides: list[End] = []
     if slopes and falling and shown:
         line = min(falling, key=lambda line: math.inf if line.law is None else line.law.exponent)
-        guides = add_slopes(figure, line.means[0], shown[-1], slopes, axis.letter)
+        drawn, guides = _slopes(line.means[0], shown[-1], slopes, axis.letter)
+        traces += drawn
     begun = sorted({place for line in seen for place in line.places})
-    figure.update_xaxes(title=axis.title, **swept_ticks(shown, begun))
-    figure.update_yaxes(title=title)
-    _set_height(figure, is_log=is_log)
-    finish(figure)
+    layout = look({"xaxis": True, "yaxis": is_log}) | {"meta": {"cursor": axis.word}}
+    layout["xaxis"] |= swept_ticks(shown, begun)
+    layout["yaxis"] |= _vertical([y for trace in traces for y in trace["y"] if y is not None], is_log=is_log)
+    layout["xaxis"]["title"]["text"], layout["yaxis"]["title"]["text"] = axis.title, title
+    figure = go.Figure(traces, layout)
     if shown:
         add_end_labels(figure, [*_ends(seen, axis, shown), *guides])
-    figure.update_layout(meta={"cursor": axis.word})
     hide(figure, {line.in_legend: line.style.title for line in later})
     if later and shown:  # the axis starts at the first visible value, also after a click in the legend
         ends = {"include": list(axis.values) or None, "clipmax": 10 ** figure.layout.xaxis.range[1]}
@@ -194,7 +193,7 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
     return sentences
 
 
-def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> None:
+def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterator[JSON]:
     """Draw a band of one standard error, seeds, and the mean with the fitted exponent in its name."""
     style = line.style
     group: JSON = {"legendgroup": line.in_legend}
@@ -202,7 +201,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
     if around:
         upper = [(x, value + error) for x, value, error in around]
         lower = [(x, max(value - error, 1e-3 * value) if is_log else value - error) for x, value, error in around]
-        figure.add_scatter(
+        yield dict(
             x=[x for x, _ in upper + lower[::-1]],
             y=[y for _, y in upper + lower[::-1]],
             fill="toself",
@@ -219,7 +218,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
         errors = [dot.error for dot in dots]
         below = [min(dot.error, 0.99 * dot.value) if is_log else dot.error for dot in dots]
         bars = {"array": errors, "arrayminus": below, "color": style.color, "thickness": 1.5, "width": 4}
-        figure.add_scatter(
+        yield dict(
             x=[dot.place for dot in dots],
             y=[dot.value for dot in dots],
             error_y=bars if any(errors) else None,
@@ -242,7 +241,7 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
         )
     if line.means:
         name = "; ".join([_with_exponent(line, axis), *line.remarks(axis, brief=True)])
-        figure.add_scatter(
+        yield dict(
             x=[x for x, _ in line.means],
             y=[average.value for _, average in line.means],
             mode="lines+markers",
@@ -265,31 +264,30 @@ def add_line(figure: go.Figure, line: Line, axis: Axis, symbol: str, *, is_log: 
         )
 
 
-def add_marks(figure: go.Figure, lines: Sequence[Line]) -> None:
-    """Add a legend entry for every mark of runs that did not converge, with their number."""
+def _marks(lines: Sequence[Line]) -> Iterator[JSON]:
+    """Draw a legend entry for every mark of runs that did not converge, with their number."""
     counts = Counter(dot.outcome for line in lines for dot in line.dots if dot.why and dot.outcome)
     for outcome, count in sorted(counts.items()):
-        look = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {num_runs(count)}")
-        marker = {"color": look.color, "symbol": look.mark(outcome), "size": 9, "line": {"width": 2}}
-        figure.add_scatter(
-            x=[None], y=[None], mode="markers", marker=marker, name=look.title, hoverinfo="skip", showlegend=True
-        )
+        style = Style(GUIDE_COLOR, "", "circle", f"{outcome}: {num_runs(count)}")
+        marker = {"color": style.color, "symbol": style.mark(outcome), "size": 9, "line": {"width": 2}}
+        entry = {"x": [None], "y": [None], "mode": "markers", "marker": marker, "name": style.title}
+        yield entry | _SILENT | {"showlegend": True}
 
 
-def add_slopes(
-    figure: go.Figure, start: tuple[float, Mean], last: float, slopes: Sequence[float], letter: str = "m"
-) -> list[End]:
-    """Draw dashed lines of these slopes from a mean to the value ``last``; return their labels."""
+def _slopes(
+    start: tuple[float, Mean], last: float, slopes: Sequence[float], letter: str = "m"
+) -> tuple[list[JSON], list[End]]:
+    """Draw dashed lines of these slopes from a mean to the value ``last``, with their labels."""
     first, average = start
+    drawn: list[JSON] = []
     ends = []
     for slope in slopes if last > first else ():
         y = [average.value, average.value * (last / first) ** slope]
-        name = f"slope {signed(slope, 1)}"
-        figure.add_scatter(
-            x=[first, last], y=y, mode="lines", line=GUIDE_LINE, hoverinfo="skip", showlegend=False, name=name
+        drawn.append(
+            {"x": [first, last], "y": y, "mode": "lines", "line": GUIDE_LINE, "name": f"slope {signed(slope, 1)}"}
         )
         ends.append(End(last, y[1], (power(letter, FRACTIONS[slope]),)))
-    return ends
+    return [trace | _SILENT for trace in drawn], ends
 
 
 def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
@@ -319,13 +317,12 @@ def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End
     return ends
 
 
-def _set_height(figure: go.Figure, *, is_log: bool) -> None:
-    """Return ticks and range of the vertical axis, from 0 unless it is logarithmic."""
-    values = [value for value in drawn_values(figure) if value > 0 or not is_log]
+def _vertical(values: Sequence[float], *, is_log: bool) -> JSON:
+    """Return scale, ticks and range of the vertical axis, from 0 unless it is logarithmic."""
     if is_log:
-        figure.update_yaxes(**tall_ticks(values) if values else {"type": "log"})
-    elif values:
-        figure.update_yaxes(range=[min(0.0, *values), 1.06 * max(values) or 1.0])
+        positive = [value for value in values if value > 0]
+        return tall_ticks(positive) if positive else {"type": "log"}
+    return {"range": [min(0.0, *values), 1.06 * max(values) or 1.0]} if values else {}
 
 
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:

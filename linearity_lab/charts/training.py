@@ -1,5 +1,6 @@
 """Quantities during training: one curve per run; a logarithmic axis of steps starts at step 1."""
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -9,10 +10,11 @@ from typing import Any, Generic, Literal, TypeVar
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import add_level, drawn_values, finish, log_ticks
+from linearity_lab.charts.axes import add_level, log_ticks, look
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
 from linearity_lab.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
+from ntk_core.markup import JSON
 from ntk_core.numbers import number
 
 TimeAxis = Literal["step", "time"]
@@ -204,8 +206,6 @@ def along_training(
     """
     groups = list(dict.fromkeys(curve.in_legend_as for curve in curves if len(curve.x)))
     first = groups[:MOST_CURVES] if first is None else first
-    shares = [row.share for row in rows]
-    figure = make_subplots(rows=len(rows), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares)
     drawn: list[tuple[Curve, bool]] = []
     named: set[str] = set()
     for curve in curves:
@@ -216,35 +216,53 @@ def along_training(
             drawn.append((replace(curve, x=(), y=(), marks=MARK, marked=None, is_first=True), True))
             entry = False
         drawn.append((curve, entry))
-    # In one call: Plotly checks and copies each single trace three times.
     traces = [_trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes) for curve, yes in drawn]
-    figure.add_traces(traces, rows=[curve.row for curve, _ in drawn], cols=[1] * len(drawn))
     across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
-    if across:
-        figure.update_xaxes(range=_with_margin(across, log=log_x))
-    if log_x:
-        figure.update_xaxes(**log_ticks(across, 0))
-    figure.update_xaxes(title=x_title, row=len(rows), col=1)
+    ends = {"range": _with_margin(across, log=log_x)} if across else {}
+    axes = _axes(tuple(row.share for row in rows))
+    layout = look({name: log_x if name[0] == "x" else rows[int(name[5:] or 1) - 1].scale == "log" for name in axes})
+    layout["meta"] = {"cursor": x_title}
     for index, row in enumerate(rows, start=1):
-        figure.update_yaxes(title=row.title, row=index, col=1)
-        if row.scale == "log":
-            values = [value for value in drawn_values(figure, index) if 0 < value <= row.ceiling]
-            figure.update_yaxes(**log_ticks(values), row=index, col=1)
-            if values:
-                ends = _with_margin(values, log=True)
-                if row.ceiling < math.inf:
-                    ends = [math.log10(min(values) / 2), math.log10(row.ceiling)]
-                figure.update_yaxes(range=ends, row=index, col=1)
-        elif row.scale == "from 0":
-            figure.update_yaxes(rangemode="tozero", row=index, col=1)
-        elif values := drawn_values(figure, index):
-            figure.update_yaxes(range=_with_margin(values, log=False), row=index, col=1)
-    finish(figure)
+        x, y = _axes_of(index)
+        values = [value for trace in traces if trace["yaxis"] == y for value in trace["y"] if value is not None]
+        across_row, along_row = layout[f"xaxis{x[1:]}"], layout[f"yaxis{y[1:]}"]
+        along_row |= axes[f"yaxis{y[1:]}"] | _vertical(row, values)
+        along_row["title"]["text"] = row.title
+        across_row |= axes[f"xaxis{x[1:]}"] | ends | (log_ticks(across, 0) if log_x else {})
+    across_row["title"]["text"] = x_title
+    figure = go.Figure(traces, layout)
     if len(rows) == 1 and rows[0].scale != "from 0" and figure.layout.yaxis.range and across:
         seen = [curve for curve in curves if curve.in_legend and curve.is_first and curve.in_legend_as in first]
         add_end_labels(figure, _ends(seen, figure, log_x=log_x), log_x=log_x)
     hide(figure, {group: group for group in groups if group not in first})
-    return figure.update_layout(meta={"cursor": x_title})
+    return figure
+
+
+@functools.cache
+def _axes(shares: tuple[float, ...]) -> JSON:
+    """Return the axes of rows with these shares of the height; only the last row has labels of steps."""
+    found = make_subplots(rows=len(shares), cols=1, shared_xaxes=True, vertical_spacing=0.06, row_heights=shares)
+    return {name: axis for name, axis in found.layout.to_plotly_json().items() if name != "template"}
+
+
+def _axes_of(row: int) -> tuple[str, str]:
+    """Return the names of the axes of a row from 1."""
+    return ("x", "y") if row == 1 else (f"x{row}", f"y{row}")
+
+
+def _vertical(row: Row, values: Sequence[float]) -> JSON:
+    """Return scale and range of the vertical axis of a row in which these values are drawn."""
+    if row.scale == "from 0":
+        return {"rangemode": "tozero"}
+    if row.scale == "linear":
+        return {"range": _with_margin(values, log=False)} if values else {}
+    values = [value for value in values if 0 < value <= row.ceiling]
+    if not values:
+        return log_ticks(values)
+    ends = _with_margin(values, log=True)
+    if row.ceiling < math.inf:
+        ends = [math.log10(min(values) / 2), math.log10(row.ceiling)]
+    return {**log_ticks(values), "range": ends}
 
 
 def _with_margin(values: Sequence[float], *, log: bool) -> list[float]:
@@ -276,8 +294,9 @@ def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[En
     return ends
 
 
-def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, object]:
+def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> JSON:
     style = curve.style
+    x, y = _axes_of(curve.row)
     share = 1 if curve.is_first else 0.5
     kept = [index for index, x in enumerate(curve.x) if x > 0 or not log_x]
     marker: dict[str, object] = {"color": style.color, "symbol": style.symbol or "circle", "size": curve.marks * share}
@@ -289,6 +308,8 @@ def _trace(curve: Curve, *, log_x: bool, log_y: bool, entry: bool) -> dict[str, 
     seed = "" if curve.seed is None else f", seed {curve.seed}"
     return {
         "type": "scatter",
+        "xaxis": x,
+        "yaxis": y,
         "x": [curve.x[index] for index in kept] if kept else [None],
         "y": [_drawable(curve.y[index], log_y) for index in kept] if kept else [None],
         "text": [number(curve.y[index], 3) for index in kept],

@@ -110,6 +110,7 @@ class Computation:
         self.reader, self._writer = Pipe(duplex=False)
         self.max_bytes, self._bytes_at_start = max_bytes, 0
         self.pid: int | None = None
+        self._process: psutil.Process | None = None
         self._future = pool.schedule(compute, (spec_json, self._writer, max_bytes))
 
     def receive(self) -> Event | None:
@@ -123,6 +124,8 @@ class Computation:
             return parse_event(message)
         self.pid, self._bytes_at_start = map(int, message.split())
         self._writer.close()  # the worker's end alone keeps the pipe open
+        with contextlib.suppress(psutil.Error):
+            self._process = psutil.Process(self.pid)
         return None
 
     def is_over(self) -> bool:
@@ -134,8 +137,8 @@ class Computation:
     def grown_bytes(self) -> int:
         """Resident memory of the worker above what it had when the computation began."""
         with contextlib.suppress(psutil.Error):
-            if self.pid is not None:
-                return int(psutil.Process(self.pid).memory_info().rss) - self._bytes_at_start
+            if self._process is not None:
+                return int(self._process.memory_info().rss) - self._bytes_at_start
         return 0
 
     def kill(self) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ntk_core.experiments.early_time.spec import EarlyTimeSpec
+import numpy as np
+
+from linearity_lab.components.gallery import gallery_result
 from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeRun, exponent
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import mean, run_summary
-from tests.dashboard.made_early import make_early_point
 
 SPEC = KernelChangeSpec(widths=(10, 100, 1000), outputs=("linear",), num_seeds=2)
-EARLY = EarlyTimeSpec(swept="input_dim", values=(25, 50, 100))
 
 
 def point(width: int, *runs: tuple[float, Any]) -> KernelChangePoint:
@@ -57,17 +57,27 @@ def test_a_summary_without_points_is_a_sentence():
 
 
 def test_summary_of_early_time_has_departures_and_exponent():
-    text = run_summary(EARLY, [make_early_point(25), make_early_point(50), make_early_point(100, departs=False)])
-    lines = text.splitlines()
-    assert "d = 25" in lines[1]
-    assert "1,000" in lines[1]
-    assert lines[1].endswith("2 depart")
-    assert lines[3].endswith("0 depart")
-    assert "discrepancy ∝ d^(−1.000), 6 runs, 0 excluded; no interval (needs 3 seeds and 4 values)" in text
+    result = gallery_result("hu-fig1")
+    text = run_summary(result.spec, result.points)
+    for line, point in zip(text.splitlines()[1:], result.points, strict=False):
+        steps = [run.departure_step for run in point.runs if run.departure_step]
+        assert f"d = {point.input_dim}" in line
+        assert not steps or f" {min(steps)}–{max(steps)} " in line
+        assert line.endswith(f"{len(steps)} depart")
+    found = [(point.input_dim, run.discrepancy) for point in result.points for run in point.runs]
+    assert f"discrepancy ∝ d^(−{abs(slope(found)):.3f} ± " in text
 
 
 def test_summary_of_early_time_has_both_kernel_norms():
-    text = run_summary(EARLY, [make_early_point(value, trained=False) for value in (25, 50, 100)])
-    assert "erf: spectral norm of the distance ∝ d^(−1.500), 3 runs, 0 excluded; no interval" in text
-    assert "erf: Frobenius norm of the distance ∝ d^(−0.500" in text
+    result = gallery_result("hu-fig5")
+    text = run_summary(result.spec, result.points)
+    for norm, of in (("spectral", "difference"), ("Frobenius", "frobenius_difference")):
+        found = [(point.input_dim, getattr(each, of)) for point in result.points for each in point.kernels]
+        assert f"relu: {norm} norm of the distance ∝ d^(−{abs(slope(found)):.3f} ± " in text
     assert "departure" not in text
+
+
+def slope(found: list[tuple[Any, Any]]) -> float:
+    """Exponent of least squares."""
+    x, y = np.log(found).T
+    return float(np.polyfit(x, y, 1)[0])

@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar, get_args, get_origin
-
-from pydantic import BaseModel
-
 from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
-
-Made = TypeVar("Made", bound=BaseModel)
 
 
 def make_run(
@@ -57,19 +51,3 @@ def make_result(points: tuple[KernelChangePoint, ...], **settings) -> KernelChan
         data_sha256="ab" * 32,
     )
     return KernelChangeResult(spec=spec, points=points, provenance=provenance, status="completed", runtime_s=12.0)
-
-
-def filled(kind: type[Made], **given: Any) -> Made:
-    """A value with these fields; every other one that is required has the plainest value of its type."""
-    required = {name: field.annotation for name, field in kind.model_fields.items() if field.is_required()}
-    return kind(**{name: _plain(of) for name, of in required.items() if name not in given}, **given)
-
-
-def _plain(annotation: Any) -> Any:
-    if get_origin(annotation) is Literal:
-        return get_args(annotation)[0]
-    if annotation is str:
-        return ""
-    if annotation in (int, float, bool):
-        return annotation(1)
-    return {} if get_origin(annotation) is dict else ()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from linearity_lab.charts.style import compared_styles, network_style
 from linearity_lab.jobs.limits import check_limits
@@ -13,6 +12,7 @@ from linearity_lab.views.architectures.network_drawing import drawing, drawing_w
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change import KernelSnapshot
+from ntk_core.networks.build import build_network
 from ntk_core.networks.graphs import composition_examples
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.sizes import layer_sizes
@@ -20,30 +20,21 @@ from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.settings.grammar import with_settings
 from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import address, bars, checked, open_page, words
+from tests.smallest import settings_of
 
 pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 KEY = "architectures."
+WIDTHS = (30, 100, 300, 1000)
+MADE = ArchitecturesSpec(widths=WIDTHS)
 LAYERED = tuple(name for name, kind in ARCHITECTURES.items() if "depth" in kind.settings)
-KINDS = (*LAYERED, "composed")  # the others take sequences
-
-
-def architecture(kind: str, **settings) -> ArchitectureSpec:
-    """Three layers, or a custom composition."""
-    return ArchitectureSpec(kind=kind, **settings, **({} if kind == "composed" else {"depth": 3}))
 
 
 STYLES = compared_styles({"A": "fully-connected", "B": "bottleneck"}, "linear")
-WIDTHS = (30, 100, 300, 1000)
-MADE = ArchitecturesSpec(widths=WIDTHS)
 
 
 def beside(first: ArchitectureSpec, **settings) -> ArchitecturesSpec:
     """This network beside the bottleneck."""
     return ArchitecturesSpec(architectures=(first, MADE.architectures[1]), **settings)
-
-
-def opened(**query: str) -> AppTest:
-    return open_page("architectures", **query)
 
 
 def snapshot(scale: float = 1.0, *, infinite: bool = False) -> KernelSnapshot:
@@ -63,44 +54,29 @@ def snapshot(scale: float = 1.0, *, infinite: bool = False) -> KernelSnapshot:
 
 def with_kernels(points, scale: float, distance: float | None = None):
     """The points with a kept kernel, and with a distance to infinite width that falls as m^(-1/2)."""
-    return tuple(
-        point.model_copy(
-            update={
-                "snapshots": (snapshot(scale, infinite=distance is not None),),
-                "runs": tuple(
-                    run.model_copy(
-                        update={"infinite_distance": None if distance is None else distance * point.width**-0.5}
-                    )
-                    for run in point.runs
-                ),
-            }
-        )
-        for point in points
-    )
+    found = []
+    for point in points:
+        away = None if distance is None else distance * point.width**-0.5
+        runs = tuple(run.model_copy(update={"infinite_distance": away}) for run in point.runs)
+        kept = (snapshot(scale, infinite=distance is not None),)
+        found.append(point.model_copy(update={"snapshots": kept, "runs": runs}))
+    return tuple(found)
 
 
-def with_no_kernels(points):
-    return tuple(point.model_copy(update={"snapshots": ()}) for point in points)
+POINTS = {
+    "A": with_kernels(make_points(WIDTHS, exponents={"linear": -1.0}), 1.1, distance=3.0),
+    "B": with_kernels(make_points(WIDTHS, exponents={"linear": 0.0}), 5.0),
+}
 
 
-@pytest.fixture
-def points():
-    return {
-        "A": with_kernels(make_points(WIDTHS, exponents={"linear": -1.0}), 1.1, distance=3.0),
-        "B": with_kernels(make_points(WIDTHS, exponents={"linear": 0.0}), 5.0),
-    }
-
-
-def of_a_run(points) -> tuple[ArchitecturesPoint, ...]:
+def of_a_run(points, **changes) -> tuple[ArchitecturesPoint, ...]:
     """The points of all networks as a run gives them."""
     found = {
-        (point.width, letter): ArchitecturesPoint.model_validate(
-            {**dict(point), "kind": "architectures", "network": letter}
-        )
+        (point.width, letter): {**dict(point), "kind": "architectures", "network": letter, **changes}
         for letter, of_one in points.items()
         for point in of_one
     }
-    return tuple(found[key] for key in sorted(found))
+    return tuple(ArchitecturesPoint.model_validate(found[key]) for key in sorted(found))
 
 
 def test_the_larger_network_decides_what_fits(monkeypatch):
@@ -111,18 +87,15 @@ def test_the_larger_network_decides_what_fits(monkeypatch):
         check_limits(ArchitecturesSpec(architectures=(narrow, ArchitectureSpec(depth=3)), widths=(3000,)))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*LAYERED, "composed"])  # the others take sequences
 def test_parameters_and_smallest_width_are_those_of_the_network(kind):
-    from ntk_core.networks.build import build_network
-
-    spec = beside(architecture(kind), widths=(20,))
+    spec = beside(ArchitectureSpec(**settings_of(kind)), widths=(20,))
+    shape = spec.shapes().input_shape
     net = build_network(spec.networks["A"], 20, spec.shapes().num_outputs, "linear")
     (row,) = size_rows(spec)
-    assert row["A: parameters"] == net.num_params(spec.shapes().input_shape)
+    assert row["A: parameters"] == net.num_params(shape)
     smallest = row["A: smallest in-degree" if kind == "densenet" else "A: smallest width"]
-    assert smallest == {"densenet": net.min_width(spec.shapes().input_shape), "bottleneck": 3, "adapted": 4}.get(
-        kind, 20
-    )
+    assert smallest == {"densenet": net.min_width(shape), "bottleneck": 3, "adapted": 4}.get(kind, 20)
 
 
 @pytest.mark.parametrize("kind", LAYERED)
@@ -164,51 +137,46 @@ def test_bottleneck_is_drawn_narrow_and_frozen_layers_gray():
     assert "the smallest width is 3" in alt
 
 
+COMPOSED = {
+    name: ArchitectureSpec(kind="composed", composition=each, trained="first")
+    for name, each in composition_examples().items()
+}
+
+
 @pytest.mark.parametrize(
-    ("name", "layers", "arcs", "marks"),
+    ("network", "layers", "arcs", "marks"),
     [
-        ("residual", 3, 2, ["⊕", "⊕"]),
-        ("concat", 3, 3, ["‖", "‖"]),  # the output layer sees the first and the second beside the third
-        ("bottleneck", 3, 0, None),
-        ("two-speeds", 2, 0, None),
+        (COMPOSED["residual"], 3, 2, ["⊕", "⊕"]),
+        (COMPOSED["concat"], 3, 3, ["‖", "‖"]),  # the output layer sees the first and the second beside the third
+        (COMPOSED["bottleneck"], 3, 0, None),
+        (COMPOSED["two-speeds"], 2, 0, None),
+        (ArchitectureSpec(kind="resnet", depth=3), 3, 2, None),
+        (ArchitectureSpec(kind="resnet", depth=3, skip_every=2), 3, 1, None),
+        (ArchitectureSpec(kind="densenet", depth=3), 3, 6, None),
     ],
 )
-def test_own_layers_are_drawn_with_their_ways_around(name, layers, arcs, marks):
-    own = ArchitectureSpec(kind="composed", composition=composition_examples()[name], trained="first")
-    chart = drawn(beside(own, widths=(100,)), "A")
-    figure, alt, rows = chart.figure, chart.takeaway, chart.rows
-    paths = [shape for shape in figure.layout.shapes if shape.type == "path"]
-    assert len(paths) == arcs
-    assert [row["trained"] for row in rows] == [True] + [False] * layers
-    assert f"{layers} hidden layers" in alt
-    assert ("the skip connection" in alt) == bool(arcs)
-    assert not marks or list(figure.data[-1].text) == marks
+def test_layers_are_drawn_with_their_skip_connections(network, layers, arcs, marks):
+    chart = drawn(beside(network, widths=(100,)), "A")
+    assert sum(shape.type == "path" for shape in chart.figure.layout.shapes) == arcs
+    assert f"{layers} hidden layers" in chart.takeaway
+    assert ("skip connection" in chart.takeaway) == bool(arcs)
+    assert not marks or list(chart.figure.data[-1].text) == marks
+    if network.kind == "composed":
+        assert [row["trained"] for row in chart.rows] == [True] + [False] * layers
 
 
-@pytest.mark.parametrize(
-    ("settings", "arcs"), [({"kind": "resnet"}, 2), ({"kind": "resnet", "skip_every": 2}, 1), ({"kind": "densenet"}, 6)]
-)
-def test_skips_are_drawn_as_the_network_has_them(settings, arcs):
-    figure = drawn(beside(ArchitectureSpec(depth=3, **settings), widths=(100,)), "A").figure
-    assert sum(shape.type == "path" for shape in figure.layout.shapes) == arcs
-
-
-def test_sweep_has_one_color_and_one_fitted_exponent_per_network(points):
-    chart = figures.against_width(points, "linear", (30, 100, 300, 1000), STYLES)
-    figure = chart.figure
+def test_sweep_has_one_color_and_one_fitted_exponent_per_network():
+    figure = figures.against_width(POINTS, "linear", WIDTHS, STYLES).figure
     lines = {trace.legendgroup[0]: trace for trace in figure.data if "∝" in (trace.name or "")}
     assert {letter: lines[letter].line.color for letter in "AB"} == {each: STYLES[each].color for each in "AB"}
     assert "m<sup>−1.00 ± " in lines["A"].name
     assert "m<sup>0.00 ± " in lines["B"].name
-    assert lines["A"].line.dash != lines["B"].line.dash
-    assert lines["A"].marker.symbol != lines["B"].marker.symbol
-    assert ": from 0.033 at m = 30 to" in chart.takeaway
 
 
-def test_distance_to_infinite_width_is_drawn_with_its_guide(points):
-    assert figures.measures(points, "linear") == ("change", "distance")
-    assert figures.measures({"B": points["B"]}, "linear") == ("change",)
-    chart = figures.against_width(points, "linear", (), STYLES, "distance")
+def test_distance_to_infinite_width_is_drawn_with_its_guide():
+    assert figures.measures(POINTS, "linear") == ("change", "distance")
+    assert figures.measures({"B": POINTS["B"]}, "linear") == ("change",)
+    chart = figures.against_width(POINTS, "linear", (), STYLES, "distance")
     (line,) = [trace for trace in chart.figure.data if "∝" in (trace.name or "")]
     assert np.allclose(line.y, 3.0 * np.array([30, 100, 300, 1000]) ** -0.5)
     guides = [trace for trace in chart.figure.data if trace.name and trace.name.startswith("slope")]
@@ -239,22 +207,21 @@ def test_heatmaps_show_shape_and_size():
     assert "changed by 3 of its norm" in figures.heatmaps(snapshot(4.0), "A", 100).takeaway
 
 
-def test_kernels_are_drawn_at_widths_that_both_networks_have(points):
-    assert list(figures.kept_at(points, "linear")) == [30, 100, 300, 1000]
-    assert list(figures.kept_at({**points, "B": points["B"][:1]}, "linear")) == [30]
-    assert figures.kept_at(points, "softmax") == {}
+def test_kernels_are_drawn_at_widths_that_both_networks_have():
+    assert list(figures.kept_at(POINTS, "linear")) == [30, 100, 300, 1000]
+    assert list(figures.kept_at({**POINTS, "B": POINTS["B"][:1]}, "linear")) == [30]
+    assert figures.kept_at(POINTS, "softmax") == {}
 
 
-def test_settings_of_every_network_are_kept_apart_in_the_url():
-    given = {"0__kind": "resnet", "0__depth": "2", "1__kind": "convnet", "1__kernel_size": "5"}
-    app = opened(**{f"architectures__{name}": text for name, text in given.items()})
+def test_settings_and_number_of_networks_are_in_form_and_url():
+    given = {"0.kind": "resnet", "0.depth": "2", "1.kind": "convnet", "1.kernel_size": "5"}
+    query = {f"architectures.{name}": text for name, text in given.items()}
+    app = open_page("architectures", **query)
     assert app.selectbox(key=KEY + "architectures.0.kind").value == "resnet"
     assert app.number_input(key=KEY + "architectures.1.kernel_size").value == 5
-    assert address(app) == {f"architectures.{name.replace('__', '.')}": text for name, text in given.items()}
-
-
-def test_number_of_networks_is_in_form_and_url():
-    app = opened(architectures="3", architectures__2__kind="resnet")
+    assert address(app) == query
+    app.query_params = {"architectures": "3", "architectures.2.kind": "resnet"}
+    checked(app.run())
     assert app.selectbox(key=KEY + "architectures.2.kind").value == "resnet"
     assert len(app.get("plotly_chart")) == 3
     checked(app.number_input(key=KEY + "architectures").set_value(1).run())
@@ -264,40 +231,30 @@ def test_number_of_networks_is_in_form_and_url():
     assert "Networks: 5 cannot be used; use 1 to 4 groups of settings." in words(app)
 
 
-def test_points_of_all_networks_have_kernels_and_spectra(jobs, points):
-    app = opened(job=jobs.add(MADE, points=of_a_run(points), status="completed"))
-    # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
-    assert len(app.get("plotly_chart")) == 7
-    assert "Against width, with the linear output" in {each.value for each in app.subheader}, "one output is no choice"
-    assert "What this page shows." in words(app)
-    assert "What finite width changes." in words(app)
-    checked(app.number_input(key=KEY + "seed").set_value(9).run())
-    assert "Settings changed (First seed)" in words(app)
-
-
-def test_a_changed_setting_of_one_network_names_it(jobs, points):
-    app = opened(job=jobs.add(MADE, points=of_a_run(points), status="completed"))
-    checked(app.number_input(key=KEY + "architectures.1.bottleneck_width").set_value(9).run())
-    assert "Settings changed (Network B, Bottleneck width m_b)" in words(app).replace("\\", "")
-
-
-def test_page_shows_one_network_while_the_other_is_computed(jobs, points):
-    app = opened(job=jobs.add(MADE, points=of_a_run({"A": points["A"][:1]}), message="network B, width 30: linear"))
-    assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
-    (bar,) = bars(app)
-    assert "1 of 8 points" in bar
-    assert "network B, width 30" in bar
-
-
 def test_what_is_wrong_with_a_network_names_it():
-    app = opened()
+    app = open_page("architectures")
     checked(app.number_input(key=KEY + "architectures.1.depth").set_value(99).run())
     assert "Network B, Hidden layers L: 99 cannot be used" in words(app)
     assert "Network A" not in words(app).split("Fix these settings")[1].split("\n")[0]
 
 
-def test_many_samples_are_replaced_by_a_sentence(jobs, points):
+def test_figures_come_with_the_points_of_each_network(jobs):
+    job = jobs.add(MADE, points=of_a_run({"A": POINTS["A"][:1]}), message="network B, width 30: linear")
+    app = open_page("architectures", job=job)
+    assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
+    (bar,) = bars(app)
+    assert "1 of 8 points" in bar
+    assert "network B, width 30" in bar
+    jobs.add(MADE, points=of_a_run(POINTS), status="completed")
+    # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
+    assert len(checked(app.run()).get("plotly_chart")) == 7
+    assert "Against width, with the linear output" in {each.value for each in app.subheader}, "one output is no choice"
+    assert "What this page shows." in words(app)
+    checked(app.number_input(key=KEY + "architectures.1.bottleneck_width").set_value(9).run())
+    assert "Settings changed (Network B, Bottleneck width m_b)" in words(app)
+
+
+def test_many_samples_are_replaced_by_a_sentence(jobs):
     spec = with_settings(MADE, {"dataset.num_samples": 300})
-    bare = {letter: with_no_kernels(found) for letter, found in points.items()}
-    app = opened(job=jobs.add(spec, points=of_a_run(bare), status="completed"))
+    app = open_page("architectures", job=jobs.add(spec, points=of_a_run(POINTS, snapshots=()), status="completed"))
     assert "Kernels are stored and drawn for up to 200 training points." in words(app)

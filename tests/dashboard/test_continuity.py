@@ -10,12 +10,12 @@ import pytest
 
 from linearity_lab.charts.chart import above
 from linearity_lab.components import session
+from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.job_status import progress_words
 from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, Spec
-from tests.dashboard.made_dynamics import make_dynamics_result
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import bars, checked, open_page, words
 
@@ -51,7 +51,7 @@ def test_old_figure_stays_below_the_new_points(jobs):
 
 
 def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
-    result = make_dynamics_result()
+    result = gallery_result("beyond-gradient-descent")
 
     def drawn(**changes) -> set[str]:
         app.query_params["job"] = jobs.add(result.spec, points=result.points, **changes)

@@ -2,171 +2,134 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from linearity_lab.components.shown import Shown
+from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.dynamics import figures
 from linearity_lab.views.dynamics.frames import ball, divergence_caption, leaving_caption, moving
-from linearity_lab.views.dynamics.page import charts
-from ntk_core.experiments.dynamics import DynamicsSpec
-from tests.dashboard.made_dynamics import STEPS, make_dynamics_points, make_dynamics_result
-from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, press, words
+from ntk_core.experiments.dynamics import DynamicsSpec, difference_law
+from tests.dashboard.open_pages import checked, chooser, form_sentences, open_page, press
 
-METHODS = ("gradient-descent", "beyond-stable", "adam")
-POINTS = make_dynamics_points(widths=(30, 3000), methods=METHODS)
-
-
-def lines(figure, dash=None):
-    drawn = [trace for trace in figure.data if trace.mode.startswith("lines") and "text" not in trace.mode]
-    return [trace for trace in drawn if dash in (None, trace.line.dash)]
+DESCENT = "gradient-descent"
+LEARNED = gallery_result("liu-true-and-linearized")
+METHODS = gallery_result("beyond-gradient-descent")
+CURVES = gallery_result("curves-in-one-dimension")
 
 
 def test_each_model_has_its_dash_in_trajectories():
-    point = POINTS[0]
-    figure = figures.trajectories(point, "linear", "gradient-descent", "step", "training points").figure
-    run = point.of("linear", "gradient-descent")[0]
+    point = LEARNED.points[0]
+    (run, *_), classes = point.of("linear", DESCENT), np.argmax(point.y, axis=1)
+    figure = figures.trajectories(point, "linear", DESCENT, "time", "training points").figure
     for dash, path in (("solid", run.network), ("dash", run.linearized), ("dot", run.infinite)):
-        legend, *drawn = lines(figure, dash)
+        legend, *drawn = [trace for trace in figure.data if trace.line.dash == dash and "text" not in trace.mode]
         assert legend.name in ("network: solid", "linear model: dashed", "infinite width: dotted")
-        for row, (trace, own_class) in enumerate(zip(drawn, (1, 0), strict=True)):
-            assert list(trace.x) == [1, 10, 100]
-            np.testing.assert_allclose(trace.y, [block[row][own_class] for block in path.outputs[1:]])
-    swish = figures.trajectories(point, "swish", "gradient-descent", "time", "test points").figure
-    assert not lines(swish, "dot")
-    assert list(lines(swish, "solid")[1].x) == [0.5, 5, 50]
+        for row, trace in enumerate(drawn):
+            row *= len(point.y) // len(drawn)
+            np.testing.assert_allclose(trace.x, run.learning_rate * np.array(run.steps[1:]))
+            np.testing.assert_allclose(trace.y, [block[row][classes[row]] for block in path.outputs[1:]])
 
 
 def test_departure_is_marked_on_lines_that_leave_for_good():
-    figure = figures.difference_against_time(POINTS, "gradient-descent", "step").figure
-    runs = [
-        run for point in POINTS for run in (*point.of("linear", "gradient-descent"), *point.of("swish", METHODS[0]))
-    ]
+    figure = figures.difference_against_time(LEARNED.points, DESCENT, "step").figure
+    runs = [run for point in LEARNED.points for output in LEARNED.spec.outputs for run in point.of(output, DESCENT)]
     drawn = [trace for trace in figure.data if trace.x[0] is not None and "text" not in trace.mode]
-    assert len(drawn) == len(runs)
     for trace, run in zip(drawn, runs, strict=True):
         np.testing.assert_allclose(trace.y, run.difference[1:])
         sizes = trace.marker.size or [0] * len(trace.x)
         marked = [step for step, size in zip(trace.x, sizes, strict=True) if size]
         assert marked == ([] if run.departure_step is None else [run.departure_step])
-    assert any(run.departure_step for run in runs)
-    assert any(run.departure_step is None for run in runs)
+    assert len({run.departure_step is None for run in runs}) == 2
     assert figure.layout.shapes[0].y0 == 0.01
 
 
-@pytest.mark.parametrize("curve", [True, False])
-def test_motion_has_a_frame_for_each_record(curve):
-    point = make_dynamics_points(curve=curve)[0]
-    figure = moving(point, "linear", "gradient-descent").figure
-    run = point.of("linear")[0]
-    assert [frame.name for frame in figure.frames] == [f"{step:,}" for step in STEPS]
+@pytest.mark.parametrize("result", [CURVES, LEARNED], ids=["functions", "outputs"])
+def test_motion_has_a_frame_for_each_record(result):
+    point = result.points[0]
+    figure, run = moving(point, "linear", DESCENT).figure, point.of("linear")[0]
+    assert [frame.name for frame in figure.frames] == [f"{step:,}" for step in run.steps]
     (slider,) = figure.layout.sliders
     assert [step.args[0][0] for step in slider.steps] == [frame.name for frame in figure.frames]
     play, pause = figure.layout.updatemenus[0].buttons
     assert list(play.args[0]) == [frame.name for frame in figure.frames]
-    assert pause.args[0] == (None,) or pause.args[0] == [None]
+    assert list(pause.args[0]) == [None]
     for index, frame in enumerate(figure.frames):
-        if curve:
+        if result is CURVES:
             expected = [path.test_outputs[index] for path in (run.network, run.linearized, run.infinite)]
             assert [list(data.y) for data in frame.data] == [[row[0] for row in block] for block in expected]
         else:
             np.testing.assert_allclose(frame.data[0].x, np.ravel(run.linearized.outputs[index]))
             np.testing.assert_allclose(frame.data[1].y, np.ravel(run.network.test_outputs[index]))
-    # The last frame is what is seen first.
-    first = figure.data[figure.frames[-1].traces[0]]
-    np.testing.assert_allclose(first.y, figure.frames[-1].data[0].y)
+    last = figure.frames[-1]
+    np.testing.assert_allclose(figure.data[last.traces[0]].y, last.data[0].y)  # what is seen first
 
 
 def test_every_method_has_its_distance_and_its_kernel_change():
-    chart = ball(POINTS, POINTS[0], "linear", "step")
-    figure = chart.figure
-    assert {trace.name for trace in figure.data} == {"gradient descent", "beyond the stable rate", "Adam"}
-    assert len(figure.data) == 2 * len(POINTS[0].of("linear"))
-    np.testing.assert_allclose(figure.data[0].y, [0.5, 2.0, 5.0])
-    (level,) = figure.layout.shapes
-    assert (level.yref, level.y0) == ("y", 5.0)  # as far as gradient descent gets
+    point = METHODS.points[0]
+    chart = ball(METHODS.points, point, "linear", "step")
+    drawn = [trace for trace in chart.figure.data if "text" not in trace.mode and trace.x[0] is not None]
+    assert len({trace.name for trace in drawn}) == len(METHODS.spec.methods)
+    assert len(drawn) == 2 * len(point.of("linear"))
+    run = point.of("linear", DESCENT)[0]
+    np.testing.assert_allclose(drawn[0].y, run.network.distance[1:])
+    assert chart.figure.layout.shapes[0].y0 == run.sup_distance, "the ball of gradient descent"
     assert {"λ_min", "condition number", "ΔK of hidden1"} <= set(chart.rows[0])
-    assert [row["condition number"] for row in chart.rows[:4]] == [100, 100, np.inf, 100]
+    assert chart.rows[0]["condition number"] == pytest.approx(run.largest[0] / run.smallest[0])
 
 
 def test_one_method_shows_its_layers_instead_of_other_methods():
-    (point,) = make_dynamics_points(widths=(30,), seeds=1)
+    point: Any = LEARNED.points[0].model_copy(update={"runs": LEARNED.points[0].runs[:1]})
     names = [trace.name for trace in ball([point], point, "linear", "time").figure.data]
-    assert names == ["gradient descent"] * 2 + ["part of hidden layer 1", "part of output"]
+    assert set(names) == {"gradient descent", "part of hidden layer 1", "part of output"}
     assert leaving_caption(point, "linear") == []
 
 
 def test_methods_that_leave_the_ball_are_named_with_the_step():
-    point = POINTS[1]
+    """At the largest width; a method leaves at 1.5 times the distance of gradient descent."""
+    point = METHODS.points[-1]
+    radius = point.of("linear", DESCENT)[0].sup_distance
     (sentence,) = leaving_caption(point, "linear")
-    assert sentence == "Gradient descent stays within 5 of w₀ at m = 3,000; beyond 1.5 times that: no method."
-    runs = list(point.runs)
-    index = next(i for i, run in enumerate(runs) if run.method == "adam")
-    far = runs[index].network.model_copy(update={"distance": (0.0, 1.0, 8.0, 10.0)})
-    runs[index] = runs[index].model_copy(update={"network": far})
-    (sentence,) = leaving_caption(point.model_copy(update={"runs": tuple(runs)}), "linear")
-    assert "Adam from step 10 (2.0 times as far, ΔK up to " in sentence
+    named = []
+    for run in point.of("linear"):
+        far = [step for step, r in zip(run.steps, run.network.distance, strict=True) if r > 1.5 * radius]
+        if far:
+            named.append(run.method)
+            assert f" from step {far[0]:,} ({run.sup_distance / radius:.1f} times as far, ΔK up to " in sentence
+    assert named == ["beyond-stable", "adam"]
+    assert sentence.count("from step") == 2
 
 
 def test_words_state_the_fitted_and_the_stable_rate():
-    points = make_dynamics_points(widths=(30, 100, 300, 1000, 3000), methods=METHODS, seeds=3)
-    chart = figures.difference_against_time(points, "gradient-descent", "step")
-    linear, swish = chart.caption
-    assert "∝ m^(−0.50 ± " in linear  # the made gaps fall as m^(-1/2)
-    assert "∝ m^(0.00 ± " in swish
-    (diverged,) = divergence_caption(points)
-    assert diverged.startswith(
-        "Diverged with beyond the stable rate at η = 3: linear model at m = 30 (last finite step 37)"
-    )
-    assert diverged.endswith("Linear models are stable below η = 2.")
-    assert "at width 3,000" in chart.takeaway
+    caption = figures.difference_against_time(LEARNED.points, DESCENT, "step").caption
+    for output, sentence in zip(LEARNED.spec.outputs, caption[:2], strict=True):
+        law = difference_law(LEARNED.points, output, DESCENT)
+        assert f"{output} output".capitalize() in sentence
+        assert f"∝ m^({law.exponent:.2f} ± {law.interval:.2f})".replace("-", "−") in sentence
+    (diverged,) = divergence_caption(METHODS.points)
+    assert diverged.startswith("Diverged with beyond the stable rate at η = ")
+    assert "linear model at m = 30 (last finite step " in diverged
+    assert "Linear models are stable below η = " in diverged
 
 
-def test_charts_have_figures_words_and_numbers_for_every_choice():
-    shown = Shown(make_dynamics_result(methods=METHODS).spec, POINTS, None, "job")
-    for output in ("linear", "swish"):
-        for method in METHODS:
-            found = charts(shown, None, POINTS[0].width, output, method, "time", "test points")
-            assert [each.name for each in found] == [
-                f"figure.{name}" for name in ("outputs", "difference", "motion", "ball")
-            ]
-            assert all(each.takeaway.endswith(".") and each.rows and each.figure.data for each in found)
-
-
-PAGE = "dynamics"
-
-
-@pytest.fixture
-def _offline(jobs, gallery, through_the_menu):
-    return
-
-
-@pytest.mark.usefixtures("_offline")
-def test_page_shows_four_figures_and_redraws_on_choice(gallery):
-    gallery("liu-true-and-linearized", make_dynamics_result(methods=METHODS))
-    app = open_page(PAGE)
-    assert len(app.get("plotly_chart")) == 4
-    assert "Diverged with beyond the stable rate" in words(app)
+@pytest.mark.usefixtures("through_the_menu")
+def test_every_choice_redraws_the_figures_of_a_page():
+    app = open_page("dynamics", preset="beyond-gradient-descent")
     before = {chart.proto.spec for chart in app.get("plotly_chart")}
-    choices = {"method": "adam", "output": "swish", "width": 30, "axis": "time", "points": "test points"}
-    for key, value in choices.items():
-        chooser(app, f"{PAGE}.{key}").set_value(value)
-    after = {chart.proto.spec for chart in checked(app.run()).get("plotly_chart")}
-    assert len(after - before) == 4
+    for key, value in {"method": "adam", "width": 30, "axis": "time", "points": "test points"}.items():
+        chooser(app, f"dynamics.{key}").set_value(value)
+    assert len({chart.proto.spec for chart in checked(app.run()).get("plotly_chart")} - before) == 4
 
 
-@pytest.mark.usefixtures("_offline")
-def test_the_page_runs_its_settings(jobs):
-    app = open_page(PAGE, widths="30", methods="sgd,adam", dataset__name="sine", outputs="linear")
-    press(app, f"{PAGE}.run")
+@pytest.mark.usefixtures("gallery", "through_the_menu")
+def test_settings_of_a_curve_are_run_and_unsuited_ones_explained(jobs):
+    app = open_page("dynamics", widths="30", methods="sgd,adam", dataset__name="sine", outputs="linear")
+    press(app, "dynamics.run")
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.widths, spec.methods, spec.is_curve) == ((30,), ("sgd", "adam"), True)
-
-
-@pytest.mark.usefixtures("_offline")
-def test_settings_unsuited_to_a_curve_are_explained():
-    app = open_page(PAGE, preset="curves-in-one-dimension")
-    app.multiselect(key=f"{PAGE}.outputs").set_value(["softmax"])
+    app = open_page("dynamics", preset="curves-in-one-dimension")
+    app.multiselect(key="dynamics.outputs").set_value(["softmax"])
     sentences = form_sentences(checked(app.run()))
     assert sentences == ["Outputs φ: softmax cannot be used; use other outputs, for data without classes."]

@@ -6,73 +6,80 @@ import numpy as np
 import pytest
 
 from linearity_lab.charts.style import network_style
-from linearity_lab.views.hessian import figures as figures
-from linearity_lab.views.hessian import part_figures as parts
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.hessian import figures, part_figures
 from ntk_core.experiments.hessian.network import TEMPLATES, named
 from ntk_core.fits import PowerLaw, becomes_linear
-from tests.dashboard.made_hessians import make_hessian_points, make_point
-from tests.dashboard.test_figures import numbers, one, traces
+from tests.dashboard.test_figures import numbers, one
 
 LINEAR, NONLINEAR, CNN = "fully-connected", "fully-connected-swish", "convnet"
+TABLE = gallery_result("liu-table1").points
+BOUNDS = gallery_result("liu-nonlinear-output").points
+BALLS = gallery_result("liu-ball").points
 
 
 def line(chart, name) -> dict:
     return one(chart.figure, legendgroup=name, mode="lines+markers")
 
 
+def means(line: str, of, points=TABLE) -> list[float]:
+    return [np.mean([of(run) for run in point.runs]) for point in figures.of_line(points, line)]
+
+
+def changed(points, width: int, **changes):
+    """The points with these changes in all runs of one width."""
+    return [
+        point.model_copy(update={"runs": tuple(run.model_copy(update=changes) for run in point.runs)})
+        if point.width == width
+        else point
+        for point in points
+    ]
+
+
 def test_lines_run_through_means_at_each_networks_width():
-    drawn = figures.against_width(make_hessian_points())
+    drawn = figures.against_width(TABLE)
     np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 200, 500, 1000])
     np.testing.assert_array_equal(numbers(line(drawn, CNN)["x"]), [8, 17, 42, 83])
-    expected = np.array([100, 200, 500, 1000]) ** -0.5 * 1.05  # seeds are at 1, 1.05 and 1.1 of the law
-    np.testing.assert_allclose(numbers(line(drawn, LINEAR)["y"]), expected, rtol=1e-12)
-    assert line(drawn, LINEAR)["name"].startswith("linear output ∝ m<sup>−0.50 ± 0.0")
     assert "channels" in drawn.figure.layout.xaxis.title.text
-
-
-def test_scaled_norm_is_flat_and_relative_view_divides_by_kernel():
-    points = make_hessian_points((LINEAR,))
-    scaled = numbers(line(figures.against_width(points, "√m ‖H‖"), LINEAR)["y"])
-    np.testing.assert_allclose(scaled, 1.05, rtol=1e-12)
-    plain = numbers(line(figures.against_width(points, "‖H‖"), LINEAR)["y"])
-    relative = numbers(line(figures.against_width(points, "‖H‖ / ‖∇f‖²"), LINEAR)["y"])
-    np.testing.assert_allclose(relative, plain / 0.7, rtol=1e-12)
+    norms = np.array(means(LINEAR, lambda run: run.norm))
+    for view, expected in (
+        ("‖H‖", norms),
+        ("√m ‖H‖", norms * np.sqrt([100, 200, 500, 1000])),
+        ("‖H‖ / ‖∇f‖²", means(LINEAR, lambda run: run.norm / run.kernel)),
+    ):
+        np.testing.assert_allclose(numbers(line(figures.against_width(TABLE, view), LINEAR)["y"]), expected)
 
 
 def test_unconverged_norms_are_open_markers_in_no_mean_and_named():
-    points = (*make_hessian_points((LINEAR,), (100, 300)), make_point(LINEAR, 1000, converged=False))
-    drawn = figures.against_width(points)
+    drawn = figures.against_width(changed(TABLE, 1000, converged=False))
     markers = one(drawn.figure, legendgroup=LINEAR, mode="markers")
-    assert markers["marker"]["symbol"][-3:] == ["circle-open"] * 3
+    assert markers["marker"]["symbol"][-12:] == ["circle-open"] * 12
     assert "unconverged" in markers["customdata"][-1][1]
-    np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
-    sentence, exponent, _ = drawn.caption
-    assert exponent == "Linear output: exponent −0.50 over 6 converged runs."
-    assert sentence.startswith("Excluded from the means: linear output has unconverged norms")
-    assert "at m = 1,000 (seeds 0, 1, 2)" in sentence
-    assert not figures.against_width(make_hessian_points(widths=(30, 100, 300, 1000))).caption
+    np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 200, 500])
+    (sentence,) = [each for each in drawn.caption if "linear output has unconverged norms" in each]
+    assert "at m = 1,000 (seeds 0, 1, 2" in sentence
 
 
 def test_kernel_change_shows_trained_seeds_only():
-    points = (*make_hessian_points((LINEAR,), (100, 300)), make_point(LINEAR, 1000, outcome="over-budget"))
-    drawn = figures.change_against_width(points)
-    assert len(numbers(one(drawn.figure, legendgroup=LINEAR, mode="markers")["x"])) == 6  # two of three seeds
-    np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 300])
-    sentence, _, lacking = drawn.caption
-    assert lacking == "Use at least 3 seeds and 4 widths to get a confidence interval."
-    assert "linear output did not reach the loss threshold" in sentence
-    assert "m = 1,000 (seeds 0, 1)" in sentence
+    trained = [run.trained for point in TABLE if point.line == LINEAR for run in point.runs if run.trained]
+    lost = changed(TABLE, 1000, trained=trained[0].model_copy(update={"outcome": "over-budget"}))
+    drawn = figures.change_against_width(lost)
+    seeds = len(trained) - len(trained) // 4 + 12
+    assert len(numbers(one(drawn.figure, legendgroup=LINEAR, mode="markers")["x"])) == seeds
+    np.testing.assert_array_equal(numbers(line(drawn, LINEAR)["x"]), [100, 200, 500])
+    (sentence,) = [each for each in drawn.caption if "linear output did not reach the loss threshold" in each]
+    assert "m = 1,000 (seeds 0, 1" in sentence
 
 
 def test_table_has_measured_exponents_and_verdicts():
-    linear, nonlinear, cnn = figures.table_rows(make_hessian_points(widths=(30, 100, 300, 1000)))
-    assert linear["‖H‖"].startswith("m^{−0.50 ")
-    assert [row["Becomes linear?"] for row in (linear, nonlinear, cnn)] == ["yes", "no", "yes"]
-    assert "m = 1,000" in linear["ΔK at the largest width"]
-    assert "m = 83" in cnn["ΔK at the largest width"]
-    three_widths = figures.table_rows(make_hessian_points(widths=(100, 300, 1000)))
-    assert [row["Becomes linear?"] for row in three_widths] == ["undecided"] * 3
-    assert three_widths[0]["‖H‖"] == "m^{−0.50}; no interval (needs 4 widths)"
+    rows = {row["Network"]: row for row in figures.table_rows(TABLE)}
+    assert rows["linear output"]["‖H‖"].startswith("m^{−0.")
+    assert [row["Becomes linear?"] for row in rows.values()] == [row["In the paper"] for row in rows.values()]
+    assert "m = 1,000" in rows["linear output"]["ΔK at the largest width"]
+    assert "m = 83" in rows["CNN"]["ΔK at the largest width"]
+    three_widths = figures.table_rows([point for point in TABLE if point.width > 100])
+    assert {row["Becomes linear?"] for row in three_widths} == {"undecided"}
+    assert "no interval (needs 4 widths)" in three_widths[0]["‖H‖"]
 
 
 @pytest.mark.parametrize(
@@ -85,60 +92,57 @@ def test_verdict_needs_the_whole_interval_on_one_side(exponent, interval, verdic
 
 
 def test_measured_norm_is_between_its_bounds():
-    points = make_hessian_points()
-    above = parts.bounded(points, LINEAR)
-    norm, bound = (numbers(line(above, name)["y"]) for name in ("norm", "bound"))
-    np.testing.assert_allclose(bound, 8 * norm, rtol=1e-12)
-    below = parts.bounded(points, NONLINEAR)
-    assert np.all(numbers(line(below, "lower")["y"]) <= numbers(line(below, "norm")["y"]))
-    assert parts.bounded(points, CNN) is None
-    assert "8 to 8 times the norm" in above.takeaway
-    assert "above its lower bound in 12 of 12 runs" in below.takeaway
+    above, below = (part_figures.bounded(BOUNDS, name) for name in (LINEAR, NONLINEAR))
+    for chart, upper, lower in ((above, "bound", "norm"), (below, "norm", "lower")):
+        high, low = (line(chart, name) for name in (upper, lower))
+        shared = np.isin(numbers(high["x"]), numbers(low["x"]))  # a lower bound below 0 has no place here
+        assert np.all(numbers(high["y"])[shared] > numbers(low["y"]))
+    assert part_figures.bounded(TABLE, CNN) is None
+    assert part_figures.quantities(TABLE, CNN) is None
+    ratios = [run.bound.bound / run.norm for point in BOUNDS for run in point.runs if run.bound]
+    assert f"{min(ratios):.1f} to {max(ratios):.1f} times the norm" in above.takeaway
+    assert "above its lower bound in 40 of 40 runs" in below.takeaway
 
 
 def test_infinity_norm_falls_while_the_two_norm_stays():
-    drawn = parts.quantities(make_hessian_points(), LINEAR)
-    assert "∝ m<sup>−0.50" in line(drawn, "b_max")["name"]
-    assert "∝ m<sup>0.00" in line(drawn, "b_norm")["name"]
-    assert parts.quantities(make_hessian_points(), CNN) is None
+    drawn = part_figures.quantities(BOUNDS, LINEAR)
+    for name, low, high in (("b_max", 0.15, 0.35), ("b_norm", 0.9, 1.1)):
+        y = numbers(line(drawn, name)["y"])
+        assert low < y[-1] / y[0] < high, "the width grows by a factor of 30"
 
 
 @pytest.mark.parametrize("quantity", ["hessian", "kernel_change"])
 def test_balls_show_the_bound_above_random_directions(quantity):
-    points = make_hessian_points()
-    assert parts.radii_of(points) == (0.5, 1.0, 2.0)
-    small, large = (parts.ball(points, radius, quantity, 4) for radius in (0.5, 2.0))
+    assert part_figures.radii_of(BALLS) == (0.5, 1.0, 2.0, 4.0)
+    small, large = (part_figures.ball(BALLS, radius, quantity, 4) for radius in (0.5, 2.0))
     for drawn in (small, large):
         at_least = numbers(line(drawn, LINEAR)["y"])
-        random = numbers(line(drawn, f"{LINEAR}_random")["y"])
-        assert np.all(at_least > random)
+        assert np.all(at_least > numbers(line(drawn, f"{LINEAR}_random")["y"]))
         assert "at least" in line(drawn, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
-    sentence, *_ = large.caption
-    assert "lower bounds on the supremum" in sentence
-    assert "4 starts" in sentence
+    assert "lower bounds on the supremum" in large.caption[0]
+    assert "4 starts" in large.caption[0]
 
 
 def test_block_heatmap_has_the_norms_of_the_widest_point():
-    width, blocks = parts.blocks_of(make_hessian_points(), LINEAR)
-    assert width == 1000
-    drawn = parts.blocks(make_hessian_points(), LINEAR)
-    (heatmap,) = traces(drawn.figure)
-    np.testing.assert_array_equal(
-        heatmap["z"] if isinstance(heatmap["z"], list) else numbers(heatmap["z"]).reshape(2, 2), blocks.norms
-    )
-    assert heatmap["x"] == ["layer 1", "output"]
-    assert "The largest is layer 1 × layer 1 with 0.3." in drawn.takeaway
+    points = gallery_result("liu-theorem31").points
+    width, blocks = part_figures.blocks_of(points, LINEAR)
+    assert width == 3000
+    drawn = part_figures.blocks(points, LINEAR)
+    (heatmap,) = drawn.figure.data
+    np.testing.assert_array_equal(heatmap.z, blocks.norms)
+    assert heatmap.x[0] == "layer 1"
+    assert f"The largest is layer 1 × layer 1 with {np.max(blocks.norms):.2g}" in drawn.takeaway
     lost = blocks.model_copy(update={"converged": False})
-    assert "may be larger" in parts.block_words(lost, "linear output", f"width m = {width}")
+    assert "may be larger" in part_figures.block_words(lost, "linear output", f"width m = {width}")
 
 
 def test_no_two_networks_look_the_same():
     deeper = TEMPLATES["resnet"].model_copy(update={"depth": 3})
     networks = named((*TEMPLATES.values(), deeper))
-    point = make_point(LINEAR, 100)
-    points = [point.model_copy(update={"line": name, "network": each}) for name, each in networks.items()]
-    styles = figures.styles(points)
+    styles = figures.styles(
+        [TABLE[0].model_copy(update={"line": name, "network": networks[name]}) for name in networks]
+    )
     assert styles["resnet"].title == "ResNet, hidden layers L = 2"
     assert styles["resnet-2"].title == "ResNet, hidden layers L = 3"
     for kind in ("bottleneck", "densenet", "convnet", "mixed"):
@@ -149,7 +153,7 @@ def test_no_two_networks_look_the_same():
     assert len({style.title for style in styles.values()}) == len(styles)
 
 
-@pytest.mark.parametrize("points", [(), make_hessian_points((LINEAR,), (100,))])
+@pytest.mark.parametrize("points", [(), TABLE[:1]], ids=["none", "one"])
 def test_figures_of_no_or_one_point_can_be_drawn(points):
     for view in figures.VIEWS:
         assert figures.against_width(points, view).figure.layout.xaxis.type == "log"

@@ -1,12 +1,12 @@
 """A point that grows is shown while it is computed, and never counted as finished."""
 
+from linearity_lab.components.gallery import gallery_result
 from linearity_lab.jobs._job import Job
 from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
-from tests.dashboard.made_early import make_early_point
 
 SPEC = PRESETS["hu-fig1"].spec
-POINT = make_early_point(25)
+POINT, SECOND = gallery_result("hu-fig1").points[:2]
 
 
 def progress(point=None, key=POINT.key) -> PointProgress:
@@ -31,12 +31,11 @@ def test_growing_point_is_shown_until_it_is_finished():
 def test_points_growing_in_parallel_are_in_order_of_the_spec():
     job = Job(SPEC)
     job.begin()
-    first, second = (make_early_point(int(key.partition("=")[2])) for key in SPEC.point_keys()[:2])
-    for point in (second, first):
+    for point in (SECOND, POINT):
         job.take(progress(point, point.key))
-    assert job.now.growing == (first, second)
-    job.take(PointFailed(key=first.key, reason="why"))
-    assert job.now.growing == (second,)
+    assert job.now.growing == (POINT, SECOND)
+    job.take(PointFailed(key=POINT.key, reason="why"))
+    assert job.now.growing == (SECOND,)
 
 
 def grown() -> Job:
