@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ntk_core.fits import PowerLaw, exponent_words, law_words
-from ntk_core.numbers import duration, number, percent, signed, size
+from ntk_core.numbers import duration, number, percent, signed, size, width_label
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,7 @@ def test_percent(share, words):
         (number(3.24e-8), "3.2·10⁻⁸"), (number(-0.5), "−0.5"), (signed(-0.001), "0.00"), (signed(-1.023), "−1.02"),
         (size(300), "300 bytes"), (size(1.5 * 2**20), "1.5 MiB"), (size(2.5 * 2**30), "2.5 GiB"),
         (duration(0.4), "under 1 s"), (duration(170), "3 min"), (duration(4800), "1 h 20 min"),
+        (width_label(3000), "3,000"), (width_label(12_345), "12,345"), (width_label(3_000_000), "3·10⁶"),
     ],
 )  # fmt: skip
 def test_numbers_sizes_and_durations(words, expected):

@@ -6,6 +6,7 @@ import json
 import re
 import tomllib
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -15,6 +16,7 @@ from linearity_lab.charts import style as module
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.charts.style import VIOLETS, compared_styles, graph_style, network_style, registry, width_style
 from linearity_lab.components.explain import ABOUT
+from linearity_lab.site import gallery_figures
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS
 from linearity_lab.views.navigation import PAGES
@@ -33,21 +35,24 @@ STYLES = {(look.color, look.dash, look.symbol): meaning for meaning, look in reg
 RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index in range(count)
         for look in [width_style(index, count, "")]}  # fmt: skip
 OUTPUT_COLORS = {look.color for look in registry().values()}
-SHOWN = [(spec.experiment, name) for name, preset in PRESETS.items() if (spec := preset.spec)]
-SHOWN.remove(("kernel_change", "kernel-convergence"))  # on no page
-FIRST = [(page, next(name for each, name in SHOWN if each == page)) for page in dict(SHOWN)]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(FIRST, id="first"), pytest.param(SHOWN, id="all", marks=pytest.mark.slow)],
-)
-def pages(request, opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]]]:
-    """Preset → its charts as the page draws them, the captions of the page, and the keys of the charts it explains."""
+FIRST = {name: each.presets[0].name for name, each in EXPERIMENTS.items()}
+WRITTEN = [
+    f"{folder.name}.{name}"
+    for folder in ({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"})
+    for name in charts_in(folder)
+]
+OF_THE_FORM = {*(f"drawing_{letter}" for letter in "abcd"), "kernel_c", "kernel_d"}
+OWN_PAGES = [entry.name for entry in PAGES if entry.name not in EXPERIMENTS and entry.name != "lecture"]
+
+
+@pytest.fixture(scope="module")
+def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]]]:
+    """Page or step → its charts with the first preset, the captions, and the keys of the charts that it explains."""
     found = {}
-    apps: dict[str, AppTest] = {}
-    for page, preset in request.param:
-        app = apps[page] = apps[page] if page in apps else open_page(page)
+    for page, preset in FIRST.items():
+        app = open_page(page, opened=False)
         open_panels(app, page, settings=False)
         app.query_params = {"preset": preset}
         checked(app.run())
@@ -67,6 +72,27 @@ def _shown(app: AppTest) -> tuple[list, list[str]]:
     return [element.proto for element in app.get("plotly_chart")], reported
 
 
+@pytest.fixture(scope="module")
+def of_site(opening_through_the_menu) -> dict[str, list]:
+    """Preset → its charts as the site has them, equal to the app's."""
+    return {
+        preset: [
+            SimpleNamespace(spec=each.figure.to_json(), alt=each.takeaway, id=f"-{page}.{each.name}")
+            for figure in gallery_figures([preset])
+            for page in [figure.page]
+            for each in figure.charts
+        ]
+        for preset in PRESETS
+    }
+
+
+@pytest.fixture(scope="module", params=["pages", pytest.param("of_site", marks=pytest.mark.slow)])
+def figures(request) -> dict[str, list]:
+    """Preset or step → its charts: one of every page, or all of the gallery."""
+    found = request.getfixturevalue(request.param)
+    return found if request.param == "of_site" else {name: charts for name, (charts, _, _) in found.items()}
+
+
 def explained(app: AppTest) -> set[str]:
     """The keys of the figures on the page; each has both answers, and a formula in sight."""
     charts, reported, captions = app.get("plotly_chart"), words(app), {caption.value for caption in app.caption}
@@ -80,52 +106,41 @@ def explained(app: AppTest) -> set[str]:
     return {key.removesuffix(VEILED_KEY) for key in keys}
 
 
-@pytest.fixture(scope="module")
-def figures(pages) -> dict[str, list]:
-    """Preset → its charts."""
-    return {name: charts for name, (charts, _, _) in pages.items()}
+def test_every_figure_of_every_page_has_words(pages):
+    shown = explained(open_page("architectures", architectures="4"))
+    shown |= {key for _, _, keys in pages.values() for key in keys}
+    for page in OWN_PAGES:
+        shown |= explained(open_page(page))
+    assert shown <= set(WRITTEN)
+    unused = {key for key in WRITTEN if key.partition(".")[0] not in EXPERIMENTS} - shown
+    assert unused == {"own_data.scatter", "results.compared", "results.own_model"}, "figures of uploads and stored runs"
 
 
-def test_every_figure_has_words_and_no_words_are_unused(pages):
-    shown = {key for _, _, keys in pages.values() for key in keys}
-    for entry in PAGES:
-        if entry.name not in EXPERIMENTS and entry.name != "lecture":
-            shown |= explained(open_page(entry.name))
-    shown |= explained(open_page("architectures", architectures="4"))
-    # Tests of their pages open figures of uploads and stored runs; no gallery result compares four networks.
-    others = {
-        "own_data.scatter",
-        "results.compared",
-        "results.own_model",
-        "architectures.kernel_c",
-        "architectures.kernel_d",
-    }
-    folders = {path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"}
-    written = {f"{folder.name}.{name}" for folder in folders for name in charts_in(folder)}
-    assert shown <= written
-    if len(pages) > len(SHOWN):  # the result of every preset
-        assert shown | others == written
+@pytest.mark.slow
+def test_no_words_of_figures_are_unused(of_site):
+    shown = {chart.id.removeprefix("-") for charts in of_site.values() for chart in charts}
+    experiments = {key for key in WRITTEN if key.partition(".")[0] in EXPERIMENTS}
+    # Figures of the form, and of four networks, which no result of the gallery compares.
+    assert experiments - shown == {f"architectures.{each}" for each in OF_THE_FORM}
 
 
 def test_every_fitted_interval_is_explained_below_its_chart(pages):
     """Every interval names its draws and its runs, in exactly one caption."""
     counted = 0
     for name, (charts, captions, _) in pages.items():
-        traces = [json.loads(chart.spec)["data"] for chart in charts]
-        with_interval = sum(
-            any("∝" in trace.get("name", "") and "±" in trace["name"] for trace in each)
-            or any(
-                any(trace.get("error_y", {}).get("array", ())) and "exponent" in trace.get("hovertemplate", "")
-                for trace in each
-            )
-            for each in traces
-        )
+        with_interval = sum(any(map(has_interval, json.loads(chart.spec)["data"])) for chart in charts)
         over = tuple(f"95% confidence intervals over random initializations {each}" for each in ("(one", "and data"))
         reported = [words for words in captions if words.startswith(over)]
         assert len(reported) == with_interval, name
         assert all(re.search(r"(\d+ )?converged runs", words) for words in reported)
         counted += len(reported)
     assert counted > len(pages) / 3
+
+
+def has_interval(trace: dict) -> bool:
+    in_name = "∝" in trace.get("name", "") and "±" in trace["name"]
+    is_exponent = "exponent" in trace.get("hovertemplate", "")
+    return in_name or (is_exponent and any(trace.get("error_y", {}).get("array", ())))
 
 
 def legend(figures) -> list[tuple[str, str, dict]]:
@@ -220,14 +235,12 @@ def test_words_of_figures_have_the_color_of_the_page(figures):
         assert contrast(themes[name]["textColor"], themes[name]["backgroundColor"]) >= 4.5
     for preset, charts in figures.items():
         for chart in charts:
-            layout = json.loads(chart.spec)["layout"]
+            figure = json.loads(chart.spec)
+            layout = figure["layout"]
             words = [*layout.get("annotations", []), *(shape.get("label", {}) for shape in layout.get("shapes", []))]
             fonts = [each.get("font", {}) for each in words if each.get("text")]
-            fonts += [trace.get("textfont", {}) for trace in json.loads(chart.spec)["data"]]
-            assert {font["color"] for font in fonts if isinstance(font, dict) and "color" in font} == set(), (
-                preset,
-                chart.id,
-            )
+            fonts += [trace.get("textfont", {}) for trace in figure["data"]]
+            assert not any(isinstance(font, dict) and "color" in font for font in fonts), (preset, chart.id)
 
 
 def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
@@ -243,17 +256,13 @@ def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
                     panels.setdefault(trace.get("yaxis", "y"), set()).add((look, trace["line"].get("dash")))
             counted[preset, chart.id.rpartition("-")[2]] = max(map(len, panels.values()), default=0)
     assert {each: count for each, count in counted.items() if count > MOST_CURVES} == {}
-    assert sum(count > 0 for count in counted.values()) > 0.85 * len(figures), "figures with curves"
+    assert sum(count > 0 for count in counted.values()) > 0.8 * len(figures), "figures with curves"
 
 
 def test_network_style_is_equal_among_graphs_and_pairs():
     for graph, kind in (("bottleneck-layer", "bottleneck"), ("fixed-skips", "resnet"), ("shared-weights", "convnet")):
-        look = graph_style(graph)
-        assert (look.color, look.dash, look.symbol) == (
-            network_style(kind).color,
-            network_style(kind).dash,
-            network_style(kind).symbol,
-        )
+        one, other = graph_style(graph), network_style(kind)
+        assert (one.color, one.dash, one.symbol) == (other.color, other.dash, other.symbol)
     pair = compared_styles({"A": "resnet", "B": "resnet"}, "linear")
     assert pair["A"].color == pair["B"].color == network_style("resnet").color
     assert pair["A"].dash != pair["B"].dash

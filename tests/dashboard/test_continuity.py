@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import plotly.graph_objects as go
 import pytest
@@ -11,7 +10,6 @@ import pytest
 from linearity_lab.charts.chart import above
 from linearity_lab.components import session
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.job_status import progress_words
 from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -21,6 +19,7 @@ from tests.dashboard.open_pages import bars, checked, open_page, words
 
 PAGE = "kernel_change"
 SPEC = KernelChangeSpec(widths=(10, 30, 100), outputs=("linear", "softmax"))
+NEXT = SPEC.model_copy(update={"num_seeds": 2})
 POINTS = make_points(SPEC.widths)
 
 
@@ -33,6 +32,8 @@ def ghosts(app) -> list[int]:
 def test_old_figure_stays_below_the_new_points(jobs):
     app = open_page(PAGE)
     assert ghosts(app) == [0, 0]
+    assert app.button(key=f"{PAGE}.run").proto.type == "secondary", "it would change nothing"
+    assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths · saved result" in words(app)
     app.query_params["job"] = jobs.add(SPEC)
     checked(app.run())
     assert len(ghosts(app)) == 2, "before the first point the old figures are there, with all that belongs to them"
@@ -48,6 +49,14 @@ def test_old_figure_stays_below_the_new_points(jobs):
     checked(app.run())
     assert ghosts(app) == [0, 0]
     assert "Settings changed" not in words(app)
+    assert "3 widths · saved result" in words(app)
+
+    app.query_params = {"job": jobs.add(NEXT, status="failed", reason="the worker process crashed")}
+    checked(app.run())
+    assert len(ghosts(app)) == 2, "a run without a point keeps the old figures"
+    assert "the worker process crashed." in words(app)
+    assert "Settings changed (" in words(app)
+    assert app.button(key=f"{PAGE}.run").proto.type == "primary"
 
 
 def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
@@ -71,31 +80,13 @@ def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
     app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS[:2], status="cancelled"))
     assert app.button(key=f"{PAGE}.run").label == "Resume"
     assert "2 of 3 widths are done. Resume continues from there, about" in words(app)
-    assert "Resume continues from there" in words(app)
     jobs.add(SPEC, points=POINTS[:2])
     checked(app.run())
     assert ghosts(app) == [0, 0]
     assert app.button(key=f"{PAGE}.stop").label == "Stop"
 
 
-def test_run_without_a_point_keeps_and_names_the_old_figure(jobs):
-    app = open_page(PAGE)
-    app.query_params["job"] = jobs.add(SPEC, status="failed", reason="the worker process crashed")
-    checked(app.run())
-    assert len(ghosts(app)) == 2
-    assert "the worker process crashed." in words(app)
-    assert "Settings changed (" in words(app)
-
-
-def test_known_points_are_reported_before_run(jobs):
-    app = open_page(PAGE)
-    assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths · saved result" in words(app)
-    app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed"))
-    assert app.button(key=f"{PAGE}.run").label == "Run"
-    assert "3 widths · saved result" in words(app)
-
-
-def test_axes_hold_the_points_of_both():
+def test_ghosts_are_pale_and_inside_the_axes_of_both():
     new = change_against_width(make_points((30, 100)), (30, 100)).figure
     old = change_against_width(make_points((10, 1000), exponents={"swish": 2.0}), (10, 1000)).figure
     both = above(new, old)
@@ -105,46 +96,27 @@ def test_axes_hold_the_points_of_both():
             assert low <= figure.layout[name].range[0] < figure.layout[name].range[1] <= high
     assert {10, 30, 100, 1000} <= set(both.layout.xaxis.tickvals)
     assert both.data[: len(new.data)] == new.data
+    assert {trace.zorder for trace in both.data} == {None}, "Plotly clips the texts of all layers but the lowest"
     pale = both.data[len(new.data) :]
     assert pale
     assert all(trace.opacity < 0.25 and not trace.showlegend and trace.hoverinfo == "skip" for trace in pale)
     assert not any("swish" in (trace.name or "") and trace.showlegend is not False for trace in both.data)
 
 
-def test_ghosts_leave_the_names_beside_the_axes_in_sight():
-    one, other = (change_against_width(make_points(widths)).figure for widths in ((30, 100), (30, 300)))
-    both = above(one, other)
-    assert len(both.data) > len(one.data)
-    assert {trace.zorder for trace in both.data} == {None}, "Plotly clips the texts of all layers but the lowest"
+@pytest.mark.parametrize(
+    ("axis", "titles", "has_ghost"),
+    [
+        ("yaxis", ("loss", "kernel change ΔK"), False),
+        ("yaxis", ("loss", "loss"), True),
+        ("xaxis", ("width m", "width m, or n"), True),
+    ],
+)
+def test_there_is_no_ghost_of_another_quantity(axis, titles, has_ghost):
+    new, old = (go.Figure(go.Scatter(x=[1], y=[2]), {f"{axis}.title.text": each}) for each in titles)
+    assert len(above(new, old).data) == 1 + has_ghost
 
 
-@pytest.mark.parametrize("title", ["kernel change ΔK", "loss"])
-def test_there_is_no_ghost_of_another_quantity(title):
-    new, old = (go.Figure(go.Scatter(x=[1], y=[2]), {"yaxis.title.text": each}) for each in ("loss", title))
-    assert (above(new, old) is new) == (title != "loss")
-
-
-def test_ghosts_stay_where_an_axis_title_is_explained():
-    new, old = (
-        go.Figure(go.Scatter(x=[1], y=[2]), {"xaxis.title.text": each}) for each in ("width m", "width m, or n")
-    )
-    assert len(above(new, old).data) == 2
-
-
-def test_run_is_primary_where_it_changes_the_figure(jobs):
-    assert open_page(PAGE).button(key=f"{PAGE}.run").proto.type == "secondary"
-    app = open_page(PAGE, num_seeds="3")
-    assert app.button(key=f"{PAGE}.run").proto.type == "primary"
-
-
-def test_waiting_shows_place_start_and_end(jobs):
-    running = jobs.snapshots[jobs.add(SPEC)]
-    waiting = replace(running, status="queued", position=3)
-    assert progress_words(waiting) == "Waiting, place 3 in the queue"
-
-
-@pytest.mark.parametrize("page", ["kernel_change", "architectures"])
-@pytest.mark.parametrize("finished", [0, 1])
+@pytest.mark.parametrize(("page", "finished"), [("kernel_change", 0), ("architectures", 1)])
 def test_trained_runs_are_drawn_while_others_train(jobs, page, finished):
     whole, part = make_points((30, 100), exponents={"linear": -1.0})
     part = part.model_copy(update={"runs": part.runs[:1]})
@@ -153,8 +125,7 @@ def test_trained_runs_are_drawn_while_others_train(jobs, page, finished):
     if page == "architectures":
         spec = ArchitecturesSpec(widths=(30, 100))
         points = [ArchitecturesPoint.model_validate({**dict(p), "kind": page, "network": "A"}) for p in points]
-    job = jobs.add(spec, points=tuple(points[:1] * finished), growing=(points[1],), grown=1)
-    app = open_page(page, job=job)
+    app = open_page(page, job=jobs.add(spec, points=tuple(points[:1] * finished), growing=(points[1],), grown=1))
     drawn = [trace for chart in app.get("plotly_chart") for trace in json.loads(chart.proto.spec)["data"]]
     seeds = [trace for trace in drawn if (trace.get("meta") or {}).get("seeds")]
     assert sum(len(trace["text"]) for trace in seeds) == len(whole.runs) * finished + 1

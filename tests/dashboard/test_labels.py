@@ -36,11 +36,8 @@ def test_labels_keep_apart_in_order_within_bounds(labels):
     assert max(place + height / 2 for place, height in zip(places, heights, strict=True)) <= 400 + 1e-9
 
 
-def test_labels_without_overlap_stay_in_place():
+def test_labels_move_only_where_they_overlap_and_by_equal_shifts():
     assert shifted_apart([300, 50, 120], [20, 20, 30], 400) == [300, 50, 120]
-
-
-def test_two_labels_at_one_place_part_by_equal_shifts():
     assert shifted_apart([100, 100], [20, 40], 400) == [85, 115]
 
 
@@ -59,10 +56,8 @@ def test_the_first_and_the_last_are_among_those_at_first_sight():
 
 def made_lines(count: int, last: float = 1000) -> list[Line]:
     return [
-        Line(
-            nth_style(index, f"curve {index}"), [Dot(m, (index + 1) / m, seed) for m in (10, last) for seed in range(3)]
-        )
-        for index in range(count)
+        Line(nth_style(at, f"curve {at}"), [Dot(m, (at + 1) / m, seed) for m in (10, last) for seed in range(3)])
+        for at in range(count)
     ]
 
 
@@ -91,21 +86,15 @@ def test_label_has_the_mark_of_its_curve():
     assert marked.data[-1].marker.symbol == _turned(curve.style.symbol)
 
 
-def test_short_curve_keeps_its_legend_entry():
-    figure = sweep([*made_lines(1), *made_lines(2, last=100)[1:]], width_axis(), "value").figure
-    assert [trace.legendgroup for trace in figure.data if trace.showlegend] == ["curve 1"]
-
-
 def test_axis_fits_visible_curves_and_prefers_their_ticks():
     lines = [*made_lines(4), *(replace(line, dots=[Dot(8, 1.0, 0), Dot(1000, 1.0, 0)]) for line in made_lines(5)[4:])]
     axis = sweep(lines, width_axis(), "value").figure.layout.xaxis
     assert (axis.autorange, axis.range) == (True, None)
     assert list(axis.tickvals) == [10, 1000], "8 would touch 10"
     assert axis.autorangeoptions.clipmax > 1000, "names at the ends stay where they are"
-    assert sweep(made_lines(4), width_axis(), "value").figure.layout.xaxis.range is not None
-
-
-def test_the_margin_fits_the_widest_label():
     figure = sweep(made_lines(2), width_axis(), "value").figure
+    assert figure.layout.xaxis.range is not None
     widest = max(End(1, 1, rows_of(f"curve {index}"), nth_style(index, "")).width for index in range(2))
-    assert figure.layout.margin.r >= widest
+    assert figure.layout.margin.r >= widest, "the widest label fits"
+    short = sweep([*made_lines(1), *made_lines(2, last=100)[1:]], width_axis(), "value").figure
+    assert [trace.legendgroup for trace in short.data if trace.showlegend] == ["curve 1"], "a short curve has no label"

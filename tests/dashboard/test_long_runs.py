@@ -43,29 +43,32 @@ def test_long_run_starts_after_confirmation(jobs, gallery):
     app.number_input(key=f"{PAGE}.num_seeds").set_value(LONG.num_seeds)
     press(press(checked(app.run()), "run"), "run_long")
     assert jobs.submitted == [LONG]
+    reason = "stopped by the server after 8 min, the longest that it may run"
+    app.query_params["job"] = jobs.add(SHORT, status="stopped", reason=reason)
+    assert "Stopped by the server after 8 min" in words(checked(app.run()))
+    assert "0 of 2 widths are done and saved" in words(app)
 
 
 def test_quick_run_keeps_both_ends_and_starts(jobs, gallery):
-    app = press(open_page(PAGE, **differences(LONG, PRESET)), "run")
-    app = press(app, "shorter")
+    app = press(press(open_page(PAGE, **differences(LONG, PRESET)), "run"), "shorter")
     (spec,) = jobs.submitted
     assert f"{PAGE}.run_long" not in names(app)
+    assert app.query_params["job"] in (spec_digest(spec)[:16], [spec_digest(spec)[:16]]), "what runs is what is shown"
     assert estimate(spec).seconds <= SHORT_S
     assert (spec.widths[0], spec.widths[-1]) == (LONG.widths[0], LONG.widths[-1])
     assert set(spec.widths) <= set(LONG.widths)
     assert spec.num_seeds < LONG.num_seeds
-    assert spec.training == LONG.training
-    assert spec.dataset == LONG.dataset
+    assert (spec.training, spec.dataset) == (LONG.training, LONG.dataset)
 
 
 def test_quick_run_thins_seeds_first_and_values_last():
     base: Any = with_settings(PRESET, {"num_seeds": 5})
-    whole = estimate(base).seconds
-    found: list[Any] = [quick(base, whole * share) for share in (1.01, 0.7, 0.5, 0.3)]
+    whole, shares = estimate(base).seconds, (1.01, 0.7, 0.5, 0.3)
+    found: list[Any] = [quick(base, whole * share) for share in shares]
     sizes = [len(spec.widths) * spec.num_seeds for spec in found]
     assert found[0] == base
     assert sizes == sorted(sizes, reverse=True)
-    for share, spec in zip((1.01, 0.7, 0.5, 0.3), found, strict=True):
+    for share, spec in zip(shares, found, strict=True):
         assert estimate(spec).seconds <= whole * share
         assert (spec.widths[0], spec.widths[-1]) == (base.widths[0], base.widths[-1])
 
@@ -95,13 +98,6 @@ def test_job_for_an_adopted_result_is_complete_immediately(monkeypatch, tmp_path
     jobs.shutdown()
 
 
-def test_run_stopped_by_the_server_keeps_its_points(jobs):
-    reason = "stopped by the server after 8 min, the longest that it may run"
-    app = open_page(PAGE, job=jobs.add(SHORT, status="stopped", reason=reason))
-    assert "Stopped by the server after 8 min" in words(app)
-    assert "0 of 2 widths are done and saved" in words(app)
-
-
 def test_unsuitable_preset_choice_keeps_the_rest_of_the_url(jobs):
     base: Any = PRESETS["liu-section5"].spec
     assert "softmax" in base.outputs
@@ -121,10 +117,3 @@ def test_first_fitting_choice_replaces_unsuitable_ones():
     spec, problems = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
     assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2)
     assert [problem.field for problem in problems] == ["outputs"]
-
-
-def test_the_digest_of_what_runs_is_that_of_what_is_shown(jobs):
-    app = press(open_page(PAGE, **{"widths": "3,10", "num_seeds": "2", "training.max_steps": "bogus"}), "run")
-    (spec,) = jobs.submitted
-    assert app.query_params["job"] in (spec_digest(spec)[:16], [spec_digest(spec)[:16]])
-    assert (spec.widths, spec.num_seeds) == ((3, 10), 2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -19,54 +17,50 @@ from tests.dashboard.open_pages import address, bars, checked, form_sentences, o
 PREFIX = "kernel_change."
 
 
-def opened(page: str = "kernel_change", **query: str) -> AppTest:
-    return open_page(page, **query)
+def opened(**query: str) -> AppTest:
+    return open_page("kernel_change", **query)
 
 
 pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
 
 
-def test_first_visit_shows_the_precomputed_figure_and_origin(gallery):
+def test_first_visit_shows_the_precomputed_figure_and_origin(gallery, tmp_path):
     gallery("liu-fig1-left", make_result(make_points()))
     app = opened()
     assert len(app.get("plotly_chart")) == 2
+    assert any(" widths, about " in caption.value for caption in app.caption), "the cost is shown before Run"
     assert "Precomputed figure" in words(app)
     assert "Learning rate η used: linear output and softmax output 0.5." in words(app)
     assert "jax 0.10.2" in words(app)
     assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
     assert "Run to update" in words(app)  # the made result has other widths than the preset
-
-
-def test_gallery_file_that_is_no_result_is_not_shown(tmp_path):
     (tmp_path / "liu-fig1-left.json").write_text('{"spec": 1}', encoding="utf-8")
-    assert "Press Run: the points appear here one by one." in words(opened())
+    assert "Press Run: the points appear here one by one." in words(opened()), "no result is shown"
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "value", "part"),
-    [
-        ("text_input", "widths", "0, 100", "Widths m: 0 cannot be used; use "),
-        ("text_input", "training.learning_rate", "fast", "Learning rate η: fast cannot be used; use "),
-        (
-            "number_input",
-            "architecture.depth",
-            0,
-            "Hidden layers L: 0 cannot be used; use an integer from 1 to 16.",
-        ),
-        ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 cannot be used; use "),
-        ("multiselect", "outputs", [], "Outputs φ: choose at least one."),
-        ("multiselect", "outputs", ["linear", "softmax", "swish", "tanh", "erf"], "Outputs φ: choose at most 4."),
-        ("selectbox", "swept", "bottleneck_width", "Swept: bottleneck width cannot be used; use width, unless "),
-        ("selectbox", "architecture.kind", "bottleneck", "Hidden layers L: 1 cannot be used; use 2 to 16 with a "),
-    ],
-)
-def test_disallowed_value_is_explained_and_run_waits(kind, name, value, part):
+WRONG = [
+    ("text_input", "widths", "0, 100", "Widths m: 0 cannot be used; use "),
+    ("text_input", "training.learning_rate", "fast", "Learning rate η: fast cannot be used; use "),
+    ("number_input", "architecture.depth", 0, "Hidden layers L: 0 cannot be used; use an integer from 1 to 16."),
+    ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 cannot be used; use "),
+    ("multiselect", "outputs", [], "Outputs φ: choose at least one."),
+    ("multiselect", "outputs", ["linear", "softmax", "swish", "tanh", "erf"], "Outputs φ: choose at most 4."),
+    ("selectbox", "swept", "bottleneck_width", "Swept: bottleneck width cannot be used; use width, unless "),
+    ("selectbox", "architecture.kind", "bottleneck", "Hidden layers L: 1 cannot be used; use 2 to 16 with a "),
+]
+
+
+def test_disallowed_value_is_explained_and_run_waits():
     app = opened()
-    getattr(app, kind)(key=PREFIX + name).set_value(value)
-    checked(app.run())
-    (sentence,) = form_sentences(app)
-    assert sentence.startswith(part)
-    assert app.button(key=PREFIX + "run").disabled
+    for kind, name, value, part in WRONG:
+        widget = getattr(app, kind)(key=PREFIX + name)
+        before = widget.value
+        widget.set_value(value)
+        (sentence,) = form_sentences(checked(app.run()))
+        assert sentence.startswith(part)
+        assert app.button(key=PREFIX + "run").disabled
+        checked(getattr(app, kind)(key=PREFIX + name).set_value(before).run())
+    assert form_sentences(app) == []
 
 
 def test_oversized_sweep_is_refused_with_the_largest_that_fits():
@@ -77,26 +71,18 @@ def test_oversized_sweep_is_refused_with_the_largest_that_fits():
     assert app.button(key=PREFIX + "run").disabled
 
 
-def test_cost_is_shown_before_run():
-    assert any(" widths, about " in caption.value for caption in opened().caption)
-
-
-def test_preset_and_its_paper_size_fill_the_form_with_one_click():
+def test_presets_paper_sizes_and_new_data_take_one_click():
     app = opened()
     app.selectbox(key=PREFIX + "preset").set_value("liu-fig1-right")
     checked(app.run())
     assert address(app) == {"preset": "liu-fig1-right"}
     assert app.text_input(key=PREFIX + "widths").value == "10000"
+    press(app, PREFIX + "new_data")
+    assert address(app) == {"preset": "liu-fig1-right", "draws": "network and data"}
+    assert PREFIX + "new_data" not in {button.key for button in app.button}
     press(app, PREFIX + "paper_size")
     paper = PRESETS["liu-fig1-right"].paper_spec.model_dump()
     assert app.number_input(key=PREFIX + "num_seeds").value == paper["num_seeds"]
-
-
-def test_one_click_draws_new_data_for_each_seed():
-    app = opened()
-    press(app, PREFIX + "new_data")
-    assert address(app) == {"draws": "network and data"}
-    assert PREFIX + "new_data" not in {button.key for button in app.button}
 
 
 @pytest.mark.parametrize("dataset", ["gaussian-mixture", "cifar2"])
@@ -127,6 +113,10 @@ def test_stop_and_progress_take_the_place_of_run(jobs):
     app = opened(widths="30,100")
     place, label = place_of_run(app)
     assert label == "Run"
+    jobs.refusal = NoRoom("run", "one more than 32 waiting jobs", "in a moment")
+    assert "try again in a moment" in words(press(app, PREFIX + "run"))
+    assert "job" not in address(app)
+    jobs.refusal = None
     press(app, PREFIX + "run")
     assert jobs.submitted == [KernelChangeSpec(widths=(30, 100))]
     assert address(app)["job"] in jobs.snapshots
@@ -137,18 +127,13 @@ def test_stop_and_progress_take_the_place_of_run(jobs):
     assert place_of_run(app) == (place, "Run")
 
 
-def test_other_settings_can_be_run_while_a_job_runs(jobs):
+def test_job_of_others_runs_beside_other_settings_and_is_left(jobs):
+    jobs.others = True
     app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
     app.text_input(key=PREFIX + "widths").set_value("30,100,300")
-    app = checked(app.run())
-    assert {PREFIX + "run", PREFIX + "stop"} <= {button.key for button in app.button}
-
-
-def test_full_queue_gets_a_sentence(jobs):
-    jobs.refusal = NoRoom("run", "one more than 32 waiting jobs", "in a moment")
-    app = opened()
-    assert "try again in a moment" in words(press(app, PREFIX + "run"))
-    assert "job" not in address(app)
+    assert {PREFIX + "run", PREFIX + "stop"} <= {button.key for button in checked(app.run()).button}
+    assert "Someone else is following this run too, so it continues." in words(press(app, PREFIX + "stop"))
+    assert not app.button(key=PREFIX + "run").disabled
 
 
 def test_job_of_the_url_is_followed_and_stopped(jobs):
@@ -165,53 +150,32 @@ def test_job_of_the_url_is_followed_and_stopped(jobs):
     assert len(app.get("plotly_chart")) == 2
 
 
-def test_stop_of_a_shared_job_only_unfollows(jobs):
-    jobs.others = True
-    app = opened(job=jobs.add(KernelChangeSpec(widths=(30, 100))))
-    assert "Someone else is following this run too, so it continues." in words(press(app, PREFIX + "stop"))
-    assert not app.button(key=PREFIX + "run").disabled
-
-
-def test_waiting_failed_and_partly_failed_jobs_say_so(jobs):
+def test_waiting_failed_and_unconverged_runs_are_stated(jobs):
     spec = KernelChangeSpec(widths=(30, 100))
     app = opened(job=jobs.add(spec, status="queued", position=3))
-    assert "place 3" in bars(app)[0]
-    failures = (PointFailed(key="width=100", reason="the computation ran out of memory"),)
-    app = opened(
-        job=jobs.add(
-            spec, status="failed", reason="the worker process crashed", failures=failures, points=make_points((30,))
-        )
-    )
-    assert "the worker process crashed." in words(app)
-    assert "width 100: the computation ran out of memory." in words(app)
-
-
-def test_figure_of_other_settings_names_them(jobs):
-    result = make_result(make_points())
-    app = opened(job=jobs.add(result.spec, status="completed", points=result.points, result=result, fraction=1.0))
-    assert "Settings changed" not in words(app)
-    app.number_input(key=PREFIX + "num_seeds").set_value(9)
-    assert "Settings changed (Seeds)." in words(checked(app.run()))
-
-
-def test_runs_that_did_not_converge_are_named_below_the_figure(jobs):
-    point = make_points((30,))[0]
+    assert bars(app)[0].startswith("Waiting, place 3 in the queue")
+    (point,) = make_points((30,))
     point = point.model_copy(update={"runs": (*point.runs, make_run("swish", 4, 0.9, "over-budget"))})
-    spec = KernelChangeSpec(widths=(30,))
-    app = opened(job=jobs.add(spec, status="completed", points=(point,), result=make_result((point,))))
+    failures = (PointFailed(key="width=100", reason="the computation ran out of memory"),)
+    jobs.add(spec, status="failed", reason="the worker process crashed", failures=failures, points=(point,))
+    shown = words(checked(app.run()))
+    assert "the worker process crashed." in shown
+    assert "width 100: the computation ran out of memory." in shown
     reported = "swish output did not reach the loss threshold within the step limit at m = 30 (seed 4): 1 of"
-    assert f"Excluded from the means: {reported}" in words(app)
+    assert f"Excluded from the means: {reported}" in shown
 
 
 def test_training_figure_starts_at_the_largest_width(jobs):
     spec = KernelChangeSpec(widths=(30, 100, 1000))
-    job_id = jobs.add(spec, points=make_points((30, 100)))
-    app = opened(job=job_id)
+    app = opened(job=jobs.add(spec, points=make_points((30, 100))))
     assert app.selectbox(key=PREFIX + "shown_width").value == 100
-    jobs.snapshots[job_id] = replace(jobs.snapshots[job_id], points=make_points((30, 100, 1000)))
+    jobs.add(spec, points=make_points(spec.widths), status="completed")
     assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 1000
     app.selectbox(key=PREFIX + "shown_width").set_value(30)
     assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 30
+    assert "Settings changed" not in words(app)
+    app.number_input(key=PREFIX + "num_seeds").set_value(9)
+    assert "Settings changed (Seeds)." in words(checked(app.run()))
 
 
 def test_invalid_server_settings_are_reported(monkeypatch):

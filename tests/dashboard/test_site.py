@@ -14,7 +14,7 @@ from linearity_lab.site import DOCUMENTATION, MENU, PLOTLY, _page, gallery_figur
 from linearity_lab.site._figures import lecture_figure
 from linearity_lab.views.lecture.steps import STEPS
 from ntk_core.cli import main
-from ntk_core.runs import EXPERIMENTS, PRESETS
+from ntk_core.runs import EXPERIMENTS
 from tests.dashboard.open_pages import open_page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,38 +50,31 @@ def written(figure) -> list[dict]:
     return [bare(chart["figure"]) for chart in data["options"][data["start"]]["charts"]]
 
 
-def test_a_figure_of_the_site_is_that_of_the_app():
-    of_site = [each for figure in gallery_figures(["liu-fig1-left"]) for each in written(figure)]
-    assert of_site == shown_in_the_app("kernel_change", preset="liu-fig1-left")
-
-
 @pytest.mark.slow
-def test_site_figures_equal_those_of_the_app():
-    shown: dict[str, list[dict]] = {}
-    for figure in gallery_figures():
-        of_site = written(figure)
-        assert of_site == [bare(json.loads(chart.figure.to_json())) for chart in figure.charts], figure.name
-        shown.setdefault(figure.name.partition(".")[0], []).extend(of_site)
-    assert set(shown) == {name for name in PRESETS if gallery_result(name) is not None}
-    for page, experiment in EXPERIMENTS.items():
-        preset = WITH_SLIDER.get(page) or next(each.name for each in experiment.presets if each.name in shown)
-        in_app = shown_in_the_app(page, preset=preset)
-        assert [each for each in shown[preset] if each not in in_app] == [], preset
-        assert len(in_app) - len(shown[preset]) in (0, 1, 2), f"{preset}: networks are drawn, too"
+@pytest.mark.parametrize("page", EXPERIMENTS)
+def test_site_figures_equal_those_of_the_app(page):
+    preset = WITH_SLIDER.get(page, EXPERIMENTS[page].presets[0].name)
+    of_site = []
+    for figure in gallery_figures([preset]):
+        assert written(figure) == [bare(json.loads(chart.figure.to_json())) for chart in figure.charts], figure.name
+        of_site += written(figure)
+    in_app = shown_in_the_app(page, preset=preset)
+    assert [each for each in of_site if each not in in_app] == []
+    assert len(in_app) - len(of_site) in (0, 1, 2), "networks are drawn, too"
 
 
-def test_site_step_hides_its_answer_and_then_equals_the_app():
-    for step in STEPS[1:3]:
-        results = {name: gallery_result(name) for name in step.gallery}
-        data = read(lecture_figure(step, "").script(), f"lecture.{step.name}")
-        drawn = [step.draw(results, option, True) for option in step.control.options]
-        assert [bare(each["charts"][0]["figure"]) for each in data["options"]] == [
-            bare(json.loads(each.figure.to_json())) for each in drawn
-        ]
-        veiled = sum(len(trace.get("y") or ()) for trace in data["veiled"]["figure"]["data"])
-        assert step.name == "diagonal-hessian" or veiled < sum(
-            len(trace.get("y") or ()) for trace in bare(data["options"][data["start"]]["charts"][0]["figure"])["data"]
-        )
+@pytest.mark.parametrize("step", STEPS[1:3], ids=lambda step: step.name)
+def test_site_step_hides_its_answer_and_then_equals_the_app(step):
+    results = {name: gallery_result(name) for name in step.gallery}
+    data = read(lecture_figure(step, "").script(), f"lecture.{step.name}")
+    drawn = [step.draw(results, option, True) for option in step.control.options]
+    options = [bare(each["charts"][0]["figure"]) for each in data["options"]]
+    assert options == [bare(json.loads(each.figure.to_json())) for each in drawn]
+    whole, veiled = (
+        sum(len(trace.get("y") or ()) for trace in traces)
+        for traces in (options[data["start"]]["data"], data["veiled"]["figure"]["data"])
+    )
+    assert veiled < whole
 
 
 def test_plotly_of_the_site_is_of_the_version_that_draws_the_app():
