@@ -113,7 +113,7 @@ def test_every_figure_of_every_page_has_words(pages):
         shown |= explained(open_page(page))
     assert shown <= set(WRITTEN)
     unused = {key for key in WRITTEN if key.partition(".")[0] not in EXPERIMENTS} - shown
-    assert unused == {"own_data.scatter", "results.compared", "results.own_model"}, "figures of uploads and stored runs"
+    assert unused == {"results.compared", "results.own_model"}, "figures of stored runs"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from typing import cast
 
 import pytest
@@ -20,21 +21,12 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.runs import PRESETS, estimate
 from ntk_core.settings.grammar import spec_from_texts
-from tests.dashboard.open_pages import checked, open_page
+from tests.dashboard.open_pages import address, checked, open_page
 
 OTHER = LiveSettings(
-    1000,
-    2.5,
-    "gelu",
-    "swish",
-    layers=2,
-    bottleneck=3,
-    target=OWN,
-    seed=7,
-    speed=10,
-    tour=2,
+    1000, 2.5, "gelu", "swish", layers=2, bottleneck=3, target=OWN, seed=7, speed=10, tour=2,
     points=((-1.5, 0.25), (2.0, -1.0)),
-)
+)  # fmt: skip
 FILES = [*source.MODEL, "worker", *source.PAGE, "home", "early"]
 
 
@@ -61,18 +53,13 @@ def test_settings_survive_the_url_and_the_browser(settings):
 def test_the_url_has_differences_the_component_everything():
     assert LiveSettings().query() == {}
     app = open_page("live", **OTHER.query())
-    assert received(app)["settings"] == json.loads(json.dumps(OTHER.plain()))
-    shown = {name: text if isinstance(text, str) else text[-1] for name, text in app.query_params.items()}
-    assert shown == OTHER.query()
-
-
-def test_another_url_updates_a_mounted_component():
-    app = open_page("live", width="100")
-    version = received(app)["version"]
-    assert received(checked(app.run()))["version"] == version
+    first = received(app)
+    assert first["settings"] == json.loads(json.dumps(OTHER.plain()))
+    assert address(app) == OTHER.query()
+    assert received(checked(app.run()))["version"] == first["version"]
     app.query_params = {"width": "200"}
     after = received(checked(app.run()))
-    assert after["version"] != version
+    assert after["version"] != first["version"]
     assert after["settings"]["width"] == 200
 
 
@@ -103,28 +90,31 @@ def test_a_browser_is_not_believed(given):
         from_browser(given)
 
 
+def on_the_kernel_page(settings: LiveSettings):
+    base = cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec)
+    spec, problems = spec_from_texts(settings.kernel_query(), base)
+    assert problems == ()
+    return spec
+
+
 @pytest.mark.parametrize("layers", CHOICES["layers"])
 @pytest.mark.parametrize("bottleneck", CHOICES["bottleneck"])
 def test_the_kernel_page_understands_every_setting(layers, bottleneck):
-    base = cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec)
-    for activation in CHOICES["activation"]:
-        for output in CHOICES["output"]:
-            settings = LiveSettings(512, 1.0, activation, output, layers, bottleneck)
-            spec, problems = spec_from_texts(settings.kernel_query(), base)
-            assert problems == ()
-            assert 512 in spec.widths
-            assert spec.architecture.activation == activation
-            assert spec.architecture.depth == layers + (bottleneck > 0)
-            assert spec.architecture.kind == ("bottleneck" if bottleneck else "fully-connected")
-            assert spec.outputs == (output,)
-            assert (spec.dataset.name, len(spec.dataset.xs)) == ("points", 12)
+    for activation, output in product(CHOICES["activation"], CHOICES["output"]):
+        spec = on_the_kernel_page(LiveSettings(512, 1.0, activation, output, layers, bottleneck))
+        assert 512 in spec.widths
+        assert spec.architecture.activation == activation
+        assert spec.architecture.depth == layers + (bottleneck > 0)
+        assert spec.architecture.kind == ("bottleneck" if bottleneck else "fully-connected")
+        assert spec.outputs == (output,)
+        assert (spec.dataset.name, len(spec.dataset.xs)) == ("points", 12)
+    assert estimate(on_the_kernel_page(LiveSettings(width=64, layers=layers))).seconds <= SHORT_S, "starts by itself"
 
 
 @pytest.mark.parametrize("settings", [OTHER, *(LiveSettings(target=name) for name in CHOICES["target"])])
 def test_the_points_go_to_the_kernel_page_too(settings):
-    spec, problems = spec_from_texts(settings.kernel_query(), cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec))
-    assert problems == ()
-    handed = zip(spec.dataset.xs, spec.dataset.ys, strict=True)
+    dataset = on_the_kernel_page(settings).dataset
+    handed = zip(dataset.xs, dataset.ys, strict=True)
     assert [pytest.approx(pair, abs=5e-5) for pair in settings.learned()] == list(handed)
 
 
@@ -139,52 +129,35 @@ def test_error_bars_open_the_kernel_page_with_settings(monkeypatch):
     assert query["widths"] == "64,256,1024,4096"
 
 
-@pytest.mark.parametrize("layers", CHOICES["layers"])
-def test_error_bars_take_no_longer_than_starts_by_itself(layers):
-    settings = LiveSettings(width=64, layers=layers)
-    spec, _ = spec_from_texts(settings.kernel_query(), cast(KernelChangeSpec, PRESETS["liu-fig1-left"].spec))
-    assert estimate(spec).seconds <= SHORT_S
-
-
-def test_every_choice_exists_in_the_core_and_has_words():
+def test_both_sides_know_the_same_choices_and_bounds():
     assert set(CHOICES["activation"]) <= set(ACTIVATIONS)
     assert set(CHOICES["output"]) <= set(OUTPUTS)
-    for name, options in CHOICES.items():
-        assert set(map(str, options)) <= set(source.words()["choices"][name]), name
-
-
-def test_both_sides_know_the_same_choices_and_bounds():
     for module in (source.module(), source.home_module()):
         (written,) = re.findall(r"^const CHOICES = (.*);$", module, flags=re.MULTILINE)
         listed = json.loads(written)
         assert listed.pop("target") == [*CHOICES["target"], OWN]
         assert listed == {name: list(options) for name, options in CHOICES.items() if name != "target"}
-    computed = re.findall(
-        r"^  (\w+)\(z, value, slope\)", (source.FOLDER / "functions.js").read_text(encoding="utf-8"), re.M
-    )
+    functions, settings = ((source.FOLDER / f"{name}.js").read_text("utf-8") for name in ("functions", "settings"))
+    computed = re.findall(r"^  (\w+)\(z, value, slope\)", functions, re.M)
     assert set(computed) == {*CHOICES["activation"], *CHOICES["output"]}
-    text = (source.FOLDER / "settings.js").read_text(encoding="utf-8")
-    assert "least: 4, most: 4096" in text
-    assert "least: 0.1, most: 4," in text
+    assert "least: 4, most: 4096" in settings
+    assert "least: 0.1, most: 4," in settings
+    tour = re.findall(r"""^  \["(\w+)", \{""", settings, flags=re.MULTILINE)
+    assert tour == list(source.words()["tour"])
+    assert len(tour) == TOUR_STEPS
 
 
 def test_words_of_live_are_used_and_exist():
-    scripts = "".join((source.FOLDER / f"{name}.js").read_text(encoding="utf-8") for name in FILES)
-    for name in source.words()["verdicts"]:
+    scripts, written = "".join((source.FOLDER / f"{name}.js").read_text("utf-8") for name in FILES), source.words()
+    for name in written["verdicts"]:
         assert f'"{name}"' in scripts or f"verdicts.{name}" in scripts, name
-    for name in re.findall(r"words\.controls\.(\w+)", scripts):
-        assert name in source.words()["controls"]
+    assert set(re.findall(r"words\.controls\.(\w+)", scripts)) <= set(written["controls"])
     named = set(re.findall(r"words\.(?:drawn\.)?(\w+)\b", scripts)) | {"network", "linear", "start"}  # of the legend
-    assert set(source.words()["drawn"]) <= named
+    assert set(written["drawn"]) <= named
+    for name, options in CHOICES.items():
+        assert set(map(str, options)) <= set(written["choices"][name]), name
     sections = {"Controls", "Choices", "Drawn", "Home", "Verdicts", "Tour", "Parts"}
     assert read(source.FOLDER / "words.md").sections.keys() == sections
-
-
-def test_each_tour_step_has_its_words_and_settings():
-    text = (source.FOLDER / "settings.js").read_text(encoding="utf-8")
-    names = re.findall(r"""^  \["(\w+)", \{""", text, flags=re.MULTILINE)
-    assert names == list(source.words()["tour"])
-    assert len(names) == TOUR_STEPS
 
 
 def test_scripts_are_small_and_bundle_without_requests():

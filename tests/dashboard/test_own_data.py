@@ -49,10 +49,6 @@ def pressed(app: AppTest, name: str) -> AppTest:
     return checked(app.button(key=f"{PAGE}.{name}").click().run())
 
 
-def sizes(app: AppTest) -> list[str]:
-    return [metric.value for metric in app.metric]
-
-
 @pytest.mark.parametrize(
     ("data", "name", "expected"),
     [
@@ -64,38 +60,33 @@ def sizes(app: AppTest) -> list[str]:
 )
 def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected):
     app = uploaded(data, name)
-    assert sizes(app) == expected
+    assert [metric.value for metric in app.metric] == expected
     assert app.get("plotly_chart")
     assert not app.error
 
 
-@pytest.mark.parametrize(
-    ("data", "sentence"),
-    [
-        (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), cannot be used"),
-        (b"", "file: an empty file cannot be used"),
-        (b"a,b,kind\n1,2,x\n4,5\n", "Line 3 has 2 values; the header has 3 columns."),
-        (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n", "features: a (1 missing, the first in line 3) cannot be used"),
-        (b"a,b,kind\n1,2,x\n2,3,x\n", "target: one class only (x) cannot be used"),
-        (pets(**{"pets/ape/1.png": b"no image"}), "file: pets/ape/1.png, which cannot be read as an image"),
-    ],
-)
-def test_refusal_is_one_sentence_and_prevents_running(data, sentence):
-    app = uploaded(data, "[bad](http://x) $f$.csv")
-    (shown,) = [error.value.replace("\\", "") for error in app.error]
-    assert shown.startswith(sentence)
-    assert shown.endswith(".")
-    assert any("No preview yet" in info.value for info in app.info)
-    assert not [button for button in app.button if button.key == f"{PAGE}.run"]
+REFUSED = [
+    (arrays(x=np.array([{}], object)), "file: array x, of Python objects (a pickle), cannot be used"),
+    (b"", "file: an empty file cannot be used"),
+    (b"a,b,kind\n1,2,x\n4,5\n", "Line 3 has 2 values; the header has 3 columns."),
+    (b"a,b,kind\n1,2,x\n2,3,x\n", "target: one class only (x) cannot be used"),
+    (pets(**{"pets/ape/1.png": b"no image"}), "file: pets/ape/1.png, which cannot be read as an image"),
+    (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n", "features: a (1 missing, the first in line 3) cannot be used"),
+]
 
 
-def test_the_sentence_goes_when_the_choice_is_mended():
-    app = uploaded(b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n", "gaps.csv")
-    assert app.error
+def test_refusal_is_one_sentence_until_the_choice_is_mended():
+    app = open_page(PAGE)
+    for data, sentence in REFUSED:
+        app.file_uploader[0].set_value(("[bad](http://x) $f$.csv", data, "application/octet-stream"))
+        (shown,) = [error.value.replace("\\", "") for error in checked(app.run()).error]
+        assert shown.startswith(sentence)
+        assert shown.endswith(".")
+        assert any("No preview yet" in info.value for info in app.info)
+        assert not [button for button in app.button if button.key == f"{PAGE}.run"]
     widget(app, "toggle", "drop_missing").set_value(True)
-    app = checked(app.run())
-    assert not app.error
-    assert sizes(app) == ["2", "2", "4"]
+    assert not checked(app.run()).error
+    assert [metric.value for metric in app.metric] == ["2", "2", "4"]
 
 
 def test_one_press_keeps_the_data_and_runs_kernel_change(jobs, data_directory):
@@ -122,16 +113,11 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
-
-
-@pytest.mark.parametrize(("total", "trained", "test_points"), [(40, 32, 8), (3, 2, 1), (1000, 980, 20)])
-def test_training_on_all_numbers_leaves_test_points(total, trained, test_points):
-    table = parse_upload(flowers(num_rows=total))
-    data = clean_upload(table, Choices(("sepal", "petal"), "size", "regression"))
-    dataset = DatasetSpec(name="upload", digest=keep_upload(data), num_samples=total)
-    page, spec = Uploaded(dataset, "flowers", total, 0).first_look()
-    assert isinstance(spec, DynamicsSpec)
-    assert (page, spec.dataset.num_samples, spec.num_test) == ("dynamics", trained, test_points)
+    for total, trained, test_points in ((40, 32, 8), (3, 2, 1), (1000, 980, 20)):  # all are to be trained on
+        data = clean_upload(parse_upload(flowers(num_rows=total)), Choices(("sepal", "petal"), "size", "regression"))
+        dataset = DatasetSpec(name="upload", digest=keep_upload(data), num_samples=total)
+        page, spec = Uploaded(dataset, "flowers", total, 0).first_look()
+        assert (page, spec.dataset.num_samples, spec.num_test) == ("dynamics", trained, test_points)
 
 
 def houses() -> bytes:
@@ -153,16 +139,29 @@ def customers() -> bytes:
     return "\n".join(["income,age,segment", *(f"{i:.0f},{a:.1f},{'abc'[s]}" for i, a, s in rows)]).encode()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("data", "page"), [(houses(), "dynamics"), (customers(), "kernel_change")])
-def test_the_first_run_on_unscaled_data_converges(data, page):
+def first_look(data: bytes) -> tuple[str, Any]:
+    """The page and the spec of the first run on these data."""
     candidate = parse_upload(data)
     cleaned = clean_upload(candidate, suggested_choices(candidate))
     dataset = DatasetSpec(name="upload", digest=keep_upload(cleaned), num_samples=60, standardize="standard")
-    found, spec = Uploaded(dataset, "mine", 120, len(cleaned.class_names)).first_look()
+    return Uploaded(dataset, "mine", 120, len(cleaned.class_names)).first_look()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("data", "page"), [(houses(), "dynamics"), (customers(), "kernel_change")])
+def test_the_first_run_on_unscaled_data_converges(data, page):
+    found, spec = first_look(data)
     assert found == page
     result: Any = ntk_core.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
     assert {run.outcome for point in result.points for run in point.runs} == {"converged"}
+
+
+def test_the_threshold_is_chosen_from_the_data():
+    overlapping, separate, number = (
+        first_look(data)[1].training.loss_threshold for data in (customers(), flowers(), houses())
+    )
+    assert overlapping < separate < np.log(3), "labels without a pattern stop earlier"
+    assert number == 0.01
 
 
 def test_kernels_of_the_threshold_are_those_of_the_core():
@@ -174,19 +173,7 @@ def test_kernels_of_the_threshold_are_those_of_the_core():
     np.testing.assert_allclose(covariance, ntk_core.kernels.infinite_width_nngp(net, x), atol=1e-6)
 
 
-def test_the_threshold_is_chosen_from_the_data():
-    def threshold(data: bytes) -> float:
-        candidate = parse_upload(data)
-        cleaned = clean_upload(candidate, suggested_choices(candidate))
-        dataset = DatasetSpec(name="upload", digest=keep_upload(cleaned), num_samples=60, standardize="standard")
-        spec: Any = Uploaded(dataset, "mine", 120, len(cleaned.class_names)).first_look()[1]
-        return spec.training.loss_threshold
-
-    assert threshold(customers()) < threshold(flowers()) < np.log(3), "labels without a pattern stop earlier"
-    assert threshold(houses()) == 0.01
-
-
-def test_kept_data_are_offered_in_this_session_only():
+def test_kept_data_are_offered_in_this_session_only(data_directory):
     app = pressed(uploaded(flowers(), "flowers.csv"), "keep")
     app.switch_page("pages/kernel_change.py")
     open_panels(app, "kernel_change")
@@ -198,9 +185,18 @@ def test_kept_data_are_offered_in_this_session_only():
     other = open_page("kernel_change", dataset__name="upload")
     assert "flowers" not in "".join(widget.options[0] for widget in other.selectbox if widget.key.endswith("digest"))
     assert "upload the file again" in words(other)
+    app.switch_page(f"pages/{PAGE}.py")
+    (kept,) = (data_directory / "uploads").iterdir()
+    checked(checked(app.run()).button(key=f"{PAGE}.forget.{kept.stem}").click().run())
+    assert not kept.exists(), "data can be forgotten"
 
 
-def test_missing_data_of_a_shared_link_are_named():
+def test_shared_link_opens_stored_data_and_names_missing_ones():
+    candidate = parse_upload(flowers())
+    digest = keep_upload(clean_upload(candidate, suggested_choices(candidate)))
+    app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="1")
+    assert form_sentences(app) == []
+    assert app.selectbox(key="hessian.dataset.digest").options == [f"from the link ({digest[:8]}…)"]
     app = open_page("kernel_change", dataset__name="upload", dataset__digest="0" * 64)
     (sentence,) = form_sentences(app)
     assert sentence.startswith("Your data: 0000")
@@ -208,33 +204,11 @@ def test_missing_data_of_a_shared_link_are_named():
     assert app.button(key="kernel_change.run").disabled
 
 
-def test_shared_link_opens_stored_data_in_any_session():
-    candidate = parse_upload(flowers())
-    digest = keep_upload(clean_upload(candidate, suggested_choices(candidate)))
-    app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="1")
-    assert form_sentences(app) == []
-    assert app.selectbox(key="hessian.dataset.digest").options == [f"from the link ({digest[:8]}…)"]
-
-
-def test_data_can_be_forgotten(data_directory):
-    app = pressed(uploaded(flowers(), "flowers.csv"), "keep")
-    (kept,) = (data_directory / "uploads").iterdir()
-    checked(app.button(key=f"{PAGE}.forget.{kept.stem}").click().run())
-    assert not kept.exists()
-
-
-def test_the_projection_keeps_the_variance_of_data_in_a_plane():
+def test_projection_keeps_distances_of_a_plane_and_plain_names():
     x = np.random.default_rng(0).normal(size=(50, 2)) @ np.array([[3.0, 0, 1, 2], [0, 1, -1, 0]])
-    data = Cleaned(x.astype(np.float32), np.arange(50) % 2, np.zeros((50, 0), np.float32), ("a", "b"))
+    data = Cleaned(x.astype(np.float32), np.arange(50) % 2, np.zeros((50, 0), np.float32), ("<b>a</b>", "b"))
     points, share = figures.projection(data)
     assert share == pytest.approx(1)
-    centered = x - x.mean(axis=0)
-    distances = np.linalg.norm(centered[:, None] - centered[None], axis=-1)
-    drawn = np.linalg.norm(points[:, None] - points[None], axis=-1)
+    distances, drawn = (np.linalg.norm(each[:, None] - each[None], axis=-1) for each in (x, points))
     np.testing.assert_allclose(drawn / drawn.max(), distances / distances.max(), atol=1e-5)
-
-
-def test_class_names_are_shown_as_text_in_the_legend():
-    table = parse_upload(b"a,b,kind\n1,2,<b>x</b>\n2,1,y\n3,4,<b>x</b>\n5,3,y\n")
-    figure = figures.scatter(clean_upload(table, Choices(("a", "b"), "kind"))).figure
-    assert figure.data[0].name == "&lt;b&gt;x&lt;/b&gt;"
+    assert figures.scatter(data).figure.data[0].name == "&lt;b&gt;a&lt;/b&gt;", "names of classes are text"

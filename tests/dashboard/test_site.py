@@ -74,7 +74,7 @@ def test_site_step_hides_its_answer_and_then_equals_the_app(step):
         sum(len(trace.get("y") or ()) for trace in traces)
         for traces in (options[data["start"]]["data"], data["veiled"]["figure"]["data"])
     )
-    assert veiled < whole
+    assert veiled < whole or step.name == "diagonal-hessian"  # whose first width is all that is shown
 
 
 def test_plotly_of_the_site_is_of_the_version_that_draws_the_app():
