@@ -1,9 +1,9 @@
-"""Hu, Xiao, Adlam & Pennington (2020), Fig. 1: early in training a network is a linear model of its inputs.
+"""Hu, Xiao, Adlam & Pennington (2020), Fig. 1: early in training, networks act as linear models of their inputs.
 
     PYTHONPATH=. python examples/hu_figure_1.py
 
-Test losses of a two-layer network and of its linear model stay together, then part; the higher the dimension d of the
-inputs, the closer the two are. Writes hu_figure_1.html.
+Test losses of a two-layer network and its linear model first coincide, then diverge. The higher the input dimension d,
+the closer they are. Writes hu_figure_1.html.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ntk_core.settings.grammar import with_settings
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:
-    """The runs by input dimension."""
+    """Return the runs by input dimension."""
     spec = with_settings(ntk_core.presets()["hu-fig1"], settings or {"values": [25, 100], "num_seeds": 1})
     for event in ntk_core.run(spec):
         if isinstance(event, PointProgress):
@@ -31,7 +31,7 @@ def main(settings: dict[str, Any] | None = None) -> dict[int, EarlyPoint]:
 
 
 def figure(points: dict[int, EarlyPoint]) -> go.Figure:
-    """Test losses against the step."""
+    """Plot test losses against the step."""
     chart = go.Figure()
     for dim, point in points.items():
         run = point.runs[0]

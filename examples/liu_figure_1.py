@@ -1,9 +1,9 @@
-"""Liu, Zhu & Belkin (2020), Fig. 1, left: how far the tangent kernel moves in training, against the width.
+"""Liu, Zhu & Belkin (2020), Fig. 1, left: kernel change during training, against the width.
 
     PYTHONPATH=. python examples/liu_figure_1.py
 
-The kernel of the linear output moves less and less; with softmax and swish it moves at every width. Writes
-liu_figure_1.html, a page that needs no network.
+With a linear output the kernel change decreases with the width; with softmax or swish it does not. Writes
+liu_figure_1.html, which opens offline.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ntk_core.settings.grammar import with_settings
 
 
 def main(settings: dict[str, Any] | None = None) -> dict[str, dict[int, float]]:
-    """ΔK by output and width, the mean over the seeds that reached the loss threshold."""
+    """Return mean ΔK by output and width, over seeds that reached the loss threshold."""
     spec = with_settings(ntk_core.presets()["liu-fig1-left"], settings or {"widths": [30, 100, 300, 1000]})
     for event in ntk_core.run(spec):
         if isinstance(event, PointFinished):
@@ -37,7 +37,7 @@ def main(settings: dict[str, Any] | None = None) -> dict[str, dict[int, float]]:
 
 
 def figure(changes: dict[str, dict[int, float]]) -> go.Figure:
-    """Logarithmic axes, with the slope that the theorem bounds the linear output by."""
+    """Return a log-log plot with the theorem's bound for the linear output."""
     chart = go.Figure()
     for output, by_width in changes.items():
         chart.add_scatter(x=list(by_width), y=list(by_width.values()), name=f"{output} output", mode="lines+markers")

@@ -1,4 +1,4 @@
-"""A marimo notebook: choose widths and an output, and see whether the kernel stops moving.
+"""A marimo notebook: choose widths and an output, and see whether the kernel stops changing.
 
 PYTHONPATH=. marimo edit examples/marimo_width.py     # or: marimo run, without the code
 PYTHONPATH=. python examples/marimo_width.py          # computes it once, as a program
@@ -49,8 +49,8 @@ def _(ntk_core, spec):
 @app.cell
 def _(mo):
     mo.md(
-        "With a linear output the kernel change ΔK falls with the width: the network becomes a linear model. "
-        "Behind a softmax or a swish it stays constant (Liu, Zhu & Belkin 2020, Fig. 1 left)."
+        "With a linear output the kernel change ΔK decreases with the width: the network becomes a linear model. "
+        "With a softmax or swish output it stays constant (Liu, Zhu & Belkin 2020, Fig. 1 left)."
     )
     return
 

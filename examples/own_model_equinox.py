@@ -1,9 +1,9 @@
-"""Analyze an Equinox model: its tangent kernel, and how far that moves while the model is trained.
+"""Analyze an Equinox model: its tangent kernel, and how much training changes it.
 
     PYTHONPATH=. python examples/own_model_equinox.py
 
-The width multiplies the kernel of a model with Equinox's own initialization, so the step size follows from the kernel.
-Everything here asks of a model is a callable ``apply(params, x) -> (n, C)`` and parameters that are a tree of arrays.
+With Equinox's default initialization the kernel grows with the width, so the step size is computed from the kernel.
+A model is a callable ``apply(params, x) -> (n, C)`` and a tree of parameter arrays.
 """
 
 from __future__ import annotations

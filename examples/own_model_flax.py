@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python examples/own_model_flax.py
 
-Everything here asks of a model is a callable ``apply(params, x) -> (n, C)`` and parameters that are a tree of arrays.
+A model is a callable ``apply(params, x) -> (n, C)`` and a tree of parameter arrays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Classifier(nn.Module):
 
 
 def main(channels: int = 64) -> np.ndarray:
-    """Eigenvalues of the kernel matrix over all images and classes, the largest first."""
+    """Return the eigenvalues of the kernel matrix over all images and classes, in descending order."""
     model = Classifier(channels)
     params_key, data_key = jax.random.split(jax.random.key(0))
     x = jax.random.normal(data_key, (10, 8, 8, 3))

@@ -14,7 +14,7 @@ from dask_jobqueue import SLURMCluster
 
 
 def make_cluster(queue: str, memory: str, walltime: str, cpus: int = 4) -> SLURMCluster:
-    """A scheduler here, and a job script for its workers; none is asked for yet."""
+    """Start a scheduler here, without requesting workers yet."""
     return SLURMCluster(
         queue=queue,
         cores=1,  # threads of the worker: one point fills a GPU
@@ -30,7 +30,7 @@ def make_cluster(queue: str, memory: str, walltime: str, cpus: int = 4) -> SLURM
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Ask SLURM for workers, and wait.")
+    parser = argparse.ArgumentParser(description="Request workers from SLURM and wait.")
     parser.add_argument("--queue", required=True)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--memory", default="64GB")

@@ -1,9 +1,9 @@
 """A sweep whose points are computed by a dask cluster (docs/cluster.md).
 
     PYTHONPATH=. python examples/sweep_on_a_cluster.py                          # two workers, started here
-    PYTHONPATH=. python examples/sweep_on_a_cluster.py tcp://192.168.0.10:8786  # those of a scheduler
+    PYTHONPATH=. python examples/sweep_on_a_cluster.py tcp://192.168.0.10:8786  # an existing scheduler
 
-Points arrive in the order in which they are done. Interrupted by Ctrl-C, the workers stop as well.
+Points arrive as they finish. Ctrl-C also stops the workers.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ntk_core.settings.grammar import with_settings
 
 
 def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
-    """Sweep the widths of Liu, Zhu & Belkin (2020), Fig. 1, for the linear output; the power law of ΔK."""
+    """Run Fig. 1 of Liu, Zhu & Belkin (2020) with a linear output and return the power law of ΔK."""
     settings = settings or {"widths": [30, 100, 300, 1000], "num_seeds": 3}
     spec = with_settings(ntk_core.presets()["liu-fig1-left"], {**settings, "outputs": ["linear"]})
     for event in ntk_core.run(spec, scheduler=address):
         match event:
             case PointStarted(key=key):
-                print(f"{key} began")
+                print(f"{key} started")
             case PointFinished(key=key, point=point):
-                print(f"{key} done after {point.runtime_s:.1f} s, {event.fraction:.0%} of the sweep")
+                print(f"{key} finished after {point.runtime_s:.1f} s, {event.fraction:.0%} of the sweep")
             case PointFailed(key=key, reason=reason):
                 print(f"{key} failed: {reason}")
     assert isinstance(event, Ended)
@@ -36,7 +36,7 @@ def main(address: str, settings: dict[str, Any] | None = None) -> PowerLaw:
         raise SystemExit(event.reason)
     runs = [(point.width, run) for point in event.result.points for run in point.of("linear")]
     law = fit_runs(runs, lambda run: run.sup_change, lambda run: run.outcome != "diverged")
-    assert law is not None, "a power law takes at least two widths and three values"
+    assert law is not None, "a power law needs at least two widths and three values"
     print(f"ΔK ∝ {law_words(law, 'm')}")
     return law
 

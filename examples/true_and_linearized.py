@@ -1,9 +1,9 @@
-"""A network beside its linear model, at two widths.
+"""Compare a network with its linear model at two widths.
 
     PYTHONPATH=. python examples/true_and_linearized.py
 
-Both are trained from the same w₀ by the same steps. The wider network stays closer, and the closed form of the linear
-model, one eigendecomposition of the kernel at w₀, is what its training gives.
+Both are trained from the same w₀ by the same steps. The wider network stays closer to its linear model. Training the
+linear model agrees with its closed form, one eigendecomposition of the kernel at w₀.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ntk_core.dynamics import ClosedForm
 
 
 def main(width: int, num_steps: int = 500) -> tuple[float, float]:
-    """(largest relative difference of network and linear model, largest error of the closed form)."""
+    """Return the largest relative difference between network and linear model, and the closed form's largest error."""
     data = load_dataset("gaussian-mixture", num_samples=30, num_test=10)
     net = FullyConnected(width=width, num_outputs=data.num_outputs, activation="tanh", use_bias=True)
     params = net.init(jax.random.key(0), data.input_shape)

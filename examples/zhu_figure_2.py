@@ -1,8 +1,8 @@
-"""Zhu, Liu & Belkin (2022), Fig. 2: networks from which edges are removed at random, against their smallest in-degree.
+"""Zhu, Liu & Belkin (2022), Fig. 2: randomly thinned networks against their smallest in-degree.
 
     PYTHONPATH=. python examples/zhu_figure_2.py
 
-What counts is the fewest edges into any neuron, as drawn: the kernel change falls with it. Writes zhu_figure_2.html.
+The kernel change decreases with the smallest in-degree of the sampled graph. Writes zhu_figure_2.html.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Measured = list[tuple[int, float, float]]  # smallest in-degree, ΔK, ‖H‖
 
 
 def main(settings: dict[str, Any] | None = None) -> Measured:
-    """One entry per seed and width."""
+    """Return one entry per seed and width."""
     spec = with_settings(ntk_core.presets()["zhu-fig2"], settings or {"widths": [32, 64, 128, 256]})
     for event in ntk_core.run(spec):
         if isinstance(event, PointFinished):
@@ -33,7 +33,7 @@ def main(settings: dict[str, Any] | None = None) -> Measured:
 
 
 def figure(measured: Measured) -> go.Figure:
-    """Logarithmic axes, one marker per run, with the slope −1/2 through the first."""
+    """Return a log-log plot with one marker per run and a guide of slope −1/2."""
     degrees, changes, norms = (np.array(column) for column in zip(*measured, strict=True))
     chart = go.Figure()
     chart.add_scatter(x=degrees, y=changes, name="kernel change ΔK", mode="markers")

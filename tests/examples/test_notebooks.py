@@ -13,7 +13,7 @@ from tests.examples.notebooks import FIGURE, NOTEBOOKS, ROOT, WITH_TORCH, execut
 
 PROMISED = {
     "first_figure": ("KernelChangeSpec", "widths in", "of memory for the largest"),
-    "held_against_the_paper": ("HessianSpec", "points in"),
+    "compare_with_the_paper": ("HessianSpec", "points in"),
     "own_model": ("Residual", "∝ m^(", "FullyConnected", "parameters"),
 }
 
