@@ -16,20 +16,24 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag import DAGSpec
 from ntk_core.networks.graphs import dense_graph, example_graphs, graph_data, graph_verdict, parse_graph
 from ntk_core.runs import PRESETS
-from tests.dashboard.open_pages import checked, open_page, press, words
+from tests.dashboard.open_pages import address, checked, open_page, press, words
 
 EXAMPLES = example_graphs()
 GALLERY = [name for name, preset in PRESETS.items() if preset.spec.experiment == "dag"]
 RESULTS = {name: gallery_result(name) for name in GALLERY}
 
 
+def edges(*names: str) -> list[dict]:
+    return [dict(zip(("source", "target"), name.split("-"), strict=True)) for name in names]
+
+
 def edit(**changes):
     """A canvas's report of a graph of two groups."""
-    graph = {
-        "groups": [{"name": "a"}, {"name": "b"}],
-        "edges": [{"source": s, "target": t} for s, t in (("input", "a"), ("a", "b"), ("b", "output"))],
+    groups = [{"name": "a"}, {"name": "b"}]
+    return {
+        **{"version": 0, "edit": 1, "places": {}, "groups": groups, "edges": edges("input-a", "a-b", "b-output")},
+        **changes,
     }
-    return {"version": 0, "edit": 1, "places": {}, **graph, **changes}
 
 
 def test_canvas_report_contains_graph_and_positions():
@@ -62,21 +66,21 @@ def test_impossible_canvas_report_is_refused_in_one_sentence():
     assert drawable("{") == drawable("[]") == drawable('{"groups": 3}') == {"groups": [], "edges": []}
 
 
-@pytest.mark.parametrize(
-    ("change", "at"),
-    [
-        ({"edges": [*edit()["edges"], {"source": "b", "target": "a"}]}, {"a", "b", "a → b", "b → a"}),
-        ({"groups": [{"name": "a", "size": -3}, {"name": "b"}]}, {"a"}),
-        ({"groups": [{"name": "a"}, {"name": "b"}, {"name": "lonely"}]}, {"lonely"}),
-        ({"groups": [{"name": "a"}, {"name": "a"}]}, {"a"}),
-        ({"edges": edit()["edges"][:2]}, {"output"}),
-        ({"edges": [*edit()["edges"][:2], {"source": "b", "target": "output", "drop_probability": 2}]}, {"b → output"}),
-        ({"groups": []}, set()),
-    ],
-)
+WHOLE = ("input-a", "a-b", "b-output")
+BROKEN = [
+    ({"edges": edges(*WHOLE, "b-a")}, {"a", "b", "a → b", "b → a"}),
+    ({"groups": [{"name": "a", "size": -3}, {"name": "b"}]}, {"a"}),
+    ({"groups": [{"name": "a"}, {"name": "b"}, {"name": "lonely"}]}, {"lonely"}),
+    ({"groups": [{"name": "a"}, {"name": "a"}]}, {"a"}),
+    ({"edges": edges(*WHOLE[:2])}, {"output"}),
+    ({"edges": [*edges(*WHOLE[:2]), {**edges(WHOLE[2])[0], "drop_probability": 2}]}, {"b → output"}),
+    ({"groups": []}, set()),
+]
+
+
+@pytest.mark.parametrize(("change", "at"), BROKEN)
 def test_graph_error_is_one_sentence_with_its_place(change, at):
-    text = from_browser(edit(**change)).text
-    found = judged(text, DAGSpec(), "")
+    found = judged(from_browser(edit(**change)).text, DAGSpec(), "")
     assert found["outcome"] == "invalid"
     assert len(found["reasons"]) == 1
     assert " cannot be used; use " in found["reasons"][0]
@@ -98,15 +102,11 @@ def test_the_canvas_gets_the_verdict_of_the_core():
         assert core.outcome in found["summary"]
 
 
-def test_figures_use_the_in_degree_if_it_grows_else_the_width():
-    assert figures.axes_of(RESULTS["zhu-fig2"].points)[0] == "in-degree"
-    assert figures.axes_of(RESULTS["zhu-bottleneck-neurons"].points)[0] == "width"
-
-
 @pytest.mark.parametrize("name", GALLERY)
 def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
     shown = RESULTS[name]
     axis = figures.axes_of(shown.points)[0]
+    assert axis == {"zhu-fig2": "in-degree", "zhu-bottleneck-neurons": "width"}.get(name, axis), "what grows"
     found = figures.charts(shown.points, shown.spec.widths, axis)
     expected = {"zhu-preactivations": 4, "zhu-pl": 3}.get(name, 2)
     assert len(found) == expected
@@ -121,37 +121,26 @@ def test_figures_of_every_preset_have_guides_and_finite_numbers(name):
     assert all("smallest in-degree" in row for chart in found for row in chart.rows)
 
 
-@pytest.fixture
-def page(jobs, through_the_menu):
-    return open_page
-
-
 def reported(app) -> dict:
     """Data of the page's canvas."""
     (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
     return json.loads(component.json)
 
 
-def test_page_shows_graph_verdict_and_precomputed_figures(page):
-    app = page("dag")
+@pytest.mark.usefixtures("through_the_menu")
+def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(jobs):
+    app = open_page("dag", num_hessians="0", graph="{")
+    assert "In the URL" in words(app), "the invalid graph is replaced"
     found = reported(app)
     assert found["judged"]["title"] == "Wide: becomes linear"
     assert found["graph"] == graph_data(dense_graph(3, 0.5))
-
-
-def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
-    app = page("dag", num_hessians="0")
-    version = reported(app)["version"]
     app.selectbox(key="dag.gallery").set_value("bottleneck-layer")
     checked(app.run())
     assert app.selectbox(key="dag.gallery").value == "bottleneck-layer"
-    found = reported(app)
-    assert found["version"] == version + 1
-    assert (
-        "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in found["judged"]["reasons"]
-    )
-    text = app.query_params["graph"]
-    assert parse_graph(text if isinstance(text, str) else text[-1]) == EXAMPLES["bottleneck-layer"]
+    assert reported(app)["version"] == found["version"] + 1
+    reasons = reported(app)["judged"]["reasons"]
+    assert "All 1,024 neurons of group c have in-degree 2 (from b) at every width: not wide." in reasons
+    assert parse_graph(address(app)["graph"]) == EXAMPLES["bottleneck-layer"]
     press(app, "dag.run")
     assert jobs.submitted[0].graph == EXAMPLES["bottleneck-layer"]
     checked(app.run())
@@ -162,8 +151,9 @@ def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(page, jobs):
     assert app.selectbox(key="dag.gallery").value is None
 
 
-def test_impossible_graph_is_drawn_with_its_error(page):
-    app = page("dag")
+@pytest.mark.usefixtures("through_the_menu")
+def test_impossible_graph_is_drawn_with_its_error():
+    app = open_page("dag")
     data = json.loads(str(dense_graph(2)))
     data["edges"].append({"source": "b", "target": "a"})
     app.session_state["dag.graph"] = json.dumps(data)
@@ -176,23 +166,16 @@ def test_impossible_graph_is_drawn_with_its_error(page):
     assert len(app.get("plotly_chart")) == 2
 
 
-def test_a_graph_that_the_other_settings_refuse_has_no_verdict(page):
-    app = page("dag", dataset__name="gaussian-mixture")
-    app.selectbox(key="dag.gallery").set_value("shared-weights")
-    checked(app.run())
-    assert reported(app)["judged"]["outcome"] == "invalid"
-    assert "images only" in reported(app)["judged"]["reasons"][0]
-
-
-def test_nonlinear_output_is_a_verdict_or_a_remark(page):
-    alone = reported(page("dag", outputs="softmax"))["judged"]
+@pytest.mark.usefixtures("through_the_menu")
+def test_other_settings_count_in_the_verdict():
+    app = open_page("dag", outputs="softmax")
+    alone = reported(app)["judged"]
     assert (alone["title"], alone["at"]) == ("Nonlinear output: does not become linear", ["output"])
-    both = page("dag", outputs="linear,softmax")
-    assert reported(both)["judged"]["title"] == "Wide: becomes linear"
-    assert "With softmax outputs no graph becomes linear" in words(both)
-
-
-def test_an_invalid_graph_in_the_url_is_replaced(page):
-    app = page("dag", graph="{")
-    assert "In the URL" in words(app)
-    assert reported(app)["judged"]["title"] == "Wide: becomes linear"
+    app.query_params = {"outputs": "linear,softmax"}
+    assert reported(checked(app.run()))["judged"]["title"] == "Wide: becomes linear"
+    assert "With softmax outputs no graph becomes linear" in words(app)
+    app.query_params = {"dataset.name": "gaussian-mixture"}
+    checked(app.run()).selectbox(key="dag.gallery").set_value("shared-weights")
+    refused = reported(checked(app.run()))["judged"]
+    assert refused["outcome"] == "invalid"
+    assert "images only" in refused["reasons"][0]

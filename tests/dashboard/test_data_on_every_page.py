@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,8 @@ import pytest
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, clean_upload, keep_upload, parse_upload, suggested_choices
-from ntk_core.dynamics import Loss
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, load_data, run, spec_digest
 from ntk_core.runs.events import PointFailed
@@ -100,7 +100,7 @@ def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
         pytest.param(page, kind, marks=[] if kind == "numbers" and page in FAST else pytest.mark.slow)
         for page in PAGES
         for kind in KINDS
-        if kind in ("numbers", "classes") or page in ("kernel_change", "dynamics")
+        if kind == "numbers" or page == "kernel_change" or (page, kind) == ("dynamics", "images")
     ],
 )
 def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
@@ -150,36 +150,16 @@ def test_unsupported_data_are_refused_by_architecture():
 def _losses(result) -> list[float]:
     """Some loss or norm of every run, by whichever name its experiment has."""
     found = []
-    for point in result.points:
-        for each in point.runs:
-            parts = (getattr(each, "trained", None), getattr(each, "network", None), each)
-            names = ("final_loss", "last_loss", "loss", "log_loss")
-            value = next(loss for part in parts for name in names if (loss := getattr(part, name, None)))
-            found.append(value[-1] if isinstance(value, tuple) else value)
+    for each in itertools.chain.from_iterable(point.runs for point in result.points):
+        parts = (getattr(each, "trained", None), getattr(each, "network", None), each)
+        names = ("final_loss", "last_loss", "loss", "log_loss")
+        value = next(loss for part in parts for name in names if (loss := getattr(part, name, None)))
+        found.append(value[-1] if isinstance(value, tuple) else value)
     assert found
     return found
 
 
-def test_data_without_classes_use_linear_output_and_square_loss():
-    groups = training_groups(("linear", "swish"), classes=False)
-    assert [(group.trained_output, Loss(group.loss_output).kind) for group in groups] == [
-        ("linear", "square"),
-        ("swish", "square"),
-    ]
-    spec = KernelChangeSpec(
-        dataset=DatasetSpec(name="sine", num_samples=4), outputs=("linear",), widths=(8,), num_seeds=1
-    )
-    *_, ended = run(spec.model_copy(update={"training": spec.training.model_copy(update={"max_steps": 3})}))
-    (first,) = ended.result.points[0].runs
-    from ntk_core.networks.build import build_network, initial_key
-
-    data = load_data(spec)
-    net = build_network(spec.architecture, 8, 1, "linear")
-    f = np.asarray(net.apply(net.init(initial_key(0, 8), (1,)), data.x), np.float64)
-    assert first.loss[0] == pytest.approx(0.5 * np.mean((f - data.y) ** 2), rel=1e-5)
-
-
-def test_softmax_address_with_numbers_keeps_its_data():
+def test_address_keeps_the_data_that_refuse_its_other_settings():
     upload = numbers()
     given = {"dataset.name": "upload", "dataset.digest": upload, "dataset.num_samples": "12", "seed": "3"}
     for outputs in ({}, {"outputs": "softmax"}, {"outputs": "softmax,tanh"}):
@@ -187,11 +167,7 @@ def test_softmax_address_with_numbers_keeps_its_data():
         assert (spec.dataset.digest, spec.dataset.num_samples, spec.seed) == (upload, 12, 3)
         assert spec.outputs == ("linear", "swish")
         assert [problem.field for problem in problems] == ["outputs"]
-
-
-def test_address_with_few_data_keeps_them():
-    upload = suggested(pets())
-    given = {"dataset.name": "upload", "dataset.digest": upload}
-    spec, problems = spec_from_texts(given, KernelChangeSpec())
-    assert (spec.dataset.digest, spec.dataset.num_samples) == (upload, 12)
+    few = suggested(pets())
+    spec, problems = spec_from_texts({"dataset.name": "upload", "dataset.digest": few}, KernelChangeSpec())
+    assert (spec.dataset.digest, spec.dataset.num_samples) == (few, 12)
     assert [problem.field for problem in problems] == ["dataset.num_samples"]
