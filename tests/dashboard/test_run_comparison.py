@@ -25,36 +25,29 @@ def pair(name: str):
     return list(zip(labels([result.spec, other.spec]), (result, other), strict=True))
 
 
-# The presets of an experiment share axes and measures: one of each, and the others are slow.
-LAST = {preset.spec.experiment: name for name, preset in PRESETS.items()}.values()
+# The presets of an experiment share axes and measures: one of each.
+LAST = tuple({preset.spec.experiment: name for name, preset in PRESETS.items()}.values())
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name in LAST else pytest.mark.slow) for name in PRESETS]
+    "name", [pytest.param(name, marks=[] if name in LAST else pytest.mark.slow) for name in (*LAST, "liu-lazy")]
 )
-def test_runs_of_every_preset_are_drawn_on_every_axis(name):
+def test_runs_of_every_experiment_are_drawn_on_every_axis(name):
     """Axes with the first measure, and the first axis with others: each measure is drawn alike."""
     runs = pair(name)
     how = comparison_of(runs[0][1].spec)
-    measures, (line, *_) = measures_of(runs, how), lines_of(runs, how)
-    charts = [overlay(runs, axis, measures[0], line) for axis in how.axes]
-    charts += [overlay(runs, how.axes[0], measure, line) for measure in {*measures[:2], measures[-1]} - {measures[0]}]
+    measures, lines = measures_of(runs, how), lines_of(runs, how)
+    charts = [overlay(runs, axis, measures[0], lines[0]) for axis in how.axes]
+    others = {*measures[:2], measures[-1]} - {measures[0]}
+    charts += [overlay(runs, how.axes[0], measure, lines[0]) for measure in others]
     for chart in charts:
         assert chart.takeaway
         drawn = [trace for trace in chart.figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
         assert bool(drawn) == bool(chart.rows)
     assert any(chart.rows for chart in charts[: len(how.axes)])
-
-
-def test_numbers_in_the_name_of_a_line_have_a_letter_or_a_unit():
-    shown = {}
-    for name in ({preset.spec.experiment: name for name, preset in PRESETS.items()} | {"": "liu-lazy"}).values():
-        runs = pair(name)
-        how = comparison_of(runs[0][1].spec)
-        shown[name] = [how.line_words(line) for line in lines_of(runs, how)]
-    bare = re.compile(r"(^|, )[0-9.]+(,|$)")
-    assert {name: words for name, lines in shown.items() for words in lines if bare.search(words)} == {}
-    assert any("ρ = 0" in words.split(", ") for words in shown["liu-lazy"])
+    shown = [how.line_words(line) for line in lines]
+    assert [words for words in shown if re.search(r"(^|, )[0-9.]+(,|$)", words)] == [], "a number without a letter"
+    assert name != "liu-lazy" or any("ρ = 0" in words.split(", ") for words in shown)
 
 
 def test_means_are_over_converged_runs_and_the_others_are_marked():
@@ -74,28 +67,22 @@ def test_means_are_over_converged_runs_and_the_others_are_marked():
     assert list(marked.marker.symbol) == [first.marker.symbol, first.marker.symbol, f"{first.marker.symbol}-open"]
 
 
-def test_runs_differ_without_color():
-    result = make_result(make_points())
-    four = [(f"{letter}", result) for letter in "ABCD"]
-    axis = comparison_of(result.spec).axes[0]
-    figure = overlay(four, axis, "sup_kernel_change", ("linear",)).figure
-    lines = [trace for trace in figure.data if trace.mode == "lines+markers"]
-    for style in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
-        assert len({style(trace) for trace in lines}) == 4
-
-
 def test_networks_have_own_styles_and_equals_differ_in_dash():
     result = make_result(make_points())
-    kinds = ("fully-connected", "resnet", "fully-connected")
-    runs = [
-        (letter, result.model_copy(update={"spec": with_kind(result.spec, kind)}))
-        for letter, kind in zip("ABC", kinds, strict=True)
-    ]
+    kinds = ("fully-connected", "resnet", "fully-connected", "fully-connected")
+    specs = [with_settings(result.spec, {"architecture.kind": kind}) for kind in kinds]
     axis = comparison_of(result.spec).axes[0]
-    lines = [t for t in overlay(runs, axis, "sup_kernel_change", ("linear",)).figure.data if t.mode == "lines+markers"]
-    styles = [network_style(kind) for kind in kinds]
-    assert [line.line.color for line in lines] == [look.color for look in styles]
-    assert len({(line.line.dash, line.marker.symbol) for line in lines}) == 3
+
+    def lines(specs) -> list:
+        runs = [(letter, result.model_copy(update={"spec": spec})) for letter, spec in zip("ABCD", specs, strict=False)]
+        drawn = overlay(runs, axis, "sup_kernel_change", ("linear",)).figure.data
+        return [trace for trace in drawn if trace.mode == "lines+markers"]
+
+    assert [line.line.color for line in lines(specs[:3])] == [network_style(kind).color for kind in kinds[:3]]
+    assert len({(line.line.dash, line.marker.symbol) for line in lines(specs[:3])}) == 3
+    four = lines([result.spec] * 4)  # they differ without color, too
+    for style in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
+        assert len({style(trace) for trace in four}) == 4
 
 
 def test_runs_without_a_common_output_are_all_drawn_by_name():
@@ -113,18 +100,6 @@ def test_runs_without_a_common_output_are_all_drawn_by_name():
     assert len(titles) == 3
     assert titles[0].startswith("A, linear")
     assert titles[-1] == "B"
-
-
-def test_a_custom_graph_is_labeled():
-    base: Any = PRESETS["zhu-fig2"].spec
-    edges = [{"source": one, "target": other} for one, other in (("input", "a"), ("a", "output"))]
-    own = name_of(with_settings(base, {"graph": {"groups": [{"name": "a"}], "edges": edges}}))
-    assert "your own graph" in own
-    assert "edges" not in own
-
-
-def with_kind(spec, kind):
-    return with_settings(spec, {"architecture.kind": kind})
 
 
 def test_labels_name_what_differs_and_nothing_else():
@@ -147,19 +122,16 @@ def test_run_is_named_by_its_changed_settings():
     titles = {preset.title for preset in PRESETS.values()}
     for name, preset in PRESETS.items():
         assert name_of(preset.spec) in titles, name
+        assert variation(preset.spec) == next(other for other in PRESETS if PRESETS[other].spec == preset.spec)
         default = type(preset.spec)()
-        changed = with_settings(default, {"seed": 12345})
-        assert name_of(changed) == "First seed 12345", name
+        assert name_of(with_settings(default, {"seed": 12345})) == "First seed 12345", name
         assert name_of(default) == DEFAULT or name_of(default) in titles
-
-
-def test_values_are_written_for_people():
     spec = with_settings(PRESETS["liu-fig1-left"].spec, {"training.max_steps": 2000, "outputs": ["linear", "swish"]})
     assert name_of(spec) == "Outputs φ linear output, swish output, Maximum steps 2,000"
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_is_named_as_itself(name):
-    spec = PRESETS[name].spec
-    equal = [other for other in PRESETS if PRESETS[other].spec == spec]
-    assert variation(spec) == equal[0]
+    graph = {
+        "groups": [{"name": "a"}],
+        "edges": [{"source": "input", "target": "a"}, {"source": "a", "target": "output"}],
+    }
+    own = name_of(with_settings(PRESETS["zhu-fig2"].spec, {"graph": graph}))
+    assert "your own graph" in own
+    assert "edges" not in own

@@ -36,6 +36,18 @@ def test_each_change_has_a_chip_that_puts_it_back():
     press(app, PREFIX + "dataset.noise.back")
     assert set(chips(app)) == {PREFIX + "widths.back", PREFIX + "architecture.use_bias.back"}
     assert address(app) == {"architecture.use_bias": "false", "widths": "30,100"}
+    app.text_input(key=PREFIX + "widths").set_value("0, 100")
+    assert form_sentences(checked(app.run()))[0].startswith("Widths m: 0 cannot be used")
+    press(app, PREFIX + "widths.back")
+    assert form_sentences(app) == []
+    assert not app.button(key=PREFIX + "run").disabled
+    app.query_params = {
+        "num_seeds": "3", "seed": "7", "architecture.depth": "2", "dataset.noise": "0.5", "dataset.seed": "3",
+        "outputs": "linear", "training.max_steps": "50",
+    }  # fmt: skip
+    assert len(chips(checked(app.run()))) == 5
+    assert chips(app)[PREFIX + "others.back"] == "3 more changes"
+    assert len(chips(press(app, PREFIX + "others.back"))) == 4
 
 
 @pytest.mark.parametrize(
@@ -58,38 +70,29 @@ def test_slider_field_and_chip_name_what_is_swept(page, preset, title):
     assert chips(checked(app.run()))[f"{page}.{name}.back"] == f"{title}: 4, 8"
 
 
-def test_a_chip_puts_back_what_cannot_be_used():
-    app = open_page("kernel_change")
-    app.text_input(key=PREFIX + "widths").set_value("0, 100")
-    assert form_sentences(checked(app.run()))[0].startswith("Widths m: 0 cannot be used")
-    app.button(key=PREFIX + "widths.back").click()
-    assert form_sentences(checked(app.run())) == []
-    assert not app.button(key=PREFIX + "run").disabled
-
-
-def test_many_changes_are_counted_and_reset_together():
-    changes = {"num_seeds": "3", "seed": "7", "architecture__depth": "2", "dataset__noise": "0.5", "dataset__seed": "3",
-               "outputs": "linear", "training__max_steps": "50"}  # fmt: skip
-    app = open_page("kernel_change", **changes)
-    assert len(chips(app)) == 5
-    assert chips(app)[PREFIX + "others.back"] == "3 more changes"
-    app.button(key=PREFIX + "others.back").click()
-    assert len(chips(checked(app.run()))) == 4
-
-
 def test_panel_has_all_other_settings_and_is_searchable():
-    app = open_page("kernel_change")
-    shown = in_panel(app)
+    app = open_page("kernel_change", opened=False)
+    assert in_panel(app) == set()
+    app.session_state[f"{PREFIX}{OPENED}"] = True
+    shown = in_panel(checked(app.run()))
     assert len(shown) > 20
     assert PREFIX + "architecture.activation" not in shown  # it is in the row
     assert PREFIX + "widths" in shown  # the row has a slider for them
-    app.text_input(key=PREFIX + "search").set_value("noise")
-    assert in_panel(checked(app.run())) == {PREFIX + "dataset.noise", PREFIX + "dataset.name"}
+    for text, found in (
+        ("noise", {PREFIX + "dataset.noise", PREFIX + "dataset.name"}), ("nothing has these words", set())
+    ):  # fmt: skip
+        app.text_input(key=PREFIX + "search").set_value(text)
+        assert in_panel(checked(app.run())) == found
     app.text_input(key=PREFIX + "search").set_value("learning  RATE")
     assert PREFIX + "training.learning_rate" in in_panel(checked(app.run()))
-    app.text_input(key=PREFIX + "search").set_value("nothing has these words")
-    assert in_panel(checked(app.run())) == set()
     assert address(app) == {}
+    app.text_input(key=PREFIX + "search").set_value("")
+    checked(app.run()).number_input(key=PREFIX + "dataset.noise").set_value(0.5)
+    checked(app.run())
+    app.session_state[f"{PREFIX}{OPENED}"] = False
+    assert in_panel(checked(app.run())) == set()
+    assert address(checked(app.run())) == {"dataset.noise": "0.5"}
+    assert list(chips(app)) == [PREFIX + "dataset.noise.back"]
 
 
 @pytest.mark.parametrize(
@@ -107,19 +110,6 @@ def test_own_headings_come_before_the_shared_ones(page, headings):
     assert [each.value for each in panel.markdown if each.value.startswith("**")] == [
         f"**{each}**" for each in headings
     ]
-
-
-def test_panel_is_drawn_when_open_and_keeps_its_values():
-    app = open_page("kernel_change", opened=False)
-    assert in_panel(app) == set()
-    app.session_state[f"{PREFIX}{OPENED}"] = True
-    checked(app.run())
-    app.number_input(key=PREFIX + "dataset.noise").set_value(0.5)
-    checked(app.run())
-    app.session_state[f"{PREFIX}{OPENED}"] = False
-    assert in_panel(checked(app.run())) == set()
-    assert address(checked(app.run())) == {"dataset.noise": "0.5"}
-    assert list(chips(app)) == [PREFIX + "dataset.noise.back"]
 
 
 def slider_of(app):
