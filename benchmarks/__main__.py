@@ -19,7 +19,7 @@ from benchmarks.measure import RESULTS, ROOT, Settings, Watch, environment
 from benchmarks.peers import process
 from benchmarks.words import Data
 
-JAX, SCIPY = ("jax", "jaxlib", "numpy"), ("jax", "jaxlib", "numpy", "scipy")
+JAX, SCIPY, PAGES = ("jax", "jaxlib", "numpy"), ("jax", "jaxlib", "numpy", "scipy"), ("streamlit", "plotly", "pydantic")
 BROWSER = "benchmarks.browser:reason_to_skip"
 
 
@@ -27,7 +27,7 @@ class Part(NamedTuple):
     """A part of the benchmarks.
 
     Attributes:
-        measure: the function that measures it, in a module of this folder.
+        measure: its function, in a module of this folder.
         packages: packages whose versions its numbers depend on.
         peers: peers whose environments it uses.
         skip: a function that returns why there is nothing to measure here, or None.
@@ -43,11 +43,11 @@ class Part(NamedTuple):
 
 # In this order.
 PARTS = {
-    "start": Part("start:measure", ("streamlit", "plotly", "pydantic", "sqlalchemy"), skip=BROWSER),
+    "start": Part("visits:start", (*PAGES, "sqlalchemy"), skip=BROWSER),
     "dashboard": Part("dashboard:measure", ("jax", "numpy", "streamlit", "plotly"), skip="benchmarks.dashboard:skip"),
-    "pages": Part("pages:measure", ("streamlit", "plotly", "pydantic")),
-    "live": Part("live:measure", ("streamlit", "playwright"), skip=BROWSER),
-    "site": Part("site:measure", ("streamlit", "plotly", "playwright"), skip=BROWSER),
+    "pages": Part("pages:measure", PAGES),
+    "live": Part("visits:live", ("streamlit", "playwright"), skip=BROWSER),
+    "site": Part("visits:site", ("streamlit", "plotly", "playwright"), skip=BROWSER),
     "kernel": Part("kernel:measure", peers=("neural-tangents", "torch")),
     "transformer": Part("kernel:transformer"),
     "traced": Part("kernel:models_of_others", (*JAX, "flax"), ("neural-tangents", "torchax")),
@@ -72,7 +72,7 @@ ASIDE = ROOT / ".bench"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the requested parts, each in a process of its own unless it is the only one."""
+    """Run the requested parts, each in a fresh process unless it is the only one."""
     asked = _parser().parse_args(arguments)
     interpreters = dict(asked.peer)
     wanted = {peer for name in asked.only for peer in PARTS[name].peers} if not asked.quick else set()
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         interpreters[name] = process.interpreter(name, asked.python)
     if len(asked.only) == 1:
         sys.exit(not _run(asked.only[0], Settings(asked.quick, interpreters), asked.force))
-    # One process each: what a part has compiled and allocated must not weigh on the next one's times and memory.
+    # What a part has compiled and allocated must not affect the next one's times and memory.
     options = [f"--peer={name}={at}" for name, at in interpreters.items()]
     options += [f"--without={name}" for name in process.NAMES if name not in interpreters]
     options += [flag for flag, given in (("--quick", asked.quick), ("--force", asked.force)) if given]
@@ -93,14 +93,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Speed and memory against peers.")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, nothing written: does everything work?")
-    parser.add_argument("--force", action="store_true", help="write numbers of a busy machine, and say so in them")
-    parser.add_argument("--python", default=sys.executable, help="a Python up to 3.12 for the peers' environments")
-    parser.add_argument(
-        "--peer", type=_peer, action="append", default=[], metavar="NAME=PYTHON", help="an environment that exists"
-    )
-    parser.add_argument("--without", action="append", default=[], choices=process.NAMES, help="leave a peer out")
+    add = parser.add_argument
+    add("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    add("--quick", action="store_true", help="tiny sizes, nothing written: does everything work?")
+    add("--force", action="store_true", help="write numbers of a busy machine, and say so in them")
+    add("--python", default=sys.executable, help="a Python up to 3.12 for the peers' environments")
+    add("--peer", type=_peer, action="append", default=[], metavar="NAME=PYTHON", help="an environment that exists")
+    add("--without", action="append", default=[], choices=process.NAMES, help="leave a peer out")
     return parser
 
 
@@ -112,7 +111,7 @@ def _peer(text: str) -> tuple[str, str]:
 
 
 def _run(name: str, settings: Settings, force: bool) -> bool:
-    """Measure one part and keep its numbers; False where they may not be kept, or it broke."""
+    """Measure one part and keep its numbers; return False if refused or failed."""
     part = PARTS[name]
     reason = pkgutil.resolve_name(part.skip)(settings) if part.skip else None
     if reason:
@@ -127,23 +126,21 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
         return False
     load = watch.note()
     load["high"] = load["high"] and part.is_timed
-    result = {"environment": found, "load": {**load, "forced": bool(load["high"] and force)}, **data}
     if settings.quick:
         print(f"{name}: works, {load['took_s']:.1f} s")
         return True
-    return keep(name, result, force)
+    return keep(name, {"environment": found, "load": {**load, "forced": load["high"] and force}, **data}, force)
 
 
 def keep(name: str, result: Data, force: bool) -> bool:
-    """Write a result where it belongs; one of a busy machine does not replace a committed one."""
+    """Write a result; one of a busy machine does not replace a committed one."""
     load = result["load"]
     place = RESULTS if force or not load["high"] else ASIDE
     place.mkdir(exist_ok=True)
     (place / f"{name}.json").write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
     busy = f"{load['busy_by_others']:.2f} cores busy with other programs"
-    print(
-        f"{name}: {load['took_s']:.0f} s, {busy}, load {load['at_start']:.1f} to {load['at_end']:.1f} → {place.name}/"
-    )
+    loads = f"load {load['at_start']:.1f} to {load['at_end']:.1f}"
+    print(f"{name}: {load['took_s']:.0f} s, {busy}, {loads} → {place.name}/")
     if place is ASIDE:
         print(f"{name}: too busy to be kept; run it again at a quiet time, or with --force", file=sys.stderr)
     return place is RESULTS

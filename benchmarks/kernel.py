@@ -209,7 +209,7 @@ def residual_network(settings: Settings) -> Row:
     for way in ("traced", PLAIN):
         with peers(settings, "torchax") as at_hand:
             found["packages"] = at_hand["torchax"].packages()
-            competitors = at_hand.competitors("torchax", {**sizes, "way": way})
+            competitors = at_hand.competitors("torchax", {"what": "kernels", "way": way, **sizes})
             turns = alternate(competitors, repeats=1 if settings.quick else 3)
             found[way] = {**turns.found[way], **turns.times[way]}
     plain, traced = found[PLAIN], found["traced"]

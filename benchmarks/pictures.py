@@ -1,7 +1,4 @@
-"""Pictures of docs/benchmarks.md: small log–log figures as SVG, from numbers alone.
-
-They are committed, so equal numbers must give equal bytes.
-"""
+"""Pictures of docs/benchmarks.md: small log–log figures as SVG; equal numbers give equal bytes."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -45,7 +42,7 @@ class Mark(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Marks of one name; ``style`` counts into the colors, so that a name has one color in every panel."""
+    """Marks of one name; ``style`` is its index into ``STYLES`` in every panel."""
 
     name: str
     marks: tuple[Mark, ...]
@@ -64,30 +61,20 @@ class Panel(NamedTuple):
 
 
 def figure(title: str, description: str, panels: Sequence[Panel], columns: int = 2) -> str:
-    """Return an SVG with the panels in rows and one legend; ``description`` is for those who do not see it."""
+    """Return an SVG with the panels in rows and one legend; screen readers read ``description``."""
     names = {line.name: line.style for panel in panels for line in panel.lines}
     in_a_row = max(1, columns * PANEL_W // (52 + 7 * max(map(len, names))))
     step = columns * PANEL_W // in_a_row
     head = HEAD_H + LEGEND_H * math.ceil(len(names) / in_a_row)
-    return TEMPLATE.render(
-        title=title,
-        description=description,
-        width=columns * PANEL_W,
-        height=head + math.ceil(len(panels) / columns) * PANEL_H,
-        legend=[
-            (name, _style(style), 16 + step * (at % in_a_row), HEAD_H + LEGEND_H * (at // in_a_row) + 6)
-            for at, (name, style) in enumerate(names.items())
-        ],
-        panels=[
-            {**_drawn(panel), "offset": (PANEL_W * (at % columns), head + PANEL_H * (at // columns))}
-            for at, panel in enumerate(panels)
-        ],
-        left=LEFT, right=RIGHT, top=TOP, bottom=BOTTOM, panel_height=PANEL_H,
-    )  # fmt: skip
-
-
-def _style(style: int) -> tuple[str, str, str]:
-    return STYLES[style % len(STYLES)]
+    legend, drawn = [], []
+    for at, (name, style) in enumerate(names.items()):
+        x, y = 16 + step * (at % in_a_row), HEAD_H + LEGEND_H * (at // in_a_row) + 6
+        legend.append((name, STYLES[style % len(STYLES)], x, y))
+    for at, panel in enumerate(panels):
+        drawn.append({**_drawn(panel), "offset": (PANEL_W * (at % columns), head + PANEL_H * (at // columns))})
+    size = {"width": columns * PANEL_W, "height": head + math.ceil(len(panels) / columns) * PANEL_H}
+    axes = {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM, "panel_height": PANEL_H}
+    return TEMPLATE.render(title=title, description=description, legend=legend, panels=drawn, **size, **axes)
 
 
 def _drawn(panel: Panel) -> JSON:
@@ -97,27 +84,22 @@ def _drawn(panel: Panel) -> JSON:
     below = 0.08 + 0.09 * len(panel.note)  # a note is below the lines
     limits = _limits([value for mark in marks for value in (mark.low, mark.high)], below, 0.08)
     at_y = Scale(*limits, BOTTOM, TOP, log=True)
-    sizes: list[float] = []  # without those whose numbers would touch the one before
+    sizes: list[float] = []  # without overlapping labels
     for x in sorted({mark.x for mark in marks}):
         if not sizes or at_x(x) - at_x(sizes[-1]) > 40:
             sizes.append(x)
-    return {
-        "panel": panel,
-        "x_ticks": [(at_x(x), _count(x)) for x in sizes],
-        "y_ticks": [(at_y(y), amount(y, panel.unit)) for y in ticks(*limits)],
-        "lines": [
-            {
-                "style": _style(line.style),
-                "points": [(at_x(mark.x), at_y(mark.y)) for mark in line.marks],
-                "bars": [(at_x(m.x), at_y(m.low), at_y(m.high)) for m in line.marks if m.high > m.low],
-            }
-            for line in panel.lines
-        ],
-    }
+    lines = []
+    for line in panel.lines:
+        points = [(at_x(mark.x), at_y(mark.y)) for mark in line.marks]
+        bars = [(at_x(mark.x), at_y(mark.low), at_y(mark.high)) for mark in line.marks if mark.high > mark.low]
+        lines.append({"style": STYLES[line.style % len(STYLES)], "points": points, "bars": bars})
+    x_ticks = [(at_x(x), _count(x)) for x in sizes]
+    y_ticks = [(at_y(y), amount(y, panel.unit)) for y in ticks(*limits)]
+    return {"panel": panel, "x_ticks": x_ticks, "y_ticks": y_ticks, "lines": lines}
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return round values in a range, at most eight: powers of ten, with 3 times them where few, then 2 and 5."""
+    """Return at most eight round values in a range: 1, then 1–3, then 1–2–5."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     chosen: list[float] = []
     for factors in ((1,), (1, 3), (1, 2, 5)):
@@ -132,7 +114,7 @@ def ticks(low: float, high: float) -> list[float]:
 
 
 def _limits(values: Sequence[float], below: float, above: float) -> tuple[float, float]:
-    """Return both ends with some margin around them, as shares of their distance; never the same."""
+    """Return both ends with margins as shares of their distance; never equal."""
     low, high = math.log(min(values)), math.log(max(values))
     distance = high - low if high > low else 1.0
     return math.exp(low - below * distance), math.exp(high + above * distance)
@@ -163,12 +145,11 @@ def _lines(cases: Iterable[Data], axis: str, names: list[str], field: str = "") 
 
 
 def kernel(data: Data) -> str:
-    panels = []
+    names, panels = names_of(data["cases"]), []
     for depth, title in ((1, "one hidden layer"), (3, "three hidden layers")):
         cases = [row for row in data["cases"] if row["kind"] == "dense" and row["hidden_layers"] == depth]
         if cases:
-            lines = _lines(cases, "width", names_of(data["cases"]))
-            panels.append(Panel(title, "width m", "time of a kernel", lines))
+            panels.append(Panel(title, "width m", "time of a kernel", _lines(cases, "width", names)))
     words = "Medians with quartiles over the width, log–log; lower is better. The numbers are in the table below."
     return figure(f"A kernel, n = {data['num_samples']}, C = {data['num_outputs']}", words, panels)
 

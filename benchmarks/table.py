@@ -7,7 +7,7 @@ from pathlib import Path
 import jinja2
 import jinja2.meta
 
-from benchmarks import coverage, estimates, first_calls, pictures, site, words
+from benchmarks import coverage, estimates, first_calls, pictures, visits, words
 from benchmarks.measure import RESULTS, ROOT
 from benchmarks.words import Data
 
@@ -24,7 +24,7 @@ PICTURES = {
 FILTERS = (words.seconds, words.count_of, words.size, words.timed, words.faster, words.exponent, words.names_of)
 # Aims and vocabularies that the template names.
 GIVEN = {
-    "aims": site,
+    "aims": visits,
     "estimate_claims": estimates.CLAIMS,
     "verdict": estimates.verdict,
     "exponent_of_runs": coverage.EXPONENT,

@@ -10,7 +10,6 @@ import json
 import math
 import re
 import statistics
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -29,13 +28,8 @@ CLOCK_S = PROFILES["classroom"].max_job_s
 NUM_JOBS, SEEDS, WARM_UP = 8_000, (0, 1, 2, 3, 4), 0.1
 
 
-def service_times() -> np.ndarray:
-    """Seconds that the stored runs took, one worker each."""
-    return np.array([json.loads(path.read_text())["runtime_s"] for path in sorted((ROOT / "gallery").glob("*.json"))])
-
-
 def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int) -> np.ndarray:
-    """Seconds from the arrival of each run to its begin, first in, first out."""
+    """Return seconds from each arrival to its start, first in, first out."""
     free = [0.0] * workers  # when each worker is
     waits = np.empty(len(arrivals))
     for index, (arrival, service) in enumerate(zip(arrivals, services, strict=True)):
@@ -46,7 +40,7 @@ def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int) -> np.nd
 
 
 def waits_of(rate: float, services: np.ndarray, workers: int) -> list[np.ndarray]:
-    """Waits of the runs of every seed, the first tenth left out, until there is a queue."""
+    """Return waits for every seed, without the first tenth, before there is a queue."""
     found = []
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -55,39 +49,40 @@ def waits_of(rate: float, services: np.ndarray, workers: int) -> list[np.ndarray
     return found
 
 
+def queue_cells(rate: float, services: np.ndarray, workers: int) -> list[str]:
+    """Return load, median and 95th percentile of the wait, with its standard error."""
+    load = rate * float(services.mean())
+    if load >= workers:
+        return [f"{load / workers:.0%}", *["grows without end"] * 2]
+    of_seeds = waits_of(rate, services, workers)
+    late = [float(np.quantile(each, 0.95)) for each in of_seeds]
+    error = statistics.stdev(late) / math.sqrt(len(late))
+    median = float(np.median(np.concatenate(of_seeds)))
+    return [f"{load / workers:.0%}", _seconds(median), f"{_seconds(statistics.fmean(late))} ± {error:.0f}"]
+
+
 def queue_table() -> str:
-    """Median and 95th percentile of the wait, the latter with its standard error over the seeds."""
-    services, rows = service_times(), []
+    """Return the table of waits, without and with the clock of a classroom."""
+    stored = (json.loads(path.read_text()) for path in sorted((ROOT / "gallery").glob("*.json")))
+    services, rows = np.array([each["runtime_s"] for each in stored]), []
     for students, workers in CASES:
         rate = students / SECONDS_BETWEEN_NEW_RUNS
-        cells = [f"{students:,}", str(workers)]
-        for taken in (services, np.minimum(services, CLOCK_S)):
-            load = rate * float(taken.mean())
-            cells.append(f"{load / workers:.0%}")
-            if load >= workers:
-                cells += ["grows without end"] * 2
-                continue
-            of_seeds = waits_of(rate, taken, workers)
-            late = [float(np.quantile(each, 0.95)) for each in of_seeds]
-            error = statistics.stdev(late) / math.sqrt(len(late))
-            median = float(np.median(np.concatenate(of_seeds)))
-            cells += [_seconds(median), f"{_seconds(statistics.fmean(late))} ± {error:.0f}"]
-        rows.append(cells)
+        cells = [queue_cells(rate, taken, workers) for taken in (services, np.minimum(services, CLOCK_S))]
+        rows.append([f"{students:,}", str(workers), *cells[0], *cells[1]])
     columns = ["busy", "median", "1 in 20 waits longer"]
     return table(["students at work", "workers", *columns, *(f"{each}, with the clock" for each in columns)], rows)
 
 
 def speedup_table() -> str:
-    """By how much all presets could be sooner if every point had a machine: the whole over its longest point."""
+    """Return the table of possible speedups: the whole over its longest point."""
     found: dict[str, list[float]] = {}
     for spec in presets().values():
         seconds = [machine().seconds(work) for work in work_of_points(spec).values()]
         found.setdefault(spec.experiment, []).append(sum(seconds) / max(seconds))
     found["all"] = [value for values in found.values() for value in values]
-    rows = [
-        [name, str(len(values)), f"{statistics.median(values):.1f} ×", f"{max(values):.1f} ×"]
-        for name, values in found.items()
-    ]
+    rows = []
+    for name, values in found.items():
+        rows.append([name, str(len(values)), f"{statistics.median(values):.1f} ×", f"{max(values):.1f} ×"])
     return table(["experiment", "presets", "median", "largest"], rows)
 
 
@@ -95,9 +90,9 @@ def _seconds(value: float) -> str:
     return f"{value:.0f} s" if value < 600 else f"{value / 60:.0f} min"
 
 
-def written(text: str, tables: Sequence[tuple[str, str]]) -> str:
-    """The page with each table between its two marks."""
-    for name, rows in tables:
+def written(text: str, tables: dict[str, str]) -> str:
+    """Return the page with each table between its two marks."""
+    for name, rows in tables.items():
         marks = f"(?<=<!-- {name} -->\n).*?(?=<!-- end -->)"
         text, count = re.subn(marks, f"{rows}\n".replace("\\", r"\\"), text, flags=re.DOTALL)
         if count != 1:
@@ -106,5 +101,4 @@ def written(text: str, tables: Sequence[tuple[str, str]]) -> str:
 
 
 if __name__ == "__main__":
-    tables = [("waits", queue_table()), ("speedups", speedup_table())]
-    PAGE.write_text(written(PAGE.read_text(), tables))
+    PAGE.write_text(written(PAGE.read_text(), {"waits": queue_table(), "speedups": speedup_table()}))

@@ -49,10 +49,18 @@ def weights(request: Message, convert: Callable[[Any], Found], letter: str = "w"
         return convert(arrays["x"]), [convert(arrays[name]) for name in names]
 
 
-def serve(prepare: Callable[[Message], Calls], packages: tuple[str, ...]) -> None:
+def norm(found: object) -> Message:
+    """Report the norm of an array, in double precision."""
+    import numpy as np
+
+    return {"norm": float(np.linalg.norm(np.asarray(found, np.float64)))}
+
+
+def serve(prepare: dict[str, Callable[[Message], Calls]], packages: tuple[str, ...]) -> None:
     """Answer requests until stdin ends.
 
-    ``{"time": NAME, "weigh": bool}`` calls, ``{"packages": true}`` asks for versions, anything else prepares new calls.
+    ``{"what": NAME}`` prepares new calls, ``{"time": NAME, "weigh": bool}`` calls, ``{"packages": true}`` asks for
+    versions.
     """
     calls: Calls = {}
     for line in sys.stdin:
@@ -65,6 +73,6 @@ def serve(prepare: Callable[[Message], Calls], packages: tuple[str, ...]) -> Non
             answer = {name: version(name) for name in packages}
         else:
             calls.clear()  # frees their arrays before the next are made
-            calls = prepare(request)
+            calls = prepare[request["what"]](request)
             answer = {"calls": list(calls)}
         print(json.dumps(answer), flush=True)

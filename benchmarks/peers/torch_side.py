@@ -4,12 +4,14 @@ Imports nothing of this project but its neighbor. The two kernels are those of t
 Kernels": Jacobian contraction by vmap(jacrev), and products of vectors by vjp and jvp.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 from curvlinops import HessianLinearOperator
 from hessian_eigenthings import HessianOperator, lanczos
 from scipy.sparse.linalg import eigsh
-from side import serve, weights
+from side import norm, serve, weights
 from torch.func import jacrev, jvp, vjp, vmap
 
 MOST_BYTES = 2**29  # for one call of vmap; the tutorial's way would need as many gradients as n² C
@@ -18,21 +20,23 @@ LANCZOS_STEPS = (15, 20, 30, 50, 80)
 
 def dense(params, x):
     """Outputs (C,) of one input (d,)."""
+    *hidden, last = params
     a = x
-    for weight in params[:-1]:
+    for weight in hidden:
         a = torch.relu(a @ weight / weight.shape[0] ** 0.5)
-    return a @ params[-1] / params[-1].shape[0] ** 0.5
+    return a @ last / last.shape[0] ** 0.5
 
 
 def convolutional(params, x):
     """Outputs (C,) of one input (channels, height, width)."""
+    *hidden, last = params
     a = x[None]
-    for weight in params[:-1]:
+    for weight in hidden:
         size = weight.shape[-1]
         low = (size - 1) // 2
         padded = torch.nn.functional.pad(a, (low, size - 1 - low, low, size - 1 - low), mode="circular")
         a = torch.relu(torch.nn.functional.conv2d(padded, weight) / weight[0].numel() ** 0.5)
-    return a.reshape(-1) @ params[-1] / params[-1].shape[0] ** 0.5
+    return a.reshape(-1) @ last / last.shape[0] ** 0.5
 
 
 def jacobian_contraction(apply, params, x):
@@ -40,7 +44,9 @@ def jacobian_contraction(apply, params, x):
     return sum(torch.einsum("Naf,Mbf->NMab", j, j) for j in (each.flatten(2) for each in jacobians))
 
 
-def vector_products(apply, params, x, num_outputs):
+def vector_products(apply, params, x):
+    num_outputs = params[-1].shape[-1]
+
     def block(x1, x2):
         _, pull = vjp(lambda w: apply(w, x1), params)
 
@@ -58,20 +64,12 @@ def vector_products(apply, params, x, num_outputs):
 
 def kernels(request):
     x, params = weights(request, torch.from_numpy)
-    params = tuple(params)
     apply = {"dense": dense, "convnet": convolutional}[request["kind"]]
     if request["kind"] == "convnet":
         x = x.movedim(-1, 1).contiguous()
-        params = (*(weight.permute(3, 2, 0, 1).contiguous() for weight in params[:-1]), params[-1])
-    ways = {
-        "jacobian_contraction": lambda: jacobian_contraction(apply, params, x),
-        "vector_products": lambda: vector_products(apply, params, x, params[-1].shape[-1]),
-    }
-
-    def norm(kernel):
-        return {"norm": float(torch.linalg.vector_norm(kernel.double()))}
-
-    return {name: (ways[name], norm) for name in request["implementations"]}
+        params = [*(weight.permute(3, 2, 0, 1).contiguous() for weight in params[:-1]), params[-1]]
+    ways = {"jacobian_contraction": jacobian_contraction, "vector_products": vector_products}
+    return {name: (partial(ways[name], apply, tuple(params), x), norm) for name in request["implementations"]}
 
 
 class Scaled(torch.nn.Module):
@@ -86,7 +84,7 @@ class Scaled(torch.nn.Module):
 
 
 class OutputItself(torch.nn.Module):
-    """In place of a loss: the Hessian that is meant is that of the output."""
+    """In place of a loss: the Hessian is that of the output."""
 
     reduction = "sum"
 
@@ -95,7 +93,7 @@ class OutputItself(torch.nn.Module):
 
 
 def hessians(request):
-    """Norms to the relative tolerance asked for; each call starts from another random vector."""
+    """Norms to a relative tolerance; each call starts from another random vector."""
     x, matrices = weights(request, torch.from_numpy)
     batch = (x[None], torch.zeros(1, 1))
     hidden = [layer for weight in matrices[:-1] for layer in (Scaled(weight), torch.nn.Tanh())]
@@ -122,14 +120,14 @@ def hessians(request):
         steps[:] = [number]
         return abs(float(found.eigenvalues[0]))
 
-    def norm(value):
+    def describe(value):
         return {"norm": value, **({"lanczos_steps": steps[0]} if steps else {})}
 
     ways = {"curvlinops": arpack, "hessian-eigenthings": fixed_steps}
-    return {name: (ways[name], norm) for name in request["implementations"]}
+    return {name: (ways[name], describe) for name in request["implementations"]}
 
 
 serve(
-    lambda request: {"kernels": kernels, "hessians": hessians}[request["what"]](request),
+    {"kernels": kernels, "hessians": hessians},
     ("torch", "curvlinops-for-pytorch", "hessian-eigenthings", "scipy", "numpy"),
 )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from side import serve
+from side import norm, serve
 from torch import nn
 from torch.func import functional_call, jacrev, vmap
 
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 
 class Block(nn.Module):
-    """Two convolutions with group normalization, and the way around them."""
+    """Two convolutions with group normalization, and a shortcut."""
 
     def __init__(self, before: int, channels: int, stride: int):
         super().__init__()
@@ -33,7 +33,7 @@ class Block(nn.Module):
 
 
 def residual(channels: int, blocks: int, num_outputs: int) -> nn.Module:
-    """As ResNet-18 for small images: four stages whose channels double, each but the first at half the size."""
+    """ResNet-18 for small images: four stages whose channels double at half the size."""
     layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, 1, 1, bias=False), nn.ReLU()]
     before = channels
     for stage in range(4):
@@ -43,19 +43,15 @@ def residual(channels: int, blocks: int, num_outputs: int) -> nn.Module:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, num_outputs))
 
 
-def prepare(request):
+def kernels(request):
     torch.manual_seed(0)
     net = residual(request["channels"], request["blocks"], request["num_outputs"]).eval()
     x = np.random.default_rng(0).normal(size=(request["num_samples"], 3, request["size"], request["size"]))
     x = x.astype(np.float32)
     num_params = sum(each.numel() for each in net.parameters())
-    calls = {"traced": by_tracing, "jacobian_contraction": by_jacobians}
-    work = calls[request["way"]](net, x)
-
-    def describe(kernel):
-        return {"norm": float(np.linalg.norm(np.asarray(kernel, np.float64))), "num_params": num_params}
-
-    return {request["way"]: (work, describe)}
+    ways = {"traced": by_tracing, "jacobian_contraction": by_jacobians}
+    way = request["way"]
+    return {way: (ways[way](net, x), lambda kernel: {**norm(kernel), "num_params": num_params})}
 
 
 def by_tracing(net, x):
@@ -81,4 +77,4 @@ def by_jacobians(net, x):
     return work
 
 
-serve(prepare, ("torch", "torchax", "jax", "numpy"))
+serve({"kernels": kernels}, ("torch", "torchax", "jax", "numpy"))

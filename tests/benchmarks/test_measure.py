@@ -136,12 +136,13 @@ def test_a_warm_peer_answers_requests_and_reports_its_end(tmp_path, monkeypatch)
     (tmp_path / "side.py").write_text(script.read_text())
     (tmp_path / "fake_side.py").write_text(
         "from side import serve\n"
-        "serve(lambda request: {'add': (lambda: sum(request['of']), lambda found: {'norm': found})}, ('numpy',))\n"
+        "def sums(request):\n    return {'add': (lambda: sum(request['of']), lambda found: {'norm': found})}\n"
+        "serve({'sums': sums}, ('numpy',))\n"
     )
     monkeypatch.setattr(process, "HERE", tmp_path)
     with process.Peer("fake", sys.executable) as peer:
         assert peer.packages() == {"numpy": np.__version__}
-        peer.ask({"of": [1, 2, 3]})
+        peer.ask({"what": "sums", "of": [1, 2, 3]})
         began = time.perf_counter()
         measured = peer.competitor("add")(True)
         assert 0 <= measured.seconds <= time.perf_counter() - began

@@ -44,6 +44,6 @@ def test_runs_wait_for_those_ahead_of_them():
 
 def test_tables_are_written_between_their_marks():
     page = "a\n<!-- waits -->\nold\n<!-- end -->\nb"
-    assert waits.written(page, [("waits", "| new |")]) == "a\n<!-- waits -->\n| new |\n<!-- end -->\nb"
+    assert waits.written(page, {"waits": "| new |"}) == "a\n<!-- waits -->\n| new |\n<!-- end -->\nb"
     with pytest.raises(ValueError, match="no place"):
-        waits.written(page, [("others", "")])
+        waits.written(page, {"others": ""})

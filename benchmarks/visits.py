@@ -1,0 +1,155 @@
+"""First visits in headless Chromium: start of the server, the live component, the site without a server.
+
+``start``: from ``streamlit run app.py`` on a warm disk to the first page. The browser runs already, and requests the
+page as soon as the server listens; each start is a new process with an empty store. ``painted`` is the browser's own
+first contentful paint, the words in the page as it is served; ``titled`` the overview's title, drawn by Streamlit's
+scripts; ``done`` the whole page.
+
+``live``: frames and steps a second of the component in the page without a server, with twenty points, counted over some
+seconds from its first frame on, while a worker computes beside the page. On the page *Live* of a server, visitors wait
+from its title to the first frame.
+
+``site``: how long writing the static site takes, how large it is, and when its pages, opened from a disk, show
+something.
+"""
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from playwright.sync_api import Browser
+
+from benchmarks.browser import READY, fresh_app, headless, live_page, moment, new_page
+from benchmarks.measure import ROOT, Row, Settings, spread
+from linearity_lab.components.live.settings import OWN, LiveSettings
+
+REPEATS = 5
+AIM_START_S = 2.0
+
+
+def repeated(visit: Callable[[], dict[str, float]]) -> dict[str, Row]:
+    """Return spreads of several visits, after one that only fills caches."""
+    _, *found = (visit() for _ in range(1 + REPEATS))
+    return {name: spread([each[name] for each in found]) for name in found[0]}
+
+
+def started(browser: Browser) -> dict[str, float]:
+    """Return seconds from the start of the process to listening, paint, title and the whole page."""
+    page = new_page(browser)
+    began = time.time()
+    with fresh_app() as (app, _):
+        listening = time.time() - began
+        page.goto(f"http://{app.address}", wait_until="commit")
+        moment(page, "titled")
+        page.wait_for_selector(READY)
+        done = time.time() - began
+        requested = page.evaluate("performance.timeOrigin") / 1000 - began
+        moments = {name: requested + moment(page, name) for name in ("painted", "titled")}
+        page.close()
+    return {"listening": listening, **moments, "done": done}
+
+
+def start(settings: Settings) -> Row:
+    """Several starts of the server."""
+    with headless() as browser:
+        return {"aim_s": AIM_START_S, **repeated(lambda: started(browser))}
+
+
+NUM_POINTS = 20
+SECONDS = 5.0
+AIM_FRAMES, AIM_STEPS = 30, 5
+CASES = ((64, 1, 0), (1024, 1, 0), (1024, 1, 3), (1024, 2, 0), (1024, 2, 3), (4096, 1, 0), (4096, 2, 0))  # m, layers, k
+AIMED = 1024
+POINTS = tuple((round(4 * at / (NUM_POINTS - 1) - 2, 2), round((-1) ** at * 0.5, 2)) for at in range(NUM_POINTS))
+PAINTED = "each => each.live.paintedAt ?? null"
+COUNTED = "each => [each.live.frames, each.live.steps, performance.now()]"
+
+
+def follow(browser: Browser, case: tuple[int, int, int], seconds: float) -> Row:
+    """Return frames and steps of one network, and milliseconds to its first frame."""
+    width, layers, bottleneck = case
+    settings = LiveSettings(width=width, layers=layers, bottleneck=bottleneck, target=OWN, points=POINTS)
+    with live_page(browser, settings) as page:
+        page.wait_for_function("document.querySelector('.live')?.live.frames > 0")
+        component = page.locator(".live")
+        painted = component.evaluate(PAINTED)
+        before = component.evaluate(COUNTED)
+        page.wait_for_timeout(1000 * seconds)
+        frames, steps, ms = (end - start for start, end in zip(before, component.evaluate(COUNTED), strict=True))
+    network = {"width": width, "hidden_layers": layers, "bottleneck": bottleneck}
+    rates = {"frames_per_s": round(1000 * frames / ms, 1), "steps_per_s": round(1000 * steps / ms, 1)}
+    return {**network, **rates, "steps_per_frame": round(steps / max(frames, 1), 2), "first_frame_ms": round(painted)}
+
+
+def title_to_frame(browser: Browser, url: str) -> dict[str, float]:
+    """Return seconds from the title of the page *Live* to the first frame."""
+    page = new_page(browser)
+    page.goto(f"{url}/live")
+    component = page.locator(".live")
+    component.wait_for()
+    while (painted := component.evaluate(PAINTED)) is None:
+        page.wait_for_timeout(50)
+    waited = painted / 1000 - moment(page, "headed")
+    page.close()
+    return {"title_to_frame": waited}
+
+
+def live(settings: Settings) -> Row:
+    """Each network alone, after one that is not counted; several visits."""
+    with headless() as browser:
+        follow(browser, CASES[0], 0.5)
+        rows = [follow(browser, case, SECONDS) for case in CASES]
+        with fresh_app() as (app, _):
+            visits = repeated(lambda: title_to_frame(browser, f"http://{app.address}"))
+    aimed = [row for row in rows if row["width"] == AIMED]
+    within = all(row["frames_per_s"] >= AIM_FRAMES and row["steps_per_frame"] >= AIM_STEPS for row in aimed)
+    return {"num_points": NUM_POINTS, "seconds": SECONDS, "within": within, "rows": rows, **visits}
+
+
+AIM_BYTES, AIM_PAINT_S, AIM_BUILD_S = 15_000_000, 1, 120
+PAGES = {
+    "lecture": "index.html",
+    "gallery": "gallery.html",
+    "one figure": "figures/liu-fig1-left.html",
+    "glossary": "glossary.html",
+    "claims": "truth.html",
+    "Live": "live.html",
+}
+# Whether the first figure of a page has been drawn; on pages without any, whether its scripts have run.
+DRAWN = """() => {
+  if (!document.querySelector('.place[data-chart]')) return performance.timing.domContentLoadedEventEnd > 0;
+  return Boolean(document.querySelector('.place[data-drawn]'));
+}"""
+
+
+def opened(browser: Browser, file: Path) -> dict[str, float]:
+    """Return seconds from the request of a page to its first paint and to its figure."""
+    page = new_page(browser)
+    page.goto(file.as_uri())
+    page.wait_for_function(DRAWN)
+    drawn = page.evaluate("performance.now()") / 1000
+    painted = moment(page, "painted")
+    page.close()
+    return {"painted": painted, "drawn": drawn}
+
+
+def site(settings: Settings) -> Row:
+    """Sizes in bytes and times in seconds of the site that the command line writes."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made) / "site"
+        began = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "ntk_core", "site", "--out", str(folder)], cwd=ROOT, check=True)
+        build_s = round(time.perf_counter() - began, 1)
+        with headless() as browser:
+            pages = {title: repeated(partial(opened, browser, folder / file)) for title, file in PAGES.items()}
+        sizes = {path.relative_to(folder): path.stat().st_size for path in folder.rglob("*") if path.is_file()}
+    figures = [size for path, size in sizes.items() if path.parent.name == "data"]
+    plotly = {"plotly_bytes": sizes[Path("plotly.js")], "figures": len(figures)}
+    largest = {"median_figure_bytes": int(statistics.median(figures)), "largest_figure_bytes": max(figures)}
+    rows = [{"page": title, **found} for title, found in pages.items()]
+    return {"build_s": build_s, "bytes": sum(sizes.values()), "files": len(sizes), **plotly, **largest, "rows": rows}
