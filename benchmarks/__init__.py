@@ -1,1 +1,1 @@
-"""Speed and memory against peers, measured side by side: ``python -m benchmarks`` writes benchmarks/results/*.json."""
+"""Speed and memory against peers: ``python -m benchmarks`` writes benchmarks/results/*.json."""

@@ -1,4 +1,4 @@
-"""All published numbers on speed and memory, in one session: ``python -m benchmarks``.
+"""All published numbers on speed and memory: ``python -m benchmarks``.
 
 Makes the peers' environments on first use (``.peers/``, from benchmarks/peers/*.txt), runs every part, and writes one
 JSON a part into benchmarks/results/. A part during which other programs kept the machine busy does not replace
@@ -72,7 +72,7 @@ ASIDE = ROOT / ".bench"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the requested parts, each in a fresh process unless it is the only one."""
+    """Run the requested parts, several in fresh processes."""
     asked = _parser().parse_args(arguments)
     interpreters = dict(asked.peer)
     wanted = {peer for name in asked.only for peer in PARTS[name].peers} if not asked.quick else set()
@@ -111,7 +111,7 @@ def _peer(text: str) -> tuple[str, str]:
 
 
 def _run(name: str, settings: Settings, force: bool) -> bool:
-    """Measure one part and keep its numbers; return False if refused or failed."""
+    """Measure and write one part; return False if refused or failed."""
     part = PARTS[name]
     reason = pkgutil.resolve_name(part.skip)(settings) if part.skip else None
     if reason:
@@ -133,7 +133,7 @@ def _run(name: str, settings: Settings, force: bool) -> bool:
 
 
 def keep(name: str, result: Data, force: bool) -> bool:
-    """Write a result; one of a busy machine does not replace a committed one."""
+    """Write a result, aside if the machine was busy."""
     load = result["load"]
     place = RESULTS if force or not load["high"] else ASIDE
     place.mkdir(exist_ok=True)

@@ -43,14 +43,14 @@ def chromium() -> str | None:
 
 
 def reason_to_skip(settings: Settings) -> str | None:
-    """Return why there is nothing to measure in a browser here, or None."""
+    """Return why no browser can be measured here, or None."""
     if settings.quick:
         return "it has no quick form: it waits for a server, a worker and a browser"
     return None if chromium() else "there is no Chromium: set BROWSER_PATH to one"
 
 
 def new_page(browser: Browser) -> Page:
-    """Open a page that notes its moments, in a context of its own.
+    """Open a page that notes its moments, in a new context.
 
     It ignores content security policies, which forbid waiting by eval.
     """
@@ -61,7 +61,7 @@ def new_page(browser: Browser) -> Page:
 
 
 def moment(page: Page, name: str) -> float:
-    """Return seconds from the request of a page to a moment of scripts/moments.js."""
+    """Return seconds from a page's request to a moment (scripts/moments.js)."""
     page.wait_for_function("name => window.shown[name] !== undefined", arg=name, polling=50)
     return float(page.evaluate("name => window.shown[name]", name)) / 1000
 

@@ -1,4 +1,4 @@
-"""How often 95% intervals of a fitted exponent cover it: seven methods, five ways in which runs scatter.
+"""Coverage of 95% intervals of an exponent: seven methods, five regimes.
 
 Runs are simulated: log value = exponent · log width + error, over two decades of widths. Nothing is timed.
 """
@@ -59,7 +59,7 @@ Interval = tuple[float, float]
 
 
 def ordinary(sample: Sample, _: np.random.Generator) -> Interval:
-    """Student's t with n − 2 degrees of freedom: independent errors of one size."""
+    """Independent errors of one size: Student's t, n − 2 degrees."""
     degrees = sample.x.size - 2
     error = np.linalg.norm(sample.residuals) * np.linalg.norm(sample.weights) / math.sqrt(degrees)
     return _around(sample.exponent, float(error), degrees)
@@ -86,7 +86,7 @@ def cr2_single(sample: Sample, _: np.random.Generator) -> Interval:
 
 
 def cr3(sample: Sample, _: np.random.Generator) -> Interval:
-    """Jackknife over seeds, Student's t with one degree of freedom per seed less one."""
+    """Jackknife over seeds, Student's t."""
     sums = sample.sums()
     slopes, whole, degrees = _slopes(sums.sum(0) - sums), float(_slopes(sums.sum(0))), len(sums) - 1
     return _around(whole, math.sqrt(degrees / len(sums) * ((slopes - whole) ** 2).sum()), degrees)
@@ -101,7 +101,7 @@ def bootstrap(sample: Sample, rng: np.random.Generator) -> Interval:
 
 
 def mixed(sample: Sample, _: np.random.Generator) -> Interval:
-    """Random offset per seed, its share of variance by restricted maximum likelihood on a grid."""
+    """Random offset per seed, by restricted maximum likelihood on a grid."""
     n, x, y, xx, xy, yy = sample.sums().T
     degrees, found = n.sum() - 2, []
     for ratio in (0.0, *np.geomspace(0.03, 30, 10)):
@@ -140,7 +140,7 @@ def heteroscedastic(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.n
 
 
 def correlated(rng: np.random.Generator, x: np.ndarray, seeds: int) -> np.ndarray:
-    """A random offset and slope for every seed, as when a seed draws the data too."""
+    """A random offset and slope for every seed."""
     offset, slope = rng.normal(0, SCATTER, (seeds, 1)), rng.normal(0, SCATTER / 4, (seeds, 1))
     return offset + slope * (x - x.mean()) + rng.normal(0, SCATTER / 2, (seeds, x.size))
 
@@ -156,7 +156,7 @@ REGIMES: dict[str, tuple[Callable[..., np.ndarray], Callable[[np.ndarray], np.nd
 
 
 def draw(regime: str, rng: np.random.Generator, seeds: int, widths: int) -> Sample:
-    """Draw one sweep, again while fewer than 3 seeds or 4 widths are left."""
+    """Draw one sweep with at least 3 seeds and 4 widths."""
     errors, chance = REGIMES[regime]
     x = np.linspace(0, DECADES * math.log(10), widths)
     while True:
@@ -170,7 +170,7 @@ def draw(regime: str, rng: np.random.Generator, seeds: int, widths: int) -> Samp
 
 
 def covered(regime: str, seeds: int, widths: int, trials: int) -> Row:
-    """Return the share of intervals that cover the exponents of all and of kept runs, and their half-width."""
+    """Return coverage and half-width of every method in one regime."""
     rng = np.random.default_rng([sum(map(ord, regime)), seeds, widths])
     samples = [draw(regime, rng, seeds, widths) for _ in range(trials)]
     # Dropping runs by their value biases the exponent: the mean fit to kept runs.

@@ -1,4 +1,4 @@
-"""Waits in headless Chromium: figures, answers to a setting, points of a run, Stop.
+"""Waits in headless Chromium: figures, settings, points of a run, Stop.
 
 The worker is warm, as it is seconds after the start of a server; each repetition has other seeds, so that no result is
 stored. A streamed point's delay counts from its row in the store, which the worker writes right before it reports
@@ -43,13 +43,13 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def first_figure(page: Page, url: str = URL) -> float:
-    """Return seconds from the request of the page to a painted figure, by the browser's clock."""
+    """Return seconds from the page's request to a painted figure."""
     page.goto(f"{url}/kernel_change", wait_until="commit")
     return moment(page, "figure")
 
 
 def changed_setting(page: Page, widths: str) -> float:
-    """Time from Enter in a setting to the answer of the whole page."""
+    """Time the page's answer to Enter in a setting."""
     first_figure(page)
     page.wait_for_selector(READY)
     field = page.get_by_role("textbox", name="Widths m")
@@ -66,7 +66,7 @@ def changed_setting(page: Page, widths: str) -> float:
 
 
 def changed_view(page: Page, axis: str) -> float:
-    """Time from the choice of another axis to the figure, drawn by its fragment alone."""
+    """Time the figure, drawn by its fragment alone, after another axis."""
     tab = page.get_by_role("tab", name="Along training")
     if tab.count():
         tab.click()
@@ -82,7 +82,7 @@ def changed_view(page: Page, axis: str) -> float:
 
 
 def first_point(page: Page, seed: int) -> float:
-    """Time from the click on Run to the first marks; wait until the worker is idle again."""
+    """Time the first marks after Run; leave an idle worker."""
     _run(page, seed, "window.firstAt")
     took = float(page.evaluate("() => window.firstAt - window.clickedAt"))
     _stop(page)
@@ -91,7 +91,7 @@ def first_point(page: Page, seed: int) -> float:
 
 
 def run_and_stop(page: Page, store: Store, seed: int) -> tuple[list[float], float]:
-    """Time from each point's end to its display, and from Stop to the sentence about it."""
+    """Time each point's display after its end, and Stop."""
     points = store.points(with_settings(presets()[PRESET], {"seed": seed}))
     finished_at: dict[int, float] = {}
 
@@ -126,7 +126,7 @@ def _stop(page: Page) -> float:
 
 
 def slow_visit(browser: Browser, url: str) -> tuple[float, int]:
-    """Return seconds to a painted figure and bytes for a new visitor over a slow line."""
+    """Return seconds to a figure and bytes over a slow line."""
     page = new_page(browser)
     network = page.context.new_cdp_session(page)
     network.send("Network.enable")

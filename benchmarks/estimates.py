@@ -1,4 +1,4 @@
-"""Costs of runs against their estimates: every preset and random specs, each in a fresh process.
+"""Costs of runs against their estimates, each in a fresh process.
 
 Long specs are shortened: fewer values of the swept setting and of other lists, then fewer seeds and steps.
 ``.bench/estimates.jsonl`` keeps finished specs, so that an interrupted measurement resumes, and new constants are
@@ -51,7 +51,7 @@ _DRAWN = ("choice", "choices", "integer", "list")
 
 
 def measure(settings: Settings) -> Row:
-    """Seconds and bytes of every preset and of the random specs, measured and estimated."""
+    """Measured and estimated costs of every preset and of random specs."""
     specs = {name: shortened(spec) for name, spec in runs.presets().items()}
     specs |= {f"random {index}": spec for index, spec in enumerate(islice(random_specs(SEED), NUM_RANDOM))}
     if settings.quick:
@@ -82,7 +82,7 @@ def measure(settings: Settings) -> Row:
 
 
 def measured(specs: dict[str, Spec], keep: bool) -> list[Row]:
-    """Return finished points of each spec and the load, earlier ones where kept."""
+    """Return finished points of each spec and the load, kept or new."""
     known: dict[str, Row] = dict(map(json.loads, DONE.read_text().splitlines())) if keep and DONE.exists() else {}
     for name, spec in specs.items():
         digest = spec_digest(spec)
@@ -120,7 +120,7 @@ def seconds_by(machine: Machine, coefficients: dict[str, float], point: Row) -> 
 
 
 def verdict(rows: Sequence[Data], claim: tuple[str, str, float]) -> Row:
-    """Return the median of actual over estimated, and the share within a factor."""
+    """Return median ratio of actual and estimated, and share within a factor."""
     actual, estimated, factor = claim
     ratios = [row[actual] / row[estimated] for row in rows]
     within = sum(1 / factor <= ratio <= factor for ratio in ratios) / len(ratios)
@@ -151,14 +151,14 @@ def shortened(spec: Spec, most_s: float = MOST_S) -> Spec:
 
 
 def seconds_of(spec: Spec) -> float:
-    """Return the expected cost of all points of a spec by the yardstick."""
+    """Return the expected cost of a spec by the yardstick."""
     even = dict.fromkeys(COEFFICIENTS, 0.8)
     points = [{"work": list(work), "programs": _programs(spec, key)} for key, work in work_of_points(spec).items()]
     return sum(seconds_by(YARDSTICK, even, point) for point in points)
 
 
 def random_specs(seed: int) -> Iterator[Spec]:
-    """Yield presets with a few settings redrawn, within bounds and near their values."""
+    """Yield presets with a few settings redrawn near their values."""
     draw, names, index = random.Random(seed), list(EXPERIMENTS), 0
     while True:
         base = draw.choice(EXPERIMENTS[names[index % len(names)]].presets).spec
@@ -205,7 +205,7 @@ def reported_by(spec: Spec) -> list[Row]:
 
 
 def compared(name: str, spec: Spec, reported: list[Row]) -> Row:
-    """Return measured and estimated costs of a spec, by point and in total."""
+    """Return measured and estimated costs of a spec and its points."""
     works, points = work_of_points(spec), []
     for point in reported:
         key, work = point["key"], works[point["key"]]
@@ -218,7 +218,7 @@ def compared(name: str, spec: Spec, reported: list[Row]) -> Row:
 
 
 def _programs(spec: Spec, key: str) -> dict[str, float]:
-    """Return the number of each kind of program, weighted by the size of the network."""
+    """Return numbers of programs by kind, weighted by network size."""
     found: dict[str, float] = {}
     for each in runs.counts_of(spec, key):
         for kind, number in each.programs.items():

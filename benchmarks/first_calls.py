@@ -1,4 +1,4 @@
-"""First calls of a plain function and of our own network, each in a fresh process, compilation included.
+"""First calls of plain functions and our networks in fresh processes.
 
 ``python -m benchmarks --only first_calls`` takes some three minutes on two cores. Times are wall and processor seconds
 of one call, after imports, weights and inputs.

@@ -1,4 +1,4 @@
-"""First sight of each page in Chromium: controls, curves, contrast, place of the figure, layout shift, length, motion.
+"""First sight of each page in Chromium.
 
 ``python -m benchmarks.first_sight`` writes the table of docs/pages.md; with names of pages it prints their rows alone.
 """
@@ -38,7 +38,7 @@ MEANT = '[class*="-run_long"] button'
 
 
 def looked_at(page: Page, name: str) -> Row:
-    """Return the findings of scripts/first_sight.js on the requested page, once it has settled."""
+    """Return findings of scripts/first_sight.js once the page has settled."""
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
     if name in PAGES:
@@ -91,7 +91,7 @@ def _hexadecimal(color: str) -> str:
 
 
 def one_look(browser: Browser, url: str, name: str, screen: Screen, theme: Theme) -> Row:
-    """Return what a new visitor sees of a page on one screen in one theme."""
+    """Return a new visitor's findings on one screen in one theme."""
     (width, height), is_phone = SCREENS[screen], screen == "phone"
     context = browser.new_context(
         viewport={"width": width, "height": height},
@@ -114,7 +114,7 @@ def one_look(browser: Browser, url: str, name: str, screen: Screen, theme: Theme
 
 
 def measured(browser: Browser, url: str, name: str) -> dict[Screen, Row]:
-    """Return the findings of a page by screen; on the desktop the worse of light and dark."""
+    """Return findings by screen; on the desktop the worse theme."""
     light, dark = (one_look(browser, url, name, "desktop", theme) for theme in THEMES)
     found: dict[Screen, Row] = {"desktop": worse(light, dark)}
     found["phone"] = one_look(browser, url, name, "phone", "light")
@@ -126,7 +126,7 @@ def measured(browser: Browser, url: str, name: str) -> dict[Screen, Row]:
 
 
 def worse(one: Row, other: Row) -> Row:
-    """Return the larger numbers of two measurements of a page, and the lesser contrasts."""
+    """Return the larger numbers and the lesser contrasts of two measurements."""
     found = {name: max(one[name], value) if isinstance(value, int | float) else value for name, value in other.items()}
     return found | {name: min(one[name], other[name]) for name in ("words_contrast", "lines_contrast")}
 
@@ -165,7 +165,7 @@ def table(found: dict[str, dict[Screen, Row]]) -> str:
 
 
 def main(names: Sequence[str]) -> None:
-    """Measure these pages and print a row of each; without names, write the table of all pages."""
+    """Print rows of these pages; without names, write the whole table."""
     found = {}
     with fresh_app() as (app, _), headless() as browser:
         url = f"http://{app.address}"

@@ -1,4 +1,4 @@
-"""Time and memory of a kernel, a Hessian product and a step of training: growth, and shares of what a machine can do.
+"""Growth of time and memory, and shares of a machine's ceilings.
 
 Growth: one size at a time, the others kept. A Hessian norm belongs to one input and one output: it has no n and no C.
 The number of products in its Lanczos iteration depends on the weights drawn, so its time is that of one product.
@@ -27,7 +27,7 @@ FLOAT = 4  # bytes
 
 @dataclass(frozen=True)
 class Size:
-    """Width m, number of inputs n, of outputs C and of hidden layers."""
+    """Width m, inputs n, outputs C and number of hidden layers."""
 
     m: int
     n: int = 60
@@ -150,7 +150,7 @@ QUICK_AXES: dict[str, Axes] = {
 
 
 def along(name: str, axis: str, base: Size, values: tuple[int, ...]) -> Row:
-    """Return time of a unit at each value of one size, with its exponent."""
+    """Return time per unit along one size, with its exponent."""
     rows = []
     for value in values:
         times, units = WORKS[name](replace(base, **{axis: value})).timed(repeats=7, budget_s=2)
@@ -168,7 +168,7 @@ def measure(settings: Settings) -> Row:
 
 
 class Machine(NamedTuple):
-    """Rows of the product, entries of the stream and sizes of each work."""
+    """Sizes of the product, the stream and each work."""
 
     product: int
     stream: int
@@ -176,7 +176,7 @@ class Machine(NamedTuple):
 
 
 def machine(product: int, stream: int, wide: int, deep: int, trained: int) -> Machine:
-    """Return sizes of every work: one wide hidden layer, and three hidden layers."""
+    """Return sizes of every work: one and three hidden layers."""
     one, three = Size(wide), Size(deep, depth=3)
     training = (one, Size(trained, depth=3))
     return Machine(product, stream, {"kernel": (one, three), "hessian_product": (three,), "training_step": training})
@@ -195,7 +195,7 @@ def product_ceiling(size: int) -> float:
 
 
 def stream_ceiling(size: int) -> float:
-    """Return bytes per second of a = b + s c, written into existing memory."""
+    """Return bytes per second of a sum of two arrays, in place."""
     stream = jax.jit(lambda a, b, c, s: b + s * c, donate_argnums=0)
     arrays = [jnp.full((size,), float(k), jnp.float32) for k in range(3)]
 
@@ -228,12 +228,12 @@ def shares(settings: Settings, machine: Machine = CPU) -> Row:
 
 
 def no_gpu(settings: Settings) -> str | None:
-    """Return why there is nothing to measure on a GPU here, or None."""
+    """Return why no GPU can be measured here, or None."""
     if settings.quick or jax.default_backend() == "gpu":
         return None
     return f"JAX finds no GPU here, its devices are {', '.join(map(str, jax.devices()))}"
 
 
 def on_gpu(settings: Settings) -> Row:
-    """Shares at sizes of a GPU; on any device in a quick run."""
+    """Shares at sizes of a GPU; any device in quick runs."""
     return shares(settings, GPU)

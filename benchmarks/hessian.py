@@ -1,4 +1,4 @@
-"""Hessian norms in the small space against three full-space routes, on the same weights and input.
+"""Hessian norms in the small space against three full-space routes.
 
 curvlinops' operator under SciPy's ARPACK, hessian-eigenthings' Lanczos, and plain Hessian-vector products in JAX (jvp
 of grad) under ARPACK. Each gets a network with 3 hidden tanh layers, one input, and a relative tolerance of 1e-2
@@ -134,7 +134,7 @@ def norm_by(repeated: bool, net: FullyConnected, params: PyTree, x: jax.Array) -
 
 
 def narrow_norms(settings: Settings) -> Row:
-    """Warm norms of narrow networks: product by product, in stretches, in one compiled loop.
+    """Warm norms of narrow networks by three routes.
 
     A first call goes product by product. The loop compiles longest.
     """

@@ -1,4 +1,4 @@
-"""Empirical kernels against peers on the same weights: three ways of neural-tangents, two of torch.func.
+"""Empirical kernels against neural-tangents and torch.func on the same weights.
 
 All processes stay warm and alternate, so that a drift of the machine's speed affects each of them. A Jacobian
 contraction in this project's own JAX needs no other environment. Two more parts: a transformer, and models of other
@@ -67,7 +67,7 @@ def contraction(apply: Apply, params: PyTree, x: jax.Array) -> Callable[[], jax.
 
 
 def norm_of(found: jax.Array | np.ndarray | Row) -> float:
-    """Return the norm of a kernel, or the norm that a peer reports."""
+    """Return the norm of a kernel, or a peer's report of it."""
     return float(found["norm"]) if isinstance(found, dict) else float(np.linalg.norm(np.asarray(found, np.float64)))
 
 
@@ -100,13 +100,13 @@ def compare(at_hand: Peers, case: Case, quick: bool, traced: bool = False) -> Ro
 
 
 def _as_filter(weight: np.ndarray, case: Case, index: int) -> np.ndarray:
-    """Return a convolution's weight as (height, width, channels in, channels out) for the peers."""
+    """Return convolution weights as (height, width, channels in, channels out)."""
     is_filter = case.kind == "convnet" and index < case.hidden_layers and weight.ndim == 2
     return weight.reshape(3, 3, -1, weight.shape[-1]) if is_filter else weight
 
 
 def memory_at(depth: int, width: int) -> Row:
-    """Measure a first and a second kernel, and the memory that they add."""
+    """Measure a first and a second kernel, and their memory."""
     net, params, x = Case("dense", depth, width, {}).network()
     jax.block_until_ready(params)
     meter, seconds = Meter(), []
@@ -203,7 +203,7 @@ def flax_model(quick: bool) -> Row:
 
 
 def residual_network(settings: Settings) -> Row:
-    """Time a residual network of PyTorch, traced and by vmap(jacrev), in separate processes."""
+    """Time a residual network of PyTorch, traced and by vmap(jacrev)."""
     sizes = QUICK_RESIDUAL if settings.quick else RESIDUAL
     found: Row = {"sizes": sizes}
     for way in ("traced", PLAIN):

@@ -1,4 +1,4 @@
-"""Kernels of thousands of inputs without holding them: kernel change, exact and estimated, solves and eigenvalues.
+"""Kernel changes, solves and eigenvalues of thousands of inputs.
 
 The largest sizes run in a fresh process, which reports the memory that they add to weights and inputs. At smaller
 sizes: neural-tangents' kernels in blocks (``nt.batch``), held in memory, and SciPy on a kernel.
@@ -24,7 +24,7 @@ ALONE = (("exact", 10_000), ("estimated", 10_000), ("estimated", 100_000), ("sol
 
 
 class Problem:
-    """A network of one hidden layer, w₀, w₁ = w₀ + 0.1 of a second draw, inputs and targets."""
+    """One hidden layer at w₀ and w₁, with inputs and targets."""
 
     def __init__(self, num_samples: int, width: int = WIDTH, num_outputs: int = NUM_OUTPUTS):
         self.net = FullyConnected(width=width, depth=1, num_outputs=num_outputs, activation="relu", use_bias=False)
@@ -84,7 +84,7 @@ EXPLICIT: dict[str, tuple[Callable[[Problem], float], Callable[[Problem], float]
 
 
 def alone(name: str, num_samples: int, width: int = WIDTH) -> Row:
-    """Measure the first time of one work, compilation included, and its added memory."""
+    """Measure a first call, compilation included, and its added memory."""
     problem = Problem(num_samples, width)
     meter = Meter()
     found = WORKS[name](problem)
@@ -95,7 +95,7 @@ def alone(name: str, num_samples: int, width: int = WIDTH) -> Row:
 
 
 def against_blocks(at_hand: Peers, quick: bool) -> Row:
-    """Time ΔK at sizes whose kernels fit: ours, streamed, against held kernels in blocks."""
+    """Time ΔK, streamed, against kernels in blocks held in memory."""
     num_samples, width = (20, 8) if quick else (PEER_SAMPLES, WIDTH)
     problem = Problem(num_samples, width)
     arrays = {

@@ -1,4 +1,4 @@
-"""Fair timing: competitors alternate, medians come with their spread; costs of one call in a fresh process."""
+"""Fair timing: competitors alternate, and medians come with their spread."""
 
 import contextlib
 import ctypes
@@ -141,7 +141,7 @@ def spread(values: Sequence[float]) -> Row:
 
 
 def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> Row | None:
-    """Return exponent and 95% interval of a time in a size, from three sizes on."""
+    """Return exponent and 95% interval of a time in a size."""
     law = fit_power_law(sizes, seconds)
     if law is None:
         return None
@@ -151,7 +151,7 @@ def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> Row | None:
 
 @dataclass(frozen=True)
 class Cost:
-    """Time of one call and its addition to the peak memory of its process."""
+    """Time and added peak memory of one call."""
 
     wall_s: float
     processor_s: float
@@ -176,7 +176,7 @@ class Meter:
 
 
 def alone(work: Callable[..., Row], *arguments: object, python: str = sys.executable, **variables: str) -> Row:
-    """Call a module's function in a fresh process; arguments and result are JSON."""
+    """Call a module's function in a fresh process, through JSON."""
     name = f"{work.__module__}:{work.__qualname__}"
     command = [python, "-m", "benchmarks.measure", name, json.dumps(arguments)]
     done = subprocess.run(
@@ -209,7 +209,7 @@ def _adopt_orphans() -> None:
 
 
 def _machine_seconds() -> float:
-    """Return core seconds used by all programs, including those the host took away."""
+    """Return core seconds of all programs, including those of the host."""
     spent = psutil.cpu_times()._asdict()
     return float(sum(spent.get(kind, 0.0) for kind in ("user", "nice", "system", "irq", "softirq", "steal")))
 

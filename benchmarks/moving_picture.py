@@ -1,4 +1,4 @@
-"""The moving picture of the README: *Live* at three widths, recorded frame by frame in Chromium.
+"""The moving picture of the README: *Live* at three widths.
 
 ``python -m benchmarks.moving_picture`` writes docs/images/live_light.webp and live_dark.webp, and a still of each for
 readers who prefer no motion. Its speed is chosen here, its content is computed while it is recorded.
@@ -36,7 +36,7 @@ CHOOSE = "(each, width) => each.live.choose({ width }, false)"
 
 
 def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> list[Frame]:
-    """Record these passages, each from the slider's first move to the last step."""
+    """Record these passages from the slider's move to the last step."""
     frames: list[Frame] = []
     advance, screen = script("advance"), ViewportSize(width=SIZE[0], height=SIZE[1])
     with headless() as browser, live_page(browser, SHOWN, screen, theme) as page:

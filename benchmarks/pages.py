@@ -1,4 +1,4 @@
-"""Server time from a click on a preset to its figures: every preset of the gallery.
+"""Server time from a click on a preset to its figures.
 
 Streamlit's own test harness runs a page's script with the preset chosen in its menu: the script and its messages,
 without network and browser. ``cold`` is the first visitor after the server's start, before figures are drawn and files
@@ -62,7 +62,7 @@ def run_ms(app: AppTest) -> float:
 
 
 def click_ms(app: AppTest, page: str, preset: str, *, cold: bool) -> float:
-    """Return milliseconds from the choice of a preset to the end of the script."""
+    """Return milliseconds of the script after the choice of a preset."""
     if cold:
         st.cache_resource.clear()
         st.cache_data.clear()
@@ -94,7 +94,7 @@ def rerun_ms(page: str, repeats: int) -> list[float]:
 
 
 def measure(settings: Settings) -> Row:
-    """Medians over repeats, a preset each, and the slowest; reruns of every page."""
+    """Medians of clicks on every preset, and of reruns."""
     names, few = [page.name for page in PAGES] + [EMBEDDED], settings.quick
     repeats, num_reruns = (1, 2) if few else (REPEATS, RERUNS)
     rows: list[Row] = []

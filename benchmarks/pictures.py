@@ -1,4 +1,4 @@
-"""Pictures of docs/benchmarks.md: small log–log figures as SVG; equal numbers give equal bytes."""
+"""Pictures of docs/benchmarks.md: small log–log figures as SVG."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Mark(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Marks of one name; ``style`` is its index into ``STYLES`` in every panel."""
+    """Marks of one name; ``style`` is an index into ``STYLES``."""
 
     name: str
     marks: tuple[Mark, ...]
@@ -61,7 +61,7 @@ class Panel(NamedTuple):
 
 
 def figure(title: str, description: str, panels: Sequence[Panel], columns: int = 2) -> str:
-    """Return an SVG with the panels in rows and one legend; screen readers read ``description``."""
+    """Return an SVG with the panels in rows and one legend."""
     names = {line.name: line.style for panel in panels for line in panel.lines}
     in_a_row = max(1, columns * PANEL_W // (52 + 7 * max(map(len, names))))
     step = columns * PANEL_W // in_a_row
@@ -99,7 +99,7 @@ def _drawn(panel: Panel) -> JSON:
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Return at most eight round values in a range: 1, then 1–3, then 1–2–5."""
+    """Return at most eight round values in a range."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     chosen: list[float] = []
     for factors in ((1,), (1, 3), (1, 2, 5)):
@@ -134,7 +134,7 @@ def _mark(x: float, row: Data, units: int = 1) -> Mark:
 
 
 def _lines(cases: Iterable[Data], axis: str, names: list[str], field: str = "") -> tuple[Line, ...]:
-    """Return one line per competitor over its cases: of its times, or of another field."""
+    """Return one line per competitor of times or another field."""
     rows, lines = list(cases), []
     for style, name in enumerate(names):
         timed = [(row[axis], row["times"][name]) for row in rows if name in row["times"]]

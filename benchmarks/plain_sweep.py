@@ -1,4 +1,4 @@
-"""The science of ``liu-fig1-left`` as a researcher would write it in an afternoon: plain JAX, nothing of this project.
+"""The science of ``liu-fig1-left`` in plain JAX, without this project.
 
 One hidden ReLU layer with biases in the NTK parameterization; the linear and the softmax output share one set of
 parameters trained by cross-entropy, the swish output has its own, trained with squares; the kernel by Jacobian
@@ -61,7 +61,7 @@ jit_train = jax.jit(train, static_argnums=0)
 
 
 def sweep_widths(x, y, widths, num_seeds, threshold, max_steps, num_records, on_point=lambda width: None):
-    """Return {(width, output, seed): (sup of the kernel change, steps)} for three outputs."""
+    """Return {(width, output, seed): (sup kernel change, steps)} for three outputs."""
     n, num_classes = y.shape
     grid = sorted({round(s) for s in np.geomspace(1, max_steps, num_records)})
     found: dict[tuple, tuple] = {}

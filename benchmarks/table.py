@@ -14,13 +14,8 @@ from benchmarks.words import Data
 TEMPLATE = Path(__file__).with_name("page.md.jinja")
 PAGE = ROOT / "docs" / "benchmarks.md"
 IMAGES = PAGE.parent / "images"
-PICTURES = {
-    "kernel": pictures.kernel,
-    "hessian": pictures.hessian,
-    "sweep": pictures.sweep,
-    "growth": pictures.growth,
-    "estimates": pictures.estimates,
-}
+DRAWN = (pictures.kernel, pictures.hessian, pictures.sweep, pictures.growth, pictures.estimates)
+PICTURES = {draw.__name__: draw for draw in DRAWN}
 FILTERS = (words.seconds, words.count_of, words.size, words.timed, words.faster, words.exponent, words.names_of)
 # Aims and vocabularies that the template names.
 GIVEN = {
@@ -39,7 +34,7 @@ def results() -> dict[str, Data]:
 
 
 def page(found: dict[str, Data]) -> str:
-    """Return the page: a blank line between paragraphs, none between rows of a table."""
+    """Return the page, with blank lines between paragraphs."""
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False)
     environment.filters |= {each.__name__: each for each in FILTERS} | {"f": format}
     environment.tests["random"] = lambda name: name.startswith("random")

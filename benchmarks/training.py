@@ -71,7 +71,7 @@ NT = "neural-tangents"
 
 
 def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
-    """Return kernel, outputs and targets at training and as many other points, in float64."""
+    """Return kernel, outputs and targets at training and other points."""
     net = FullyConnected(width=width, depth=1, num_outputs=NUM_OUTPUTS, activation="relu", use_bias=False)
     params = net.init(jax.random.key(0), (INPUT_DIM,))
     x = jax.random.normal(jax.random.key(1), (2 * num_samples, INPUT_DIM))
@@ -106,7 +106,7 @@ def trajectory(at_hand: Peers, num_samples: int, quick: bool) -> Row:
 
 
 def trajectories(settings: Settings) -> Row:
-    """The linear model's trajectory in closed form, both in float64, on one kernel."""
+    """The linear model's trajectory in closed form, in float64."""
     sizes = (4, 6) if settings.quick else TRAINING_POINTS
     with peers(settings, NT, JAX_ENABLE_X64="1") as at_hand:
         packages, rows = at_hand.packages(), [trajectory(at_hand, size, settings.quick) for size in sizes]
@@ -148,7 +148,7 @@ PASSES = {"forward": forward, "training_step": training_step}
 
 
 def masked_layer(settings: Settings) -> Row:
-    """Masked layers against dense ones; the kernel of a DenseNet with half of its edges dropped."""
+    """Masked layers against dense ones; the kernel of a sparse DenseNet."""
     width, depth, repeats = (20, 1, 3) if settings.quick else (MASKED_WIDTH, MASKED_DEPTH, 31)
     layers = {"dense": Dense(width), "masked": MaskedDense(width, DROPPED)}
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, width))

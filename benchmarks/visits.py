@@ -1,4 +1,4 @@
-"""First visits in headless Chromium: start of the server, the live component, the site without a server.
+"""First visits in headless Chromium: server, live component, static site.
 
 ``start``: from ``streamlit run app.py`` on a warm disk to the first page. The browser runs already, and requests the
 page as soon as the server listens; each start is a new process with an empty store. ``painted`` is the browser's own
@@ -39,7 +39,7 @@ def repeated(visit: Callable[[], dict[str, float]]) -> dict[str, Row]:
 
 
 def started(browser: Browser) -> dict[str, float]:
-    """Return seconds from the start of the process to listening, paint, title and the whole page."""
+    """Return seconds from the process's start to the whole page."""
     page = new_page(browser)
     began = time.time()
     with fresh_app() as (app, _):
@@ -71,7 +71,7 @@ COUNTED = "each => [each.live.frames, each.live.steps, performance.now()]"
 
 
 def follow(browser: Browser, case: tuple[int, int, int], seconds: float) -> Row:
-    """Return frames and steps of one network, and milliseconds to its first frame."""
+    """Return frames and steps of one network, and its first frame."""
     width, layers, bottleneck = case
     settings = LiveSettings(width=width, layers=layers, bottleneck=bottleneck, target=OWN, points=POINTS)
     with live_page(browser, settings) as page:
@@ -87,7 +87,7 @@ def follow(browser: Browser, case: tuple[int, int, int], seconds: float) -> Row:
 
 
 def title_to_frame(browser: Browser, url: str) -> dict[str, float]:
-    """Return seconds from the title of the page *Live* to the first frame."""
+    """Return seconds from *Live*'s title to the first frame."""
     page = new_page(browser)
     page.goto(f"{url}/live")
     component = page.locator(".live")
@@ -128,7 +128,7 @@ DRAWN = """() => {
 
 
 def opened(browser: Browser, file: Path) -> dict[str, float]:
-    """Return seconds from the request of a page to its first paint and to its figure."""
+    """Return seconds from a page's request to paint and figure."""
     page = new_page(browser)
     page.goto(file.as_uri())
     page.wait_for_function(DRAWN)
@@ -139,7 +139,7 @@ def opened(browser: Browser, file: Path) -> dict[str, float]:
 
 
 def site(settings: Settings) -> Row:
-    """Sizes in bytes and times in seconds of the site that the command line writes."""
+    """Sizes and times of the site that the command line writes."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made) / "site"
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Simulated waits for a worker, and how many workers one run can use: ``python -m benchmarks.waits``.
+"""Simulated waits for workers: ``python -m benchmarks.waits``.
 
 Runs arrive at random (Poisson), each takes as long as a stored run of the gallery, and workers take them first in,
 first out; in a classroom the wall clock ends a run after five minutes. Two tables in docs/scale.md. A test compares the
@@ -40,7 +40,7 @@ def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int) -> np.nd
 
 
 def waits_of(rate: float, services: np.ndarray, workers: int) -> list[np.ndarray]:
-    """Return waits for every seed, without the first tenth, before there is a queue."""
+    """Return waits for every seed, without the first tenth."""
     found = []
     for seed in SEEDS:
         rng = np.random.default_rng(seed)
@@ -50,7 +50,7 @@ def waits_of(rate: float, services: np.ndarray, workers: int) -> list[np.ndarray
 
 
 def queue_cells(rate: float, services: np.ndarray, workers: int) -> list[str]:
-    """Return load, median and 95th percentile of the wait, with its standard error."""
+    """Return load, median and 95th percentile of the wait."""
     load = rate * float(services.mean())
     if load >= workers:
         return [f"{load / workers:.0%}", *["grows without end"] * 2]
@@ -62,7 +62,7 @@ def queue_cells(rate: float, services: np.ndarray, workers: int) -> list[str]:
 
 
 def queue_table() -> str:
-    """Return the table of waits, without and with the clock of a classroom."""
+    """Return the table of waits, without and with a wall clock."""
     stored = (json.loads(path.read_text()) for path in sorted((ROOT / "gallery").glob("*.json")))
     services, rows = np.array([each["runtime_s"] for each in stored]), []
     for students, workers in CASES:

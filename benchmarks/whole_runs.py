@@ -1,4 +1,4 @@
-"""Whole runs from nothing to their last point, each in a fresh process, with all that is compiled.
+"""Whole runs in fresh processes, compilation included.
 
 Maps against their aims; kernels beside a network at n = 5,000; one linearity report and the preset ``horizon``; the
 default sweep against a plain JAX script of the same science, whose numbers must agree.
@@ -48,7 +48,7 @@ def spec_of(preset: str, settings: Settings, changes: Values | None = None) -> S
 
 
 def whole_run(spec: Spec) -> tuple[Row, Result | None]:
-    """Run in this process; return times, costs to the first and last point, and the result."""
+    """Run in this process; return times, costs and the result."""
     meter = Meter()
     points, costs, result = dict[str, float](), [], None
     for event in run(spec):
@@ -62,7 +62,7 @@ def whole_run(spec: Spec) -> tuple[Row, Result | None]:
 
 
 def fresh_run(spec: Spec, is_jax_started: bool, cache: str = "") -> Row:
-    """Run in a fresh process, with compiled code in the folder ``cache`` if given."""
+    """Run in a fresh process, with a folder of compiled code."""
     return alone(_fresh_run, canonical_json(spec), is_jax_started, **({VARIABLE: cache} if cache else {}))
 
 
@@ -80,7 +80,7 @@ def _fresh_run(spec: str, is_jax_started: bool) -> Row:
 
 
 def maps(settings: Settings) -> Row:
-    """Seconds of every map to its last point, the start of JAX included."""
+    """Seconds of every map, the start of JAX included."""
     rows = []
     for name, most_s in MOST_S.items():
         spec = spec_of(name, settings)
@@ -117,7 +117,7 @@ WIDTH, INPUT = 2046, 784  # three hidden layers: ten million parameters
 
 
 def linearity(settings: Settings) -> Row:
-    """A report of a PyTorch model of ten million parameters, and the preset ``horizon``.
+    """A report of ten million parameters, and the preset ``horizon``.
 
     The report needs torchax, in the environment of ``--peer torchax=PYTHON``; without it the same layers are a plain
     function.
@@ -167,7 +167,7 @@ PRESET, NUM_SEEDS = "liu-fig1-left", 2
 
 
 def sweep(settings: Settings) -> Row:
-    """Ours cold, warm, and with compiled code on the disk; the plain script once, as it takes minutes."""
+    """Ours cold, warm, and from compiled code; the plain script once."""
     spec = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
     cold, _ = whole_run(spec)
     warm, result = whole_run(spec)  # before the script, whose programs would make a run release all of its own

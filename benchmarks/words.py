@@ -13,7 +13,7 @@ STEPS: dict[str, tuple[tuple[float, str], ...]] = {
 
 
 def amount(value: float, unit: str) -> str:
-    """Write a time in seconds or a size in bytes with a unit that keeps the number short."""
+    """Format seconds or bytes with a unit that keeps the number short."""
     scale, name = next((step for step in STEPS[unit] if value >= step[0] * 0.9999), STEPS[unit][-1])
     return f"{value / scale:.3g} {name}"
 
@@ -23,20 +23,20 @@ def seconds(value: float) -> str:
 
 
 def size(value: float | None) -> str:
-    """Write a number of bytes; below a mebibyte the operating system's own counting decides."""
+    """Format bytes; below a mebibyte they are not known exactly."""
     if value is None:
         return "–"
     return amount(value, "B") if value >= 2**20 else "< 1 MiB"
 
 
 def count_of(value: float) -> str:
-    """Write two digits and a power of ten."""
+    """Format two digits and a power of ten."""
     digits, power = f"{value:.1e}".split("e")
     return f"{digits.removesuffix('.0')}·{power_of_ten(int(power))}"
 
 
 def timed(row: Data) -> str:
-    """Write the median with its quartiles, if there were enough calls."""
+    """Format the median, with quartiles of three calls or more."""
     if row.get("repeats", 1) < 3 or "q1_s" not in row:
         return seconds(row["median_s"])
     return f"{seconds(row['median_s'])} ({seconds(row['q1_s'])} – {seconds(row['q3_s'])})"
@@ -49,13 +49,13 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def faster(ratio: float, decision: str) -> str:
-    """Write how many times faster we are; if a peer is faster, a mark and the decision about it."""
+    """Format our advantage; mark a faster peer and link a decision."""
     words = f"{ratio:.0f} ×" if ratio >= 100 else f"{ratio:.3g} ×"
     return words if ratio >= 1 else f"**{words}** ▼ [peer faster](decisions/{decision})"
 
 
 def exponent(law: Data | None) -> str:
-    """Write an exponent with the half-width of its 95 % interval."""
+    """Format an exponent with the half-width of its 95% interval."""
     if law is None:
         return "–"
     return f"{law['exponent']:.2f}" + (f" ± {law['interval']:.2f}" if law["interval"] is not None else " (no interval)")

@@ -1,4 +1,4 @@
-"""The attacker of the drill: a process of low priority, since attackers use their own machines.
+"""The attacker of the drill, a process of low priority.
 
 Run by ``benchmarks.drills.attacker`` with ``host:port`` and seconds. Each kind of attack repeats from a separate
 address; counts of accepted and refused rounds are printed as JSON.
@@ -59,7 +59,7 @@ KINDS = (
 
 
 class Attacker:
-    """Attacks on one server: a method for each of ``KINDS`` does one round from a client address."""
+    """Attacks on one server; a method per kind does one round."""
 
     def __init__(self, address: str):
         self._address, self._draw, self._files = address, random.Random(0), files()

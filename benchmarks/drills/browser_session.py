@@ -1,4 +1,4 @@
-"""A session without a browser: the protocol of Streamlit's page and server, over a web socket."""
+"""A session without a browser: Streamlit's protocol over a web socket."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ CLICK = object()
 
 
 class Watched(NamedTuple):
-    """Request of a component that polls, and the state that it has drawn."""
+    """Request of a polling component, and its drawn state."""
 
     path: str
     header: tuple[str, str]
@@ -96,11 +96,11 @@ class BrowserSession:
 
     @property
     def live(self) -> bool:
-        """Whether a part of the page polls, or the page is being run."""
+        """Whether a part of the page polls, or the page runs."""
         return bool(self._watched) or self._runs
 
     async def act(self, changes: Mapping[str, object] | None = None, patience_s: float = 120.0) -> float:
-        """Change widgets by key (:data:`CLICK`: a button); return seconds until the page has run."""
+        """Change widgets by key (:data:`CLICK`: buttons); return seconds of the run."""
         clicked = {key for key, value in (changes or {}).items() if value is CLICK}
         self._values |= {key: value for key, value in (changes or {}).items() if key not in clicked}
         began = time.perf_counter()
@@ -125,23 +125,23 @@ class BrowserSession:
         await self.begin(key, fragment_id=self._fragments.get(key, ""))
 
     async def visit(self, page: str, query: str = "") -> float:
-        """Go to another page by its link; return seconds until it has run."""
+        """Follow a link to another page; return seconds of its run."""
         self.page, self._page_hash, self.query, self._values = page, "", query, {}
         return await self.act()
 
     async def run(self, page: str, query: str) -> str:
-        """Press Run on a page with these settings; return the job's id, empty without one."""
+        """Press Run on a page with settings; return the job's id."""
         await self.visit(page, query)
         return await self.press_run(page)
 
     async def press_run(self, page: str) -> str:
-        """Press Run on this page; return the job's id, empty without one."""
+        """Press Run on this page; return the job's id, if any."""
         await self.act({f"{page}.run": CLICK})
         await self.act()  # a click's own run may end where another page begins
         return self.job_id
 
     async def upload(self, key: str, name: str, data: bytes) -> float:
-        """Choose a file, as a browser does; return seconds until the page has run with it.
+        """Choose a file as browsers do; return seconds of the run.
 
         Raises:
             urllib.error.HTTPError: if the server refuses the file.
@@ -211,7 +211,7 @@ class BrowserSession:
                 self.options[key] = tuple(shown.options)
 
     async def _ask_for_news(self) -> None:
-        """Poll states as the page's components do; rerun a part whose state has changed."""
+        """Poll as the page's components do; rerun changed parts."""
         http, every_s = self._url.replace("ws://", "http://"), 0.3
         while True:
             await asyncio.sleep(every_s)

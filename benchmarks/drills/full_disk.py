@@ -1,4 +1,4 @@
-"""A full disk: pages stay, runs end with a sentence, and work continues when there is space again.
+"""A full disk: pages stay, and work continues with space again.
 
 Run: ``python -m benchmarks.drills.full_disk`` (as root on Linux: it mounts a file system of 48 MiB; a minute). Claims:
 a page shows no exception, the server reports that it is not ready, finished points survive, and after some space is
@@ -26,7 +26,7 @@ PATIENCE_S = 150.0
 
 @contextmanager
 def small_disk() -> Iterator[Path]:
-    """A file system of 48 MiB, more than twice what a store needs to count as writable."""
+    """A file system of 48 MiB, twice a writable store's need."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", folder], check=True)
         try:
@@ -54,7 +54,7 @@ def becomes(app: ServedApp, wanted: int) -> bool:
 
 
 async def run(app: ServedApp, file: Path, seed: int, patience_s: float) -> tuple[str, bool, list[str], list[str]]:
-    """Press Run; return the job's id, whether it finished in time, alerts and exceptions."""
+    """Press Run; return job, success, alerts and exceptions."""
     async with BrowserSession(f"ws://{app.address}", PAGE, f"{SWEEP}&seed={seed}") as session:
         await session.act()
         job = await session.press_run(PAGE)

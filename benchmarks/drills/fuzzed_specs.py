@@ -1,4 +1,4 @@
-"""Random specs through all public inputs: command line, JSON, URL of a page.
+"""Random specs through all public inputs: command line, JSON, URL.
 
 Run: ``python -m benchmarks.drills.fuzzed_specs [--count 10000] [--seed 0]``. Each is parsed, estimated, checked against
 the limits, and refused in sentences or accepted; nothing is traced or run. Claims: no exception but the refusals, no
@@ -94,7 +94,7 @@ def texts_of(draw: st.DrawFn, base: Spec) -> dict[str, str]:
 
 @st.composite
 def plausible(draw: st.DrawFn, setting: Setting) -> str:
-    """Draw options, numbers at, beyond and between the bounds, or a changed graph."""
+    """Draw options, numbers around the bounds, or a changed graph."""
     if setting.name == "graph":
         return json.dumps(draw(changed(draw(GRAPHS))))
     if setting.options:
@@ -116,7 +116,7 @@ def odd(held: object) -> st.SearchStrategy[str]:
 
 @st.composite
 def arguments(draw: st.DrawFn, path: Path) -> list[str]:
-    """Draw a command line: a preset, or a file with a spec, and settings; at times nonsense."""
+    """Draw a command line: a preset or file, with settings; or nonsense."""
     target = draw(st.sampled_from([*PRESETS, str(path), "nothing", ""]))
     if target == "nothing":
         return draw(st.lists(st.sampled_from(["run", "show", "presets", "--set"]) | TEXTS, max_size=4))

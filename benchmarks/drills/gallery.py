@@ -1,4 +1,4 @@
-"""The cheapest point of every figure in the gallery, recomputed to its end with all its seeds and compared.
+"""The cheapest point of every gallery figure, recomputed and compared.
 
 Run: ``python -m benchmarks.drills.gallery [NAME …]`` (all: ten minutes on two quiet cores).
 """

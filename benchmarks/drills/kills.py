@@ -1,4 +1,4 @@
-"""Kill -9 of workers and of the server at random moments while sweeps run.
+"""Random kill -9 of workers and of the server during sweeps.
 
 Run: ``python -m benchmarks.drills.kills [--kills 20]``. Sessions press Run; after a kill the server is started again on
 the same store and resumes its jobs; a job whose worker was killed fails and continues after Run. Claims: no finished
@@ -25,7 +25,7 @@ SWEEP = "widths=16,32,64,128&num_seeds=1&outputs=linear&training.max_steps=400&t
 
 
 async def submit(app: ServedApp, seed: int) -> str:
-    """Run the sweep of this seed from a page; return its job's id."""
+    """Run this seed's sweep from a page; return its job's id."""
     async with BrowserSession(f"ws://{app.address}", PAGE) as session:
         job = await session.run(PAGE, f"{SWEEP}&seed={seed}")
         assert job, session.alerts
@@ -95,7 +95,7 @@ def claims(found: Row, reference: list[Row | None]) -> dict[str, bool]:
 
 
 def main(*, kills: int = 20, seed: int = 0) -> None:
-    """Kill workers and the server at random moments; fewer than ten kills are not saved."""
+    """Kill workers and the server; fewer than ten kills are not saved."""
     began = time.monotonic()
     with own_data() as folder:
         found = drill(folder, kills, seed)

@@ -1,4 +1,4 @@
-"""A class in a poll: thirty phones answer one question after the other on one server, and the projector counts.
+"""A class in a poll: thirty phones answer questions on one server.
 
 Run: ``python -m benchmarks.drills.poll [--phones 30 --questions 6]``. Real web sockets against ``streamlit run app.py``
 in the profile ``classroom``. Claims: answers are confirmed within a second (p95), all votes are counted, the answer and
@@ -25,7 +25,7 @@ PAGE = "lecture"
 
 
 class Screen:
-    """Texts of a session with the time of their first appearance since it was cleared."""
+    """Texts of a session, with the times of their first appearance."""
 
     def __init__(self) -> None:
         self.texts: dict[str, float] = {}
@@ -59,7 +59,7 @@ async def everywhere(screens: list[Screen], pattern: str, since: float) -> list[
 
 
 async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Path) -> Row:
-    """Open a poll, let the phones join together, and ask one question after the other."""
+    """Open a poll, let the phones join, and ask the questions."""
     draw, url, projector = random.Random(0), f"ws://{app.address}", Screen()
     answered: list[float] = []
     counted: list[float] = []

@@ -1,4 +1,4 @@
-"""A data directory for each drill, its store, and a verdict that is printed and saved."""
+"""Data directory, store and verdict of a drill."""
 
 import json
 import os
@@ -23,7 +23,7 @@ STORE = "drill.sqlite"
 
 @contextmanager
 def own_data() -> Iterator[Path]:
-    """An empty data directory for this process and its children, with ``STORE`` in it."""
+    """An empty data directory for this process and its children."""
     before = dict(os.environ)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ |= {"XDG_DATA_HOME": folder, "LINEARITY_LAB_STORE": str(Path(folder) / STORE)}
@@ -35,7 +35,7 @@ def own_data() -> Iterator[Path]:
 
 
 def finished_points(file: Path, job_id: str) -> Row | None:
-    """Return finished points of a job without times; None while its spec is unknown."""
+    """Return a job's finished points without times; None without its spec."""
     with closing(Store(file)) as store:
         spec = store.spec(job_id)
         if spec is None:
@@ -76,7 +76,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def conclude(name: str, measured: Data, claims: Mapping[str, bool], *, is_kept: bool = True) -> None:
-    """Print the verdict, save it if kept, and exit with 1 if a claim fails."""
+    """Print and save the verdict; exit with 1 if a claim fails."""
     found = {"environment": environment(PACKAGES), "claims": dict(claims), **measured}
     print(json.dumps(found, ensure_ascii=False))
     for claim, holds in claims.items():

@@ -41,7 +41,7 @@ class ServedApp:
 
     @contextmanager
     def watched(self, server_mib: list[float], worker_mib: list[float], every_s: float) -> Iterator[None]:
-        """Note memory of the server and its largest worker while the block runs."""
+        """Note memory of server and largest worker while the block runs."""
 
         def note() -> None:
             server_mib.append(self.resident_bytes()[0] / 2**20)
@@ -56,7 +56,7 @@ class ServedApp:
         self.process.wait(10)
 
     def kill_a_worker(self) -> bool:
-        """Kill the largest worker, as a system without memory does; return whether one existed."""
+        """Kill the largest worker, as if without memory; return whether one existed."""
         try:
             max(self.workers(), key=_resident).kill()
         except (ValueError, psutil.Error):

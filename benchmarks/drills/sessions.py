@@ -1,4 +1,4 @@
-"""A class at one machine: sessions run sweeps, upload data and browse while workers are killed.
+"""A class at one machine, while workers are killed.
 
 Run: ``python -m benchmarks.drills.sessions [--minutes 4 --sessions 30 --kill-every-s 30]``. Real web sockets against
 ``streamlit run app.py`` in the profile ``classroom``. Claims: idle sessions react within half a second (p95), every
@@ -100,7 +100,7 @@ async def browse(session: BrowserSession, seen: Seen, visit: Visit, draw: random
 
 
 async def run_job(session: BrowserSession, seen: Seen, page: str, settings: str, visit: Visit) -> None:
-    """Press Run, again if the worker was killed, until all points are stored."""
+    """Press Run, and again after kills, until all points are stored."""
     began = time.monotonic()
     await session.press_run(page)
     if not session.job_id:
@@ -129,7 +129,7 @@ async def run_sweeps(session: BrowserSession, seen: Seen, visit: Visit, own: int
 
 
 async def upload_data(session: BrowserSession, seen: Seen, visit: Visit, own: int) -> None:
-    """Upload one file after another, run a network on each and list all results."""
+    """Upload files, run a network on each and list all results."""
     for count in itertools.count():
         mark = f"{own:03d}x{count:03d}"  # in every name that a page may show
         names = [f"first{mark}", f"second{mark}", f"kind{mark}", f"even{mark}", f"odd{mark}"]
@@ -164,7 +164,7 @@ async def crowd(address: str, seen: Seen, num_sessions: int, num_running: int) -
 async def work(
     sessions: list[BrowserSession], seen: Seen, visit: Visit, num_running: int, num_uploading: int, minutes: float
 ) -> None:
-    """Let the first sessions run sweeps, the next upload data, the others browse."""
+    """Let sessions run sweeps, upload data and browse."""
     draw, num_busy = random.Random(0), num_running + num_uploading
     seen.until = time.monotonic() + 60 * minutes
     await asyncio.gather(
@@ -237,7 +237,7 @@ async def drill(
 
 
 def claims(found: Row) -> dict[str, bool]:
-    """Return the claims; a kill may cost an unsaved point, never a saved one."""
+    """Return the claims; kills may cost unsaved points, never saved ones."""
     is_shared = found["ids_of_equal_sweeps"] == 1 and found["points_computed"] == found["points"]
     return {
         f"idle sessions react within {LIMIT_S:g} s (p95)": found["reaction"]["p95_s"] <= LIMIT_S,

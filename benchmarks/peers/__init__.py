@@ -1,1 +1,1 @@
-"""The peers: public programs that compute the same, each in an environment of its own (process.py)."""
+"""Peers: public programs that compute the same, in separate environments."""

@@ -1,4 +1,4 @@
-"""neural-tangents' empirical kernels and closed-form trajectories, in an environment with the JAX that it needs.
+"""neural-tangents' empirical kernels and closed-form trajectories.
 
 Imports nothing of this project but its neighbor. For trajectories it is started with JAX_ENABLE_X64=1.
 """
@@ -58,7 +58,7 @@ def kernels(request):
 
 
 def changes(request):
-    """Kernel change between two weights, from kernels in blocks of rows (nt.batch), both in memory."""
+    """Kernel change from two kernels in blocks of rows (nt.batch)."""
     (x, before), (_, after) = (weights(request, jnp.asarray, letter) for letter in "ab")
     x, kernel = np.asarray(x), kernel_of(dense)
 
@@ -81,7 +81,7 @@ def changes(request):
 
 
 def trajectories(request):
-    """Gradient flow at all times in one call, the eigendecomposition included; outputs go into a file."""
+    """Gradient flow at all times in one call, eigendecomposition included."""
     with np.load(request["file"], allow_pickle=False) as arrays:
         given = {name: jnp.asarray(arrays[name]) for name in arrays.files}
 

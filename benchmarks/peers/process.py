@@ -1,4 +1,4 @@
-"""A separate environment for each peer, and one warm process in it for each comparison.
+"""A separate environment and a warm process for each peer.
 
 Peers do not share an environment with this project: neural-tangents needs a JAX of 2023, and PyTorch would be a large
 requirement for a comparison alone. A process reads one JSON request per line and answers one JSON line.
@@ -24,20 +24,16 @@ NAMES = ("neural-tangents", "torch", "torchax")
 
 
 def interpreter(name: str, python: str = sys.executable) -> str:
-    """Return the Python of a peer's environment, installed on first use.
+    """Return the Python of a peer's environment, installed or updated.
 
     Raises:
         subprocess.CalledProcessError: if the installation fails.
     """
     folder = ENVIRONMENTS / name
     made = folder / ("Scripts" if os.name == "nt" else "bin") / "python"
-    stamp = folder / ".installed"  # only after pip succeeded, so that an interrupted installation is resumed
-    wanted = requirements(name).read_text()
-    if not stamp.exists() or stamp.read_text() != wanted:
-        subprocess.run([python, "-m", "venv", str(folder)], check=True)
-        pip = [str(made), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*pip, "-r", str(requirements(name))], check=True)
-        stamp.write_text(wanted)
+    uv = [sys.executable, "-m", "uv"]
+    subprocess.run([*uv, "venv", "--quiet", "--allow-existing", "--python", python, str(folder)], check=True)
+    subprocess.run([*uv, "pip", "install", "--quiet", "--python", made, "-r", requirements(name)], check=True)
     return str(made)
 
 

@@ -1,4 +1,4 @@
-"""Protocol of the peers' scripts and ours: one request per line, time and memory of a call."""
+"""Protocol of the peers' scripts: one request per line."""
 
 import contextlib
 import ctypes
@@ -10,6 +10,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
+
+import numpy as np
 
 Found = TypeVar("Found")
 Message = dict[str, Any]  # a JSON object
@@ -32,7 +34,7 @@ def resident_bytes(field: str) -> int:
 
 
 def timed(work: Callable[[], Found], weigh: bool) -> tuple[Found, float, int | None]:
-    """Return result, wall seconds and, if weighed, added peak memory of a call."""
+    """Return result, wall seconds and, if weighed, added memory."""
     before = forget_peak() if weigh else None
     began = time.perf_counter()
     found = work()
@@ -40,10 +42,8 @@ def timed(work: Callable[[], Found], weigh: bool) -> tuple[Found, float, int | N
     return found, seconds, None if before is None else max(0, resident_bytes("VmHWM") - before)
 
 
-def weights(request: Message, convert: Callable[[Any], Found], letter: str = "w") -> tuple[Found, list[Found]]:
-    """Return inputs and the weights of each layer from the file of a request."""
-    import numpy as np
-
+def weights(request: Message, convert: Callable[[np.ndarray], Found], letter: str = "w") -> tuple[Found, list[Found]]:
+    """Return inputs and weights from the file of a request."""
     with np.load(request["file"], allow_pickle=False) as arrays:
         names = sorted((name for name in arrays.files if name.startswith(letter)), key=lambda name: int(name[1:]))
         return convert(arrays["x"]), [convert(arrays[name]) for name in names]
@@ -51,8 +51,6 @@ def weights(request: Message, convert: Callable[[Any], Found], letter: str = "w"
 
 def norm(found: object) -> Message:
     """Report the norm of an array, in double precision."""
-    import numpy as np
-
     return {"norm": float(np.linalg.norm(np.asarray(found, np.float64)))}
 
 

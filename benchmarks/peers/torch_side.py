@@ -1,4 +1,4 @@
-"""PyTorch's side: torch.func's tangent kernels, and Hessian norms by curvlinops and by hessian-eigenthings.
+"""torch.func's tangent kernels; Hessian norms of curvlinops and hessian-eigenthings.
 
 Imports nothing of this project but its neighbor. The two kernels are those of the PyTorch tutorial "Neural Tangent
 Kernels": Jacobian contraction by vmap(jacrev), and products of vectors by vjp and jvp.

@@ -1,4 +1,4 @@
-"""A residual network of PyTorch: its kernel by torchax and this package, and by torch.func's vmap(jacrev).
+"""Kernel of a residual network of PyTorch, traced and by vmap(jacrev).
 
 The one side script that imports this package, since it is what is measured: in an environment with PyTorch.
 """
@@ -33,7 +33,7 @@ class Block(nn.Module):
 
 
 def residual(channels: int, blocks: int, num_outputs: int) -> nn.Module:
-    """ResNet-18 for small images: four stages whose channels double at half the size."""
+    """ResNet-18 for small images: channels double at half the size."""
     layers: list[nn.Module] = [nn.Conv2d(3, channels, 3, 1, 1, bias=False), nn.ReLU()]
     before = channels
     for stage in range(4):
