@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from benchmarks.measure import Meter, Row, Settings, alone
+from benchmarks.measure import Meter, Row, Settings, isolated
 from ntk_core import ConvNet, FullyConnected, ResNet, Transformer, empirical_ntk, from_torch, hessian_norm
 from ntk_core.networks.architectures import Network
 from ntk_core.traced import Model
@@ -31,7 +31,7 @@ def measure(settings: Settings) -> Row:
     repeats = 1 if settings.quick else 3
     cases = [(name, what, way) for name in NAMES for what in QUANTITIES for way in ("own", "function")]
     cases += [("gpt", what, "function") for what in QUANTITIES]
-    times = [[alone(first_call, *case, settings.quick) for case in cases] for _ in range(repeats)]
+    times = [[isolated(first_call, *case, settings.quick) for case in cases] for _ in range(repeats)]
     rows, ratios = [], []
     for (name, what, way), found in zip(cases, zip(*times, strict=True), strict=True):
         medians = {clock: statistics.median(each[clock] for each in found) for clock in ("wall_s", "processor_s")}
@@ -41,7 +41,9 @@ def measure(settings: Settings) -> Row:
             ratios.append({"network": name, "quantity": what, "slower": slower})
     data: Row = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
     if at := settings.interpreters.get("torchax"):
-        from_pytorch = {what: alone(first_call, "gpt of pytorch", what, "function", python=at) for what in QUANTITIES}
+        from_pytorch = {
+            what: isolated(first_call, "gpt of pytorch", what, "function", python=at) for what in QUANTITIES
+        }
         data["gpt_of_pytorch"] = from_pytorch
     return data
 

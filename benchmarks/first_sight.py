@@ -37,7 +37,7 @@ RUN = '[class*="-run_place"] button'
 MEANT = '[class*="-run_long"] button'
 
 
-def looked_at(page: Page, name: str) -> Row:
+def inspected(page: Page, name: str) -> Row:
     """Return findings of scripts/first_sight.js once the page has settled."""
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.wait_for_selector('[data-testid="stSkeleton"]', state="detached", timeout=TIMEOUT_MS)
@@ -53,7 +53,7 @@ def looked_at(page: Page, name: str) -> Row:
 def moved_by_run(page: Page, url: str) -> int:
     """Return pixels by which figure, controls or Run move during a run."""
     page.goto(f"{url}?num_seeds=1&seed=1")
-    looked_at(page, url.rpartition("/")[2])
+    inspected(page, url.rpartition("/")[2])
     places = [page.evaluate(PLACES)]
     for named in ("Stop", "Resume|Run"):
         page.locator(RUN).first.click()
@@ -90,7 +90,7 @@ def _hexadecimal(color: str) -> str:
     return "#" + "".join(f"{int(channel):02X}" for channel in re.findall(r"\d+", color)[:3])
 
 
-def one_look(browser: Browser, url: str, name: str, screen: Screen, theme: Theme) -> Row:
+def first_visit(browser: Browser, url: str, name: str, screen: Screen, theme: Theme) -> Row:
     """Return a new visitor's findings on one screen in one theme."""
     (width, height), is_phone = SCREENS[screen], screen == "phone"
     context = browser.new_context(
@@ -103,7 +103,7 @@ def one_look(browser: Browser, url: str, name: str, screen: Screen, theme: Theme
     context.add_init_script(script("motion"))
     page = context.new_page()
     page.goto(f"{url}/{'' if name == HOME else name}")
-    found = looked_at(page, name) | {"moves": None, "moved": None}
+    found = inspected(page, name) | {"moves": None, "moved": None}
     if name in MOVING:
         page.wait_for_function("window.movedAt", timeout=TIMEOUT_MS)
         found["moves"] = round(page.evaluate("window.movedAt") / 1000, 1)
@@ -115,9 +115,9 @@ def one_look(browser: Browser, url: str, name: str, screen: Screen, theme: Theme
 
 def measured(browser: Browser, url: str, name: str) -> dict[Screen, Row]:
     """Return findings by screen; on the desktop the worse theme."""
-    light, dark = (one_look(browser, url, name, "desktop", theme) for theme in THEMES)
+    light, dark = (first_visit(browser, url, name, "desktop", theme) for theme in THEMES)
     found: dict[Screen, Row] = {"desktop": worse(light, dark)}
-    found["phone"] = one_look(browser, url, name, "phone", "light")
+    found["phone"] = first_visit(browser, url, name, "phone", "light")
     if name in PAGES:
         page = new_page(browser)
         found["desktop"]["moved"] = moved_by_run(page, f"{url}/{name}")

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from benchmarks.measure import Row, Settings, alternate, fitted, own
+from benchmarks.measure import Row, Settings, alternate, fitted, local
 from ntk_core import FullyConnected, empirical_ntk, hessian_norm
 from ntk_core.dynamics import Loss, NetworkModel, Optimizer, advance, start
 
@@ -87,7 +87,7 @@ class Work:
 
     def timed(self, repeats: int, budget_s: float) -> tuple[Row, Row]:
         """Return the times of a call, and its units with their time."""
-        times = alternate({"ours": own(self.call)}, repeats=repeats, budget_s=budget_s).times["ours"]
+        times = alternate({"ours": local(self.call)}, repeats=repeats, budget_s=budget_s).times["ours"]
         return times, {"units": self.units(), "unit_s": times["median_s"] / self.units()}
 
 
@@ -207,7 +207,7 @@ def stream_ceiling(size: int) -> float:
 
 
 def _least(work: Callable[[], object]) -> float:
-    return float(alternate({"": own(work)}, repeats=9).times[""]["min_s"])
+    return float(alternate({"": local(work)}, repeats=9).times[""]["min_s"])
 
 
 def shares(settings: Settings, machine: Machine = CPU) -> Row:

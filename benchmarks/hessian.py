@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PyTree
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from benchmarks.measure import Meter, Row, Settings, alone, alternate, fitted, own
+from benchmarks.measure import Meter, Row, Settings, alternate, fitted, isolated, local
 from benchmarks.peers.process import Peers, peers
 from benchmarks.peers.side import timed
 from ntk_core import FullyConnected, hessian_norm
@@ -63,7 +63,7 @@ def plain_products(net: FullyConnected, params: PyTree, x: jax.Array) -> Callabl
     return norm
 
 
-def compare(at_hand: Peers, width: int, quick: bool) -> Row:
+def compare(running: Peers, width: int, quick: bool) -> Row:
     """Time every side at one width, and compare norms."""
     net, params, x = problem(width)
 
@@ -71,22 +71,25 @@ def compare(at_hand: Peers, width: int, quick: bool) -> Row:
         found = hessian_norm(net, params, x, tolerance=TOLERANCE)
         return found.value, found
 
-    competitors = {"ours": own(ours), PLAIN: own(plain_products(net, params, x))}
+    competitors = {"ours": local(ours), PLAIN: local(plain_products(net, params, x))}
     arrays = {f"w{k}": np.asarray(params[name]["weight"]) for k, name in enumerate(net.layers)}
     request = {"what": "hessians", "tolerance": TOLERANCE, "implementations": PUBLIC}
-    competitors |= at_hand.competitors("torch", request, {"x": np.asarray(x), **arrays})
-    turns = alternate(competitors, repeats=2 if quick else 15, budget_s=6, least=3 if width < 2_000 else 2)
-    (_, estimate), row = turns.found["ours"], turns.times["ours"]
+    competitors |= running.competitors("torch", request, {"x": np.asarray(x), **arrays})
+    rounds = alternate(competitors, repeats=2 if quick else 15, budget_s=6, least=3 if width < 2_000 else 2)
+    (_, estimate), row = rounds.found["ours"], rounds.times["ours"]
     value = float(estimate.value)
-    norms = {PLAIN: turns.found[PLAIN], **{name: turns.found[name]["norm"] for name in PUBLIC if name in turns.found}}
+    norms = {
+        PLAIN: rounds.found[PLAIN],
+        **{name: rounds.found[name]["norm"] for name in PUBLIC if name in rounds.found},
+    }
     shape = {"width": width, "hidden_layers": DEPTH, "num_params": net.num_params((INPUT_DIM,))}
     found = {"norm": value, "residual": float(estimate.residual), "num_matvecs": int(estimate.num_matvecs)}
     return {
         **shape,
-        **turns.row(),
+        **rounds.row(),
         **found,
         "compile_s": row["first_s"] - row["median_s"],
-        "lanczos_steps_of_peer": turns.found.get("hessian-eigenthings", {}).get("lanczos_steps"),
+        "lanczos_steps_of_peer": rounds.found.get("hessian-eigenthings", {}).get("lanczos_steps"),
         "relative_differences": {name: abs(norm / value - 1) for name, norm in norms.items()},
     }
 
@@ -94,7 +97,7 @@ def compare(at_hand: Peers, width: int, quick: bool) -> Row:
 def memory_at(width: int) -> Row:
     """Measure compilation, warm time and added memory of a norm."""
     net, params, x = problem(width)
-    norm = own(lambda: hessian_norm(net, params, x, tolerance=TOLERANCE).value)
+    norm = local(lambda: hessian_norm(net, params, x, tolerance=TOLERANCE).value)
     meter = Meter()
     norm(False)
     first = meter.read()
@@ -107,11 +110,11 @@ def memory_at(width: int) -> Row:
 
 def measure(settings: Settings) -> Row:
     """Every width, then memory."""
-    with peers(settings, "torch") as at_hand:
-        packages = at_hand.packages()
+    with peers(settings, "torch") as running:
+        packages = running.packages()
         widths = QUICK_WIDTHS if settings.quick else WIDTHS
-        rows = [compare(at_hand, width, settings.quick) for width in widths]
-    memory = [memory_at(6)] if settings.quick else [alone(memory_at, width) for width in MEMORY_WIDTHS]
+        rows = [compare(running, width, settings.quick) for width in widths]
+    memory = [memory_at(6)] if settings.quick else [isolated(memory_at, width) for width in MEMORY_WIDTHS]
     sizes = [row["num_params"] for row in rows]
     exponents = {name: fitted(sizes, [row["times"][name]["median_s"] for row in rows]) for name in rows[0]["times"]}
     data = {"tolerance": TOLERANCE, "peers": packages, "cases": rows, "memory": memory}

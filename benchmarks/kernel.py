@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from benchmarks.measure import Meter, Row, Settings, alone, alternate, own
+from benchmarks.measure import Meter, Row, Settings, alternate, isolated, local
 from benchmarks.peers.process import Peers, peers
 from ntk_core import ConvNet, FullyConnected, Transformer, empirical_ntk
 from ntk_core.kernels import generic_ntk
@@ -76,27 +76,27 @@ def relative_difference(one: jax.Array, other: jax.Array) -> float:
     return norm_of(np.asarray(one, np.float64) - np.asarray(other, np.float64)) / norm_of(other)
 
 
-def compare(at_hand: Peers, case: Case, quick: bool, traced: bool = False) -> Row:
+def compare(running: Peers, case: Case, quick: bool, traced: bool = False) -> Row:
     """Time ours and each implementation; compare the norms of the kernels.
 
     ``traced`` adds our network as a plain function, whose layers are traced.
     """
     net, params, x = case.network()
-    competitors = {"ours": own(lambda: empirical_ntk(net, params, x))}
+    competitors = {"ours": local(lambda: empirical_ntk(net, params, x))}
     if traced:
-        competitors["traced"] = own(lambda: empirical_ntk(net.apply, params, x))
+        competitors["traced"] = local(lambda: empirical_ntk(net.apply, params, x))
     if OWN_JAX in case.asked:
-        competitors[f"jax {PLAIN}"] = own(contraction(net.apply, params, x))
+        competitors[f"jax {PLAIN}"] = local(contraction(net.apply, params, x))
     arrays = {f"w{k}": _as_filter(np.asarray(layer["weight"]), case, k) for k, layer in enumerate(params.values())}
-    for name in at_hand:
+    for name in running:
         request = {"what": "kernels", "implementations": case.asked.get(name, []), **case._asdict()}
-        competitors |= at_hand.competitors(name, request, {"x": np.asarray(x), **arrays}, f"{name} {{}}")
-    turns = alternate(competitors, repeats=2 if quick else 15, budget_s=4)
-    first, *others = map(norm_of, turns.found.values())
+        competitors |= running.competitors(name, request, {"x": np.asarray(x), **arrays}, f"{name} {{}}")
+    rounds = alternate(competitors, repeats=2 if quick else 15, budget_s=4)
+    first, *others = map(norm_of, rounds.found.values())
     difference = max((abs(norm / first - 1) for norm in others), default=0.0)
     shape = {"kind": case.kind, "width": case.width, "hidden_layers": case.hidden_layers}
     found = {"num_params": net.num_params(x.shape[1:]), "relative_difference_of_norms": difference}
-    return {**shape, **found, **turns.row()}
+    return {**shape, **found, **rounds.row()}
 
 
 def _as_filter(weight: np.ndarray, case: Case, index: int) -> np.ndarray:
@@ -124,11 +124,11 @@ def memory_at(depth: int, width: int) -> Row:
 
 def measure(settings: Settings) -> Row:
     """Every case, then memory at widths that no Jacobian reaches."""
-    with peers(settings, NT, TORCH) as at_hand:
-        packages = at_hand.packages()
-        cases = QUICK_CASES[: 2 if at_hand else 1] if settings.quick else CASES
-        rows = [compare(at_hand, case, settings.quick) for case in cases]
-    memory = [memory_at(1, 20)] if settings.quick else [alone(memory_at, *case) for case in MEMORY_CASES]
+    with peers(settings, NT, TORCH) as running:
+        packages = running.packages()
+        cases = QUICK_CASES[: 2 if running else 1] if settings.quick else CASES
+        rows = [compare(running, case, settings.quick) for case in cases]
+    memory = [memory_at(1, 20)] if settings.quick else [isolated(memory_at, *case) for case in MEMORY_CASES]
     data = {"num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS, "peers": packages}
     return {**data, "cases": rows, "memory": memory}
 
@@ -144,7 +144,7 @@ def transformer(settings: Settings) -> Row:
     params = jax.jit(net.init, static_argnums=1)(jax.random.key(0), (LENGTH, FEATURES))
     x = jax.random.normal(jax.random.key(1), (num_samples, LENGTH, FEATURES))
     competitors = {"ours": lambda: empirical_ntk(net, params, x), PLAIN: contraction(net.apply, params, x)}
-    turns = alternate({name: own(work) for name, work in competitors.items()}, repeats=1 if settings.quick else 5)
+    rounds = alternate({name: local(work) for name, work in competitors.items()}, repeats=1 if settings.quick else 5)
     num_params = net.num_params((LENGTH, FEATURES))
     shape = {"blocks": blocks, "heads": HEADS, "features": HEADS * head_dim, "length": LENGTH}
     sizes = {"num_samples": num_samples, "num_outputs": TRANSFORMER_OUTPUTS, "num_params": num_params}
@@ -152,9 +152,9 @@ def transformer(settings: Settings) -> Row:
         **shape,
         **sizes,
         "aim": TRANSFORMER_AIM,
-        "times": turns.times,
-        "times_faster": turns.ratio(PLAIN),
-        "relative_difference": relative_difference(turns.found["ours"], turns.found[PLAIN]),
+        "times": rounds.times,
+        "times_faster": rounds.ratio(PLAIN),
+        "relative_difference": relative_difference(rounds.found["ours"], rounds.found[PLAIN]),
         "jacobian_needs_bytes": 4 * num_samples * TRANSFORMER_OUTPUTS * num_params,
     }
 
@@ -180,21 +180,21 @@ def flax_model(quick: bool) -> Row:
 
     repeats = 2 if quick else 9
     ours = {
-        "traced": own(lambda: empirical_ntk(apply, params, x)),
-        "own": own(lambda: empirical_ntk(net, own_params, x)),
+        "traced": local(lambda: empirical_ntk(apply, params, x)),
+        "own": local(lambda: empirical_ntk(net, own_params, x)),
     }
-    turns = alternate(ours, repeats=repeats)
+    rounds = alternate(ours, repeats=repeats)
     plain = {
-        "traced": own(lambda: empirical_ntk(apply, params, few)),
-        "jacobians": own(contraction(apply, params, few)),
+        "traced": local(lambda: empirical_ntk(apply, params, few)),
+        "jacobians": local(contraction(apply, params, few)),
     }
     on_few = alternate(plain, repeats=repeats, budget_s=30)
     shape = {"width": width, "hidden_layers": FLAX_DEPTH, "num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS}
     return {
         **shape,
         "num_params": sum(leaf.size for leaf in jax.tree.leaves(params)),
-        "times": turns.times,
-        "slower_than_own": turns.ratio("traced", "own"),
+        "times": rounds.times,
+        "slower_than_own": rounds.ratio("traced", "own"),
         "num_samples_by_jacobians": NUM_BY_JACOBIANS,
         "times_by_jacobians": on_few.times,
         "faster_than_jacobians": on_few.ratio("jacobians", "traced"),
@@ -207,11 +207,11 @@ def residual_network(settings: Settings) -> Row:
     sizes = QUICK_RESIDUAL if settings.quick else RESIDUAL
     found: Row = {"sizes": sizes}
     for way in ("traced", PLAIN):
-        with peers(settings, "torchax") as at_hand:
-            found["packages"] = at_hand["torchax"].packages()
-            competitors = at_hand.competitors("torchax", {"what": "kernels", "way": way, **sizes})
-            turns = alternate(competitors, repeats=1 if settings.quick else 3)
-            found[way] = {**turns.found[way], **turns.times[way]}
+        with peers(settings, "torchax") as running:
+            found["packages"] = running["torchax"].packages()
+            competitors = running.competitors("torchax", {"what": "kernels", "way": way, **sizes})
+            rounds = alternate(competitors, repeats=1 if settings.quick else 3)
+            found[way] = {**rounds.found[way], **rounds.times[way]}
     plain, traced = found[PLAIN], found["traced"]
     found["times_faster"] = plain["median_s"] / traced["median_s"]
     found["relative_difference_of_norms"] = abs(plain["norm"] / traced["norm"] - 1)
@@ -221,11 +221,11 @@ def residual_network(settings: Settings) -> Row:
 def models_of_others(settings: Settings) -> Row:
     """Flax; our networks as functions against neural-tangents; PyTorch, where installed."""
     found: Row = {"flax": flax_model(settings.quick)}
-    with peers(settings, NT) as at_hand:
-        if at_hand:
+    with peers(settings, NT) as running:
+        if running:
             cases = [each._replace(asked=STRUCTURED) for each in QUICK_CASES] if settings.quick else TRACED_CASES
-            found["peers"] = at_hand.packages()
-            found["same_programs"] = [compare(at_hand, case, settings.quick, traced=True) for case in cases]
+            found["peers"] = running.packages()
+            found["same_programs"] = [compare(running, case, settings.quick, traced=True) for case in cases]
     if "torchax" in settings.interpreters:
         found["residual"] = residual_network(settings)
     return found

@@ -10,8 +10,7 @@ import jax
 import numpy as np
 from scipy.sparse.linalg import eigsh
 
-from benchmarks.measure import Meter, Row, Settings, alternate, own
-from benchmarks.measure import alone as in_a_process
+from benchmarks.measure import Meter, Row, Settings, alternate, isolated, local
 from benchmarks.peers.process import Peers, peers
 from ntk_core import FullyConnected, KernelOperator, empirical_ntk, kernel_change_between, kernel_regression
 
@@ -83,7 +82,7 @@ EXPLICIT: dict[str, tuple[Callable[[Problem], float], Callable[[Problem], float]
 }
 
 
-def alone(name: str, num_samples: int, width: int = WIDTH) -> Row:
+def first_call(name: str, num_samples: int, width: int = WIDTH) -> Row:
     """Measure a first call, compilation included, and its added memory."""
     problem = Problem(num_samples, width)
     meter = Meter()
@@ -94,7 +93,7 @@ def alone(name: str, num_samples: int, width: int = WIDTH) -> Row:
     return {**row, "added_bytes": cost.added_bytes, "found": found}
 
 
-def against_blocks(at_hand: Peers, quick: bool) -> Row:
+def against_blocks(running: Peers, quick: bool) -> Row:
     """Time ΔK, streamed, against kernels in blocks held in memory."""
     num_samples, width = (20, 8) if quick else (PEER_SAMPLES, WIDTH)
     problem = Problem(num_samples, width)
@@ -104,12 +103,12 @@ def against_blocks(at_hand: Peers, quick: bool) -> Row:
         for k, layer in enumerate(params.values())
     }
     request = {"what": "changes", "rows": [10] if quick else PEER_ROWS}
-    competitors = {"ours": own(problem.change)}
-    competitors |= at_hand.competitors(NT, request, {"x": problem.x, **arrays}, f"{NT}, {{}}")
-    turns = alternate(competitors, repeats=1 if quick else 3, least=2, budget_s=60)
-    change, *others = (found["change"] for found in turns.found.values())
+    competitors = {"ours": local(problem.change)}
+    competitors |= running.competitors(NT, request, {"x": problem.x, **arrays}, f"{NT}, {{}}")
+    rounds = alternate(competitors, repeats=1 if quick else 3, least=2, budget_s=60)
+    change, *others = (found["change"] for found in rounds.found.values())
     difference = max((abs(other / change - 1) for other in others), default=None)
-    return {"num_samples": num_samples, **turns.row(), "relative_difference": difference}
+    return {"num_samples": num_samples, **rounds.row(), "relative_difference": difference}
 
 
 def against_explicit(work: str, quick: bool = False) -> Row:
@@ -117,19 +116,24 @@ def against_explicit(work: str, quick: bool = False) -> Row:
     num_samples, width = (20, 8) if quick else (EXPLICIT_SAMPLES, WIDTH)
     problem = Problem(num_samples, width, EXPLICIT_OUTPUTS)
     ours, scipy = EXPLICIT[work]
-    competitors = {"ours": own(lambda: ours(problem)), "scipy": own(lambda: scipy(problem))}
-    turns = alternate(competitors, repeats=1 if quick else 5, budget_s=30)
-    difference = abs(turns.found["scipy"] / turns.found["ours"] - 1)
-    return {"work": work, "times": turns.times, "times_faster": turns.ratio("scipy"), "relative_difference": difference}
+    competitors = {"ours": local(lambda: ours(problem)), "scipy": local(lambda: scipy(problem))}
+    rounds = alternate(competitors, repeats=1 if quick else 5, budget_s=30)
+    difference = abs(rounds.found["scipy"] / rounds.found["ours"] - 1)
+    return {
+        "work": work,
+        "times": rounds.times,
+        "times_faster": rounds.ratio("scipy"),
+        "relative_difference": difference,
+    }
 
 
 def measure(settings: Settings) -> Row:
     """Sizes that others reach, then those of products and streams alone."""
     quick = settings.quick
-    with peers(settings, NT) as at_hand:
-        packages, blocks = at_hand.packages(), against_blocks(at_hand, quick)
+    with peers(settings, NT) as running:
+        packages, blocks = running.packages(), against_blocks(running, quick)
     sizes = {"width": WIDTH, "num_outputs": NUM_OUTPUTS, "limit_bytes": LIMIT, "probes": PROBES}
     small = {"explicit_samples": EXPLICIT_SAMPLES, "explicit_outputs": EXPLICIT_OUTPUTS}
-    rows = [alone(name, 20, 8) for name in WORKS] if quick else [in_a_process(alone, *each) for each in ALONE]
+    rows = [first_call(name, 20, 8) for name in WORKS] if quick else [isolated(first_call, *each) for each in ALONE]
     explicit = [against_explicit(work, quick) for work in EXPLICIT]
     return {**sizes, **small, "peers": packages, "blocks": blocks, "explicit": explicit, "alone": rows}

@@ -76,7 +76,7 @@ def _processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
 
 
-def own(work: Callable[[], object]) -> Competitor:
+def local(work: Callable[[], object]) -> Competitor:
     """Return a competitor in this process, which waits for its JAX arrays."""
 
     def call(weigh: bool) -> Measured:
@@ -88,7 +88,7 @@ def own(work: Callable[[], object]) -> Competitor:
     return call
 
 
-class Turns(NamedTuple):
+class Comparison(NamedTuple):
     """Results of alternating calls.
 
     Attributes:
@@ -112,7 +112,7 @@ class Turns(NamedTuple):
 
 def alternate(
     competitors: Mapping[str, Competitor], *, repeats: int, budget_s: float = math.inf, least: int = 3
-) -> Turns:
+) -> Comparison:
     """Call the competitors round-robin, after one call that is listed apart.
 
     The first call includes tracing and compiling; the second also records how much memory it added. A competitor whose
@@ -130,7 +130,7 @@ def alternate(
                 added.setdefault(name, measured.added_bytes)
                 found[name] = measured.found
     rows = {name: {"first_s": first[name], **spread(each), "added_bytes": added[name]} for name, each in times.items()}
-    return Turns(rows, found)
+    return Comparison(rows, found)
 
 
 def spread(values: Sequence[float]) -> Row:
@@ -175,7 +175,7 @@ class Meter:
         return Cost(wall, processor, max(0, resident_bytes("VmHWM") - self._held))
 
 
-def alone(work: Callable[..., Row], *arguments: object, python: str = sys.executable, **variables: str) -> Row:
+def isolated(work: Callable[..., Row], *arguments: object, python: str = sys.executable, **variables: str) -> Row:
     """Call a module's function in a fresh process, through JSON."""
     name = f"{work.__module__}:{work.__qualname__}"
     command = [python, "-m", "benchmarks.measure", name, json.dumps(arguments)]

@@ -8,7 +8,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
-from benchmarks.measure import Row, Settings, alternate, own
+from benchmarks.measure import Row, Settings, alternate, local
 from benchmarks.peers.process import Peers, peers
 from ntk_core import DenseNet, FullyConnected, empirical_ntk
 from ntk_core.dynamics import ClosedForm, Loss, NetworkModel, Optimizer, advance, start
@@ -45,17 +45,17 @@ def compare(width: int, depth: int) -> Row:
 
     # Arguments are donated: each call gets a copy, made before the clock starts.
     copies = [jax.tree.map(jnp.copy, params) for _ in range(12)]
-    competitors = {"ours": own(lambda: ours(copies.pop())), "plain_grad": own(lambda: plain(params, x, y))}
-    turns = alternate(competitors, repeats=9)
-    weights = turns.found["ours"], net.partition(turns.found["plain_grad"])[0]
+    competitors = {"ours": local(lambda: ours(copies.pop())), "plain_grad": local(lambda: plain(params, x, y))}
+    rounds = alternate(competitors, repeats=9)
+    weights = rounds.found["ours"], net.partition(rounds.found["plain_grad"])[0]
     differences = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), *weights)
     return {
         "width": width,
         "hidden_layers": depth,
         "steps": steps,
-        "step_s": {name: row["median_s"] / steps for name, row in turns.times.items()},
-        "times": turns.times,
-        "times_faster": turns.ratio("plain_grad"),
+        "step_s": {name: row["median_s"] / steps for name, row in rounds.times.items()},
+        "times": rounds.times,
+        "times_faster": rounds.ratio("plain_grad"),
         "largest_difference": max(jax.tree.leaves(differences)),
     }
 
@@ -83,7 +83,7 @@ def problem(num_samples: int, width: int) -> dict[str, np.ndarray]:
     return {**given, "targets": targets, "times": np.geomspace(1e-2, 1e6, NUM_TIMES)}
 
 
-def trajectory(at_hand: Peers, num_samples: int, quick: bool) -> Row:
+def trajectory(running: Peers, num_samples: int, quick: bool) -> Row:
     """Time both closed forms; compare outputs at all times and points.
 
     Each call includes the eigendecomposition. neural-tangents averages its square loss over points and outputs, we over
@@ -91,25 +91,25 @@ def trajectory(at_hand: Peers, num_samples: int, quick: bool) -> Row:
     """
     given = problem(num_samples, 20 if quick else TRAJECTORY_WIDTH)
     arguments = [given[name] for name in ("kernel", "start", "targets", "other_kernel", "other_start")]
-    competitors = {"ours": own(lambda: ClosedForm(*arguments).flow(given["times"]))}
-    for peer in at_hand.values():
+    competitors = {"ours": local(lambda: ClosedForm(*arguments).flow(given["times"]))}
+    for peer in running.values():
         request = {"what": "trajectories", "answer": str(peer.folder / "answer.npz")}
-        competitors |= at_hand.competitors(NT, request, {**given, "times": NUM_OUTPUTS * given["times"]})
-    turns = alternate(competitors, repeats=2 if quick else 9, budget_s=6)
+        competitors |= running.competitors(NT, request, {**given, "times": NUM_OUTPUTS * given["times"]})
+    rounds = alternate(competitors, repeats=2 if quick else 9, budget_s=6)
     difference = None
-    for peer in at_hand.values():
+    for peer in running.values():
         with np.load(peer.folder / "answer.npz", allow_pickle=False) as arrays:
-            pairs = list(zip((arrays["train"], arrays["other"]), turns.found["ours"], strict=False))
+            pairs = list(zip((arrays["train"], arrays["other"]), rounds.found["ours"], strict=False))
         difference = max(float(np.abs(a - b).max() / np.abs(b).max()) for a, b in pairs)
     sizes = {"num_samples": num_samples, "num_rows": num_samples * NUM_OUTPUTS}
-    return {**sizes, **turns.row(), "largest_relative_difference": difference}
+    return {**sizes, **rounds.row(), "largest_relative_difference": difference}
 
 
 def trajectories(settings: Settings) -> Row:
     """The linear model's trajectory in closed form, in float64."""
     sizes = (4, 6) if settings.quick else TRAINING_POINTS
-    with peers(settings, NT, JAX_ENABLE_X64="1") as at_hand:
-        packages, rows = at_hand.packages(), [trajectory(at_hand, size, settings.quick) for size in sizes]
+    with peers(settings, NT, JAX_ENABLE_X64="1") as running:
+        packages, rows = running.packages(), [trajectory(running, size, settings.quick) for size in sizes]
     return {"num_times": NUM_TIMES, "num_outputs": NUM_OUTPUTS, "peers": packages, "cases": rows}
 
 
@@ -154,11 +154,11 @@ def masked_layer(settings: Settings) -> Row:
     x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, width))
     rows = {}
     for work, prepare in PASSES.items():
-        turns = alternate({kind: own(prepare(layer, x)) for kind, layer in layers.items()}, repeats=repeats)
-        rows[work] = {"times": turns.times, "times_dense": turns.ratio("masked", "dense")}
+        rounds = alternate({kind: local(prepare(layer, x)) for kind, layer in layers.items()}, repeats=repeats)
+        rows[work] = {"times": rounds.times, "times_dense": rounds.ratio("masked", "dense")}
     net = DenseNet(width=width, depth=depth, drop_probability=DROPPED, use_bias=False)
     params = net.init(jax.random.key(0), (MASKED_INPUT,))
     inputs = jax.random.normal(jax.random.key(2), (NUM_SAMPLES, MASKED_INPUT))
-    kernel = alternate({"": own(lambda: empirical_ntk(net, params, inputs))}, repeats=5).times[""]
+    kernel = alternate({"": local(lambda: empirical_ntk(net, params, inputs))}, repeats=5).times[""]
     sizes = {"num_samples": NUM_SAMPLES, "width": width, "depth": depth, "drop_probability": DROPPED}
     return {**sizes, "limit": MASKED_LIMIT, "layer": rows, "kernel": kernel}

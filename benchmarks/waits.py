@@ -67,7 +67,7 @@ def queue_table() -> str:
     services, rows = np.array([each["runtime_s"] for each in stored]), []
     for students, workers in CASES:
         rate = students / SECONDS_BETWEEN_NEW_RUNS
-        cells = [queue_cells(rate, taken, workers) for taken in (services, np.minimum(services, CLOCK_S))]
+        cells = [queue_cells(rate, services_s, workers) for services_s in (services, np.minimum(services, CLOCK_S))]
         rows.append([f"{students:,}", str(workers), *cells[0], *cells[1]])
     columns = ["busy", "median", "1 in 20 waits longer"]
     return table(["students at work", "workers", *columns, *(f"{each}, with the clock" for each in columns)], rows)

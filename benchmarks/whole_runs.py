@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import PyTree
 
 import ntk_core
-from benchmarks.measure import Meter, Row, Settings, alone
+from benchmarks.measure import Meter, Row, Settings, isolated
 from benchmarks.plain_sweep import sweep_widths
 from ntk_core import load_dataset, presets
 from ntk_core.experiments.generalization import GeneralizationResult
@@ -63,7 +63,7 @@ def whole_run(spec: Spec) -> tuple[Row, Result | None]:
 
 def fresh_run(spec: Spec, is_jax_started: bool, cache: str = "") -> Row:
     """Run in a fresh process, with a folder of compiled code."""
-    return alone(_fresh_run, canonical_json(spec), is_jax_started, **({VARIABLE: cache} if cache else {}))
+    return isolated(_fresh_run, canonical_json(spec), is_jax_started, **({VARIABLE: cache} if cache else {}))
 
 
 def _fresh_run(spec: str, is_jax_started: bool) -> Row:
@@ -124,7 +124,7 @@ def linearity(settings: Settings) -> Row:
     """
     python = settings.interpreters.get("torchax")
     way = "torch" if python else "function"
-    report = alone(report_of_a_model, way, 30 if settings.quick else WIDTH, python=python or sys.executable)
+    report = isolated(report_of_a_model, way, 30 if settings.quick else WIDTH, python=python or sys.executable)
     spec = spec_of("horizon", settings)
     found = fresh_run(spec, True)  # as in a warm worker
     first, end = found["first"], found["end"]

@@ -16,7 +16,7 @@ from playwright.sync_api import ConsoleMessage, Page, expect
 
 from benchmarks.first_sight import PAGE as FIRST_SIGHT
 from benchmarks.first_sight import PAGES as WITH_FIGURE
-from benchmarks.first_sight import RUN, SCREENS, looked_at
+from benchmarks.first_sight import RUN, SCREENS, inspected
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.views.navigation import PAGES
 from tests.browser.faults import faults
@@ -70,7 +70,7 @@ def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, 
             page.goto(f"{dashboard_url}/{name}")
         else:
             choose_in_menu(page, name, screen)  # a third of the work of a new visit
-        found = looked_at(page, name)
+        found = inspected(page, name)
         assert page.locator('[data-testid="stException"]').count() == 0
         assert forbidden == []
         return page, found

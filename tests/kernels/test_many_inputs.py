@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import large_n
-from benchmarks.measure import alone
+from benchmarks.measure import isolated
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import (
     KernelOperator,
@@ -244,6 +244,6 @@ def test_a_dask_client_divides_the_pairs(x64):
 @pytest.mark.slow
 def test_memory_is_a_part_of_one_kernel():
     """In a process of its own, 64-fold blocks below the limit: n = 2,000 and C = 10 would take 1.5 GiB a kernel."""
-    found = alone(large_n.alone, "exact", 2000, 100)
+    found = isolated(large_n.first_call, "exact", 2000, 100)
     assert found["kernel_would_need_bytes"] == 4 * 20_000**2
     assert found["added_bytes"] < 1.5 * 2**30  # of 1 GiB allowed, plus compiled programs and their code
