@@ -67,8 +67,9 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
             group = value_at(data, outer) if outer else data
         except KeyError:
             group = None
-        is_group = any(each.startswith(f"{name}.") for each in known)
-        if not isinstance(group, dict) or not (setting or last in group or is_group):
+        if not isinstance(group, dict) or not (
+            setting or last in group or any(each.startswith(f"{name}.") for each in known)
+        ):
             raise InvalidSpec((UnknownSetting.among(name, value, values_in(model, data)),))
         if setting is not None and setting.entry == "parts" and isinstance(value, int):
             value = _resized(setting, group.get(last), value)
