@@ -1,6 +1,7 @@
-"""Formatting of numbers: signs, powers of ten, percent, sizes and durations."""
+"""Formatting of numbers: signs, powers of ten, percent, sizes, durations, and keys of points."""
 
 import math
+import re
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 PLAIN_EXPONENTS = range(-4, 6)  # of numbers written without a power of ten
@@ -85,3 +86,9 @@ def _without_zeros(text: str) -> str:
 def power_of(value: float, digits: int = 6) -> int:
     """Return the power of ten of a number rounded to these digits."""
     return int(f"{value:.{digits - 1}e}".partition("e")[2])
+
+
+def key_words(key: str) -> str:
+    """Return the key of a point as people read it: ``width 10,000``."""
+    words = re.sub("[=_]|(?<=[a-z])-", " ", key.replace("input_dim", "input dimension")).replace(",", ", ")
+    return re.sub(r"(?<![\d.])\d{4,}", lambda digits: f"{int(digits[0]):,}", words)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from ntk_core.fits import PowerLaw, exponent_words, law_words
-from ntk_core.numbers import duration, number, percent, signed, size, width_label
+from ntk_core.numbers import duration, key_words, number, percent, signed, size, width_label
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,16 @@ def test_exponents_have_a_true_minus():
     law = PowerLaw(-0.5, 0.03, 1.0, 0.95, 12, 0)
     assert exponent_words(law) == "−0.50 ± 0.03"
     assert law_words(law, "m") == "m^(−0.500 ± 0.030), 95% interval, 12 runs, 0 excluded"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("width=10000", "width 10,000"),
+        ("input_dim=50", "input dimension 50"),
+        ("width=1000,rate=0.00125", "width 1,000, rate 0.00125"),
+        ("width=100_network=fully-connected-swish", "width 100 network fully connected swish"),
+    ],
+)
+def test_keys_are_read_as_words(key, words):
+    assert key_words(key) == words

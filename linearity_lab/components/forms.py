@@ -10,7 +10,9 @@ import streamlit as st
 
 from linearity_lab.components.composition_editor import composition_editor
 from linearity_lab.components.own_data import upload_chooser, uploaded
-from linearity_lab.jobs.limits import check_limits, largest_fit, limit_words
+from linearity_lab.components.smaller_runs import largest_fit
+from linearity_lab.jobs.limits import check_limits, largest_of
+from linearity_lab.jobs.profile import profile
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
 from ntk_core.runs import PRESETS, Preset, SeededSpec, Spec
@@ -288,7 +290,7 @@ class SpecForm(Generic[AnySpec]):
         if key not in st.session_state:
             st.session_state[key] = self._state.raw[setting.name]
         held = st.session_state[key]
-        shared: Values = {"label": title or self.title(setting), "key": key, "help": _help(setting)}
+        shared: Values = {"label": title or self.title(setting), "key": key, "help": help_of(setting)}
         # Session state alone would be lost in an overtaken run; bounds are left to the spec, which explains them.
         match setting.entry:
             case "choice":
@@ -319,9 +321,11 @@ class SpecForm(Generic[AnySpec]):
                 st.text_input(**shared, value=held, placeholder=meant[1] if meant else None)
 
 
-def _help(setting: Setting) -> str:
-    """Meaning of a setting, its allowed values, and the limits of this server."""
-    return f"{setting.help}\n\n{limit_words(setting)}".strip()
+def help_of(setting: Setting) -> str:
+    """Meaning of a setting, its allowed values, and the limit of a server that others use too."""
+    limits = profile()
+    most = largest_of(setting, limits) if limits.is_shared else None
+    return "\n\n".join(filter(None, [setting.help, f"On this server: at most {most:,}." if most else ""]))
 
 
 def in_numbers(value: Any) -> Any:

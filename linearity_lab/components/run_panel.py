@@ -14,12 +14,12 @@ from linearity_lab.components.forms import AnySpec, SpecForm
 from linearity_lab.components.gallery import gallery_result, gallery_result_of
 from linearity_lab.components.job_status import bar, count_points, watch
 from linearity_lab.components.shown import AnyPoint, Shown
-from linearity_lab.jobs import Snapshot, key_words, shared_jobs
-from linearity_lab.jobs.limits import quick
+from linearity_lab.components.smaller_runs import quick
+from linearity_lab.jobs import Snapshot, shared_jobs
 from linearity_lab.jobs.profile import error_text
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
-from ntk_core.numbers import duration, size
+from ntk_core.numbers import duration, key_words, size
 from ntk_core.runs import Spec, estimate, spec_digest
 from ntk_core.settings.grammar import Part, differences, settings
 from ntk_core.settings.part import SpecPart

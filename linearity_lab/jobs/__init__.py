@@ -13,13 +13,11 @@ import lazy_loader  # type: ignore[import-untyped]
 from linearity_lab.jobs.profile import profile
 
 if TYPE_CHECKING:
-    from linearity_lab.jobs._job import NoRoom, Snapshot, key_words
+    from linearity_lab.jobs._job import NoRoom, Snapshot
     from linearity_lab.jobs._jobs import Jobs
 
-__all__ = ["Jobs", "NoRoom", "Snapshot", "key_words", "shared_jobs"]
-__getattr__, _, _ = lazy_loader.attach(
-    __name__, submod_attrs={"_job": ["NoRoom", "Snapshot", "key_words"], "_jobs": ["Jobs"]}
-)
+__all__ = ["Jobs", "NoRoom", "Snapshot", "shared_jobs"]
+__getattr__, _, _ = lazy_loader.attach(__name__, submod_attrs={"_job": ["NoRoom", "Snapshot"], "_jobs": ["Jobs"]})
 _SHARED_LOCK = threading.Lock()
 
 

@@ -1,7 +1,6 @@
 """One job: what pages see of it, how the events of its run change that, and whether it may wait or begin."""
 
 import math
-import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from typing import Any, Literal
 from linearity_lab.jobs.profile import Profile
 from linearity_lab.jobs.worker import Computation
 from ntk_core.errors import InvalidInput
+from ntk_core.numbers import key_words
 from ntk_core.runs import EndStatus, Point, Result, Spec, spec_digest
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob, partial_result
@@ -83,16 +83,11 @@ class Job:
         job, run = cls(spec), spec_digest(spec)
         result = store.result(run)
         if result is not None and result.status in ("completed", "stopped"):
-            reason = STOPPED if result.status == "stopped" else ""
-            job.take(Ended(status=result.status, result=result, reason=reason))
+            job.take(Ended(status=result.status, result=result, reason=STOPPED if result.status == "stopped" else ""))
         else:
             job.keep(store.points_of(run).values())
             job.end("cancelled")
         return job
-
-    @property
-    def job_id(self) -> str:
-        return self.now.job_id
 
     @property
     def status(self) -> Status:
@@ -102,22 +97,17 @@ class Job:
         """Seconds for which it has run."""
         return time.monotonic() - self._began_s if self.status == "running" else 0.0
 
-    @property
-    def is_startable(self) -> bool:
-        """Whether it is neither unfinished nor completed."""
-        return not self.now.active and self.status != "completed"
-
     def row(self, max_s: float) -> UnfinishedJob:
         """Stored form of an unfinished job."""
         allowed_s = max_s if max_s < math.inf else None
-        running = self.status == "running"
-        return UnfinishedJob(self.spec, self.owner, self.submitted_s, running, self.spent_s(), allowed_s)
+        is_running = self.status == "running"
+        return UnfinishedJob(self.spec, self.owner, self.submitted_s, is_running, self.spent_s(), allowed_s)
 
     def wait(self, owner: str, address: str = "") -> None:
         """Begin to wait in the place of a session; the points of earlier runs stay."""
         self.owner, self.address, self.viewers, self.submitted_s = owner, address, {owner} - {""}, time.time()
         points, message = self.now.points, "waiting for a free worker"
-        self.now = Snapshot(self.job_id, self.spec, "queued", points=points, message=message)
+        self.now = Snapshot(self.now.job_id, self.spec, "queued", points=points, message=message)
 
     def begin(self) -> None:
         """Begin to run."""
@@ -186,11 +176,4 @@ def check_room(active: Sequence[Job], limits: Profile, owner: str, address: str)
         what = f"one more than {limits.max_per_address:.0f} unfinished runs from your network address"
         raise NoRoom("run", what, "when one of them has ended")
     if sum(job.status == "queued" for job in active) >= limits.max_waiting:
-        what = f"one more than {limits.max_waiting} waiting jobs"
-        raise NoRoom("run", what, "in a moment, when one of them has started")
-
-
-def key_words(key: str) -> str:
-    """Return the key of a point as people read it: ``width 10,000``."""
-    words = re.sub("[=_]|(?<=[a-z])-", " ", key.replace("input_dim", "input dimension")).replace(",", ", ")
-    return re.sub(r"(?<![\d.])\d{4,}", lambda digits: f"{int(digits[0]):,}", words)
+        raise NoRoom("run", f"one more than {limits.max_waiting} waiting jobs", "in a moment, when one has started")

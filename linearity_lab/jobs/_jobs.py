@@ -21,7 +21,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration
 from ntk_core.runs import EndStatus, Result, Spec, canonical_json, spec_digest
 from ntk_core.runs.events import PointFinished
-from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob
+from ntk_core.runs.store import MIN_PREFIX, Store
 
 MAX_REMEMBERED = 64
 AGAIN = "run it again to continue from its finished points"
@@ -60,17 +60,10 @@ class Jobs:
             NoRoom: see :func:`~linearity_lab.jobs._job.check_room`.
             InvalidInput: when the store cannot be used, or see :func:`~linearity_lab.jobs.limits.check_limits`.
         """
-        check_limits(spec, self._limits)
         self.warm_up()
-        # Not under the lock: another process may be writing to the store.
-        recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or Job.recalled(self._store, spec)
-        with self._changed:
-            job = self._remembered(recalled, viewer)
-            if job.is_startable:
-                check_room(self._active(), self._limits, viewer, address)
-                self._let_wait(job, viewer, address)
+        job_id = self._accept(spec, viewer, address)
         self._record()
-        return job.job_id
+        return job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
         """The job at this moment, also one of an earlier server, and followed by ``viewer``; None for an unknown id."""
@@ -102,8 +95,7 @@ class Jobs:
     def stop(self, job_id: str, viewer: str = "", is_connected: Callable[[str], bool] = lambda session: True) -> bool:
         """Stop a job; False where other connected sessions follow it, and only this one leaves."""
         with self._changed:
-            job = self._jobs.get(job_id)
-            if job is not None and job.now.active:
+            if (job := self._jobs.get(job_id)) is not None and job.now.active:
                 if any(map(is_connected, job.viewers - {viewer})):
                     job.viewers.discard(viewer)
                     return False
@@ -126,7 +118,10 @@ class Jobs:
                 return
             self._store.lock_for_server()
             for left in self._store.claim_jobs():
-                self._resume(left)
+                try:
+                    self._accept(left.spec, left.owner, is_new=False)
+                except InvalidInput as error:
+                    _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
             self._recorded = None
             self._threads = [threading.Thread(target=each, daemon=True) for each in (self._lead, self._note)]
             for thread in self._threads:
@@ -157,8 +152,7 @@ class Jobs:
             InvalidInput: when the store cannot be read and written.
         """
         self._store.try_to_write()
-        running, waiting = len(self._active("running")), len(self._active("queued"))
-        most = self._limits.max_waiting
+        running, waiting, most = len(self._active("running")), len(self._active("queued")), self._limits.max_waiting
         return {"workers": len(self.worker_pids()), "running": running, "waiting": waiting, "max_waiting": most}
 
     def needed_uploads(self) -> frozenset[str]:
@@ -186,19 +180,27 @@ class Jobs:
 
     def _remembered(self, job: Job, viewer: str) -> Job:
         """The job of this id that is in memory, or this one from now on; the oldest ended ones are forgotten."""
-        job = self._jobs.setdefault(job.job_id, job)
-        for ended in [each.job_id for each in self._jobs.values() if not each.now.active][:-MAX_REMEMBERED]:
+        job = self._jobs.setdefault(job.now.job_id, job)
+        for ended in [each.now.job_id for each in self._jobs.values() if not each.now.active][:-MAX_REMEMBERED]:
             del self._jobs[ended]
         if viewer and job.now.active:
             job.viewers.add(viewer)
         return job
 
-    def _let_wait(self, job: Job, owner: str, address: str = "") -> None:
-        """Put a job at the end of the queue."""
-        self._jobs.pop(job.job_id, None)
-        self._jobs[job.job_id] = job
-        job.wait(owner, address)
-        self._changed.notify_all()
+    def _accept(self, spec: Spec, owner: str, address: str = "", *, is_new: bool = True) -> str:
+        """Put the job of a spec at the end of the queue, unless it is unfinished or completed; its id."""
+        check_limits(spec, self._limits)
+        # Not under the lock: another process may be writing to the store.
+        recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or Job.recalled(self._store, spec)
+        with self._changed:
+            job = self._remembered(recalled, owner if is_new else "")
+            if not job.now.active and job.status != "completed":
+                if is_new:
+                    check_room(self._active(), self._limits, owner, address)
+                self._jobs[job.now.job_id] = self._jobs.pop(job.now.job_id)
+                job.wait(owner, address)
+                self._changed.notify_all()
+            return job.now.job_id
 
     def _lead(self) -> None:
         """Begin waiting jobs, take the events of running ones, and end those that are over their budgets."""
@@ -258,7 +260,7 @@ class Jobs:
     def _settle(self, job: Job) -> None:
         """Log the end of a job, without its whole reason, which may name a user's data."""
         if job.status in ("failed", "stopped"):
-            facts = {"job": job.job_id, "status": job.status, "cause": job.now.reason.split(":")[0]}
+            facts = {"job": job.now.job_id, "status": job.status, "cause": job.now.reason.split(":")[0]}
             _LOG.warning("a job did not complete", extra={"facts": facts})
         if job.status == "stopped" and job.now.result is not None:
             self._stopped.append(job.now.result)
@@ -277,18 +279,6 @@ class Jobs:
                         if spec_digest(job.spec) in wanted:
                             self._end(job, "stopped", "stopped by the operator of the server")
             self._record(with_times=number % NUM_NOTES == 0)
-
-    def _resume(self, left: UnfinishedJob) -> None:
-        """Resume a job of an earlier server."""
-        try:
-            check_limits(left.spec, self._limits)
-        except InvalidInput as error:
-            _LOG.warning("An unfinished job cannot be resumed: %s", str(error).splitlines()[0])
-            return
-        with self._changed:
-            job = self._remembered(Job.recalled(self._store, left.spec), "")
-            if job.is_startable:
-                self._let_wait(job, left.owner)
 
     def _record(self, *, with_times: bool = False) -> None:
         """Store unfinished jobs where they have changed, or how long they have run; the database logs its errors."""

@@ -1,16 +1,11 @@
-"""The limits of the server's profile, held against a spec before it becomes a job; free of Streamlit."""
+"""Limits of the profile, checked before a spec becomes a job; free of Streamlit."""
 
-import contextlib
 import math
-from collections.abc import Iterator
 
 from linearity_lab.jobs.profile import Profile, profile
-from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.runs import Spec, capped, check_size, check_time, setting_of
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.errors import InvalidInput
+from ntk_core.runs import Spec, check_size, check_time
 from ntk_core.settings.walk import Setting, settings, values_of
-
-INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent needs as many
 
 
 class OverLimit(InvalidInput):
@@ -28,7 +23,7 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
     limits = limits or profile()
     values = values_of(spec)
     for setting in settings(type(spec)):
-        most = _most(setting, limits)
+        most = largest_of(setting, limits)
         if most is not None and setting.name in values:
             value = values[setting.name]
             if (given := max(value) if isinstance(value, tuple) else value) > most:
@@ -38,65 +33,6 @@ def check_limits(spec: Spec, limits: Profile | None = None) -> None:
         check_time(spec, limits.max_seconds, most=True)
 
 
-def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = math.inf) -> Spec | None:
-    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help.
-
-    Args:
-        expected_s: how long it should take at most, in seconds.
-    """
-    for _ in settings(type(spec)):
-        refusal = _refusal(spec, limits, expected_s)
-        if refusal is None:
-            break
-        if not isinstance(refusal.nearest, int) or not isinstance(setting_of(spec, refusal.field), int | tuple):
-            return None
-        spec, before = capped(spec, refusal.field, refusal.nearest), spec
-        if spec == before:
-            return None
-    try:
-        return with_settings(spec, {})
-    except InvalidSpec:  # smaller, but no longer a whole
-        return None
-
-
-def quick(spec: Spec, expected_s: float) -> Spec | None:
-    """``spec`` with fewer seeds and fewer values of its sweep, both ends kept, so that it takes at most so long.
-
-    Intervals need three seeds and four values, so these go last. Where two values of one seed take too long,
-    :func:`largest_fit` of them; None where that does not help.
-    """
-    thinned = list(_thinned(spec))
-    fitting = (each for each in thinned if _refusal(each, None, expected_s) is None)
-    return next(fitting, None) or largest_fit((spec, *thinned)[-1], expected_s=expected_s)
-
-
-def limit_words(setting: Setting, limits: Profile | None = None) -> str:
-    """Limits that the profile adds to a setting, for its help; empty if there are none."""
-    limits = limits or profile()
-    most = _most(setting, limits)
-    return f"On this server: at most {most:,}." if limits.is_shared and most is not None else ""
-
-
-def _most(setting: Setting, limits: Profile) -> int | None:
+def largest_of(setting: Setting, limits: Profile) -> int | None:
     """Return the largest value that the profile allows; None without a limit."""
     return limits.max_width if setting.counts_neurons else limits.max_seeds if setting.name == "num_seeds" else None
-
-
-def _refusal(spec: Spec, limits: Profile | None, expected_s: float) -> OverLimit | TooLarge | None:
-    try:
-        check_limits(spec, limits)
-        check_time(spec, expected_s)
-    except (OverLimit, TooLarge) as refusal:
-        return refusal
-    return None
-
-
-def _thinned(spec: Spec) -> Iterator[Spec]:
-    """``spec`` with fewer values of its sweep, and then with fewer seeds."""
-    values, seeds = getattr(spec, spec.swept_field), getattr(spec, "num_seeds", 1)
-    for num_seeds in sorted({seeds, min(seeds, INTERVAL_SEEDS), 1}, reverse=True):
-        least = min(INTERVAL_VALUES if num_seeds > 1 else 2, len(values))
-        for count in range(len(values), least - 1, -1):
-            chosen = [values[round(index * (len(values) - 1) / max(1, count - 1))] for index in range(count)]
-            with contextlib.suppress(InvalidSpec):  # fewer values than such a sweep needs
-                yield with_settings(spec, {spec.swept_field: chosen} | ({"num_seeds": num_seeds} if seeds > 1 else {}))

@@ -3,14 +3,13 @@
 import math
 import os
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ntk_core.environment import PREFIX, settings
 from ntk_core.errors import InvalidInput
 
 WORKERS_VARIABLE = f"{PREFIX}WORKERS"
 ProfileName = Literal["local", "classroom", "hosted"]
-_NAMES: tuple[ProfileName, ...] = ("local", "classroom", "hosted")
 
 
 def _limit(*values: float, variable: str = "", unit: int = 1) -> Any:
@@ -60,7 +59,7 @@ _LIMITS = {each.name: each.metadata for each in fields(Profile) if each.metadata
 OVERRIDES = {each["variable"]: (name, each["unit"]) for name, each in _LIMITS.items() if each["variable"]}
 PROFILES: dict[str, Profile] = {
     name: Profile(name, **{limit: each["values"][index] for limit, each in _LIMITS.items()})
-    for index, name in enumerate(_NAMES)
+    for index, name in enumerate(get_args(ProfileName))
 }
 
 
@@ -89,5 +88,5 @@ NEUTRAL = "the results of this server cannot be read or written at the moment; t
 
 def error_text(error: InvalidInput) -> str:
     """One clause about an error; of a shared server's own database nothing that only its operator should know."""
-    is_shared = (os.environ.get(f"{PREFIX}PROFILE") or "local") != "local"
-    return NEUTRAL if is_shared and error.field == f"{PREFIX}STORE" else str(error)
+    is_local = os.environ.get(f"{PREFIX}PROFILE") in (None, "", "local")
+    return str(error) if is_local or error.field != f"{PREFIX}STORE" else NEUTRAL

@@ -80,21 +80,18 @@ class ReadUploads:
                 return kept
         data = read()
         pool = self._small if len(data) <= SMALL_BYTES else self._large
-        found: tuple[_T, int] = self._new(pool, work, arguments(data))
-        with self._lock:
-            self._kept[key] = found
-            while sum(held for _, held in self._kept.values()) > self._most_bytes:
-                self._kept.popitem(last=False)
-        return found[0]
-
-    def _new(self, pool: LivePool, work: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, int]:
         try:
-            return pool.schedule(parse, (work, arguments), self._max_s).result()
+            found: tuple[_T, int] = pool.schedule(parse, (work, arguments(data)), self._max_s).result()
         except InvalidInput:
             raise
         except Exception:  # the process has ended
             allowed = f"one that can be read within {self._max_s:g} s and {self._max_bytes / 2**30:g} GiB of memory"
             raise InvalidInput("file", "this file", allowed) from None
+        with self._lock:
+            self._kept[key] = found
+            while sum(held for _, held in self._kept.values()) > self._most_bytes:
+                self._kept.popitem(last=False)
+        return found[0]
 
 
 @functools.cache

@@ -37,7 +37,13 @@ def start(store: str, is_quiet: bool) -> None:
         for stream in (1, 2):
             os.dup2(silent, stream)
     keep_compiled_code()
-    _warm_up()
+    try:
+        figure = next(iter(PRESETS.values())).spec
+        first = getattr(figure, figure.swept_field)[:1]
+        for _ in run(with_settings(figure, {figure.swept_field: first, "training.max_steps": 1}), scheduler=""):
+            pass
+    except Exception:
+        _LOG.exception("The worker could not warm up.")
 
 
 def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
@@ -86,17 +92,6 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
         yield Ended(status="failed", reason=f"the computation failed ({type(error).__name__}: {text[:200]})")
 
 
-def _warm_up() -> None:
-    """Import JAX and compile the first point of the first figure, so that it appears quickly."""
-    try:
-        figure = next(iter(PRESETS.values())).spec
-        first = getattr(figure, figure.swept_field)[:1]
-        for _ in run(with_settings(figure, {figure.swept_field: first, "training.max_steps": 1}), scheduler=""):
-            pass
-    except Exception:
-        _LOG.exception("The worker could not warm up.")
-
-
 class Computation:
     """One spec in a worker, for the server.
 
@@ -124,8 +119,6 @@ class Computation:
             return parse_event(message)
         self.pid, self._bytes_at_start = map(int, message.split())
         self._writer.close()  # the worker's end alone keeps the pipe open
-        with contextlib.suppress(psutil.Error):
-            self._process = psutil.Process(self.pid)
         return None
 
     def is_over(self) -> bool:
@@ -137,7 +130,8 @@ class Computation:
     def grown_bytes(self) -> int:
         """Resident memory of the worker above what it had when the computation began."""
         with contextlib.suppress(psutil.Error):
-            if self._process is not None:
+            if self.pid is not None:
+                self._process = self._process or psutil.Process(self.pid)
                 return int(self._process.memory_info().rss) - self._bytes_at_start
         return 0
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from linearity_lab.components.run_panel import ASK_S, SHORT_S
-from linearity_lab.jobs.limits import quick
+from linearity_lab.components.smaller_runs import quick
 from ntk_core.runs import PRESETS, estimate, spec_digest
 from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store

@@ -11,7 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from linearity_lab.jobs.limits import check_limits, largest_fit
+from linearity_lab.components.smaller_runs import largest_fit
+from linearity_lab.jobs.limits import check_limits
 from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.errors import TooLarge

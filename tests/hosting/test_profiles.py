@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+from linearity_lab.components.forms import help_of
 from linearity_lab.components.own_data import upload_limits
-from linearity_lab.jobs.limits import OverLimit, check_limits, largest_fit, limit_words
+from linearity_lab.components.smaller_runs import largest_fit
+from linearity_lab.jobs.limits import OverLimit, check_limits, largest_of
 from linearity_lab.jobs.profile import OVERRIDES, PROFILES, Profile, profile
 from ntk_core.data.uploads import parse_upload
 from ntk_core.errors import InvalidInput, TooLarge
@@ -148,7 +150,7 @@ def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
     wide = [each for each in every if each.name != "training.max_steps" and "le=10000000" in repr(each.info)]
     wide += [each for each in every if each.entry == "integer" and each.name.endswith("width")]
     assert wide
-    assert {limit_words(each, PROFILES["hosted"]) for each in wide} == {"On this server: at most 10,000."}
+    assert {largest_of(each, PROFILES["hosted"]) for each in wide} == {10_000}
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -216,12 +218,12 @@ def test_one_of_several_networks_is_refused_by_its_name(costs, monkeypatch):
         check_limits(ArchitecturesSpec(widths=(100,), architectures=(ArchitectureSpec(), bottleneck)))
 
 
-def test_only_shared_servers_show_limits_beside_fields():
+@pytest.mark.parametrize(("name", "shown"), [("hosted", ["10,000.", "100.", ""]), ("local", [""] * 3)])
+def test_only_shared_servers_show_limits_beside_fields(name, shown, monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", name)
     by_name = {setting.name: setting for setting in settings(HessianSpec)}
-    assert limit_words(by_name["widths"], PROFILES["hosted"]) == "On this server: at most 10,000."
-    assert limit_words(by_name["num_seeds"], PROFILES["hosted"]) == "On this server: at most 100."
-    assert limit_words(by_name["num_inputs"], PROFILES["hosted"]) == ""
-    assert {limit_words(setting, PROFILES["local"]) for setting in by_name.values()} == {""}
+    texts = [help_of(by_name[each]) for each in ("widths", "num_seeds", "num_inputs")]
+    assert [text.partition("On this server: at most ")[2] for text in texts] == shown
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

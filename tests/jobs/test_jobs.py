@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from linearity_lab.jobs import Jobs, Snapshot, _jobs, key_words
+from linearity_lab.jobs import Jobs, Snapshot, _jobs
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change import KernelChangeResult
@@ -141,16 +141,3 @@ def test_unusable_store_is_refused(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_STORE", "/dev/null/results.sqlite")
     with pytest.raises(InvalidInput, match="LINEARITY_LAB_STORE"):
         Jobs()
-
-
-@pytest.mark.parametrize(
-    ("key", "words"),
-    [
-        ("width=10000", "width 10,000"),
-        ("input_dim=50", "input dimension 50"),
-        ("width=1000,rate=0.00125", "width 1,000, rate 0.00125"),
-        ("width=100_network=fully-connected-swish", "width 100 network fully connected swish"),
-    ],
-)
-def test_keys_are_read_as_words(key, words):
-    assert key_words(key) == words

@@ -19,7 +19,7 @@ def test_jobs_begin_in_the_order_of_their_arrival(unattended, tiny):
     jobs = unattended()
     ids = [jobs.submit(tiny(seed), viewer) for seed, viewer in enumerate(["ann", "ann", "bob", "ann"])]
     assert [jobs.snapshot(job_id).position for job_id in ids] == [1, 2, 3, 4]
-    assert [jobs._begun().job_id for _ in ids] == ids
+    assert [jobs._begun().now.job_id for _ in ids] == ids
 
 
 def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
@@ -36,8 +36,8 @@ def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
     monkeypatch.setattr(jobs._workers, "warm_up", start_pool)
     job = jobs._begun()
     assert jobs._computation(job).is_over()
-    assert (job.job_id, job.status, job.computation) == (stopped, "cancelled", None)
-    assert jobs._begun().job_id == other
+    assert (job.now.job_id, job.status, job.computation) == (stopped, "cancelled", None)
+    assert jobs._begun().now.job_id == other
 
 
 def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
@@ -45,11 +45,11 @@ def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
     running, waiting, other = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "ann"), jobs.submit(tiny(2), "bob")
     with pytest.raises(NoRoom, match="a third unfinished run of yours cannot be taken; try again when one has"):
         jobs.submit(tiny(3), "ann")
-    assert jobs._begun().job_id == running
-    assert jobs._begun().job_id == other  # a free worker is for another session
+    assert jobs._begun().now.job_id == running
+    assert jobs._begun().now.job_id == other  # a free worker is for another session
     assert jobs._first() is None
     jobs.stop(running, "ann")
-    assert jobs._begun().job_id == waiting
+    assert jobs._begun().now.job_id == waiting
 
 
 def test_attaching_needs_no_place_of_the_session(unattended, tiny):
