@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -99,14 +100,17 @@ def _wait_for(uploads: ReadUploads, version: str) -> None:
 
 
 def test_equal_files_are_read_once_and_cached_by_last_use():
-    class Counting(ReadUploads):
-        def _new(self, pool, work, arguments):
-            asked.append(arguments[0])
-            return tables[arguments[0]], 40
+    class Counting:
+        def schedule(self, work, arguments, timeout_s):
+            (data, _), found = arguments[1], Future()
+            asked.append(data)
+            found.set_result((tables[data], 40))
+            return found
 
     asked: list[bytes] = []
     tables = {name: parse_upload(flowers()) for name in (b"a", b"b", b"c")}
-    uploads = Counting(100)
+    uploads = ReadUploads(100)
+    uploads._small = Counting()
     for version in "ababcab":
         assert uploads.candidate(version, version.encode, LIMITS) is tables[version.encode()]
     assert asked == [b"a", b"b", b"c", b"a", b"b"]
