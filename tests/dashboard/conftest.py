@@ -134,33 +134,30 @@ def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
     module._read.cache_clear()
 
 
-@pytest.fixture
-def through_the_menu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run of an ``AppTest`` goes through app.py, as on a server whose menu has been shown.
-
-    An ``AppTest`` forgets ``st.navigation`` before each run and then executes a page of pages/ by itself.
-    """
-    _go_through_the_menu(monkeypatch)
-
-
 @pytest.fixture(scope="module")
-def opening_through_the_menu() -> Iterator[FakeJobs]:
-    """The same for all tests of a module, with jobs without a worker."""
+def module_jobs() -> Iterator[FakeJobs]:
+    """Jobs without a worker for all tests of a module."""
     fake = FakeJobs()
     with pytest.MonkeyPatch.context() as patch:
-        _go_through_the_menu(patch)
         _put_in_place(patch, fake)
         yield fake
 
 
-def _go_through_the_menu(patch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="session", autouse=True)
+def _through_the_menu() -> Iterator[None]:
+    """Every run of an ``AppTest`` goes through app.py, as on a server whose menu has been shown.
+
+    An ``AppTest`` forgets ``st.navigation`` before each run and then executes a page of pages/ by itself.
+    """
     create = PagesManager.__init__
 
     def create_after_the_menu(self, *arguments, **named) -> None:
         create(self, *arguments, **named)
         PagesManager.uses_pages_directory = False
 
-    patch.setattr(PagesManager, "__init__", create_after_the_menu)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PagesManager, "__init__", create_after_the_menu)
+        yield
 
 
 def _put_in_place(patch: pytest.MonkeyPatch, fake: FakeJobs) -> None:

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from linearity_lab.charts.style import compared_styles, network_style
-from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.architectures import figures as figures
 from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
-from ntk_core.errors import TooLarge
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change import KernelSnapshot
 from ntk_core.networks.build import build_network
@@ -22,7 +20,7 @@ from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import address, bars, checked, open_page, words
 from tests.smallest import settings_of
 
-pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
+pytestmark = pytest.mark.usefixtures("gallery")
 KEY = "architectures."
 WIDTHS = (30, 100, 300, 1000)
 MADE = ArchitecturesSpec(widths=WIDTHS)
@@ -77,14 +75,6 @@ def of_a_run(points, **changes) -> tuple[ArchitecturesPoint, ...]:
         for point in of_one
     }
     return tuple(ArchitecturesPoint.model_validate(found[key]) for key in sorted(found))
-
-
-def test_the_larger_network_decides_what_fits(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
-    narrow = ArchitectureSpec(depth=1)
-    check_limits(ArchitecturesSpec(architectures=(narrow, narrow), widths=(3000,)))
-    with pytest.raises(TooLarge, match=r"^widths: 3000"):
-        check_limits(ArchitecturesSpec(architectures=(narrow, ArchitectureSpec(depth=3)), widths=(3000,)))
 
 
 @pytest.mark.parametrize("kind", [*LAYERED, "composed"])  # the others take sequences

@@ -48,7 +48,7 @@ OWN_PAGES = [entry.name for entry in PAGES if entry.name not in EXPERIMENTS and 
 
 
 @pytest.fixture(scope="module")
-def pages(opening_through_the_menu) -> dict[str, tuple[list, list[str], set[str]]]:
+def pages(module_jobs) -> dict[str, tuple[list, list[str], set[str]]]:
     """Page or step → its charts with the first preset, the captions, and the keys of the charts that it explains."""
     found = {}
     for page, preset in FIRST.items():
@@ -73,7 +73,7 @@ def _shown(app: AppTest) -> tuple[list, list[str]]:
 
 
 @pytest.fixture(scope="module")
-def of_site(opening_through_the_menu) -> dict[str, list]:
+def of_site(module_jobs) -> dict[str, list]:
     """Preset → its charts as the site has them, equal to the app's."""
     return {
         preset: [

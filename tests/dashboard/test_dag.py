@@ -127,7 +127,6 @@ def reported(app) -> dict:
     return json.loads(component.json)
 
 
-@pytest.mark.usefixtures("through_the_menu")
 def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(jobs):
     app = open_page("dag", num_hessians="0", graph="{")
     assert "In the URL" in words(app), "the invalid graph is replaced"
@@ -151,7 +150,6 @@ def test_gallery_graph_is_drawn_judged_kept_in_the_url_and_run(jobs):
     assert app.selectbox(key="dag.gallery").value is None
 
 
-@pytest.mark.usefixtures("through_the_menu")
 def test_impossible_graph_is_drawn_with_its_error():
     app = open_page("dag")
     data = json.loads(str(dense_graph(2)))
@@ -166,7 +164,6 @@ def test_impossible_graph_is_drawn_with_its_error():
     assert len(app.get("plotly_chart")) == 2
 
 
-@pytest.mark.usefixtures("through_the_menu")
 def test_other_settings_count_in_the_verdict():
     app = open_page("dag", outputs="softmax")
     alone = reported(app)["judged"]

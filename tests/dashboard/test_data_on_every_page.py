@@ -71,7 +71,7 @@ KINDS = {
 
 
 @pytest.fixture(autouse=True)
-def _own_directory(gallery, through_the_menu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+def _own_directory(gallery, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 

@@ -17,9 +17,6 @@ DRAWN = [step for step in STEPS if step.measured]
 DRAWN_STEPS = pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
 
 
-pytestmark = pytest.mark.usefixtures("through_the_menu")
-
-
 def straight(step, power: float):
     """A line of this power from the first point, as a browser reports it, and as the page takes it."""
     line, _ = step.measured(_results(step))

@@ -113,7 +113,6 @@ def test_words_state_the_fitted_and_the_stable_rate():
     assert "Linear models are stable below η = " in diverged
 
 
-@pytest.mark.usefixtures("through_the_menu")
 def test_every_choice_redraws_the_figures_of_a_page():
     app = open_page("dynamics", preset="beyond-gradient-descent")
     before = {chart.proto.spec for chart in app.get("plotly_chart")}
@@ -122,7 +121,7 @@ def test_every_choice_redraws_the_figures_of_a_page():
     assert len({chart.proto.spec for chart in checked(app.run()).get("plotly_chart")} - before) == 4
 
 
-@pytest.mark.usefixtures("gallery", "through_the_menu")
+@pytest.mark.usefixtures("gallery")
 def test_settings_of_a_curve_are_run_and_unsuited_ones_explained(jobs):
     app = open_page("dynamics", widths="30", methods="sgd,adam", dataset__name="sine", outputs="linear")
     press(app, "dynamics.run")

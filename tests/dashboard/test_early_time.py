@@ -113,7 +113,6 @@ def test_both_kernel_norms_are_drawn_with_the_guide():
     assert "exponent" not in early_time.kernel_distance(first_seed).takeaway, "three values are too few"
 
 
-@pytest.mark.usefixtures("through_the_menu")
 def test_the_page_shows_curves_outputs_sweep_and_kernels():
     app = open_page("early_time")
     assert len(app.get("plotly_chart")) == 3
@@ -126,7 +125,7 @@ def test_the_page_shows_curves_outputs_sweep_and_kernels():
     assert "ReLU, spectral norm of K − ψψᵀ: " in words(app)
 
 
-@pytest.mark.usefixtures("gallery", "through_the_menu")
+@pytest.mark.usefixtures("gallery")
 def test_the_page_draws_a_point_that_grows(jobs):
     spec = with_settings(PRESETS["hu-fig1"].spec, {"values": [25, 50]})
     job = jobs.add(spec, points=(), growing=SWEEP.points[:1], message="d = 25: erf, step 100")

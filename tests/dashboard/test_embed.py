@@ -55,7 +55,7 @@ def test_figures_have_names_that_fit_into_a_url():
     assert "liu-ball.in-a-ball" in others
 
 
-def test_embedded_page_shows_its_figure_alone(monkeypatch, through_the_menu):
+def test_embedded_page_shows_its_figure_alone(monkeypatch):
     monkeypatch.setattr(type(st.context), "is_embedded", property(lambda _: True))
     app = open_page("kernel_change", opened=False, preset="liu-fig1-left", tab="Along training")
     assert len(app.get("plotly_chart")) == 1

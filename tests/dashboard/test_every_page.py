@@ -29,7 +29,7 @@ def exported() -> dict[str, dict[str, object]]:
 
 
 @pytest.fixture(scope="module", params=BY_NAME)
-def page(request, exported, opening_through_the_menu) -> Iterator[tuple[str, AppTest]]:
+def page(request, exported, module_jobs) -> Iterator[tuple[str, AppTest]]:
     """The name of a page, and the page with what it shows at first."""
     from linearity_lab.components import export
 
@@ -83,7 +83,6 @@ def test_first_figures_are_those_of_the_page(page):
 
 
 @pytest.mark.parametrize("chosen", CHOSEN, ids=lambda chosen: chosen[0])
-@pytest.mark.usefixtures("through_the_menu")
 def test_choices_redraw_the_figures(chosen):
     name, preset, choices, count, *sentences = chosen
     app = open_page(name, **({"preset": preset} if preset else {}))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-import pytest
 from pydantic import BaseModel
 
 from linearity_lab.view_modules import VIEWS
@@ -27,9 +26,6 @@ SYMBOLS = {
 }  # fmt: skip
 FOLDERS = sorted({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"})
 CHARTS = {f"{folder.name}.{name}": each for folder in FOLDERS for name, each in charts_in(folder).items()}
-
-
-pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def symbols(title: str) -> set[str]:

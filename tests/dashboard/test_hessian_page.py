@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from linearity_lab.components.gallery import gallery_result
 from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -16,9 +14,6 @@ from tests.dashboard.open_pages import bars, checked, chooser, form_sentences, o
 CHOSEN, ALL, ONE = "hessian.networks.chosen", "hessian.networks.all.", "hessian.networks.one"
 
 TABLE_1 = HessianSpec.model_validate(PRESETS["liu-table1"].spec)
-
-
-pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def tables(app) -> list[str]:

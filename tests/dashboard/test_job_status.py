@@ -60,16 +60,12 @@ def test_stop_needs_the_session_of_the_job(waiting):
         assert ask(f"/api/jobs/{job_id}/stop", session, "POST")[0] == 404
     assert ask(f"/api/jobs/{job_id}/stop", "ann")[0] == 405
     assert waiting.snapshot(job_id).status == "queued"
+    waiting.submit(SPEC, "bob")
+    assert ask(f"/api/jobs/{job_id}/stop", "bob", "POST")[1] == {"stopped": False}, "it is shared: only detached"
+    assert (listed("bob"), len(listed("ann"))) == ([], 1)
     assert ask(f"/api/jobs/{job_id}/stop", "ann", "POST") == (200, {"stopped": True})
     assert waiting.snapshot(job_id).status == "cancelled"
     assert listed("ann")[0]["words"] == "stopped, 0 of 2 widths done"
-
-
-def test_stop_of_a_shared_job_only_detaches(waiting):
-    job_id = waiting.submit(SPEC, "ann")
-    waiting.submit(SPEC, "bob")
-    assert ask(f"/api/jobs/{job_id}/stop", "ann", "POST")[1] == {"stopped": False}
-    assert (listed("ann"), len(listed("bob"))) == ([], 1)
 
 
 def test_only_something_to_draw_is_news(waiting):
@@ -87,15 +83,11 @@ def test_only_something_to_draw_is_news(waiting):
     assert listed("ann")[0]["seen"] != grown["seen"]
 
 
-@pytest.mark.parametrize("viewers", [1, CROWD, 30, 300])
-def test_crowd_asks_no_more_often_than_a_few(jobs, viewers):
-    jobs.viewers = viewers
+def test_crowds_and_waiting_sessions_ask_less_often(jobs):
     jobs.add(SPEC)
-    every_s = ask("/api/jobs", "ann")[1]["every_s"]
-    assert viewers / every_s <= CROWD / EVERY_S + 1e-9
-
-
-def test_waiting_jobs_are_asked_for_less_often(jobs):
+    for jobs.viewers in (1, CROWD, 30, 300):
+        assert jobs.viewers / ask("/api/jobs", "ann")[1]["every_s"] <= CROWD / EVERY_S + 1e-9
+    jobs.viewers = 1
     jobs.add(SPEC, status="queued", position=1)
     assert ask("/api/jobs", "ann")[1]["every_s"] == WAITING_S
 
@@ -105,25 +97,19 @@ def trays(app) -> list[dict]:
     return [mount for mount in mounts if mount["kind"] == "tray"]
 
 
-@pytest.mark.parametrize("page", ["overview", "glossary", "hessian", "results"])
-def test_tray_of_every_page_lists_the_jobs(jobs, through_the_menu, page):
+def test_tray_of_every_page_lists_the_jobs(jobs):
     job_id = jobs.add(SPEC)
-    (tray,) = trays(open_page(page, opened=False))
-    assert [job["id"] for job in tray["jobs"]] == [job_id]
-    assert tray["jobs"][0]["words"] == "0 of 2 widths, 42 s left · width 30: training"
-    assert tray["titles"]["kernel_change"] == "Kernel"
+    for page in ("overview", "glossary", "hessian", "results"):
+        (tray,) = trays(open_page(page, opened=False))
+        assert [job["id"] for job in tray["jobs"]] == [job_id]
+        assert tray["jobs"][0]["words"] == "0 of 2 widths, 42 s left · width 30: training"
+        assert tray["titles"]["kernel_change"] == "Kernel"
 
 
 def test_job_opened_in_the_tray_is_shown_on_its_page(jobs, monkeypatch):
     job_id, switched = jobs.add(SPEC), []
-    monkeypatch.setattr(job_status, "_mount", lambda **_: {"open": job_id})
     monkeypatch.setattr(job_status.st, "switch_page", lambda page, query_params: switched.append((page, query_params)))
-    job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})
+    for opened in ("0" * 16, job_id):
+        monkeypatch.setattr(job_status, "_mount", lambda opened=opened, **_: {"open": opened})
+        job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})
     assert switched == [("pages/kernel_change.py", {"job": job_id})]
-
-
-def test_unknown_job_is_not_opened(jobs, monkeypatch):
-    jobs.add(SPEC)
-    monkeypatch.setattr(job_status, "_mount", lambda **_: {"open": "0" * 16})
-    monkeypatch.setattr(job_status.st, "switch_page", lambda *_, **__: pytest.fail("opened"))
-    job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})

@@ -37,7 +37,7 @@ def test_followed_run_crosses_the_edge_before_recovering():
 
 
 @pytest.fixture
-def app(jobs, through_the_menu):
+def app(jobs):
     return open_page("learning_rate")
 
 
@@ -87,7 +87,7 @@ def test_second_click_on_a_cell_keeps_the_choice(app, jobs, monkeypatch):
     assert len(followed) == 1, "a sweep that keeps its paths has the run already"
 
 
-@pytest.mark.usefixtures("jobs", "through_the_menu")
+@pytest.mark.usefixtures("jobs")
 def test_runs_that_are_kept_are_drawn_at_once():
     app = open_page("learning_rate", preset="catapult-run")
     assert len(app.get("plotly_chart")) == 4

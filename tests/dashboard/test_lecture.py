@@ -28,9 +28,6 @@ from tests.dashboard.open_pages import address, checked, open_page, words
 NAMES = [step.name for step in STEPS]
 
 
-pytestmark = pytest.mark.usefixtures("through_the_menu")
-
-
 def results(step):
     return {name: gallery_result(name) for name in step.gallery}
 

@@ -9,7 +9,7 @@ from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page,
 
 
 @pytest.fixture(autouse=True)
-def _hosted(monkeypatch, jobs, gallery, through_the_menu):
+def _hosted(monkeypatch, jobs, gallery):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted")
 
 

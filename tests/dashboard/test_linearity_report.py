@@ -25,12 +25,13 @@ def report(after: str, **changes) -> LinearityReportResult:
 
 
 @pytest.fixture
-def store(own_store, jobs, gallery, through_the_menu):
+def store(own_store, jobs, gallery):
     return stored_runs.shared_store()
 
 
 def test_first_visit_shows_marked_examples_and_the_command(store):
-    app = open_page(page.PAGE)
+    app = open_page(page.PAGE, job="../../x")
+    assert "the number of a stored report" in words(app), "a link to no report"
     assert "These two reports are examples" in words(app)
     assert "An example. No report is stored yet." in words(app)
     assert "linearity-lab report MODEL.py:NAME BEFORE AFTER" in [block.value for block in app.code]
@@ -73,11 +74,6 @@ def test_stored_reports_replace_the_examples(store):
     assert [each.label for each in app.button if each.label in ("Run", "Resume")] == []
 
 
-@pytest.mark.parametrize("job", ["0" * 16, "0", "../../x"])
-def test_links_to_no_report_are_named(store, job):
-    assert "the number of a stored report" in words(open_page(page.PAGE, job=job))
-
-
 def test_results_open_a_report_on_its_page(store):
     result = report("tuned.pt")
     store.save_result(result)
@@ -94,6 +90,7 @@ def test_mark_is_at_its_two_numbers():
     assert list(marks.values()) == [(0.03, 0.031), (0.03, 0.7)]
     assert chart.sentence.startswith("Not linear: ")
     assert [row["output error"] for row in chart.rows] == [0.031, 0.7]
+    assert layers(report("a.pt")).sentence == "body.w carries the largest share of the outputs' change, 70%."
 
 
 def test_reports_without_numbers_are_named_and_not_drawn():
@@ -103,7 +100,3 @@ def test_reports_without_numbers_are_named_and_not_drawn():
     ]
     assert len(chart.caption) == 2
     assert chart.sentence.startswith("No verdict: ")
-
-
-def test_layers_name_the_largest_share():
-    assert layers(report("a.pt")).sentence == "body.w carries the largest share of the outputs' change, 70%."

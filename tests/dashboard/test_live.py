@@ -30,9 +30,6 @@ OTHER = LiveSettings(
 FILES = [*source.MODEL, "worker", *source.PAGE, "home", "early"]
 
 
-pytestmark = pytest.mark.usefixtures("through_the_menu")
-
-
 def received(app) -> dict:
     (component,) = (each.proto for each in app.get("bidi_component") if each.proto.component_name.endswith(NAME))
     return json.loads(component.json)

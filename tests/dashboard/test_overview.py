@@ -20,10 +20,6 @@ from tests.dashboard.open_pages import open_page, words
 
 BY_NAME = {page.name: page for page in PAGES}
 DRAWN = [name for name in BY_NAME if name not in ("overview", "glossary", "results")]
-FLOOR = 1e-3
-
-
-pytestmark = pytest.mark.usefixtures("through_the_menu")
 
 
 def test_home_trains_two_outputs_at_the_widths_of_its_tour():
@@ -31,9 +27,6 @@ def test_home_trains_two_outputs_at_the_widths_of_its_tour():
     (data,) = (json.loads(each.json) for each in found if each.component_name.endswith(HOME_NAME))
     assert (data["outputs"], tuple(data["tour"])) == (["linear", "swish"], HOME_TOUR)
     assert data["settings"]["width"] == HOME_TOUR[0]
-
-
-def test_home_needs_at_most_sixty_words_and_no_formula():
     text = prose("overview", SHOWS)
     assert len(text.split()) <= 60
     assert "$" not in text
@@ -82,23 +75,18 @@ def test_all_pictures_together_take_little_of_a_second():
     assert min(times) < 0.3
 
 
-def test_scales_clip_outside_values_to_the_edge():
-    scale = Scale(FLOOR, 1.0, 100, 0, log=True)
-    assert (scale(FLOOR / 10), scale(1.0), scale(5.0)) == (100, 0, 0)
-    assert scale(FLOOR**0.5) == pytest.approx(50)
-    assert Scale(2, 2, 0, 10)(2) == 5
-
-
-def test_drawings_have_one_mark_a_point():
-    root = ET.fromstring(
-        thumbnail([Stroke([(0, 0), (1, 1), (2, 0)], "#000", dots=True), Stroke([(0, 1), (2, 1)], "#111")])
-    )
-    assert len(list(root.iterfind(".//{*}circle"))) == 3
-    assert len(list(root.iterfind(".//{*}path"))) == 2  # the axes and the line
-    assert len(list(ET.fromstring(cells([[0, 1], [1, 0]])).iterfind(".//{*}rect"))) == 4
-
-
 def test_letters_in_place_of_a_picture_fit_into_it():
     for text in ("?", "4 … 4,096", "Architectures", "Generalization"):
         (size,) = re.findall(r'font-size="([\d.]+)"', letters(text))
         assert 0.6 * float(size) * len(text) <= WIDTH  # an oblique sans serif is some 0.6 em wide
+
+
+def test_drawings_have_one_mark_a_point_and_clip_to_the_edge():
+    lines = [Stroke([(0, 0), (1, 1), (2, 0)], "#000", dots=True), Stroke([(0, 1), (2, 1)], "#111")]
+    root = ET.fromstring(thumbnail(lines))
+    assert len(list(root.iterfind(".//{*}circle"))) == 3
+    assert len(list(root.iterfind(".//{*}path"))) == 2  # the axes and the line
+    assert len(list(ET.fromstring(cells([[0, 1], [1, 0]])).iterfind(".//{*}rect"))) == 4
+    scale = Scale(1e-3, 1.0, 100, 0, log=True)
+    assert [scale(value) for value in (1e-4, 10**-1.5, 1.0, 5.0)] == pytest.approx([100, 50, 0, 0])
+    assert Scale(2, 2, 0, 10)(2) == 5

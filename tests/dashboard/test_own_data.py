@@ -24,7 +24,7 @@ from tests.data.uploads.files import arrays, blobs, flowers, pets
 PAGE = "own_data"
 
 
-pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
+pytestmark = pytest.mark.usefixtures("gallery")
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.results import stored_runs
 from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
-from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportResult, LinearityReportSpec
+from ntk_core.experiments.linearity_report import LinearityReportPoint, LinearityReportSpec
 from ntk_core.experiments.own_model import OwnLayer, OwnModelPoint, OwnModelResult, OwnModelRun, OwnModelSpec
 from ntk_core.linearity import LayerReport
 from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, parse_spec, run, spec_digest
@@ -36,24 +36,21 @@ ORIGIN = Provenance(
 
 
 def made(*widths: int, **settings) -> OwnModelResult:
-    points = [
-        OwnModelPoint(
-            width=width,
-            num_params=12,
-            layers=(LAYER, GAIN),
-            difference=1e-7,
-            runs=tuple(
-                OwnModelRun(
-                    seed=seed, learning_rate=1, outcome="converged", steps=(0, 9), change=(0, (1 + seed / 99) / width),
-                    loss=(1, 0.01), hessian_norm=0.5, velocity=0.25,
-                )
-                for seed in range(3)
-            ),
-        )
-        for width in widths
-    ]  # fmt: skip
+    points = []
+    for width in widths:
+        runs = tuple(
+            OwnModelRun(
+                seed=seed, learning_rate=1, outcome="converged", steps=(0, 9), change=(0, (1 + seed / 99) / width),
+                loss=(1, 0.01), hessian_norm=0.5, velocity=0.25,
+            )
+            for seed in range(3)
+        )  # fmt: skip
+        points.append(OwnModelPoint(width=width, num_params=12, layers=(LAYER, GAIN), difference=1e-7, runs=runs))
     spec = OwnModelSpec(file="mlp.py", function="network", widths=widths, **settings)
     return OwnModelResult(spec=spec, points=tuple(points), provenance=ORIGIN, status="completed", runtime_s=1)
+
+
+pytestmark = pytest.mark.usefixtures("gallery")
 
 
 @pytest.fixture
@@ -61,16 +58,11 @@ def store(own_store) -> Store:
     return stored_runs.shared_store()
 
 
-@pytest.fixture
-def opened(jobs, gallery, through_the_menu):
-    return open_page
-
-
-def test_a_run_is_listed_opened_compared_and_exported(store, opened):
+def test_a_run_is_listed_opened_compared_and_exported(store):
     result, other = made(8, 16, 32, 64), made(8, 16, 32, 64, seed=3)
     for each in (result, other):
         store.save_result(each)
-    app = opened("results", experiment="own_model")
+    app = open_page("results", experiment="own_model")
     assert "**mlp.py:network**" in "\n".join(box.label.replace("\\", "") for box in app.checkbox)
     assert "Own model · 4 widths, 8 to 64" in words(app)
     assert len(app.get("image")) == 2
@@ -91,45 +83,34 @@ def test_a_run_is_listed_opened_compared_and_exported(store, opened):
     assert len(app.get("plotly_chart")) == 1
 
 
-def test_stored_report_cannot_be_run(store):
-    spec = LinearityReportSpec(file="gpt.py", function="decoder", before="pretrained.pt", after="tuned.pt")
-    report = LinearityReportResult(spec=spec, points=(REPORT,), provenance=ORIGIN, status="completed", runtime_s=1)
-    store.save_result(report)
-    assert store.result(spec_digest(spec)) == report
-    with pytest.raises(InvalidInput, match="only this command runs your own files"):
-        estimate(spec)
-
-
-def test_nothing_that_a_browser_reaches_starts_one(store, opened, monkeypatch):
+def test_nothing_that_a_browser_reaches_starts_one(store, monkeypatch):
     spec = made(8, 16).spec
+    report = LinearityReportSpec(file="gpt.py", function="decoder", before="pretrained.pt", after="tuned.pt")
+    monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
     for start in (run, estimate, check_limits, Jobs(store).submit):
-        monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
-        with pytest.raises(InvalidInput, match="only this command runs your own files"):
-            start(spec)
+        for own in (spec, report):
+            with pytest.raises(InvalidInput, match="only this command runs your own files"):
+                start(own)
     monkeypatch.setenv("LINEARITY_LAB_STORE", store.location)
     assert [event.status for event in worker._events(canonical_json(spec), 1e9)] == ["failed"]
     store.save_result(made(8, 16))
     for page in ("kernel_change", "lazy"):  # a link with its job, and with its experiment
-        app = opened(page, job=spec_digest(spec)[:16], experiment="own_model")
+        app = open_page(page, job=spec_digest(spec)[:16], experiment="own_model")
         assert "mlp.py" not in words(app)
         assert "job" not in app.query_params
     assert "own_model" not in EXPERIMENTS
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("field", "value"),
     [
-        {"code": "import os"},
-        {"file": "../../model.py"},
-        {"file": "/etc/model.py"},
-        {"file": "model.sh"},
-        {"function": "__import__('os')"},
-        {"sha256": "print(1)"},
+        ("code", "import os"), ("file", "../../model.py"), ("file", "/etc/model.py"), ("file", "model.sh"),
+        ("function", "__import__('os')"), ("sha256", "print(1)"),
     ],
-)
-def test_a_spec_holds_a_name_and_a_hash_and_no_code(changes):
+)  # fmt: skip
+def test_a_spec_holds_a_name_and_a_hash_and_no_code(field, value):
     with pytest.raises(InvalidSpec):
-        parse_spec({"experiment": "own_model", **changes})
+        parse_spec({"experiment": "own_model", field: value})
 
 
 def test_own_runs_show_their_file_and_command():

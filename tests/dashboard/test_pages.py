@@ -21,7 +21,7 @@ def opened(**query: str) -> AppTest:
     return open_page("kernel_change", **query)
 
 
-pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
+pytestmark = pytest.mark.usefixtures("gallery")
 
 
 def test_first_visit_shows_the_precomputed_figure_and_origin(gallery, tmp_path):

@@ -22,13 +22,6 @@ LIMITS = Limits()
 
 
 @pytest.fixture(scope="module")
-def uploads():
-    uploads = ReadUploads(10**9)
-    yield uploads
-    uploads.close()
-
-
-@pytest.fixture
 def make_uploads():
     made = []
 
@@ -39,6 +32,11 @@ def make_uploads():
     yield make
     for each in made:
         each.close()
+
+
+@pytest.fixture(scope="module")
+def uploads(make_uploads):
+    return make_uploads(10**9)
 
 
 @pytest.mark.parametrize("data", [flowers(), blobs(), pets()], ids=["table", "arrays", "images"])
@@ -66,9 +64,7 @@ def test_slow_file_is_abandoned_and_the_next_one_is_read(make_uploads):
     with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
         uploads.candidate("slow", lambda: rows, LIMITS)
     uploads._max_s = 60.0
-    found = uploads.candidate("slow", lambda: rows, LIMITS)
-    assert isinstance(found, Table)
-    assert found.num_rows == 20_000
+    assert uploads.candidate("slow", lambda: rows, LIMITS).num_rows == 20_000
 
 
 def test_file_over_memory_is_refused_and_the_next_one_read(make_uploads):

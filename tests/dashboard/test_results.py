@@ -22,7 +22,7 @@ def store(own_store) -> Store:
     return stored_runs.shared_store()
 
 
-pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
+pytestmark = pytest.mark.usefixtures("gallery")
 
 
 def saved(store: Store, **settings) -> str:

@@ -11,7 +11,7 @@ from tests.dashboard.open_pages import address, checked, form_sentences, open_pa
 PREFIX = "kernel_change."
 
 
-pytestmark = pytest.mark.usefixtures("gallery", "through_the_menu")
+pytestmark = pytest.mark.usefixtures("gallery")
 
 
 def chips(app) -> dict[str, str]:

@@ -6,7 +6,6 @@ Real jobs over a real store, without workers: whatever is shown has not been com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,20 +19,18 @@ from ntk_core.settings.grammar import with_settings
 from tests.dashboard.conftest import _put_in_place
 from tests.dashboard.open_pages import address, open_page, words
 
-
-def file_of(preset: str) -> Path:
-    return gallery.GALLERY / f"{preset}.json"
-
-
 # Of each experiment the result of the gallery that is read the quickest.
 PRESET_OF = {
-    name: min((each.name for each in experiment.presets), key=lambda preset: file_of(preset).stat().st_size)
+    name: min(
+        (each.name for each in experiment.presets),
+        key=lambda preset: (gallery.GALLERY / f"{preset}.json").stat().st_size,
+    )
     for name, experiment in EXPERIMENTS.items()
 }
 
 
 @pytest.fixture
-def server(monkeypatch, tmp_path, through_the_menu) -> Iterator[Callable[[], Store]]:
+def server(monkeypatch, tmp_path) -> Iterator[Callable[[], Store]]:
     """Starts a server over the same store, in place of the one before; its workers compute nothing."""
     running: list[Jobs] = []
 
@@ -96,11 +93,11 @@ def test_address_of_a_deleted_run_keeps_its_settings(server):
     store = server()
     spec = changed_copy(store, PRESET_OF["kernel_change"])
     copied = address(open_page("kernel_change", job=spec_digest(spec)[:16]))
-    jobs = Jobs(store)
-    assert jobs.snapshot(spec_digest(spec)[:16]).status == "completed"
+    jobs, job_id = Jobs(store), spec_digest(spec)[:16]
+    assert jobs.snapshot(job_id).status == "completed"
     store.delete(spec_digest(spec))
-    assert jobs.forget(spec_digest(spec)[:16])
-    assert jobs.snapshot(spec_digest(spec)[:16]) is None
+    assert jobs.forget(job_id)
+    assert jobs.snapshot(job_id) is None
     jobs.shutdown()
     server()
     app = open_page("kernel_change", **copied)

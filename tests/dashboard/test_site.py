@@ -20,9 +20,6 @@ from tests.dashboard.open_pages import open_page
 ROOT = Path(__file__).resolve().parents[2]
 
 
-pytestmark = pytest.mark.usefixtures("through_the_menu")
-
-
 WITH_SLIDER = {"hessian": "liu-ball", "lazy": "richness-dial"}  # above their figures
 
 

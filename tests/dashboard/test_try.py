@@ -57,7 +57,7 @@ def test_links_show_stored_or_short_runs():
 
 
 @pytest.fixture
-def tried(jobs, through_the_menu):
+def tried(jobs):
     """A page as a link of what to try opens it."""
 
     def opened(**query: str):

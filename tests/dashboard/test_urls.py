@@ -15,28 +15,16 @@ from ntk_core.settings.grammar import differences, settings, spec_from_texts, te
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
 
 SEED = 20260101
+# fmt: off
 WILD = (
-    *(
-        "",
-        " ",
-        "0",
-        "-1",
-        "1e999",
-        "nan",
-        "inf",
-        "-inf",
-        "1e-320",
-        "9" * 400,
-        "1,2,,3",
-        "1;2;3",
-        ",".join(["3"] * 3000),
-    ),
-    *("true", "None", "null", "[]", "{}", '{"a": [1, 2]}', "[[[[[[", "<script>alert(1)</script>"),
-    *("javascript:alert(1)", "![x](http://example.com/x.png)", "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`"),
-    *("'; DROP TABLE points; --", "../../../../etc/passwd", "%00%ff%25%zz", "\x00\x01\x7f", "\u202eabc\u0000ÿ"),
-    *("Ω≈ç√∫˜µ≤≥÷", "１２３", "٣", "🦄" * 300, "a" * 10_000, "0x10", "1_000", "+5", "linear,linear", "relu\nrelu"),
-    *("__class__", "model_fields", "{0.__class__}", "%s%n%d"),
+    "", " ", "0", "-1", "1e999", "nan", "inf", "-inf", "1e-320", "9" * 400, "1,2,,3", "1;2;3", ",".join(["3"] * 3000),
+    "true", "None", "null", "[]", "{}", '{"a": [1, 2]}', "[[[[[[", "<script>alert(1)</script>", "javascript:alert(1)",
+    "![x](http://example.com/x.png)", "[a](b) :red[c] $\\frac{1}{0}$ **d** `e`", "'; DROP TABLE points; --",
+    "../../../../etc/passwd", "%00%ff%25%zz", "\x00\x01\x7f", "\u202eabc\u0000ÿ", "Ω≈ç√∫˜µ≤≥÷", "１２３", "٣",
+    "🦄" * 300, "a" * 10_000, "0x10", "1_000", "+5", "linear,linear", "relu\nrelu", "__class__", "model_fields",
+    "{0.__class__}", "%s%n%d",
 )
+# fmt: on
 ODD = (
     *("preset", "job", "a.job", "b.job", "graph", "", "seed ", "SEED", "a.b.c.d", "__proto__", "spec", "é", "x" * 500),
 )
@@ -47,7 +35,7 @@ PREFIX = "kernel_change."
 
 
 @pytest.fixture(scope="module")
-def apps(opening_through_the_menu, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
+def apps(module_jobs, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
     """Every page, without figures: an address has no part in those that ship."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("linearity_lab.components.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
