@@ -1,12 +1,11 @@
 """Growth of time and memory, and shares of a machine's ceilings.
 
-Growth: one size at a time, the others kept. A Hessian norm belongs to one input and one output: it has no n and no C.
-The number of products in its Lanczos iteration depends on the weights drawn, so its time is that of one product.
+Growth: one size at a time, the others kept. A Hessian norm has one input and one output, so no n and no C; its time is
+that of one product, since the number of Lanczos products depends on the weights.
 
-Shares: ceilings are operations per second of a large product in float32, and bytes per second of a = b + s c. Each work
-needs a least number of operations and of bytes; the larger of the two times that follow is the least time, and its
-share of the measured one is reported. Only what the mathematics needs is counted: values between two operations are
-free, and the symmetric half of a kernel is counted once.
+Shares: ceilings are operations per second of a large float32 product, and bytes per second of a = b + s c. The larger
+of the two least times that follow, over the measured one, is the share. Only what the mathematics needs is counted:
+intermediate values are free, and the symmetric half of a kernel counts once.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,8 @@
 """Hessian norms in the small space against three full-space routes.
 
 curvlinops' operator under SciPy's ARPACK, hessian-eigenthings' Lanczos, and plain Hessian-vector products in JAX (jvp
-of grad) under ARPACK. Each gets a network with 3 hidden tanh layers, one input, and a relative tolerance of 1e-2
-(ours: residual; ARPACK: ``eigsh(k=1, which="LM", tol=1e-2)``; hessian-eigenthings cannot stop by tolerance and gets the
-fewest of some numbers of steps that converge, found before its clock starts). A call of each also measures peak memory
-above the weights; larger widths, where the others do not fit, run in fresh processes.
+of grad) under ARPACK, with 3 hidden tanh layers, one input, and a relative tolerance of 1e-2. hessian-eigenthings
+cannot stop by tolerance: it gets the fewest of some numbers of steps that converge, found before its clock starts.
 """
 
 import itertools

@@ -1,16 +1,10 @@
 """First visits in headless Chromium: server, live component, static site.
 
-``start``: from ``streamlit run app.py`` on a warm disk to the first page. The browser runs already, and requests the
-page as soon as the server listens; each start is a new process with an empty store. ``painted`` is the browser's own
-first contentful paint, the words in the page as it is served; ``titled`` the overview's title, drawn by Streamlit's
-scripts; ``done`` the whole page.
-
-``live``: frames and steps a second of the component in the page without a server, with twenty points, counted over some
-seconds from its first frame on, while a worker computes beside the page. On the page *Live* of a server, visitors wait
-from its title to the first frame.
-
-``site``: how long writing the static site takes, how large it is, and when its pages, opened from a disk, show
-something.
+``start``: from ``streamlit run app.py`` on a warm disk, with an empty store, to the first page. ``painted`` is the
+browser's own first contentful paint, the words in the page as it is served; ``titled`` the overview's title, drawn by
+Streamlit's scripts; ``done`` the whole page. ``live``: frames and steps a second of the component in the page without a
+server, with twenty points, and the wait from the title of the page *Live* of a server to the first frame. ``site``:
+time and size of the static site, and the first paint of its pages, opened from a disk.
 """
 
 import statistics

@@ -1,9 +1,7 @@
 """One attacker among visitors, through nginx as compose.yaml starts it.
 
-Run: ``python -m benchmarks.drills.attacker [--minutes 4 --visitors 29]``. The profile is ``hosted``. Visitors are alone
-for the first third of the time; then every kind of attack of ``benchmarks.drills.attack`` runs from a separate address.
-Claims: pages of visitors react within a second (p95), small uploads within 30 s, memory of server and workers stays
-bounded, and every job of a visitor finishes.
+The profile is ``hosted``. Visitors are alone for the first third of the time; then every kind of attack of
+``benchmarks.drills.attack`` runs from a separate address.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
 """A full disk: pages stay, and work continues with space again.
 
-Run: ``python -m benchmarks.drills.full_disk`` (as root on Linux: it mounts a file system of 48 MiB; a minute). Claims:
-a page shows no exception, the server reports that it is not ready, finished points survive, and after some space is
-made the same server finishes the run.
+Runs as root on Linux, since it mounts a file system of 48 MiB; a minute.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
 """Random specs through all public inputs: command line, JSON, URL.
 
-Run: ``python -m benchmarks.drills.fuzzed_specs [--count 10000] [--seed 0]``. Each is parsed, estimated, checked against
-the limits, and refused in sentences or accepted; nothing is traced or run. Claims: no exception but the refusals, no
-estimate that is not a number, none that takes long.
+Each is parsed, estimated, checked against the limits, and refused in sentences or accepted; nothing is traced or run.
 """
 
 import collections

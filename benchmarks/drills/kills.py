@@ -1,9 +1,7 @@
 """Random kill -9 of workers and of the server during sweeps.
 
-Run: ``python -m benchmarks.drills.kills [--kills 20]``. Sessions press Run; after a kill the server is started again on
-the same store and resumes its jobs; a job whose worker was killed fails and continues after Run. Claims: no finished
-point is missing, the store is intact after every kill, every job completes, and every point equals that of an
-uninterrupted run to the bit.
+After a kill the server is started again on the same store and resumes its jobs; a job whose worker was killed fails and
+continues after Run.
 """
 
 import asyncio

@@ -1,8 +1,6 @@
 """A class in a poll: thirty phones answer questions on one server.
 
-Run: ``python -m benchmarks.drills.poll [--phones 30 --questions 6]``. Real web sockets against ``streamlit run app.py``
-in the profile ``classroom``. Claims: answers are confirmed within a second (p95), all votes are counted, the answer and
-the next question reach every phone within three seconds, nothing of the poll is on the disk.
+Real web sockets against ``streamlit run app.py`` in the profile ``classroom``.
 """
 
 import asyncio

@@ -1,9 +1,6 @@
 """A class at one machine, while workers are killed.
 
-Run: ``python -m benchmarks.drills.sessions [--minutes 4 --sessions 30 --kill-every-s 30]``. Real web sockets against
-``streamlit run app.py`` in the profile ``classroom``. Claims: idle sessions react within half a second (p95), every
-sweep finishes, equal sweeps are computed once, no session gets data of another one, memory stays bounded, and an idle
-server uses no processor time.
+Real web sockets against ``streamlit run app.py`` in the profile ``classroom``.
 """
 
 import asyncio

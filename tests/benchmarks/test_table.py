@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import xml.etree.ElementTree as ElementTree
@@ -9,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from benchmarks import pictures
-from benchmarks.measure import RESULTS
+from benchmarks.measure import RESULTS, ROOT
 from benchmarks.pictures import Line, Mark, Panel, figure, ticks
 from benchmarks.table import IMAGES, PAGE, images, page, results
 from benchmarks.words import amount, faster, size
@@ -105,6 +106,16 @@ def test_names_keep_colors_and_text_is_escaped():
     assert root.find(f"{SVG}title").text == "a < b"
     assert drawn.count("#D55E00") >= 4
     assert "#0072B2" not in drawn
+
+
+def test_docstrings_begin_with_at_most_12_words():
+    long = []
+    for path in sorted((ROOT / "benchmarks").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                first = (ast.get_docstring(node) or "").partition("\n")[0]
+                long += [f"{path.name}: {first}"] * (len(first.split()) > 12)
+    assert long == []
 
 
 def test_every_picture_has_words_for_those_who_do_not_see_it():
