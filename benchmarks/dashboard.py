@@ -150,23 +150,20 @@ def slow_visits(browser: Browser) -> Row:
 
 def measure(settings: Settings) -> Row:
     """A fresh server, one browser, one wait after another."""
-    began = time.perf_counter()
-    with fresh_app(PORT) as (_, location):
-        start_s = time.perf_counter() - began
-        with headless() as browser:
-            page = new_page(browser)
-            first = first_figure(page)
-            time.sleep(WARM_UP_S)
-            waits = {"visit_to_figure": [first_figure(page) for _ in range(WAITS)]}
-            page.wait_for_selector(READY)
-            axes = [("by time", "by step")[turn % 2] for turn in range(REPEATS)]
-            waits["view_to_redrawn"] = [changed_view(page, axis) for axis in axes]
-            waits["setting_to_answer"] = [changed_setting(page, f"10,{20 + turn}") for turn in range(REPEATS)]
-            waits["run_to_first_point"] = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
-            store = Store(location)
-            runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
-            waits["point_to_shown"] = [each for streamed, _ in runs for each in streamed]
-            waits["stop"] = [stop for _, stop in runs]
-            slow = slow_visits(browser)
-    start = {"server_start_s": start_s, "first_visit_to_figure_s": first}
-    return {**start, **{name: spread(each) for name, each in waits.items()}, "over_10_mbit_s": slow}
+    with fresh_app(PORT) as (_, location), headless() as browser:
+        page = new_page(browser)
+        first = first_figure(page)
+        time.sleep(WARM_UP_S)
+        waits = {"visit_to_figure": [first_figure(page) for _ in range(WAITS)]}
+        page.wait_for_selector(READY)
+        axes = [("by time", "by step")[turn % 2] for turn in range(REPEATS)]
+        waits["view_to_redrawn"] = [changed_view(page, axis) for axis in axes]
+        waits["setting_to_answer"] = [changed_setting(page, f"10,{20 + turn}") for turn in range(REPEATS)]
+        waits["run_to_first_point"] = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
+        store = Store(location)
+        runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
+        waits["point_to_shown"] = [each for streamed, _ in runs for each in streamed]
+        waits["stop"] = [stop for _, stop in runs]
+        slow = slow_visits(browser)
+    spreads = {name: spread(each) for name, each in waits.items()}
+    return {"first_visit_to_figure_s": first, **spreads, "over_10_mbit_s": slow}

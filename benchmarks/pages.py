@@ -111,8 +111,5 @@ def measure(settings: Settings) -> Row:
             times = rerun_ms(name, num_reruns)
             median, longest = (round(each(times), 1) for each in (statistics.median, max))
             reruns.append({"page": name, "median_ms": median, "max_ms": longest})
-    slowest = {f"slowest_{kind}": max(rows, key=lambda row: row[f"{kind}_ms"]) for kind in ("cold", "warm")}
-    clicks = {"most_ms": MOST_MS, "within": all(row["cold_ms"] <= MOST_MS for row in rows), "rows": rows}
-    within = all(row["median_ms"] <= MOST_RERUN_MS for row in reruns)
-    later = {"most_rerun_ms": MOST_RERUN_MS, "reruns_within": within, "reruns": reruns}
-    return {"repeats": repeats, **slowest, **clicks, **later}
+    aims = {"most_ms": MOST_MS, "most_rerun_ms": MOST_RERUN_MS}
+    return {**aims, "repeats": repeats, "rows": rows, "reruns": reruns}

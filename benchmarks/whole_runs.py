@@ -127,10 +127,9 @@ def linearity(settings: Settings) -> Row:
     report = isolated(report_of_a_model, way, 30 if settings.quick else WIDTH, python=python or sys.executable)
     spec = spec_of("horizon", settings)
     found = fresh_run(spec, True)  # as in a warm worker
-    first, end = found["first"], found["end"]
-    starts = {"first_s": first["wall_s"], "first_busy_s": first["processor_s"]}
-    ends = {"end_s": end["wall_s"], "busy_s": end["processor_s"], "points": len(spec.point_keys())}
-    rows = [{"case": "report", "way": way, **report}, {"case": "horizon", "way": "preset", **starts, **ends}]
+    end = {"end_s": found["end"]["wall_s"], "busy_s": found["end"]["processor_s"], "points": len(spec.point_keys())}
+    horizon = {"case": "horizon", "way": "preset", "first_s": found["first"]["wall_s"], **end}
+    rows = [{"case": "report", "way": way, **report}, horizon]
     return {"rows": rows, "aims": AIMS, "num_inputs": NUM_INPUTS}
 
 
