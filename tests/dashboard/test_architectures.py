@@ -108,7 +108,6 @@ def test_queries_keys_and_values_branch_off_and_are_named():
     figure = drawing(attention, sizes, (6, 8), 20)
     assert [row["kind"] for row in layer_rows(attention, sizes)] == ["queries", "keys", "values", "dense"]
     assert sum(each.type == "path" for each in figure.layout.shapes) == 4  # into keys and values, from queries and keys
-    assert len(figure.layout.annotations) == 2 + 3  # arrows to queries and to the outputs; the ends of the arcs
     assert "⊙" in figure.data[-1].text
     assert "mixes values by queries and keys" in drawing_words(attention, sizes, 20)
 
@@ -155,23 +154,19 @@ def test_layers_are_drawn_with_their_skip_connections(network, layers, arcs, mar
         assert [row["trained"] for row in chart.rows] == [True] + [False] * layers
 
 
-def test_sweep_has_one_color_and_one_fitted_exponent_per_network():
+def test_sweeps_show_change_and_distance_of_each_network():
     figure = figures.against_width(POINTS, "linear", WIDTHS, STYLES).figure
     lines = {trace.legendgroup[0]: trace for trace in figure.data if "∝" in (trace.name or "")}
     assert {letter: lines[letter].line.color for letter in "AB"} == {each: STYLES[each].color for each in "AB"}
     assert "m<sup>−1.00 ± " in lines["A"].name
     assert "m<sup>0.00 ± " in lines["B"].name
-
-
-def test_distance_to_infinite_width_is_drawn_with_its_guide():
     assert figures.measures(POINTS, "linear") == ("change", "distance")
     assert figures.measures({"B": POINTS["B"]}, "linear") == ("change",)
     chart = figures.against_width(POINTS, "linear", (), STYLES, "distance")
     (line,) = [trace for trace in chart.figure.data if "∝" in (trace.name or "")]
-    assert np.allclose(line.y, 3.0 * np.array([30, 100, 300, 1000]) ** -0.5)
-    guides = [trace for trace in chart.figure.data if trace.name and trace.name.startswith("slope")]
-    assert [trace.name for trace in guides] == ["slope −0.5"]
-    assert guides[0].line.dash == "dash"
+    assert np.allclose(line.y, 3.0 * np.array(WIDTHS) ** -0.5)
+    guides = [trace for trace in chart.figure.data if (trace.name or "").startswith("slope")]
+    assert [(trace.name, trace.line.dash) for trace in guides] == [("slope −0.5", "dash")]
     assert chart.caption[0] == "Network B: no infinite-width kernel is known or requested."
 
 
@@ -186,19 +181,13 @@ def test_infinite_width_eigenvalues_are_those_of_one_output():
     assert [row["infinite width"] for row in figures.spectra({"A": kept}, STYLES).rows] == [2, 2, 2, 1, 1, 1]
 
 
-def test_heatmaps_show_shape_and_size():
+def test_heatmaps_show_shape_and_size_where_all_kernels_are_kept():
     figure = figures.heatmaps(snapshot(4.0, infinite=True), "A", 100).figure
-    assert [annotation.text for annotation in figure.layout.annotations] == [
-        "A before<br>× 1.5",
-        "A after<br>× 6",
-        "A infinite<br>× 1.5",
-    ]
+    notes = [annotation.text for annotation in figure.layout.annotations]
+    assert notes == ["A before<br>× 1.5", "A after<br>× 6", "A infinite<br>× 1.5"]
     assert np.allclose(figure.data[0].z, figure.data[1].z)
     assert "changed by 3 of its norm" in figures.heatmaps(snapshot(4.0), "A", 100).takeaway
-
-
-def test_kernels_are_drawn_at_widths_that_both_networks_have():
-    assert list(figures.kept_at(POINTS, "linear")) == [30, 100, 300, 1000]
+    assert list(figures.kept_at(POINTS, "linear")) == list(WIDTHS)
     assert list(figures.kept_at({**POINTS, "B": POINTS["B"][:1]}, "linear")) == [30]
     assert figures.kept_at(POINTS, "softmax") == {}
 

@@ -1,4 +1,4 @@
-"""A page follows its job: old figures stay until the run is complete, and nothing known is computed again."""
+"""A page follows its job: old figures stay until the run is complete, and nothing known is computed or drawn again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import json
 
 import plotly.graph_objects as go
 import pytest
+import streamlit as st
 
 from linearity_lab.charts.chart import above
 from linearity_lab.components import session
 from linearity_lab.components.gallery import gallery_result
+from linearity_lab.components.shown import drawn_once
 from linearity_lab.views.kernel_change.figures import change_against_width
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -145,3 +147,25 @@ def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
     monkeypatch.setattr(session, "LATE_S", 0.0)
     app.query_params = earlier
     assert checked(app.run()).number_input(key="kernel_change.num_seeds").value == 3
+
+
+def test_what_was_drawn_is_not_drawn_again():
+    st.cache_resource.clear()
+    drawn: list[tuple] = []
+
+    def draw(*chosen):
+        drawn.append(chosen)
+        return object()
+
+    first = drawn_once("page.figure", ("job", "a"), draw, 10, "by step")
+    assert drawn_once("page.figure", ("job", "a"), draw, 10, "by step") is first
+    others = [
+        drawn_once("page.other", ("job", "a"), draw, 10, "by step"),
+        drawn_once("page.figure", ("job", "b"), draw, 10, "by step"),
+        drawn_once("page.figure", ("job", "a"), draw, 10, "by step²"),
+        drawn_once("page.figure", ("job", "a"), draw, "10", "by step"),
+        drawn_once("page.figure", ("job", "a", 10), draw, "by step"),
+    ]
+    assert first not in others
+    assert len({*map(id, others)}) == 5
+    assert drawn == [(10, "by step"), *[(10, "by step")] * 2, (10, "by step²"), ("10", "by step"), ("by step",)]

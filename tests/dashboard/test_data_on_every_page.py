@@ -12,12 +12,10 @@ import pytest
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, clean_upload, keep_upload, parse_upload, suggested_choices
-from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, load_data, run, spec_digest
 from ntk_core.runs.events import PointFailed
-from ntk_core.settings.grammar import InvalidSpec, settings, spec_from_texts, text_of, with_settings
+from ntk_core.settings.grammar import settings, spec_from_texts, text_of
 from tests.dashboard.open_pages import open_page, press
 from tests.data.uploads.files import arrays, blobs, flowers, pets
 from tests.smallest import smallest
@@ -129,22 +127,6 @@ def test_a_page_runs_and_draws_networks_of_tokens(page, jobs):
         **({"outputs": ("linear",)} if "outputs" in EXPERIMENTS[page].spec.model_fields else {}),
     }
     assert runs_and_draws(page, jobs, chosen).spec.dataset.name == data["name"]
-
-
-def test_unsupported_data_are_refused_by_architecture():
-    shapes = {"vectors": (10,), "images": (8, 8, 3), "tokens": (16, 12)}
-    taken = {"attention": ["tokens"], "transformer": ["tokens"], "convnet": ["images"], "fully-connected": [*shapes]}
-    for kind, expected in taken.items():
-        for name, shape in shapes.items():
-            if name in expected:
-                ArchitectureSpec(kind=kind).check_inputs(shape)
-                continue
-            with pytest.raises(InvalidInput) as refusal:
-                ArchitectureSpec(kind=kind).check_inputs(shape)
-            assert refusal.value.field == "architecture.kind"
-            assert ("or images cut into patches" in refusal.value.allowed) == (expected == ["tokens"])
-    with pytest.raises(InvalidSpec, match=r"architecture\.kind: attention .*such as random-sequences"):
-        with_settings(EXPERIMENTS["kernel_change"].spec(), {"architecture.kind": "attention"})
 
 
 def _losses(result) -> list[float]:

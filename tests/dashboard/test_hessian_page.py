@@ -9,7 +9,7 @@ from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import spec_from_texts
-from tests.dashboard.open_pages import bars, checked, chooser, form_sentences, open_page, words
+from tests.dashboard.open_pages import address, bars, checked, chooser, form_sentences, open_page, words
 
 CHOSEN, ALL, ONE = "hessian.networks.chosen", "hessian.networks.all.", "hessian.networks.one"
 
@@ -54,29 +54,24 @@ def test_relu_figures_report_what_the_hessian_misses():
 
 def spec_of(app) -> HessianSpec:
     """Spec of the page's URL."""
-    texts = {name: text if isinstance(text, str) else text[0] for name, text in app.query_params.items()}
-    spec, problems = spec_from_texts(texts, TABLE_1)
+    spec, problems = spec_from_texts(address(app), TABLE_1)
     assert problems == ()
     return spec
 
 
 def test_networks_are_chosen_and_edited_together_or_singly():
+    names = ("bottleneck", "fully-connected-swish", "composed", "shallow")
     app = open_page("hessian")
     assert app.multiselect(key=CHOSEN).value == list(TABLE_1.lines())
-    app.multiselect(key=CHOSEN).set_value(["bottleneck", "fully-connected-swish", "composed", "shallow"])
+    app.multiselect(key=CHOSEN).set_value(list(names))
     checked(app.run())
-    assert spec_of(app).networks == tuple(
-        TEMPLATES[name] for name in ("bottleneck", "fully-connected-swish", "composed", "shallow")
-    )
+    assert spec_of(app).networks == tuple(TEMPLATES[name] for name in names)
     app.number_input(key=ALL + "layers").set_value(3)
+    checked(app.run()).selectbox(key=ALL + "output").set_value("sigmoid")
     checked(app.run())
-    app.selectbox(key=ALL + "output").set_value("sigmoid")
-    checked(app.run())
-    shared = {"layers": 3, "output": "sigmoid"}
-    assert spec_of(app).networks == templates("bottleneck", "fully-connected-swish", "composed", "shallow", **shared)
+    assert spec_of(app).networks == templates(*names, layers=3, output="sigmoid")
     app.selectbox(key=ONE).set_value(1)
-    checked(app.run())
-    app.number_input(key="hessian.networks.1.depth").set_value(5)
+    checked(app.run()).number_input(key="hessian.networks.1.depth").set_value(5)
     checked(app.run())
     assert [network.depth for network in spec_of(app).networks[:2]] == [4, 5]
     app.multiselect(key=CHOSEN).set_value([])

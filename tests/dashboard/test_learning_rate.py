@@ -3,8 +3,6 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.learning_rate import figures
 from linearity_lab.views.learning_rate.page import choose_clicked
@@ -36,12 +34,7 @@ def test_followed_run_crosses_the_edge_before_recovering():
     assert chart.takeaway.startswith("Linear model: diverged; quadratic model: catapult")
 
 
-@pytest.fixture
-def app(jobs):
-    return open_page("learning_rate")
-
-
-def test_a_cell_can_be_clicked_on_wherever_it_is(app):
+def test_a_cell_can_be_clicked_on_wherever_it_is():
     chart = figures.outcome_map(MAP.points, MAP.spec.models, (800, 3.5))
     markers = [trace for trace in chart.figure.data if trace.type == "scatter" and trace.customdata is not None]
     cells = [(width, rate) for rate in MAP.spec.rates for width in MAP.spec.widths]
@@ -51,7 +44,8 @@ def test_a_cell_can_be_clicked_on_wherever_it_is(app):
     assert [trace.hoverinfo for trace in chart.figure.data if trace.type == "heatmap"] == ["skip"] * 3
 
 
-def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
+def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
+    app = open_page("learning_rate")
     assert len(app.get("plotly_chart")) == 4
     app.selectbox(key="learning_rate.width").set_value(800)
     app.selectbox(key="learning_rate.rate").set_value(2.5)
@@ -71,9 +65,12 @@ def test_the_page_follows_the_chosen_cell_beneath_its_map(app, jobs):
     assert len(app.get("plotly_chart")) == 5
     assert "The run continues." in words(app)
     assert not app.query_params, "the page's own settings are as they were"
+    app.query_params = {"preset": "catapult-run"}
+    assert len(checked(app.run()).get("plotly_chart")) == 4, "runs that are kept are drawn at once"
+    assert not [each for each in app.button if each.key == "learning_rate.follow"]
 
 
-def test_second_click_on_a_cell_keeps_the_choice(app, jobs, monkeypatch):
+def test_second_click_on_a_cell_keeps_the_choice(monkeypatch):
     state: dict = {}
     monkeypatch.setattr("linearity_lab.views.learning_rate.page.st", SimpleNamespace(session_state=state))
     followed = []
@@ -85,10 +82,3 @@ def test_second_click_on_a_cell_keeps_the_choice(app, jobs, monkeypatch):
     assert [spec.point_keys() for spec in followed] == [("width=800",)]
     choose_clicked(RUN.spec)
     assert len(followed) == 1, "a sweep that keeps its paths has the run already"
-
-
-@pytest.mark.usefixtures("jobs")
-def test_runs_that_are_kept_are_drawn_at_once():
-    app = open_page("learning_rate", preset="catapult-run")
-    assert len(app.get("plotly_chart")) == 4
-    assert not [each for each in app.button if each.key == "learning_rate.follow"]

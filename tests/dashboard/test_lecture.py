@@ -14,7 +14,7 @@ from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.hessian.figures import of_line
 from linearity_lab.views.lecture import figures as lecture_exact
 from linearity_lab.views.lecture import poll
-from linearity_lab.views.lecture.page import _KEY, ANSWER_KEY, ARROWS, CLICKER, PRESENT_KEY
+from linearity_lab.views.lecture.page import _KEY, ANSWER_KEY, ARROWS, CLICKER, PRESENT_KEY, _results
 from linearity_lab.views.lecture.steps import PARTS, STEPS, named_option, option_name, part_of, step_index
 from linearity_lab.views.lecture.visit import Visit
 from linearity_lab.views.navigation import PAGES
@@ -26,10 +26,6 @@ from ntk_core.runs import PRESETS, Value, mean
 from tests.dashboard.open_pages import address, checked, open_page, words
 
 NAMES = [step.name for step in STEPS]
-
-
-def results(step):
-    return {name: gallery_result(name) for name in step.gallery}
 
 
 def at(app) -> str:
@@ -75,7 +71,7 @@ def hides_its_answer(app, step) -> None:
     assert address(app) == ({} if step is STEPS[0] else {"step": step.name})
     assert [piece.value.strip("$\n ") for piece in app.get("latex")] == list(step.formula)
     assert "Predict first" in words(app)
-    assert step.question.why(results(step)).replace("\\", "") not in words(app)
+    assert step.question.why(_results(step)).replace("\\", "") not in words(app)
     assert app.get("button_group")[0].proto.disabled
     (chart,) = app.get("plotly_chart")
     assert VEILED_KEY in chart.proto.id
@@ -83,7 +79,7 @@ def hides_its_answer(app, step) -> None:
 
 
 def shows_its_answer(app, step) -> None:
-    assert step.question.why(results(step)).replace("\\", "") in words(app)
+    assert step.question.why(_results(step)).replace("\\", "") in words(app)
     assert at(app) == step.title, "the claim comes with the answer"
     assert not app.get("button_group")[0].proto.disabled
     assert len(app.get("plotly_chart")) == 1
@@ -186,11 +182,11 @@ def test_a_poll_asks_on_the_projector_and_on_a_phone():
 def test_every_step_has_notes_in_the_second_window():
     app = open_page("lecture", notes="1")
     assert "follows the lecture in the window that opened it" in words(app)
-    app.session_state["lecture.followed.at"] = "attention"
-    step = STEPS[NAMES.index("attention")]
-    assert at(checked(app.run())) == step.title
-    assert step.notes.splitlines()[0] in words(app)
-    assert step.question.choices[step.question.answer] in words(app)
+    for step in STEPS:
+        app.session_state["lecture.followed.at"] = step.name
+        assert at(checked(app.run())) == step.title
+        assert step.notes.splitlines()[0].replace("\\", "") in words(app)
+        assert step.question.choices[step.question.answer].replace("\\", "") in words(app)
     app.session_state["lecture.followed.at"] = "<b>"
     assert "follows the lecture" in words(checked(app.run()))
 
@@ -260,8 +256,7 @@ def test_bad_address_is_reported_and_opens_the_first_step():
 def test_without_a_gallery_the_words_and_the_question_are_there(gallery):
     app = open_page("lecture", step="6")
     assert "`make gallery` computes them" in words(app)
-    press(app, "choice1")
-    assert not app.get("plotly_chart")
+    assert not press(app, "choice1").get("plotly_chart")
 
 
 def numbers_of(chart) -> list[float]:
@@ -272,7 +267,7 @@ def numbers_of(chart) -> list[float]:
 def test_every_option_draws_and_a_veil_gives_nothing_away(step):
     for option in step.control.options:
         assert named_option(step, option_name(option)) == option
-        whole = step.draw(results(step), option, True)
+        whole = step.draw(_results(step), option, True)
         assert whole.rows
         assert whole.takeaway.endswith(".")
         assert len(numbers_of(whole)) >= 4
@@ -282,7 +277,7 @@ def test_every_option_draws_and_a_veil_gives_nothing_away(step):
     assert large.layout.xaxis.tickfont.size == round(1.5 * first.figure.layout.xaxis.tickfont.size)
     assert large.layout.height == 600
 
-    veiled = step.draw(results(step), step.control.start, False)
+    veiled = step.draw(_results(step), step.control.start, False)
     assert 0 < len(drawn_rows(veiled.figure)) <= len(numbers_of(veiled))
     names = [trace.name or "" for trace in veiled.figure.data]
     assert not any("∝" in name or name.startswith("slope") for name in names)
@@ -295,9 +290,9 @@ def test_the_numbers_of_an_answer_are_read_from_the_results(step):
     """With every exponent and mean of the results changed, the reason reads differently."""
     changed = {
         name: result.model_copy(update={"points": tuple(map(scaled, result.points))})
-        for name, result in results(step).items()
+        for name, result in _results(step).items()
     }
-    assert step.question.why(changed) != step.question.why(results(step))
+    assert step.question.why(changed) != step.question.why(_results(step))
 
 
 def scaled(point):

@@ -9,14 +9,13 @@ from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page,
 
 
 @pytest.fixture(autouse=True)
-def _hosted(monkeypatch, jobs, gallery):
+def _hosted(monkeypatch, gallery):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted")
 
 
-def test_the_limit_is_beside_its_field_and_run_waits(jobs):
+def test_the_limit_is_beside_its_field_and_run_waits():
     app = open_page("kernel_change", widths="30,10001")
-    sentence = "Widths m: 10001 cannot be used; use at most 10,000 on this server."
-    assert form_sentences(app) == [sentence]
+    assert form_sentences(app) == ["Widths m: 10001 cannot be used; use at most 10,000 on this server."]
     assert app.button("kernel_change.run").disabled
     assert "On this server: at most 10,000." in app.text_input("kernel_change.widths").help
 

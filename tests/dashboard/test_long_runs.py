@@ -1,4 +1,4 @@
-"""Before a run: a long one is asked for twice, what the gallery holds is not computed, a URL loses one setting only."""
+"""Before a run: long ones are asked for twice, short ones of a link begin, and stored ones are not computed again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from typing import Any
 
 import pytest
 
+from linearity_lab.components.explain import TRIED
+from linearity_lab.components.gallery import gallery_result_of
 from linearity_lab.components.run_panel import ASK_S, SHORT_S
 from linearity_lab.components.smaller_runs import quick
-from ntk_core.runs import PRESETS, estimate, spec_digest
-from ntk_core.runs.gallery import GALLERY
+from linearity_lab.jobs import Jobs
+from linearity_lab.view_modules import VIEWS
+from linearity_lab.views.navigation import PAGES
+from linearity_lab.words.pages import Link, try_links
+from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, estimate, spec_digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import differences, spec_from_texts, with_settings
 from tests.dashboard.open_pages import checked, open_page, words
@@ -79,41 +84,92 @@ def test_what_the_gallery_holds_is_not_computed_again(jobs, monkeypatch, tmp_pat
     checked(app.button(key="optimization.run").click().run())
     assert jobs.submitted == [preset]
     assert [(each.spec, each.status) for each in jobs.adopted] == [(preset, "completed")]
-
-
-def test_job_for_an_adopted_result_is_complete_immediately(monkeypatch, tmp_path):
-    from linearity_lab.components.gallery import gallery_result_of
-    from linearity_lab.jobs import Jobs
-
-    assert GALLERY.is_dir()
     monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
-    result = gallery_result_of(PRESET)
     assert gallery_result_of(SHORT) is None
-    jobs = Jobs(Store(tmp_path / "s.sqlite"))
-    jobs.adopt(result)
-    snapshot = jobs.snapshot(jobs.submit(PRESET))
+    real, result = Jobs(Store(tmp_path / "s.sqlite")), gallery_result_of(PRESET)
+    real.adopt(result)
+    snapshot = real.snapshot(real.submit(PRESET))
     assert (snapshot.status, snapshot.points) == ("completed", result.points)
-    assert jobs.foreseen(PRESET) == (0, len(PRESET.point_keys()))
-    assert jobs.foreseen(SHORT) == (pytest.approx(estimate(SHORT).seconds), 0)
-    jobs.shutdown()
+    assert real.foreseen(PRESET) == (0, len(PRESET.point_keys()))
+    assert real.foreseen(SHORT) == (pytest.approx(estimate(SHORT).seconds), 0)
+    real.shutdown()
 
 
 def test_unsuitable_preset_choice_keeps_the_rest_of_the_url(jobs):
     base: Any = PRESETS["liu-section5"].spec
-    assert "softmax" in base.outputs
     given = {"dataset.name": "sine", "widths": "20,30", "training.max_steps": "77"}
     spec, (problem,) = spec_from_texts(given, base)
-    kept = [output for output in base.outputs if output != "softmax"]
-    assert differences(spec, base) == {**given, "outputs": ",".join(kept)}
+    kept = ",".join(output for output in base.outputs if output != "softmax")
+    assert differences(spec, base) == {**given, "outputs": kept}
     assert (problem.field, problem.given) == ("outputs", "softmax")
     app = open_page("optimization", **given)
-    assert f"{','.join(kept)} is used instead" in words(app).replace("\\", "")
+    assert f"{kept} is used instead" in words(app)
     checked(app.button(key="optimization.run").click().run())
     assert jobs.submitted == [spec]  # what the form shows
-
-
-def test_first_fitting_choice_replaces_unsuitable_ones():
-    base: Any = with_settings(PRESETS["liu-true-and-linearized"].spec, {"outputs": ["softmax"]})
+    base = with_settings(PRESETS["liu-true-and-linearized"].spec, {"outputs": ["softmax"]})
     spec, problems = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
-    assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2)
-    assert [problem.field for problem in problems] == ["outputs"]
+    assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2), "the first that fits"
+    assert [each.field for each in problems] == ["outputs"]
+
+
+LINKS = [link for path in VIEWS.glob("*/words.md") for link in try_links(path.parent.name)]
+
+
+def spec_of(link: Link) -> Spec:
+    """Spec of a link to an experiment's page, whose settings are used unchanged."""
+    preset = link.query.get("preset", EXPERIMENTS[link.page].presets[0].name)
+    assert preset in [each.name for each in EXPERIMENTS[link.page].presets], link
+    texts = {name: text for name, text in link.query.items() if name != "preset"}
+    spec, problems = spec_from_texts(texts, PRESETS[preset].spec)
+    assert problems == (), link
+    assert texts == {} or spec != PRESETS[preset].spec, f"{link} changes nothing"
+    return spec
+
+
+def test_every_page_with_a_run_proposes_two_or_three_links():
+    proposed = {name: try_links(name) for name in EXPERIMENTS}
+    assert {name: len(links) for name, links in proposed.items() if len(links) not in (2, 3)} == {}
+    labels = [link.label for links in proposed.values() for link in links]
+    assert len(set(labels)) == len(labels)
+    assert {link.page for link in LINKS} <= {entry.name for entry in PAGES}
+
+
+def test_links_show_stored_or_short_runs_with_valid_settings():
+    tried = [link for link in LINKS if link.query]
+    assert len(tried) >= 18
+    slow = [
+        (link.label, seconds)
+        for link in tried
+        for spec in [spec_of(link)]
+        if gallery_result_of(spec) is None and (seconds := estimate(spec).seconds) > SHORT_S
+    ]
+    assert slow == []
+
+
+@pytest.fixture
+def tried(jobs):
+    """A page as a link of what to try opens it."""
+
+    def opened(**query: str):
+        app = open_page("kernel_change", opened=False)
+        app.session_state[TRIED] = "kernel_change"
+        app.query_params = {name.replace("__", "."): text for name, text in query.items()}
+        return checked(app.run())
+
+    return opened
+
+
+def test_a_short_run_begins_at_once_and_only_once(jobs, tried):
+    app = tried(widths="30,100", num_seeds="2")
+    assert [spec.widths for spec in jobs.submitted] == [(30, 100)]
+    checked(app.run())
+    assert "job" in app.query_params
+    app.query_params = {"widths": "30,100", "num_seeds": "3"}
+    checked(app.run())
+    assert len(jobs.submitted) == 1, "a URL alone starts nothing"
+
+
+def test_neither_what_the_gallery_shows_nor_a_long_run_begins(jobs, tried):
+    tried(preset="liu-fig2")
+    tried(widths="1000,10000", architecture__depth="2")
+    assert jobs.submitted == []

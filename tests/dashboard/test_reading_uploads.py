@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import Future
+from typing import Any
 
 import numpy as np
 import pytest
@@ -98,14 +99,15 @@ def _wait_for(uploads: ReadUploads, version: str) -> None:
 def test_equal_files_are_read_once_and_cached_by_last_use():
     class Counting:
         def schedule(self, work, arguments, timeout_s):
-            (data, _), found = arguments[1], Future()
+            found: Future = Future()
+            data, _ = arguments[1]
             asked.append(data)
             found.set_result((tables[data], 40))
             return found
 
     asked: list[bytes] = []
     tables = {name: parse_upload(flowers()) for name in (b"a", b"b", b"c")}
-    uploads = ReadUploads(100)
+    uploads: Any = ReadUploads(100)
     uploads._small = Counting()
     for version in "ababcab":
         assert uploads.candidate(version, version.encode, LIMITS) is tables[version.encode()]

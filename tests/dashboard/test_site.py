@@ -1,4 +1,4 @@
-"""The site without a server: its figures are the app's, its words too, and nothing in it leads anywhere else."""
+"""Figures elsewhere: the site without a server, and one figure alone for other pages, are those of the app."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import re
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from plotly.offline import get_plotlyjs_version
+from streamlit.testing.v1 import AppTest
 
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.site import DOCUMENTATION, MENU, PLOTLY, _page, gallery_figures
 from linearity_lab.site._figures import lecture_figure
+from linearity_lab.views.embed.page import gallery_panels
 from linearity_lab.views.lecture.steps import STEPS
 from ntk_core.cli import main
 from ntk_core.runs import EXPERIMENTS
-from tests.dashboard.open_pages import open_page
+from tests.dashboard.open_pages import checked, form_sentences, open_page
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -105,3 +108,49 @@ def test_a_folder_of_something_else_is_refused_in_one_sentence(tmp_path, capsys)
     assert main(["site", "--out", str(tmp_path)]) == 2
     assert "a new or empty folder" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def embedded(**query: str) -> AppTest:
+    app = AppTest.from_string("from linearity_lab.views.embed.page import show\nshow()", default_timeout=30)
+    app.query_params.update(query)
+    return checked(app.run())
+
+
+def test_embedded_figure_keeps_its_own_choices():
+    first = embedded(figure="liu-fig1-left")
+    assert len(first.get("plotly_chart")) == 1
+    assert not [*first.title, *first.button, *first.selectbox]
+    along = embedded(figure="liu-fig1-left.along-training")
+    assert len(along.get("plotly_chart")) == 1
+    widths = along.selectbox(key="kernel_change.shown_width")
+    before = along.get("plotly_chart")[0].proto.spec
+    widths.select(30)
+    assert checked(along.run()).get("plotly_chart")[0].proto.spec != before
+    assert not along.button
+    assert not along.get("download_button")
+
+
+def test_unknown_name_suggests_the_nearest():
+    for query, shown in (
+        ({"figure": "liu-fig1-lefft"}, "such as liu-fig1-left"),
+        ({}, "the name of a figure, such as"),
+        ({"figure": "liu-fig1-left.training"}, "liu-fig1-left.along-training"),
+        ({"figure": "<script>" * 500}, "the name of a figure, such as"),
+        ({"figure": "liu-fig2", "theme": "dark"}, "only figure"),
+    ):
+        app = embedded(**query)
+        (sentence,) = form_sentences(app)
+        assert shown in sentence
+        assert len(sentence) < 400
+        assert len(app.get("plotly_chart")) == ("theme" in query)
+    first, *others = gallery_panels("liu-ball")[1]
+    assert first == "liu-ball"
+    assert "liu-ball.in-a-ball" in others, "names fit into a URL"
+
+
+def test_embedded_page_shows_its_figure_alone(monkeypatch):
+    monkeypatch.setattr(type(st.context), "is_embedded", property(lambda _: True))
+    app = open_page("kernel_change", opened=False, preset="liu-fig1-left", tab="Along training")
+    assert len(app.get("plotly_chart")) == 1
+    assert [each.key for each in app.selectbox] == ["kernel_change.shown_width", "kernel_change.one_seed"]
+    assert not [*app.title, *app.button, *app.get("download_button"), *app.get("popover")]
