@@ -83,9 +83,9 @@ def test_unusable_settings_are_reported_and_use_defaults():
 
 
 def test_a_browser_is_not_believed():
-    for told in ({"width": "<script>"}, {"target": OWN, "points": [[0, 7]]}, {"seed": [1]}):
+    for sent in ({"width": "<script>"}, {"target": OWN, "points": [[0, 7]]}, {"seed": [1]}):
         with pytest.raises(InvalidInput):
-            from_browser(told)
+            from_browser(sent)
 
 
 def on_the_kernel_page(settings: LiveSettings):
