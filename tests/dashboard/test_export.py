@@ -59,7 +59,6 @@ def test_command_line_names_nearest_preset_and_differences():
     changed = with_settings(spec, {"widths": [30, 100], "training.learning_rate": 0.5})
     command = "linearity-lab run liu-fig1-left --set widths=30,100 --set training.learning_rate=0.5 --out results"
     assert command_line(changed) == command
-    assert command_line(PRESETS["liu-fig1-right"].spec).startswith("linearity-lab run liu-fig1-right --out")
 
 
 def test_provenance_has_time_device_versions_identities():
@@ -161,5 +160,4 @@ def test_figure_is_named_by_heading_or_takeaway():
     assert short_title(replace(chart, heading="Over m<sub>b</sub>")) == "Over mb"
     assert chart.takeaway.startswith(short_title(replace(chart, heading="")))
     long = short_title(Chart(chart.figure, "word " * 40, ()))
-    assert long.endswith("word …")
-    assert len(long) <= MAX_TITLE + 2
+    assert (long[-6:], len(long) <= MAX_TITLE + 2) == ("word …", True)

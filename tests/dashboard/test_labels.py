@@ -15,7 +15,6 @@ from linearity_lab.charts.labels import (
     _turned,
     rows_of,
     shifted_apart,
-    spread_out,
 )
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import nth_style
@@ -46,12 +45,6 @@ def test_long_titles_are_broken_and_tags_are_no_letters():
     assert rows == ("‖∂f/∂α‖<sub>∞</sub>,", "scales the", "Hessian", "−0.5")
     assert rows_of("largest ΔK for R = 1") == ("largest ΔK for", "R\u00a0=\u00a01")
     assert max(map(len, rows_of("DenseNet, swish output"))) <= MOST_LETTERS
-
-
-def test_the_first_and_the_last_are_among_those_at_first_sight():
-    assert spread_out(6) == [0, 2, 3, 5]
-    assert spread_out(3) == [0, 1, 2]
-    assert spread_out(9, 1) == [0]
 
 
 def made_lines(count: int, last: float = 1000) -> list[Line]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import xml.etree.ElementTree as ET
 
 import pytest
 
-from linearity_lab.charts.vector import WIDTH, Scale, Stroke, cells, letters, thumbnail
+from linearity_lab.charts.vector import letters
 from linearity_lab.components.live import HOME_NAME, HOME_TOUR
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.views.overview.page import STARTING_POINTS, page_thumbnail
@@ -59,20 +58,3 @@ def test_without_a_gallery_the_overview_still_leads_everywhere(gallery):
     app = open_page("overview")
     assert len(app.get("page_link")) == len(DRAWN)
     assert page_thumbnail(BY_NAME["kernel_change"]) == letters("Kernel")
-
-
-def test_letters_in_place_of_a_picture_fit_into_it():
-    for text in ("?", "4 … 4,096", "Architectures", "Generalization"):
-        (size,) = re.findall(r'font-size="([\d.]+)"', letters(text))
-        assert 0.6 * float(size) * len(text) <= WIDTH  # an oblique sans serif is some 0.6 em wide
-
-
-def test_drawings_have_one_mark_a_point_and_clip_to_the_edge():
-    lines = [Stroke([(0, 0), (1, 1), (2, 0)], "#000", dots=True), Stroke([(0, 1), (2, 1)], "#111")]
-    root = ET.fromstring(thumbnail(lines))
-    assert len(list(root.iterfind(".//{*}circle"))) == 3
-    assert len(list(root.iterfind(".//{*}path"))) == 2  # the axes and the line
-    assert len(list(ET.fromstring(cells([[0, 1], [1, 0]])).iterfind(".//{*}rect"))) == 4
-    scale = Scale(1e-3, 1.0, 100, 0, log=True)
-    assert [scale(value) for value in (1e-4, 10**-1.5, 1.0, 5.0)] == pytest.approx([100, 50, 0, 0])
-    assert Scale(2, 2, 0, 10)(2) == 5

@@ -125,8 +125,7 @@ def houses() -> bytes:
     rng = np.random.default_rng(0)
     area, year, distance = rng.uniform(30, 250, 120), rng.integers(1900, 2020, 120), rng.exponential(5000, 120)
     price = 2500 * area * (1 - distance / 60_000) + 300 * (year - 1900) + rng.normal(0, 15_000, 120)
-    rows = zip(area, year, distance, price, strict=True)
-    return "\n".join(["area,year,distance,price", *(f"{a:.1f},{y},{d:.0f},{p:.0f}" for a, y, d, p in rows)]).encode()
+    return table_of("area,year,distance,price", area, year, distance, price)
 
 
 def customers() -> bytes:
@@ -135,8 +134,12 @@ def customers() -> bytes:
     segment = rng.integers(0, 3, 120)
     income = np.array([20_000, 45_000, 90_000])[segment] + rng.normal(0, 15_000, 120)
     age = np.array([25, 45, 60])[segment] + rng.normal(0, 12, 120)
-    rows = zip(income, age, segment, strict=True)
-    return "\n".join(["income,age,segment", *(f"{i:.0f},{a:.1f},{'abc'[s]}" for i, a, s in rows)]).encode()
+    return table_of("income,age,segment", income, age, np.array(list("abc"))[segment])
+
+
+def table_of(header: str, *columns) -> bytes:
+    rows = zip(*(column if column.dtype.kind == "U" else column.round(1) for column in columns), strict=True)
+    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]).encode()
 
 
 def first_look(data: bytes) -> tuple[str, Any]:
