@@ -1,4 +1,4 @@
-"""Runs: a spec in, a stream of events out; here or on a cluster, resumed and kept. Free of JAX until it computes."""
+"""Runs: compute a spec and yield events, here or on a cluster; resumable. Imports JAX only to compute."""
 
 from ntk_core.fits import exponent_line, law_words
 from ntk_core.runs._costs import (

@@ -1,7 +1,7 @@
-"""Points computed by the workers of a dask cluster; this process submits, listens and stores.
+"""Compute points on the workers of a dask cluster; this process submits, listens and stores.
 
-Dask connects nodes that trust each other, since they unpickle what they are sent (docs/cluster.md). Client and workers
-run the same versions.
+Dask nodes must trust each other, since they unpickle messages (docs/cluster.md). Client and workers run the same
+versions.
 """
 
 import contextlib
@@ -33,9 +33,9 @@ from ntk_core.runs._table import counts_of
 from ntk_core.runs._this_process import Report, SiteFailure, ThisProcess
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, parse_event
 
-CONNECT_S, ANSWER_S, CLOSE_S = 10.0, 30.0, 2.0  # the scheduler may take to connect, answer, and close
-CENSUS_EVERY_S, LOOK_EVERY_S = 1.0, 0.02  # between two counts of workers; between two looks for Stop
-TOPIC = "linearity-lab"  # one for all runs: the scheduler keeps the last messages of every topic
+CONNECT_S, ANSWER_S, CLOSE_S = 10.0, 30.0, 2.0  # limits for the scheduler to connect, answer, and close
+CENSUS_EVERY_S, LOOK_EVERY_S = 1.0, 0.02  # between two counts of workers; between two checks for Stop
+TOPIC = "linearity-lab"  # shared by all runs: the scheduler keeps the last messages of every topic
 MESSAGES_EVERY_S, CURVES_EVERY_S = 0.2, 1.0  # a partial point may hold thousands of numbers
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic", "dask", "distributed")
 
@@ -50,12 +50,12 @@ class Cluster:
         self._heard: queue.SimpleQueue[PointProgress] = queue.SimpleQueue()
 
     def reports(self, keys: Sequence[str]) -> Generator[Report | None, None, None]:
-        """Compute these points, as many in parallel as the workers have threads. Closing the generator stops the work.
+        """Compute these points in parallel on all worker threads; closing the generator stops the work.
 
-        None means that nothing has happened for a moment.
+        Yields None at regular intervals without news.
 
         Raises:
-            SiteFailure: when the cluster is, or becomes, of no use.
+            SiteFailure: if the cluster is or becomes unusable.
         """
         try:
             client = Client(self._address, timeout=CONNECT_S, set_as_default=False, heartbeat_interval=2000)
@@ -69,9 +69,9 @@ class Cluster:
             threading.Thread(target=_close, args=(client,), daemon=True).start()
 
     def _points(self, client: Client, waiting: deque[str]) -> Iterator[Report | None]:
-        """Every point, no more at a time than there are threads.
+        """Compute every point, at most one per thread at a time.
 
-        A worker that dies counts against each point that was given to it, so none waits there behind another.
+        The death of a worker counts against each of its points, so points do not queue on a worker.
         """
         computing: dict[str, Future] = {}
         num_threads, asked, at_work, patience = 0, -math.inf, time.monotonic(), settings().worker_wait_s
@@ -113,12 +113,12 @@ class Cluster:
             raise self._lost() from None
         except (InvalidInput, SiteFailure) as error:
             raise SiteFailure(str(error)) from None
-        except Exception as error:  # the worker could not even begin: it has no such module, for instance
+        except Exception as error:  # the worker could not start, for example without a module
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             raise SiteFailure(f"A worker of {self._address} could not compute the point ({reason}).") from None
 
     def _hear(self, event: tuple[Any, Any]) -> None:
-        """Take a worker's message; those of other runs are ignored."""
+        """Record a worker's message; ignore messages of other runs."""
         _, message = event
         if message["run"] == self._run:
             report = parse_event(message["event"])
@@ -144,7 +144,7 @@ def _close(client: Client) -> None:
 
 
 def conditions() -> dict[str, str]:
-    """Versions and floating-point type, which client and workers must share for equal numbers."""
+    """Return versions and floating-point type, which client and workers must share."""
     import jax
 
     return {
@@ -163,8 +163,8 @@ def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) 
         expected: the client's :func:`conditions`.
 
     Raises:
-        SiteFailure: every point of the run is refused, or no client waits for it.
-        InvalidInput: the data are not here.
+        SiteFailure: if every point of the run is refused, or no client waits for it.
+        InvalidInput: if the data are not available on the worker.
     """
     others = [
         f"{name} {expected.get(name)} (client) and {ours} (worker)"
@@ -197,5 +197,5 @@ def compute_point(run: str, key: str, spec_json: str, expected: dict[str, str]) 
 
 @lru_cache(maxsize=1)
 def _here(spec: str) -> ThisProcess:
-    """The data of the run at hand are loaded once a worker."""
+    """Load the data of the current run once per worker."""
     return ThisProcess(parse_spec(spec))

@@ -1,4 +1,4 @@
-"""Counts of a point's computations and arrays; counts become work and bytes, work becomes seconds. Free of JAX."""
+"""Count a point's computations and arrays, and convert counts to work, bytes and seconds. Without JAX."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs._spec import SweepSpec
 
 BYTES = 4
-MATVECS = 40  # products with a Hessian until the residual of its norm is small
+MATVECS = 40  # Hessian-vector products until the residual of the norm is small
 HESSIAN_BASIS = 130  # vectors of a Lanczos basis
 
 
@@ -29,7 +29,7 @@ class Work(NamedTuple):
     Attributes:
         operations: floating-point operations.
         traffic: bytes of weights, features and images that are read or written.
-        calls: steps, products and records, each of which costs something however small it is.
+        calls: steps, products and records; each has a fixed cost.
         programs: seconds of compiling on the machine where :data:`COEFFICIENTS` were fitted.
     """
 
@@ -45,16 +45,16 @@ class Work(NamedTuple):
         return Work(*(times * count for count in self))
 
     def seconds(self, work: Work) -> float:
-        """Wall time of ``work`` on the machine that takes these seconds for one unit of each count."""
+        """Return the wall time of ``work`` on a machine with these seconds per unit of each count."""
         return sum(map(operator.mul, self, work))
 
 
-Machine = Work  # seconds of one unit of each count
+Machine = Work  # seconds per unit of each count
 
 
 # Two cores of a cloud machine; `python -m benchmarks --only estimates` fits both tables to its records and prints them.
 SHIPPED = Machine(operations=1e-11, traffic=6e-11, calls=3.4e-5, programs=0.9)
-# Seconds to compile what a point needs of each kind, for a network without layers and with SHIPPED.programs = 1.
+# Seconds to compile each kind of program for a network without layers, with SHIPPED.programs = 1.
 COEFFICIENTS: dict[str, float] = {
     "training": 1.1,
     "many trainings": 0.4,
@@ -68,16 +68,19 @@ COEFFICIENTS: dict[str, float] = {
     "loop": 1.2,
     "early time": 0.6,
 }
-PER_LAYER, PER_CONVOLUTION = 0.33, 1.33  # compile time of a further layer or convolution, in that of a network without
-# Bytes that a process takes to compile anything, a second of compiling, and second derivatives.
+PER_LAYER, PER_CONVOLUTION = (
+    0.33,
+    1.33,
+)  # compile time, relative to a network without layers
+# Memory for compiling: the first program, each second of compiling, and second derivatives.
 COMPILING_BYTES, SECOND_BYTES, DERIVATIVE_BYTES = 1.15e8, 2.1e7, 9.7e7
-MAX_COMPILING_S = 6.0  # later programs take the place of earlier ones
+MAX_COMPILING_S = 6.0  # later programs replace earlier ones
 DERIVATIVES = ("hessian", "search", "small network")
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A network and the data that it is trained on, counted."""
+    """Sizes of a network and its training data."""
 
     layers: Sequence[LayerSize]
     num_samples: int
@@ -86,7 +89,7 @@ class Counted:
 
     @classmethod
     def of(cls, spec: SweepSpec, architecture: ArchitectureSpec, width: int, copies: int = 1) -> Counted:
-        """Copies of one network of this width on the data set of ``spec``."""
+        """Return the sizes of copies of one network of this width on the data set of ``spec``."""
         return _counted(_shapes(spec), architecture, width, copies)
 
     @functools.cached_property
@@ -96,7 +99,7 @@ class Counted:
 
     @functools.cached_property
     def step(self) -> Work:
-        """One step of training: a forward and a backward pass of all samples, and new weights."""
+        """A training step: forward and backward pass of all samples, and new weights."""
         patches = sum(layer.positions * layer.fan_in for layer in self.layers if layer.convolution)
         seen = 6 * num_features(self.layers) + 4 * patches
         numbers = 3 * self.num_weights + self.num_samples * seen
@@ -110,18 +113,18 @@ class Counted:
 
     @functools.cached_property
     def product(self) -> Work:
-        """One product with the Hessian of one output at one input: tangents forward and backward."""
+        """A Hessian-vector product of one output at one input: forward and backward tangents."""
         return Work(8 * self.multiplications, 3 * BYTES * self.num_weights, 1)
 
     @functools.cached_property
     def program(self) -> float:
-        """Compile time of a program through the whole network, in units of one without layers."""
+        """Compile time of a program through the whole network, relative to one without layers."""
         convolutions = sum(layer.convolution for layer in self.layers)
         return 1 + PER_LAYER * len(self.layers) + PER_CONVOLUTION * convolutions
 
     @property
     def num_seen(self) -> int:
-        """Inputs, pre-activations, activations and their gradients of every layer for every sample, in a step."""
+        """Inputs, pre-activations, activations and gradients of all layers and samples in a step."""
         return self.num_samples * (self.num_inputs + 4 * num_features(self.layers))
 
     @property
@@ -131,7 +134,7 @@ class Counted:
 
     @property
     def kernel_rows(self) -> int:
-        """n C."""
+        """Number of samples times number of outputs, n C."""
         return self.num_samples * self.num_outputs
 
     @functools.cached_property
@@ -141,7 +144,7 @@ class Counted:
 
     @functools.cached_property
     def num_views(self) -> int:
-        """Inputs, pre-activations and C cotangents of every layer for every sample, each once more as a temporary."""
+        """Inputs, pre-activations and C cotangents of all layers and samples, with one temporary copy each."""
         numbers = self.num_inputs + (2 * self.num_outputs + 1) * num_features(self.layers)
         return (self.num_samples + self.num_test) * numbers
 
@@ -156,19 +159,19 @@ class Counts:
 
     Attributes:
         network: the network and its data.
-        programs: kind of program, a key of :data:`COEFFICIENTS` → how many are compiled.
-        times: how often everything below is computed: seeds, rates, outputs.
-        steps: of training, each with all inputs.
+        programs: kind of program, a key of :data:`COEFFICIENTS` → number of compiled programs.
+        times: repetitions of all counts below: seeds, rates, outputs.
+        steps: training steps, each with all inputs.
         kernels: tangent kernels of all training inputs.
-        products: with the Hessian of one output at one input.
-        cubes: operations in (n C)³, of factorizations and eigenvalues.
+        products: Hessian-vector products of one output at one input.
+        cubes: operations of factorizations and eigenvalues, in units of (n C)³.
         squares: products of an (n C, n C) matrix and a vector.
         more: any other work.
-        copies: of the weights that are held, gradients and temporaries among them.
-        views: times that the views of all inputs are held.
-        matrices: of (n C)² numbers.
-        numbers: further numbers of four bytes.
-        num_bytes: further bytes.
+        copies: copies of the weights in memory, including gradients and temporaries.
+        views: copies of the views of all inputs in memory.
+        matrices: matrices of (n C)² numbers.
+        numbers: other numbers of four bytes.
+        num_bytes: other bytes.
     """
 
     network: Counted = NOTHING
@@ -188,7 +191,7 @@ class Counts:
 
     @property
     def work(self) -> Work:
-        """The counts in operations, bytes, calls and seconds of compiling."""
+        """The counts as operations, bytes, calls and seconds of compiling."""
         network, rows = self.network, self.network.kernel_rows
         entries = 2.0 * self.squares * rows**2
         found = Work(self.cubes * rows**3 + entries, BYTES / 2 * entries) + self.more
@@ -206,12 +209,12 @@ class Counts:
         return BYTES * (numbers + self.views * (network.num_views if self.views else 0)) + self.num_bytes
 
 
-# (spec, key, most) → the counts of every network of a point; with ``most`` all steps and products that are allowed.
+# (spec, key, most) → counts of every network of a point; with ``most``, of the maximum numbers of steps and products.
 CountsOf = Callable[..., Sequence[Counts]]
 
 
 def typical_steps(max_steps: int, most: bool, typical: int = 1000) -> int:
-    """Steps until a training converges, or with ``most`` all that are allowed."""
+    """Return the typical number of steps until convergence, or with ``most`` the maximum number."""
     return max_steps if most else min(max_steps, typical)
 
 
@@ -227,7 +230,7 @@ def _counted(shapes: DatasetShapes, architecture: ArchitectureSpec, width: int, 
 
 
 def total_work(counts: Sequence[Counts]) -> Work:
-    """The work of all networks of a point."""
+    """Return the work of all networks of a point."""
     return sum((each.work for each in counts), Work())
 
 
@@ -237,7 +240,7 @@ def peak_bytes(counts: Sequence[Counts]) -> float:
 
 
 def compiling_bytes(seconds: float, counts: Sequence[Counts]) -> float:
-    """Bytes that compiling takes, from its seconds for all points and the second derivatives of this one."""
+    """Return the memory for compiling, from its seconds for all points and the second derivatives of this one."""
     derives = any(each.programs.get(kind) for each in counts for kind in DERIVATIVES)
     return COMPILING_BYTES + SECOND_BYTES * min(seconds, MAX_COMPILING_S) + DERIVATIVE_BYTES * derives
 
@@ -251,12 +254,12 @@ _here = SHIPPED
 
 
 def machine() -> Machine:
-    """Speeds of this machine: the shipped ones until :func:`learn` receives finished points."""
+    """Return the speeds of this machine: shipped values until :func:`learn` receives finished points."""
     return _here
 
 
 def learn(points: Iterable[tuple[Work, float]]) -> None:
-    """Learn from finished points: their work and their seconds."""
+    """Update the speeds of this machine from the work and the seconds of finished points."""
     global _here
     with _lock:
         _finished.extend((work, seconds) for work, seconds in points if seconds >= SMALLEST_S)
@@ -264,7 +267,7 @@ def learn(points: Iterable[tuple[Work, float]]) -> None:
 
 
 def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: float = PRIOR) -> Machine:
-    """The machine on which works w took t seconds, near ``prior``, which counts as much as ``weight`` points."""
+    """Fit machine speeds to pairs of work and seconds; ``prior`` weighs as much as ``weight`` points."""
     if not points:
         return prior
     start = np.array(prior)
@@ -273,17 +276,17 @@ def fitted(points: list[tuple[Work, float]], prior: Machine = SHIPPED, weight: f
 
 
 def nonnegative_fit(counts: np.ndarray, seconds: np.ndarray, weight: float) -> np.ndarray:
-    """The constants c ≥ 0, near 1, by which counts·c are the seconds, by one least-squares problem in relative errors.
+    """Fit constants c ≥ 0 near 1 with counts·c ≈ seconds, by least squares in relative errors.
 
-    A point of t seconds that takes ŝ by the expected constants weighs 1/√(t ŝ), so that half and twice the time count
-    alike. At last all constants are scaled so that the median of t / counts·c comes nearer to 1.
+    A point of t seconds with expected time ŝ has weight 1/√(t ŝ), so half and twice the expected time count equally.
+    Finally all constants are scaled to bring the median of t / counts·c closer to 1.
 
     Args:
         counts: (points, constants), in units in which the expected constants are 1.
         seconds: (points,).
-        weight: of the expected constants, in points.
+        weight: weight of the expected constants, in points.
     """
-    from scipy.optimize import nnls  # slow to import, and needed after the first finished point only
+    from scipy.optimize import nnls  # slow to import and not needed before the first finished point
 
     each, pull = 1 / np.sqrt(seconds * np.maximum(counts.sum(axis=1), 1e-9)), np.sqrt(weight) * np.eye(counts.shape[1])
     scale = nnls(np.vstack([counts * each[:, None], pull]), np.concatenate([seconds * each, pull.sum(axis=1)]))[0]

@@ -1,4 +1,4 @@
-"""Cost of a run before tracing; free of JAX, so that a page can ask at every change of a widget."""
+"""Estimate the cost of a run without tracing or JAX, fast enough for every change of a widget."""
 
 import bisect
 import functools
@@ -22,28 +22,28 @@ from ntk_core.settings.walk import value_at, with_value
 _STEPS = "training.max_steps"
 SCHEDULER_VARIABLE = "LINEARITY_LAB_SCHEDULER"
 _ADDRESS = re.compile(r"(tcp|tls)://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})")
-# A refusal suggests numbers of two digits and zeros.
+# Errors suggest numbers of two digits and zeros.
 ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits in range(10, 100)))
 
 
 def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
-    """Spec → number of points, wall time and peak memory.
+    """Estimate the number of points, wall time and peak memory of a run.
 
-    Wall time is Σ over points and counts (operations, bytes, calls, programs) of count × time of one on this machine.
+    Wall time is the sum over points and counts (operations, bytes, calls, programs) of count × time per unit here.
 
     >>> estimate("liu-fig1-left").num_points > 1
     True
 
     Args:
         spec: a spec, or the name of a preset.
-        finished: keys of points that are already computed and take no time.
+        finished: keys of finished points, which take no time.
         most: count the maximum number of steps and products, not the typical number.
 
     Returns:
         The number of points, seconds and peak bytes.
 
     Raises:
-        InvalidInput: for a name that is not a preset.
+        InvalidInput: if no preset has this name.
 
     Source: our choice, docs/decisions/0010-jobs-and-budgets.md.
     """
@@ -57,24 +57,24 @@ def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = Fa
 
 
 def seconds_of_points(spec: Spec, most: bool = False) -> Mapping[str, float]:
-    """Key → wall time of each point on this machine."""
+    """Return the wall time of each point on this machine by key."""
     here = machine()
     return {key: here.seconds(work) for key, work in work_of_points(spec, most).items()}
 
 
 def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
-    """Key → the work of each point."""
+    """Return the work of each point by key."""
     return {key: work for key, (work, _) in _costs(spec, most).items()}
 
 
 def largest_bytes(spec: Spec) -> float:
-    """Expected peak memory of the largest point above that of a process at rest, in bytes, compiling included."""
+    """Return the expected peak memory of the largest point above an idle process, including compiling, in bytes."""
     return max(num_bytes for _, num_bytes in _costs(spec).values())
 
 
-@functools.lru_cache(maxsize=1024)  # every page asks it of its settings, each time that it is drawn
+@functools.lru_cache(maxsize=1024)  # pages need this for their settings at every rerun
 def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
-    """Key → work and peak bytes of each point; each point is counted once, whatever is asked of a spec."""
+    """Return the work and the peak bytes of each point by key."""
     counts = {key: counts_of(spec, key, most) for key in spec.point_keys()}
     works = {key: total_work(each) for key, each in counts.items()}
     compiling = sum(work.programs for work in works.values())
@@ -82,18 +82,18 @@ def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
 
 
 def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
-    """Refuse a spec whose data are not here, or whose largest point does not fit into memory.
+    """Refuse a spec with missing data, or whose largest point does not fit into memory.
 
     Args:
-        max_bytes: what a run may use where that is less than :func:`memory_limit`, in bytes.
-        scheduler: as in :func:`run`. Workers of a cluster check their own memory; unless
-            ``LINEARITY_LAB_MEMORY_GIB`` states another, this machine's is no limit then.
+        max_bytes: the run's limit in bytes, if it is below :func:`memory_limit`.
+        scheduler: as in :func:`run`. Workers of a cluster check their own memory, so this machine's memory is then
+            no limit unless ``LINEARITY_LAB_MEMORY_GIB`` sets one.
 
     Raises:
-        MissingUpload: for ``dataset.digest``, when the uploaded data are not stored here.
-        TooLarge: for the swept setting or ``dataset.num_samples``, with the largest value that fits (larger ones taken
-            down to it), or 1 when none does.
-        InvalidInput: when the memory limit of the environment is not a number, or its scheduler no address.
+        MissingUpload: for ``dataset.digest``, if the uploaded data are not stored here.
+        TooLarge: for the swept setting or ``dataset.num_samples``, with the largest value that fits (larger values are
+            reduced to it), or 1 if none does.
+        InvalidInput: if the environment's memory limit is not a number, or its scheduler not an address.
     """
     check_data(spec)
     here = memory_limit() if stated_memory() or not scheduler_address(scheduler) else math.inf
@@ -102,7 +102,7 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
         return
 
     def fits(candidate: Spec) -> bool:
-        costliest = counts_of(candidate, candidate.point_keys()[-1])  # decides most candidates alone
+        costliest = counts_of(candidate, candidate.point_keys()[-1])  # decides most cases
         return peak_bytes(costliest) <= limit and largest_bytes(candidate) <= limit
 
     field, given, nearest = _largest_setting(spec, [spec.swept_field, "dataset.num_samples"], fits)
@@ -113,12 +113,12 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
     """Refuse a spec that is expected to take longer than ``max_seconds``.
 
     Args:
-        most: as for :func:`estimate`: refuse it where it could take longer.
+        most: as for :func:`estimate`: refuse a spec that could take longer.
 
     Raises:
-        TooLarge: for the first of the swept setting (larger values taken down to it), the seeds, the steps (these first
-            where as many as are typical fit) and the training points that brings it within the limit alone; if none
-            does, for the first that can be lowered, with 1.
+        TooLarge: for the first setting that alone brings the time within the limit: the swept setting (larger values
+            are reduced), the seeds, the steps, the training points. The steps come first if their typical number fits.
+            If no setting suffices, for the first one that can be lowered, with 1.
     """
     required = sum(seconds_of_points(spec, most).values())
     if required > max_seconds:
@@ -126,24 +126,24 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
         raise TooLarge(field, given, required=required, limit=max_seconds, unit="seconds", nearest=nearest)
 
 
-@functools.lru_cache(maxsize=256)  # every page asks it of the paper's sizes, each time that it is drawn
+@functools.lru_cache(maxsize=256)  # pages need this for the paper's sizes at every rerun
 def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> tuple[str, int, int]:
     def fits(candidate: Spec, most: bool = most) -> bool:
         seconds = 0.0
-        for key in reversed(candidate.point_keys()):  # the costly ones first: they decide
+        for key in reversed(candidate.point_keys()):  # the most expensive first, since they decide
             seconds += here.seconds(total_work(counts_of(candidate, key, most)))
             if seconds > max_seconds:
                 return False
         return True
 
     names = [spec.swept_field, "num_seeds", _STEPS, "dataset.num_samples"]
-    if most and fits(spec, most=False):  # only the steps that are allowed above the typical number are too many
+    if most and fits(spec, most=False):  # the typical number of steps fits, the maximum does not
         names.sort(key=lambda name: name != _STEPS)
     return _largest_setting(spec, names, fits)
 
 
 def _largest_setting(spec: Spec, names: Sequence[str], fits: Callable[[Spec], bool]) -> tuple[str, int, int]:
-    """The first setting that makes ``spec`` fit alone, else the first above 1; its largest value, and that to use."""
+    """Return the first setting that alone makes ``spec`` fit, else the first above 1; its largest and new value."""
     values = {name: value for name in names if (value := setting_of(spec, name)) is not None}
     given = {name: max(value) if isinstance(value, tuple) else value for name, value in values.items()}
     above = [name for name in given if given[name] > 1] or list(given)[-1:]
@@ -152,7 +152,7 @@ def _largest_setting(spec: Spec, names: Sequence[str], fits: Callable[[Spec], bo
 
 
 def setting_of(spec: SpecPart, name: str) -> Any:
-    """The value of a setting by its dotted name; None where the spec has no such setting or does not use it."""
+    """Return a setting's value by dotted name; None if the spec lacks it or does not use it."""
     try:
         return value_at(spec, name)
     except KeyError:
@@ -160,27 +160,27 @@ def setting_of(spec: SpecPart, name: str) -> Any:
 
 
 def capped(spec: Spec, name: str, most: int) -> Spec:
-    """``spec`` with the setting of that dotted name, or each of its values, taken down to ``most``."""
+    """Return ``spec`` with this setting, or each of its values, reduced to ``most``."""
     value = value_at(spec, name)
     lower = tuple(sorted({min(item, most) for item in value})) if isinstance(value, tuple) else min(value, most)
     return cast(Spec, with_value(spec, name, lower))
 
 
 def check_data(spec: Spec) -> None:
-    """Refuse a spec whose data are not here."""
+    """Refuse a spec with missing data."""
     dataset = getattr(spec, "dataset", None)
     if isinstance(dataset, DatasetSpec) and dataset.known_shapes() is None:
         raise MissingUpload("dataset.digest", dataset.digest, HOW_TO_BRING)
 
 
 def largest_fitting(fits: Callable[[int], bool], too_large: int) -> int:
-    """The largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 is taken to fit."""
+    """Return the largest of :data:`ROUND` below ``too_large`` that fits, by at most ten calls; 1 by assumption."""
     end = max(1, bisect.bisect_left(ROUND, too_large))
     return ROUND[bisect.bisect_left(ROUND, True, lo=1, hi=end, key=lambda value: not fits(value)) - 1]
 
 
 def scheduler_address(given: str | None = None) -> str | None:
-    """The address of the dask scheduler to use: ``given``, or that of the environment; None to compute here."""
+    """Return the address of the dask scheduler, ``given`` or from the environment; None to compute here."""
     field = SCHEDULER_VARIABLE if given is None else "scheduler"
     address = settings().scheduler if given is None else given
     if not address:
@@ -195,7 +195,7 @@ DEVICES_VARIABLE = "LINEARITY_LAB_DEVICES"
 
 
 def devices_for(spec: Spec, key: str) -> int:
-    """Over how many devices of this process the widths of a point are divided: all, if it does not fit on one."""
+    """Return the number of devices that share the widths of a point: all, if one is too small."""
     import jax
 
     stated, available = settings().devices, len(jax.devices())
@@ -204,4 +204,4 @@ def devices_for(spec: Spec, key: str) -> int:
     usable, width = accelerator_bytes(), spec.parts_of(key).get("width", 0)
     if stated is not None or not usable or peak_bytes(counts_of(spec, key)) <= usable[0]:
         return stated or 1
-    return max(count for count in range(1, len(usable) + 1) if width % count == 0)  # a width that divides
+    return max(count for count in range(1, len(usable) + 1) if width % count == 0)  # must divide the width

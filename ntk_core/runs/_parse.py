@@ -1,4 +1,4 @@
-"""Specs from outside: parsed, changed, written as canonical JSON, named by a digest."""
+"""Parse specs from outside, write them as canonical JSON, and compute their digests."""
 
 import contextlib
 import difflib
@@ -15,7 +15,7 @@ MAX_JSON_BYTES = 1_000_000
 
 
 def parse_spec(data: object) -> Spec:
-    """Parse JSON text, or a mapping like it → spec.
+    """Parse JSON text or a mapping to a spec.
 
     >>> parse_spec({"experiment": "kernel_change", "num_seeds": 2}).num_seeds
     2
@@ -27,7 +27,7 @@ def parse_spec(data: object) -> Spec:
         A spec of that experiment.
 
     Raises:
-        InvalidSpec: with one sentence per setting: its dotted name, what was given, what is allowed.
+        InvalidSpec: with one sentence per setting: its dotted name, its value, the allowed values.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
     """
@@ -46,7 +46,7 @@ def parse_spec(data: object) -> Spec:
 
 
 def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
-    """The spec itself, that of a preset or of its name, or a parsed mapping."""
+    """Return the spec itself, the spec of a preset or of its name, or a parsed mapping."""
     if isinstance(given, Preset):
         return given.spec
     if isinstance(given, str):
@@ -63,7 +63,7 @@ def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
 
 
 def canonical_json(spec: Spec) -> str:
-    """Spec → its canonical JSON: sorted names, no spaces, no unused settings.
+    """Return a spec's canonical JSON: sorted names, no spaces, no unused settings.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> parse_spec(canonical_json(KernelChangeSpec())) == KernelChangeSpec()
@@ -81,7 +81,7 @@ def canonical_json(spec: Spec) -> str:
 
 
 def spec_digest(spec: Spec) -> str:
-    """Spec → SHA-256 of its canonical JSON, naming its run.
+    """Return the SHA-256 of a spec's canonical JSON, which names its run.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> len(spec_digest(KernelChangeSpec()))

@@ -1,4 +1,4 @@
-"""The one way to run anything: ``run(spec)`` yields events, the last of which carries the result."""
+"""Run any spec: ``run(spec)`` yields events, and the last one contains the result."""
 
 import importlib.util
 import time
@@ -23,13 +23,13 @@ PointKey = str
 
 
 class Points(Protocol):
-    """Where finished points are kept between runs of one spec."""
+    """Storage of finished points between runs of one spec."""
 
     def finished(self) -> Mapping[PointKey, PointValue]:
-        """The points that an earlier run finished."""
+        """Return the points that earlier runs finished."""
 
     def save(self, key: PointKey, point: PointValue) -> None:
-        """Keep a point durably."""
+        """Store a point durably."""
 
 
 def run(
@@ -40,12 +40,12 @@ def run(
     scheduler: str | None = None,
     computation: Computation | None = None,
 ) -> Iterator[Event]:
-    """Run a spec or preset → events.
+    """Run a spec or preset and yield events.
 
     Yields ``Estimated``, then for each point, in order of cost, ``PointStarted``, ``PointProgress`` …,
-    ``PointFinished`` or ``PointFailed``, and last ``Ended`` with the result. Numerical trouble is part of a point
-    (a typed outcome), not an error. On a cluster points run in parallel; they finish in any order, and the result
-    has them in the order of their keys. In Jupyter and marimo a bar follows the run.
+    ``PointFinished`` or ``PointFailed``, and finally ``Ended`` with the result. Divergence and similar numerical
+    problems are outcomes in a point, not errors. On a cluster points run in parallel and finish in any order; the
+    result sorts them by key. Jupyter and marimo show a progress bar.
 
     >>> from ntk_core.experiments import preset, with_settings
     >>> small = {"widths": (4,), "num_seeds": 1, "training.max_steps": 2}
@@ -54,21 +54,21 @@ def run(
 
     Args:
         spec: a spec, or the name of a preset.
-        points: keeps finished points, so that an interrupted run resumes; nothing is kept by default.
-        should_stop: asked between chunks of work; when it returns True the run ends as cancelled and keeps its points.
-        scheduler: address of a dask scheduler, to whose workers the points are sent (docs/cluster.md); by default that
-            of ``LINEARITY_LAB_SCHEDULER``, and ``""`` to compute in this process whatever the environment contains.
-        computation: what computes the points, in this process, where a spec alone cannot: your own model, as the
-            command ``own`` has loaded it. Its cost is not known: there is no ``Estimated``, and no size is refused.
+        points: storage of finished points, from which an interrupted run resumes; none by default.
+        should_stop: called between chunks of work; if it returns True, the run ends as cancelled and keeps its points.
+        scheduler: address of a dask scheduler whose workers compute the points (docs/cluster.md), by default from
+            ``LINEARITY_LAB_SCHEDULER``; ``""`` always computes in this process.
+        computation: computes the points of a custom model, loaded by the command ``own``, in this process. Its cost is
+            unknown, so no ``Estimated`` is yielded and no size is refused.
 
     Returns:
         An iterator of events; closing it stops the run.
 
     Raises:
-        TooLarge: before anything is traced, when the largest point does not fit into memory; workers of a cluster
-            check their own memory, and fail points that do not fit.
-        InvalidInput: for what is no spec and no preset, when ``scheduler`` is not an address, or the spec is of a model
-            of your own without its ``computation``.
+        TooLarge: before tracing, if the largest point does not fit into memory; workers of a cluster check their own
+            memory and fail points that do not fit.
+        InvalidInput: if ``spec`` is neither a spec nor a preset, ``scheduler`` is not an address, or the spec of a
+            custom model has no ``computation``.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md and docs/jobs-and-results.md.
     """
@@ -150,22 +150,22 @@ def _started(provenance: Provenance | None, started_at: str) -> Provenance | Non
 
 
 def _site(spec: Spec, address: str | None, computation: Computation | None) -> "ThisProcess | Cluster":
-    """This process, or the cluster of the scheduler at ``address``."""
+    """Return this process, or the cluster of the scheduler at ``address``."""
     if address is None:
         return ThisProcess(spec, computation)
     if importlib.util.find_spec("distributed") is None:
         raise SiteFailure(f"Computing on a cluster needs dask.distributed: {how_to_install('cluster')}")
-    from ntk_core.runs._cluster import Cluster  # dask starts for this caller only
+    from ntk_core.runs._cluster import Cluster  # imports dask
 
     return Cluster(spec, address)
 
 
-# Seconds of work after which measurement counts as much as expectation: first moments reveal little about the speed.
+# Seconds of work after which the measured speed weighs as much as the expected one; shorter measurements are noisy.
 TRUST_S = 1.0
 
 
 class Clock:
-    """Progress of a run by the expected seconds of its points; those in ``skipped`` were finished earlier."""
+    """Progress of a run by the expected seconds of its points; ``skipped`` points are from an earlier run."""
 
     def __init__(self, expected: Mapping[str, float], skipped: Collection[str] = ()):
         self._expected, self._skipped = expected, sum(expected[key] for key in skipped)
@@ -173,12 +173,12 @@ class Clock:
         self._began: float | None = None
 
     def advance(self, key: str, share: float) -> None:
-        """Set the share of a point: 0 at its start, 1 when it is done or has failed."""
+        """Set the finished share of a point: 0 at its start, 1 after success or failure."""
         self._began = time.monotonic() if self._began is None else self._began
         self._shares[key] = share
 
     def so_far(self) -> dict[str, Any]:
-        """Share of the run that is done and expected remaining seconds, None until there was work, as in events."""
+        """Return the finished share of the run and the remaining seconds (None before any work), as in events."""
         whole = sum(self._expected.values())
         done = sum(self._expected[key] * share for key, share in self._shares.items())
         measured, remaining = done - self._skipped, None

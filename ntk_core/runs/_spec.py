@@ -12,24 +12,24 @@ from ntk_core.errors import InvalidInput
 from ntk_core.settings.part import SpecPart, Width
 
 SCHEMA_VERSION: Literal[3] = 3
-UPLOAD = "upload"  # name of the data that a person brings
-MAX_POINTS = 120  # of one run, checked before anything is estimated; our choice
+UPLOAD = "upload"  # name of uploaded data
+MAX_POINTS = 120  # of one run, checked before the estimate; our choice
 
 
 def point_key(**values: object) -> str:
-    """``width=100,scale=10.0``: the key of a point by what it names; None is left out."""
+    """Return the key of a point, such as ``width=100,scale=10.0``, without values that are None."""
     return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
 
 
 class ExperimentSpec(SpecPart):
-    """Base of an experiment's settings → points; a subclass states both.
+    """Base class of experiment settings; a subclass defines the settings and the points.
 
-    Each value of one setting, ``swept_field``, gives a point; its key is ``width=100``. What is named here is stored
-    under its key, so a subclass with points of another kind overrides :meth:`point_keys` and keeps the keys unique.
+    Each value of one setting, ``swept_field``, gives a point with a key such as ``width=100``. Points are stored by
+    key, so a subclass with another kind of points overrides :meth:`point_keys` and keeps the keys unique.
 
     Attributes:
-        float_type: floating-point type of the computation; empty for that of JAX.
-        key_parts: what a key names → how its text is read.
+        float_type: floating-point type of the computation; empty for JAX's default.
+        key_parts: name of each part of a key → parser of its text.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
 
@@ -58,7 +58,7 @@ class ExperimentSpec(SpecPart):
 
     @property
     def is_private(self) -> bool:
-        """Whether it uses uploaded data; such runs are shown to their owner only."""
+        """Whether it uses uploaded data; only their owner sees such runs."""
         return any(getattr(getattr(self, name), "name", None) == UPLOAD for name in type(self).model_fields)
 
     @property
@@ -67,12 +67,12 @@ class ExperimentSpec(SpecPart):
         return type(self).model_fields[self.swept_field].title or self.swept_field
 
     def point_keys(self) -> tuple[str, ...]:
-        """The keys of all points, in order of cost."""
+        """Return the keys of all points, in order of cost."""
         (name,) = self.key_parts
         return tuple(f"{name}={value}" for value in getattr(self, self.swept_field))
 
     def value_of(self, key: str) -> Any:
-        """The values that a key names, a single one alone; also of a key that is not among :meth:`point_keys`."""
+        """Return the parts of a key: a tuple, or the value itself if there is only one."""
         values = tuple(self.parts_of(key).values())
         return values if len(values) > 1 else values[0]
 
@@ -82,7 +82,7 @@ class ExperimentSpec(SpecPart):
         return {name: read(given.get(name, "0")) for name, read in self.key_parts.items()}
 
     def command(self) -> tuple[str, ...]:
-        """The command that computes it if it is not ``run``, for custom models; else empty."""
+        """Return the command that computes a custom model; empty for specs that ``run`` computes."""
         return ()
 
     def _repr_html_(self) -> str:
@@ -92,7 +92,7 @@ class ExperimentSpec(SpecPart):
 
 
 class SeededSpec(ExperimentSpec):
-    """Runs with several seeds, which draw networks, or networks and data; a subclass states its ``dataset``."""
+    """Runs with several seeds for networks, or networks and data; a subclass defines ``dataset``."""
 
     if TYPE_CHECKING:  # fields of the subclasses, which order them
         dataset: Any
@@ -102,7 +102,7 @@ class SeededSpec(ExperimentSpec):
 
     @property
     def draws_data(self) -> bool:
-        """Whether every seed has data of its own."""
+        """Whether each seed also draws new data."""
         return self.draws == "network and data"
 
     @property
@@ -116,7 +116,7 @@ class SeededSpec(ExperimentSpec):
         return range(self.seed, self.seed + self.num_seeds)
 
     def each_seed(self) -> tuple[Self, ...]:
-        """One spec for every seed, with its data."""
+        """Return one spec per seed, with its data."""
         return tuple(self._of_seed(index) for index in range(self.num_seeds))
 
     def _of_seed(self, index: int) -> Self:
@@ -128,13 +128,13 @@ class SeededSpec(ExperimentSpec):
 class SweepSpec(SeededSpec):
     """Networks of several widths on one data set, each with several seeds.
 
-    Data without classes (numbers to be learned) are trained with the square loss, so no output may be a softmax.
+    Regression data are trained with the square loss, so a softmax output is refused.
     """
 
     one_output: ClassVar[bool] = False
-    """Whether two classes are one output, −1 and +1, as in the theory. A φ that cannot be −1 is refused."""
+    """Whether two classes are one output with targets −1 and +1, as in the theory, for linear outputs."""
     needs_classes: ClassVar[Mapping[str, tuple[str, str]]] = {"outputs": ("softmax", "linear")}
-    """Setting → the choice that only data with classes allow, and one for all data."""
+    """Setting → (choice that needs data with classes, replacement for other data)."""
 
     dataset: DatasetSpec = DatasetSpec()
     widths: tuple[Width, ...] = Field(
@@ -146,7 +146,7 @@ class SweepSpec(SeededSpec):
     seed: int = Field(default=0, ge=0, le=2**31 - 1, title="First seed")
     """The runs use this seed and the following ones."""
     draws: Literal["network", "network and data"] = Field(default="network", title="Seeds draw")
-    """Each seed draws its network, on one draw of the data; or data too, with the sum of both seeds."""
+    """Each seed draws a network for one data set, or a network and data (from the sum of both seeds)."""
 
     @property
     def all_outputs(self) -> tuple[str, ...]:
@@ -154,11 +154,11 @@ class SweepSpec(SeededSpec):
         return getattr(self, "outputs", (getattr(self, "output", "linear"),))
 
     def shapes(self) -> DatasetShapes | None:
-        """The sizes of the data, test points included; None while they are not known."""
+        """Return the sizes of the data, including test points; None if not yet known."""
         return self.dataset.known_shapes(**self._more_options())
 
     def data_options(self) -> dict[str, Any]:
-        """The options of ``load_dataset``: with as many of the ``num_test`` test points as there are."""
+        """Return the options of ``load_dataset``, with at most ``num_test`` test points."""
         return {**self.dataset.options(), **self._more_options()}
 
     def _more_options(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The experiments by name: each states its settings, results, costs and summary, and which module computes it."""
+"""The experiments by name, with their settings, results, costs, summaries and computations."""
 
 import functools
 import hashlib
@@ -32,18 +32,18 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Preset(Generic[Part_co]):
-    """Paper figure → a named spec with its claim.
+    """Named spec of a paper's figure, with its claim.
 
     Attributes:
         title: a few words for a menu.
-        claim: what the figure must show, for people.
+        claim: the figure's expected outcome, in a sentence.
         source: paper and figure or section.
-        our_choice: the settings that the source does not state.
+        our_choice: the settings that the source does not specify.
         spec: sized for two cores.
-        paper_spec: the paper's sizes, for a GPU or a patient CPU.
-        caveats: what the measurements of the claim do not confirm, from ``claims.toml``.
+        paper_spec: the paper's sizes, for a GPU or a long run on a CPU.
+        caveats: parts of the claim that measurements do not confirm, from ``claims.toml``.
 
-    Source: our choice; each names that of its figure, and docs/truth.md holds claims against what was measured.
+    Source: our choice; each preset names its figure, and docs/truth.md compares claims with measurements.
 
     >>> found = preset("liu-fig1-left")
     >>> max(found.paper_spec.widths) >= max(found.spec.widths)
@@ -67,14 +67,14 @@ class Preset(Generic[Part_co]):
 
 
 def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
-    """The presets in ``presets.toml`` beside a file, one table each, in their order.
+    """Return the presets in ``presets.toml`` beside a file, one per table, in order.
 
-    ``[NAME.spec]`` states what differs from the defaults of ``kind``, ``[NAME.paper]`` what the paper's sizes change in
-    that; ``our_choice`` above all tables is that of presets which state none.
+    ``[NAME.spec]`` contains the settings that differ from the defaults of ``kind``, and ``[NAME.paper]`` the changes
+    for the paper's sizes. ``our_choice`` above all tables is the default for presets without their own.
 
     Raises:
-        InvalidSpec: for a setting that the spec does not have, or a value that it cannot take.
-        TypeError: where words are missing, or have another name.
+        InvalidSpec: for an unknown setting or a value that is not allowed.
+        TypeError: if texts are missing or have unknown names.
     """
     tables: dict[str, Any] = tomllib.loads(Path(file).with_name("presets.toml").read_text(encoding="utf-8"))
     caveats = _caveats(Path(file).with_name("claims.toml"))
@@ -88,7 +88,7 @@ def presets_beside(file: str, kind: type[Part]) -> tuple[Preset[Part], ...]:
 
 
 def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return the caveats of the claims that presets make themselves, by preset."""
+    """Return the caveats of the presets' own claims, by preset."""
     found: dict[str, tuple[str, ...]] = {}
     tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for table in tables.values():
@@ -98,7 +98,7 @@ def _caveats(path: Path) -> dict[str, tuple[str, ...]]:
 
 
 def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str, object]:
-    """``data`` with some values replaced, inside of groups too."""
+    """Return ``data`` with some values replaced, also inside groups."""
     inner = {
         name: _merged(data[name], value) if isinstance(value, dict) and isinstance(data.get(name), dict) else value
         for name, value in changes.items()
@@ -112,7 +112,7 @@ Growth = tuple[float, str, PointValue]  # the same with the partial point, for c
 
 
 def fingerprint(data: Any) -> str:
-    """SHA-256 of a data set; of several, listed or by number, that of theirs."""
+    """Return the SHA-256 of a data set, or of the fingerprints of several."""
     if isinstance(data, Dataset):
         return data_fingerprint(data)
     each = [fingerprint(one) for one in (data.values() if isinstance(data, Mapping) else data)]
@@ -123,12 +123,12 @@ def fingerprint(data: Any) -> str:
 class Computation:
     """Computation of points: the function ``compute`` of the module beside the spec.
 
-    The module may also have a function ``load`` of its own, where its data are several data sets, by number or listed.
+    The module may also define ``load``, for an experiment with several data sets in a list or mapping.
 
     Attributes:
-        compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :data:`Growth` between stretches
-            of work.
-        load: spec → its data; raises ``InvalidInput`` when they cannot be had.
+        compute: (spec, data, key) → the point of this key; yields :data:`Progress` or :data:`Growth` between chunks of
+            work.
+        load: spec → its data; raises ``InvalidInput`` if they are not available.
     """
 
     compute: Callable[[Any, Any, str], Generator[Progress | Growth, None, PointValue]]
@@ -136,7 +136,7 @@ class Computation:
 
 
 def table_summary(spec: Spec, points: Sequence[PointValue]) -> str:
-    """The table of an experiment's columns, and what became of runs that did not converge."""
+    """Return the table of an experiment's columns and the outcomes of unconverged runs."""
     return "\n".join([*text_table(experiment_of(spec).result.columns, points), *outcome_notes(points)])
 
 
@@ -145,10 +145,10 @@ class Experiment:
     """One experiment.
 
     Attributes:
-        spec, point, result: what is asked for, what one point gives, what a run gives.
-        counts: what a point computes and holds, free of JAX.
+        spec, point, result: types of the settings, of a point, and of a run's result.
+        counts: computations and arrays of a point, without JAX.
         summary: (spec, points) → lines of text; by default the table of the result's columns.
-        sources: keys of the papers it is based on, see ``ntk_core.citation``.
+        sources: keys of its papers, see ``ntk_core.citation``.
     """
 
     spec: type[Spec]
@@ -160,17 +160,17 @@ class Experiment:
 
     @functools.cached_property
     def presets(self) -> tuple[Preset[Spec], ...]:
-        """Figures of papers, and others worth a name: those of ``presets.toml`` beside the spec."""
+        """The presets in ``presets.toml`` beside the spec: papers' figures and our own."""
         return presets_beside(inspect.getfile(self.spec), self.spec)
 
     def computation(self) -> Computation:
-        """The module ``compute`` beside the spec; importing it starts JAX."""
+        """Return the computation in the module ``compute`` beside the spec; this imports JAX."""
         module = importlib.import_module(".compute", sys.modules[self.spec.__module__].__package__)
         return Computation(module.compute, getattr(module, "load", load_data))
 
 
 def load_data(spec: Any) -> Dataset:
-    """The data set of a spec; raises ``InvalidInput`` when it cannot be had."""
+    """Return the data set of a spec; raise ``InvalidInput`` if it is not available."""
     return load_dataset(spec.dataset.name, **spec.data_options())
 
 
@@ -178,7 +178,7 @@ def load_data(spec: Any) -> Dataset:
 def packages_outside() -> Mapping[str, str]:
     """Return the packages of experiments in other installed distributions, by name.
 
-    An entry point that cannot be used is left out, with a warning that explains why.
+    An unusable entry point is skipped with a warning that explains why.
     """
     package, found = importlib.import_module(_PACKAGE), dict[str, str]()
     for entry in entry_points(group=OUTSIDE):
@@ -189,7 +189,7 @@ def packages_outside() -> Mapping[str, str]:
             for name in (stated.spec.model_fields["experiment"].default, stated.point.model_fields["kind"].default):
                 if name != entry.name:
                     raise InvalidInput("experiment and kind", name, f"{entry.name!r}, the name of the entry point")
-            _ = stated.presets  # refuses presets that its spec cannot take
+            _ = stated.presets  # refuses presets with invalid specs
             found[entry.name] = entry.value
         except Exception as error:
             of = f" of {entry.dist.name}" if entry.dist else ""
@@ -209,7 +209,7 @@ def _presets() -> dict[str, Preset[Spec]]:
 
 
 class _Lazy(Mapping[str, Found]):
-    """Name → value; both are found when they are asked for."""
+    """Mapping from name to value, both looked up on access."""
 
     def __init__(self, names: Callable[[], Collection[str]], find: Callable[[str], Found]):
         self._names, self._find = names, find
@@ -227,7 +227,7 @@ class _Lazy(Mapping[str, Found]):
 
 
 def _names(*lists: str) -> tuple[str, ...]:
-    """Names in these lists of ``ntk_core.experiments``, which is named, not imported; then those of others."""
+    """Return the names in these lists of ``ntk_core.experiments``, imported lazily, and of other distributions."""
     package = importlib.import_module(_PACKAGE)
     return (*(name for each in lists for name in getattr(package, each)), *packages_outside())
 
@@ -238,13 +238,13 @@ def _experiment(name: str) -> Experiment:
 
 
 EXPERIMENTS: Mapping[str, Experiment] = _Lazy(lambda: _names("EXPERIMENTS"), _experiment)
-# With those that are kept and shown alone.
+# Including experiments that are only stored and shown.
 KINDS: Mapping[str, Experiment] = _Lazy(lambda: _names("EXPERIMENTS", "KEPT"), _experiment)
 PRESETS: Mapping[str, Preset[Spec]] = _Lazy(_presets, lambda name: _presets()[name])
 
 
 def presets() -> dict[str, Spec]:
-    """Name → spec of the papers' figures, sized for two cores.
+    """Return the specs of all presets by name, sized for two cores.
 
     >>> presets()["liu-fig1-left"].num_seeds > 1
     True
@@ -258,24 +258,24 @@ def presets() -> dict[str, Spec]:
 
 
 def preset(name: str, field: str = "preset") -> Preset[Spec]:
-    """The preset of that name."""
+    """Return the preset of this name."""
     if name not in PRESETS:
         raise InvalidInput(field, name, "one of " + ", ".join(PRESETS))
     return PRESETS[name]
 
 
 def experiment_of(spec: Spec) -> Experiment:
-    """The experiment that a spec asks for."""
+    """Return the experiment of a spec."""
     return KINDS[spec.experiment]
 
 
 def counts_of(spec: Spec, key: str, most: bool = False) -> Sequence[Counts]:
-    """Counts of a point; with ``most``, all steps and products that the settings allow."""
+    """Return the counts of a point; with ``most``, the maximum numbers of steps and products."""
     return experiment_of(spec).counts(spec, key, most)
 
 
 def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
-    """Spec, its finished points → what they show, as lines of text.
+    """Summarize finished points as lines of text.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> run_summary(KernelChangeSpec(), [])
@@ -297,13 +297,13 @@ def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
 
 
 def _point(data: object) -> object:
-    """A point from its JSON, by its ``kind``; anything else as it is."""
+    """Validate a point's JSON by its ``kind``; return other values unchanged."""
     kind = data.get("kind") if isinstance(data, dict) else None
     return KINDS[kind].point.model_validate(data) if isinstance(kind, str) and kind in KINDS else data
 
 
 def _result(data: object) -> object:
-    """A result from its JSON, by the experiment of its spec; anything else as it is."""
+    """Validate a result's JSON by its spec's experiment; return other values unchanged."""
     spec = data.get("spec") if isinstance(data, dict) else None
     name = spec.get("experiment") if isinstance(spec, dict) else None
     return KINDS[name].result.model_validate(data) if isinstance(name, str) and name in KINDS else data

@@ -1,4 +1,4 @@
-"""Points computed in this process, one after the other; the progress of those with several parts."""
+"""Compute points in this process one after another, and report the progress of their parts."""
 
 import math
 import platform
@@ -20,19 +20,19 @@ from ntk_core.runs.compiled_code import release_compiled
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 
 Found = TypeVar("Found")
-# Events of points whose ``fraction`` is that of the point; ``run`` turns it into that of the run.
+# Events of points with ``fraction`` of the point; ``run`` converts it to the fraction of the run.
 Report = PointStarted | PointProgress | PointFinished | PointFailed
 
 
 class SiteFailure(Exception):
-    """Nothing more can be computed here, or on the cluster; ``str`` is one sentence for people."""
+    """Failure of this process or the cluster, which ends the run; ``str`` is one sentence."""
 
 
 class ThisProcess:
-    """This process; JAX starts and the data are loaded when they are first needed.
+    """This process; imports JAX and loads data on first use.
 
     Attributes:
-        provenance: of the points that are computed here; None before they are.
+        provenance: provenance of the points computed here; None before the first one.
     """
 
     def __init__(self, spec: Spec, computation: Computation | None = None):
@@ -45,7 +45,7 @@ class ThisProcess:
         """Compute these points. Closing the generator stops the work.
 
         Raises:
-            SiteFailure: when no point can be computed.
+            SiteFailure: if no point can be computed.
         """
         try:
             self._data = self._computation.load(self._spec) if self._data is None else self._data
@@ -68,11 +68,11 @@ class ThisProcess:
 
     def _advances(self, key: str, num_devices: int) -> Generator[PointProgress, None, PointValue]:
         """Yield the progress of a computation; return the point."""
-        release_compiled()  # a process lives through many runs
+        release_compiled()  # a process computes many runs
         work = self._computation.compute(self._spec, self._data, key)
         while True:
             try:
-                with _divided_over(num_devices):  # not across a yield: what others do meanwhile is theirs
+                with _divided_over(num_devices):  # not across a yield, since other code runs meanwhile
                     fraction, message, *growing = next(work)
             except StopIteration as stop:
                 return stop.value
@@ -98,9 +98,9 @@ class ThisProcess:
 
 
 def on_own_data(computation: Computation) -> Computation:
-    """A computation whose data are those of every seed, and whose point has the runs of all seeds.
+    """Return a computation that loads data per seed and joins the runs of all seeds in one point.
 
-    What a point states beside its runs (``of_each_seed``) is that of the first seed.
+    Other fields of the point than ``of_each_seed`` are those of the first seed.
     """
 
     def load(spec: Any) -> list[Any]:
@@ -108,7 +108,7 @@ def on_own_data(computation: Computation) -> Computation:
 
     def compute(spec: Any, data: list[Any], key: str) -> Generator[Progress | Growth, None, PointValue]:
         works = one_after_another([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
-        # A point of one seed is not drawn as it grows.
+        # Partial points of a single seed are not drawn.
         points: list[PointValue] = yield from relayed(works, lambda report: (report[0], report[1]))
         together = {
             name: tuple(run for each in points for run in getattr(each, name)) for name in points[0].of_each_seed
@@ -119,7 +119,7 @@ def on_own_data(computation: Computation) -> Computation:
 
 
 def _divided_over(num_devices: int) -> AbstractContextManager[object]:
-    """Widths are divided over that many devices; one needs no mesh."""
+    """Return a mesh over this many devices, which divides widths; None for one device."""
     if num_devices == 1:
         return nullcontext()
     import jax
@@ -130,7 +130,7 @@ def _divided_over(num_devices: int) -> AbstractContextManager[object]:
 
 
 def sentence(error: BaseException) -> str:
-    """One line for people from an error inside a computation."""
+    """Return one line that describes an error inside a computation."""
     if isinstance(error, InvalidInput):
         return str(error)
     text = str(error).strip().splitlines()
@@ -140,7 +140,7 @@ def sentence(error: BaseException) -> str:
 
 
 def relayed(work: Generator[Any, None, Found], change: Callable[[Any], Any]) -> Generator[Any, None, Found]:
-    """Run the work, with each of its reports changed."""
+    """Run the work and apply ``change`` to each of its reports."""
     while True:
         try:
             report = next(work)
@@ -151,7 +151,7 @@ def relayed(work: Generator[Any, None, Found], change: Callable[[Any], Any]) -> 
 
 
 def one_after_another(works: Sequence[Generator[Any, None, Found]]) -> Generator[Any, None, list[Found]]:
-    """Run the works one after another; the share that each reports becomes a share of all."""
+    """Run several works one after another; rescale their reported shares to the total."""
     found = []
     for index, work in enumerate(works):
         share_of_all = lambda report, index=index: ((index + report[0]) / len(works), *report[1:])  # noqa: E731
@@ -160,6 +160,6 @@ def one_after_another(works: Sequence[Generator[Any, None, Found]]) -> Generator
 
 
 def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:
-    """Progress of a training from the steps reached, on a logarithmic axis, from the share ``first`` on."""
+    """Report a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
     for step in stretches:
         yield first + (1 - first) * math.log1p(step) / math.log1p(max_steps), f"{words}, step {step:,}"

@@ -1,4 +1,4 @@
-"""Parts of all results: values, means with their errors, points, provenance."""
+"""Common parts of results: values, means with errors, points, provenance."""
 
 import csv
 import io
@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from ntk_core.markup import Shown
 from ntk_core.runs._spec import Spec, point_key
 
-# How a run came to its end: a person cancelled it, or the server or its operator stopped it.
+# How a run ended: ``cancelled`` by the user, ``stopped`` by the server or its operator.
 EndStatus = Literal["completed", "cancelled", "stopped", "failed"]
 Outcome = Literal["converged", "stuck", "over-budget", "diverged", "dead"]
 OUTCOME_WORDS: dict[str, str] = {
@@ -23,19 +23,19 @@ OUTCOME_WORDS: dict[str, str] = {
 }
 
 
-Record = Any  # what a point has of one seed; its type is that of the experiment
+Record = Any  # one seed's part of a point; each experiment has its own type
 
 
 class Value(BaseModel):
-    """Base of everything that is stored or sent: frozen, JSON with NaN and infinities as strings."""
+    """Base class of stored and transmitted values: frozen; JSON has NaN and infinities as strings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
     @classmethod
     def read_off(cls, *sources: object, **given: object) -> Self:
-        """The value whose fields are ``given``, or else the attributes of that name of the first source that has one.
+        """Return a value with the ``given`` fields, and other fields from the first source with such an attribute.
 
-        Arrays become tuples, in full precision; a field that no source has keeps its default.
+        Arrays become tuples in full precision. Fields in no source keep their defaults.
         """
         for name in cls.model_fields:
             for source in sources:
@@ -50,10 +50,10 @@ def _nested(entries: object) -> object:
 
 
 class Mean(Value):
-    """A mean over independent seeds, never without its error.
+    """Mean over independent seeds with its error.
 
     Attributes:
-        value: arithmetic mean; NaN when there is nothing to average.
+        value: arithmetic mean; NaN without values.
         standard_error: sample standard deviation / √count; NaN for fewer than two values.
         count: number of values.
     """
@@ -73,21 +73,21 @@ def mean(values: Sequence[float]) -> Mean:
 
 
 def finite_or_none(value: float) -> float | None:
-    """A number of a table, such as a learning rate; None, an empty cell, where there is none."""
+    """Return a number for a table, such as a learning rate; None for an empty cell."""
     return value if math.isfinite(value) else None
 
 
 def finite_sup(values: Sequence[float]) -> float:
-    """The largest finite one of ``values``; NaN without one."""
+    """Return the largest finite number of ``values``; NaN without one."""
     return max(filter(math.isfinite, values), default=math.nan)
 
 
 class Provenance(Value):
-    """Where a result was computed, by which versions.
+    """Versions, device and data of a computation.
 
     Attributes:
         versions: package name → version.
-        device: kind of device JAX ran on.
+        device: kind of device.
         dtype: floating-point type of the computation.
         started_at: ISO 8601 time in UTC.
         data_sha256: fingerprint of the data used.
@@ -102,14 +102,14 @@ class Provenance(Value):
 
 
 class PointValue(Value):
-    """Base class of an experiment's points; a subclass adds its ``kind``, the experiment's name, and its values.
+    """Base class of an experiment's points; a subclass adds ``kind`` (the experiment's name) and values.
 
     Attributes:
-        runtime_s: wall time of the computation, in seconds; set by the run.
-        provenance: of the run that computed it, which may be an earlier one than the result's; None in results that
-            were written before it was kept: then the result's.
-        of_each_seed: what holds a record of every seed, here its runs; the rest is that of the first one.
-        key_parts: the values that name it; one with a default is left out where it has it.
+        runtime_s: wall time of the computation in seconds, set by the run.
+        provenance: provenance of the run that computed it, possibly earlier than the result's; None in older results,
+            which use the result's.
+        of_each_seed: fields with one record per seed, by default the runs; other fields are those of the first seed.
+        key_parts: fields that form the key; a field at its default is omitted.
 
     >>> WidthPoint(kind="example", width=30).key
     'width=30'
@@ -124,19 +124,19 @@ class PointValue(Value):
 
     @property
     def key(self) -> str:
-        """The point's key, one of those of its spec."""
+        """The point's key, as in its spec."""
         named, fields = {name: getattr(self, name) for name in self.key_parts}, type(self).model_fields
         return point_key(**{name: value for name, value in named.items() if value != fields[name].default})
 
     @property
     def records(self) -> Sequence[Record]:
-        """Rows of tables: the runs."""
+        """Rows of tables, by default the runs."""
         found: Sequence[Record] = getattr(self, "runs", ())
         return found
 
 
 def latest_provenance(points: Iterable[PointValue]) -> Provenance | None:
-    """Of the run that computed the last of these points; None if unknown."""
+    """Return the provenance of the run that computed the last of these points; None if unknown."""
     known = (point.provenance for point in points if point.provenance is not None)
     return max(known, key=lambda each: each.started_at, default=None)
 
@@ -148,13 +148,13 @@ class WidthPoint(PointValue):
 
 
 class ResultValue(Value, Shown):
-    """Base of results, spec → points; a subclass states both types.
+    """Base class of results: a spec and its points; a subclass defines both types.
 
     Attributes:
-        columns: of every table of the runs, see ``Column``.
-        points: in the order of the spec's keys; some may be missing.
-        provenance: of the run that computed the last of the points; :attr:`origins` lists all.
-        runtime_s: wall time of the run and of the points that it took over from earlier ones, in seconds.
+        columns: columns of all tables of the runs, see ``Column``.
+        points: points in the order of the spec's keys; some may be missing.
+        provenance: provenance of the run that computed the last point; :attr:`origins` lists all.
+        runtime_s: wall time of the run, including its points from earlier runs, in seconds.
 
     Source: our choice, docs/decisions/0001-specs-and-events.md.
 
@@ -174,14 +174,14 @@ class ResultValue(Value, Shown):
     runtime_s: float
 
     def rows(self) -> list[dict[str, object]]:
-        """The numbers, one row per run, as in ``points.csv``; all rows have the same columns."""
+        """Return the numbers as in ``points.csv``, one row per run, all with the same columns."""
         from ntk_core.runs.columns import csv_rows, runs_of  # which describes runs
 
         return csv_rows(self.columns, runs_of(self.points))
 
     @property
     def origins(self) -> tuple[tuple[Provenance, tuple[str, ...]], ...]:
-        """Every run that computed some of the points, the earliest first, with the keys of its points."""
+        """Return every run that computed some points, oldest first, with their keys."""
         found: dict[str, tuple[Provenance, tuple[str, ...]]] = {}
         for point in self.points:
             origin = point.provenance or self.provenance
@@ -190,7 +190,7 @@ class ResultValue(Value, Shown):
         return tuple(sorted(found.values(), key=lambda each: each[0].started_at)) or ((self.provenance, ()),)
 
     def csv(self) -> str:
-        """:meth:`rows` as CSV text with a header line; empty for no rows."""
+        """Return :meth:`rows` as CSV text with a header line; empty without rows."""
         rows, text = self.rows(), io.StringIO()
         writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else (), lineterminator="\n")
         if rows:

@@ -1,4 +1,4 @@
-"""One table of columns per experiment for CSV, pages, text and comparisons; tables and counts in plain text."""
+"""Columns of each experiment, shared by CSV, pages, text and comparisons; tables in plain text."""
 
 import math
 from collections import Counter
@@ -12,20 +12,20 @@ from ntk_core.runs._values import OUTCOME_WORDS, PointValue, Record, finite_or_n
 
 
 def aligned(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """One line per row, its cells padded to columns."""
+    """Return one line per row with aligned columns."""
     widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def with_error(values: Sequence[float], digits: int = 3) -> str:
-    """Mean ± standard error of those that are finite, ``0.123 ± 0.004``; a dash for none."""
+    """Format the mean ± standard error of finite values: ``0.123 ± 0.004``; a dash for none."""
     found = mean([value for value in values if math.isfinite(value)])
     error = f" ± {found.standard_error:.1g}" if math.isfinite(found.standard_error) else ""
     return f"{found.value:.{digits}g}{error}" if found.count else "–"
 
 
 def between(values: Sequence[float], spec: str) -> str:
-    """``0.1``, ``0.1–0.2``, or a dash for nothing finite, each number formatted by ``spec``."""
+    """Format the range of finite values by ``spec``: ``0.1``, ``0.1–0.2``, or a dash."""
     finite = sorted(filter(math.isfinite, values))
     if not finite:
         return "–"
@@ -36,13 +36,13 @@ def between(values: Sequence[float], spec: str) -> str:
 def outcome_notes(
     points: Iterable[PointValue], words: Mapping[str, str] = OUTCOME_WORDS, good: str = "converged", then: str = ""
 ) -> list[str]:
-    """One line for each outcome other than ``good`` among the runs of the points."""
+    """Return one line per outcome other than ``good`` among the runs of the points."""
     seen = {getattr(run, "outcome", good) for point in points for run in point.records} - {good}
     return [f"! {outcome}: {words[outcome]}{then}" for outcome in sorted(seen)]
 
 
 def marks(runs: Iterable[Record]) -> str:
-    """How many runs ended in each way but the good one: ``! 2 stuck, ! 1 dead``."""
+    """Count the runs with each outcome except the good one: ``! 2 stuck, ! 1 dead``."""
     counts = Counter(getattr(run, "outcome", "converged") for run in runs)
     return ", ".join(f"! {count} {outcome}" for outcome, count in sorted(counts.items()) if outcome != "converged")
 
@@ -60,14 +60,14 @@ class Column:
     """One column of every table of an experiment.
 
     Attributes:
-        name: header in CSV files, which scripts rely on.
-        title: heading for people; a column without one is in CSV files alone.
-        of: (point, run) → value, None for an empty cell; by default the run's attribute of that name.
-        format: of a measure, the values of several runs → a cell of the text summary, which leaves out measures without
-            one. Of any other column, its value in words.
-        role: ``swept`` is what measures are drawn against, ``line`` names a line, ``label`` describes a run.
-        counts: the runs whose values the text summary shows.
-        optional: whether the column is left out of CSV files where no run has a value.
+        name: stable header in CSV files.
+        title: displayed heading; columns without a title appear only in CSV files.
+        of: (point, run) → value, None for an empty cell; by default the run's attribute of this name.
+        format: for a measure, the values of several runs → a cell of the text summary, which omits measures without a
+            format. For any other column, a value → its text.
+        role: ``swept`` for the horizontal axis, ``line`` for the name of a line, ``label`` for descriptions of a run.
+        counts: selects the runs in the text summary.
+        optional: whether CSV files omit the column if no run has a value.
     """
 
     name: str
@@ -79,11 +79,11 @@ class Column:
     optional: bool = False
 
     def value(self, point: PointValue | None, run: Record) -> Any:
-        """The value of one run."""
+        """Return the value of one run."""
         return getattr(run, self.name) if self.of is None else self.of(point, run)
 
     def words(self, value: Any) -> object:
-        """A value of a swept quantity, line or label as people read it; a measure as it is."""
+        """Return the text of a swept value, line or label; a measure unchanged."""
         return value if self.role == "measure" or self.format is None or value is None else self.format(value)
 
 
@@ -107,19 +107,19 @@ OUTCOME = Column("outcome", "outcome", format=OUTCOME_WORDS.__getitem__, role="l
 
 
 def runs_of(points: Iterable[PointValue]) -> Iterator[tuple[PointValue, Record]]:
-    """Every record with its point."""
+    """Yield every record with its point."""
     return ((point, run) for point in points for run in point.records)
 
 
 def csv_rows(columns: Columns, pairs: Iterable[tuple[PointValue, Record]]) -> list[dict[str, object]]:
-    """One row per run, by the names of the columns."""
+    """Return one row per run, by column names."""
     rows = [{column.name: column.value(*pair) for column in columns} for pair in pairs]
     absent = {each.name for each in columns if each.optional and all(row[each.name] is None for row in rows)}
     return [{name: value for name, value in row.items() if name not in absent} for row in rows]
 
 
 def table_rows(columns: Columns, points: Iterable[PointValue]) -> list[dict[str, object]]:
-    """One row per run, by the titles of the columns; columns without a value are left out."""
+    """Return one row per run, by column titles, without empty columns."""
     rows = [{c.title: c.words(c.value(*pair)) for c in columns if c.title} for pair in runs_of(points)]
     empty = {title for title in (rows[0] if rows else ()) if all(row[title] is None for row in rows)}
     return [{title: value for title, value in row.items() if title not in empty} for row in rows]
@@ -128,9 +128,9 @@ def table_rows(columns: Columns, points: Iterable[PointValue]) -> list[dict[str,
 def text_table(
     columns: Columns, points: Iterable[PointValue], note: Callable[[Sequence[Record]], str] = marks
 ) -> list[str]:
-    """One row per point and line of it: measures summed up over its runs, and a note on those that did not converge.
+    """Return one row per point and line: summarized measures, and a note on unconverged runs.
 
-    Measures that no run has are left out.
+    Measures without values are omitted.
     """
     keys = [column for column in columns if column.role in ("swept", "line")]
     summed = [column for column in columns if column.role == "measure" and column.format]
@@ -147,7 +147,7 @@ def text_table(
 
 
 def measures(columns: Columns) -> dict[str, str]:
-    """Name → title of all measures for people, those of the text summary first."""
+    """Map names of measures to titles, measures of the text summary first."""
     found = [column for column in columns if column.role == "measure" and column.title]
     return {column.name: column.title for column in sorted(found, key=lambda column: column.format is None)}
 

@@ -1,8 +1,8 @@
-"""Compiled code: kept on disk for the next process by JAX's cache, and released from memory before there is too much.
+"""Cache compiled code on disk with JAX's cache, and release it from memory above a limit.
 
-Programs also keep finished parts of long points, so that a stopped or killed run resumes within a point.
+The same directory keeps finished parts of long points, so a stopped or killed run resumes within a point.
 
-``import ntk_core`` leaves the settings of JAX alone. A notebook turns the cache on by
+``import ntk_core`` does not change JAX's settings. A notebook enables the cache by
 ``ntk_core.runs.compiled_code.keep_compiled_code()``.
 """
 
@@ -22,26 +22,25 @@ from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_CACHE"
 OFF = "off"
-# Above this the directory is cleared at a start. JAX's own bound reads every entry at each write: seconds per sweep.
+# Above this size a start clears the directory. JAX's own limit reads every entry at each write: seconds per sweep.
 MAX_BYTES = 200_000_000
 _JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 _PROCESSOR = Path("/proc/cpuinfo")
-# Linux allows 65,530 memory maps; a program takes about three, and one too many ends the process.
+# Linux allows 65,530 memory maps and kills a process with more; a program takes about three.
 MAX_MAPS = 25_000
-# Memory that compiled programs may add to a process, about 10 MB a program; other widths need other programs.
+# Memory limit of compiled programs in a process: about 10 MB each, and every width needs its own.
 MOST_BYTES = 400e6
 _MAPS = Path("/proc/self/maps")
-KEPT_S = 14 * 24 * 3600.0  # after this time unfinished points are abandoned; our choice
+KEPT_S = 14 * 24 * 3600.0  # unfinished points are deleted after this time; our choice
 _keeps_unfinished = False
-_at_rest = 0.0  # bytes when this process last let them go
+_at_rest = 0.0  # bytes in use after the last release
 _LOG = logging.getLogger(__name__)
 
 
 def keep_compiled_code() -> None:
-    """Turn on JAX's compilation cache in the directory of ``LINEARITY_LAB_CACHE``, and keep parts of long points.
+    """Enable JAX's compilation cache in the directory ``LINEARITY_LAB_CACHE``.
 
-    The cache stays as it is where ``JAX_COMPILATION_CACHE_DIR`` is set. An unusable directory is
-    logged in one line.
+    If ``JAX_COMPILATION_CACHE_DIR`` is set, the cache is unchanged. An unusable directory is logged in one line.
     """
     global _keeps_unfinished
     _keeps_unfinished = True
@@ -60,13 +59,13 @@ def keep_compiled_code() -> None:
 
         for name, value in options.items():
             jax.config.update(name, value)
-    else:  # JAX reads these when it is imported, which some commands never do
+    else:  # JAX reads these on import, and some commands never import it
         os.environ.update({name.upper(): str(value) for name, value in options.items()})
     warnings.filterwarnings("ignore", r"Error (reading|writing) persistent compilation cache entry", UserWarning)
 
 
 def compiled_code_directory() -> Path | None:
-    """The directory for code of this processor; None when the cache is off."""
+    """Return the directory for this processor's code; None if the cache is off."""
     given = settings().cache
     if given.lower() == OFF:
         return None
@@ -77,7 +76,7 @@ def compiled_code_directory() -> Path | None:
 
 
 def _processor() -> str:
-    """Digest of the processor, whose instructions the code holds; JAX distinguishes compilers itself."""
+    """Return a digest of the processor type, since code is specific to it; JAX distinguishes compilers."""
     try:
         lines = _PROCESSOR.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -87,7 +86,7 @@ def _processor() -> str:
 
 
 def _tidy(directory: Path) -> None:
-    """Clear a directory that is full; delete empty files, which a killed process leaves and JAX never replaces."""
+    """Clear a full directory; delete empty files of killed processes, which JAX never replaces."""
     files = {path: path.stat().st_size for path in directory.iterdir() if path.is_file()}
     is_full = sum(files.values()) > MAX_BYTES
     for path, size in files.items():
@@ -96,7 +95,7 @@ def _tidy(directory: Path) -> None:
 
 
 def num_maps() -> int:
-    """Memory maps of this process; 0 where the system does not report it."""
+    """Return the number of memory maps of this process; 0 if the system does not report it."""
     try:
         with _MAPS.open("rb") as lines:
             return sum(1 for _ in lines)
@@ -105,9 +104,9 @@ def num_maps() -> int:
 
 
 def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bool:
-    """Forget all compiled programs once there are many; whether it did.
+    """Release all compiled programs above a limit, and return whether it did.
 
-    Many are more than ``most`` memory maps, or ``most_bytes`` more memory than when this was first asked or last done.
+    The limit is ``most`` memory maps, or ``most_bytes`` more memory than at the first call or the last release.
     """
     global _at_rest
     _at_rest = _at_rest or resident_memory()
@@ -123,7 +122,7 @@ def release_compiled(most: int = MAX_MAPS, most_bytes: float = MOST_BYTES) -> bo
 
 
 def unfinished_directory() -> Path | None:
-    """Directory of finished pairs of blocks, without old ones; None where nothing is kept."""
+    """Return the directory of finished pairs of blocks after deleting old ones; None if the cache is off."""
     if not _keeps_unfinished:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Events of a run: one typed stream drives every progress display."""
+"""Typed events of a run, for every progress display."""
 
 from typing import Annotated, Any, Literal
 
@@ -10,10 +10,10 @@ from ntk_core.runs._values import EndStatus, Value
 
 
 class Estimated(Value):
-    """Before anything is computed: what the run will cost.
+    """The expected cost, before any computation.
 
     Attributes:
-        num_points: number of points (widths) to compute, finished ones of an earlier run included.
+        num_points: number of points (widths), including points from an earlier run.
         seconds: expected wall time on this machine, an order of magnitude.
         peak_bytes: expected peak memory of the largest point.
     """
@@ -30,7 +30,7 @@ class Estimated(Value):
 
 
 class PointStarted(Value):
-    """A point's computation begins; ``key`` names it (``width=100``)."""
+    """The computation of the point ``key`` (``width=100``) started."""
 
     kind: Literal["point_started"] = "point_started"
     key: str
@@ -41,9 +41,9 @@ class PointProgress(Value):
     """Progress of a point.
 
     Attributes:
-        fraction: share of the whole run that is done, from 0 to 1.
-        remaining_s: expected remaining wall time of the whole run, None while nothing is known.
-        message: what is being done, for people.
+        fraction: finished share of the whole run, from 0 to 1.
+        remaining_s: expected remaining wall time of the whole run, None while unknown.
+        message: the current work, in a few words.
         point: the partial point, for curves that grow during the run; not yet a result.
     """
 
@@ -56,7 +56,7 @@ class PointProgress(Value):
 
 
 class PointFinished(Value):
-    """A point is done; ``resumed`` when it was taken from an earlier run."""
+    """A point is finished; ``resumed`` if it is from an earlier run."""
 
     kind: Literal["point_finished"] = "point_finished"
     key: str
@@ -75,10 +75,10 @@ class PointFailed(Value):
 
 
 class Ended(Value, Shown):
-    """The last event. Cancelled is not failed: a cancelled run keeps its points and can be resumed.
+    """The last event; a cancelled run keeps its points and can be resumed.
 
     Attributes:
-        result: the result with all finished points; None when nothing could be started.
+        result: the result with all finished points; None if nothing could start.
         reason: one sentence for ``failed``, empty otherwise.
     """
 
@@ -100,5 +100,5 @@ _ADAPTER: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 def parse_event(text: str | bytes) -> Event:
-    """The event of a line of JSON; raises ``pydantic.ValidationError`` for anything else."""
+    """Parse an event from a line of JSON; raise ``pydantic.ValidationError`` for other text."""
     return _ADAPTER.validate_json(text)

@@ -1,4 +1,4 @@
-"""The results that are shown before anything is run: one file per preset."""
+"""Saved results that pages show before a run, one file per preset."""
 
 import inspect
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""One database, SQLite or another one by URL: transactions, and which files may be used."""
+"""Open a database, SQLite or another by URL; run transactions; refuse foreign files."""
 
 import contextlib
 import functools
@@ -21,10 +21,10 @@ from ntk_core.errors import InvalidInput
 
 VARIABLE = "LINEARITY_LAB_STORE"
 MIN_FREE_BYTES = 20 * 2**20  # a few points
-APPLICATION_ID = int.from_bytes(b"LLab")  # in the header of every SQLite file of ours
+APPLICATION_ID = int.from_bytes(b"LLab")  # in the header of every SQLite file of this lab
 LAYOUT = 3  # of the tables; its user_version
 _HEADER_BYTES = 100  # https://www.sqlite.org/fileformat2.html, section 1.3: user_version at 60, application_id at 68
-# Other errors do not concern the file: it is busy, the disk is full or fails, or access is denied.
+# Other errors have other causes: the file is busy, the disk is full or fails, or access is denied.
 _DAMAGE = (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -38,8 +38,8 @@ class Database:
         busy_timeout_s: how long a writer waits for another one (SQLite).
 
     Raises:
-        InvalidInput: when the database cannot be opened for writing, or its file is none of this lab's; also by
-            :meth:`do`, when the database stops working.
+        InvalidInput: if the database cannot be opened for writing, or its file belongs to another program; also by
+            :meth:`do`, if the database stops working.
     """
 
     def __init__(self, given: str, busy_timeout_s: float):
@@ -51,7 +51,7 @@ class Database:
             self._engine = _engine(self._url, busy_timeout_s)
             self._server_lock = FileLock(f"{self._file}.lock", timeout=0, thread_local=False)
             self._file_lock = FileLock(f"{self._file}.open.lock", timeout=busy_timeout_s)  # to create or rename it
-            # A store that is dropped without being closed leaves no connection open.
+            # close connections even if the store is never closed
             weakref.finalize(self, self._engine.dispose).atexit = False
             self._begin()
         except InvalidInput:
@@ -61,11 +61,11 @@ class Database:
 
     @property
     def location(self) -> str:
-        """Path or URL by which another process opens the same database; it may hold a password."""
+        """Path or URL for another process to open the same database; may contain a password."""
         return str(self._file) if self._file else self._url.render_as_string(hide_password=False)
 
     def do(self, work: Callable[[sa.Connection], _T]) -> _T:
-        """Run ``work`` in one transaction; a damaged SQLite file is set aside and ``work`` repeated in a new one."""
+        """Run ``work`` in one transaction; if the SQLite file is damaged, move it away and repeat in a new one."""
         is_repeated = False
         while True:
             try:
@@ -77,10 +77,10 @@ class Database:
                 is_repeated = True
 
     def lock_for_server(self) -> None:
-        """Let no other server use the SQLite file until :meth:`close`, or until this process ends.
+        """Lock the SQLite file against other servers until :meth:`close` or the end of this process.
 
         Raises:
-            InvalidInput: another server uses it.
+            InvalidInput: if another server uses it.
         """
         if self._file and not self._server_lock.is_locked:
             try:
@@ -106,7 +106,7 @@ class Database:
         self._server_lock.release()
 
     def _begin(self) -> None:
-        """Create what is missing: the SQLite file with our mark, the tables. Refuse files of other programs."""
+        """Create the SQLite file with our mark and missing tables; refuse files of other programs."""
         if self._file is None:
             return self.do(create_tables)
         if _is_empty(self._file) or _is_ours(self._file):
@@ -116,11 +116,11 @@ class Database:
                 elif not _has_our_layout(self._file):
                     self._set_aside(self._file)
                 return self.do(create_tables)
-        allowed = "a new file, or one in which this lab keeps its results; this file was left as it is"
+        allowed = "a new file, or a results file of this lab; this file was not changed"
         raise InvalidInput(VARIABLE, self._shown, allowed)
 
     def _set_aside_if_damaged(self, error: Exception) -> bool:
-        """Replace a damaged file of ours by a new one; whether that was done, here or by another process."""
+        """Replace our damaged file by a new one; return whether it was replaced, here or by another process."""
         code = getattr(getattr(error, "orig", None), "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if self._file is None or code not in _DAMAGE:
             return False
@@ -135,7 +135,7 @@ class Database:
     def _set_aside(self, file: Path) -> None:
         aside = file.with_name(f"{file.name}.damaged-{time.time_ns()}")
         why = "damaged, or of an earlier version"
-        _LOG.warning("The results in %s are %s; kept as %s, a new file begins.", file, why, aside)
+        _LOG.warning("The results in %s are %s; they are kept as %s, and a new file is created.", file, why, aside)
         for suffix in ("", "-wal", "-shm"):
             if Path(f"{file}{suffix}").exists():
                 os.replace(f"{file}{suffix}", f"{aside}{suffix}")
@@ -166,10 +166,10 @@ def _create(file: Path) -> None:
 
 
 def _header(file: Path) -> bytes:
-    """The first bytes of a file, by a descriptor that stays open.
+    """Return the first bytes of a file, read by a descriptor that stays open.
 
-    On POSIX systems, closing any descriptor of a file ends all locks of the process on it, those of SQLite included:
-    another process would then delete the write-ahead log while it is in use.
+    On POSIX systems, closing any descriptor of a file releases all locks of the process on it, including SQLite's.
+    Another process could then delete the write-ahead log while it is in use.
     """
     if os.name != "posix":
         with file.open("rb") as stream:
@@ -188,12 +188,12 @@ def _is_ours(file: Path) -> bool:
 
 
 def _has_our_layout(file: Path) -> bool:
-    header = _header(file)  # SQLite takes other versions in bytes 18 and 19 as read-only or unknown
+    header = _header(file)  # other versions in bytes 18 and 19 make SQLite treat a file as read-only or unknown
     return {1, 2}.issuperset(header[18:20]) and int.from_bytes(header[60:64]) == LAYOUT
 
 
 def _is_damaged(file: Path) -> bool:
-    """Whether SQLite cannot read or write the file as it is, or a table lacks a column."""
+    """Return whether SQLite cannot read or write the file, or a table lacks a column."""
     if not _has_our_layout(file):
         return True
     try:
@@ -208,10 +208,10 @@ def _is_damaged(file: Path) -> bool:
 
 
 def _url(given: str) -> sa.URL:
-    """The database that ``given`` names; directories that SQLite needs are created."""
+    """Return the engine of the database ``given``; create the directory of a SQLite file."""
     if "://" in given:
         url = sa.make_url(given)
-        if url.drivername in ("postgresql", "postgres"):  # as most services write it; SQLAlchemy would want psycopg2
+        if url.drivername in ("postgresql", "postgres"):  # the usual form; SQLAlchemy would select psycopg2 for it
             url = url.set(drivername="postgresql+psycopg")
         if url.get_backend_name() != "sqlite" or not url.database:
             return url
@@ -230,14 +230,14 @@ def _engine(url: sa.URL, busy_timeout_s: float) -> sa.Engine:
 
     @sa.event.listens_for(engine, "connect")
     def _prepare(connection: sqlite3.Connection, _record: object) -> None:
-        connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged text costs only its row
-        connection.execute("PRAGMA synchronous=FULL")  # in WAL mode the default may lose the last points with the power
+        connection.text_factory = lambda text: text.decode("utf-8", "replace")  # a damaged text affects only its row
+        connection.execute("PRAGMA synchronous=FULL")  # the default in WAL mode may lose points at a power failure
 
     return engine
 
 
 TABLES = sa.MetaData()
-# Large texts come last: SQLite then reads the columns of a list without them.
+# Large texts are the last columns, so SQLite lists rows without reading them.
 RUNS = sa.Table(
     "lab_results",
     TABLES,
@@ -284,19 +284,19 @@ _LOCK = 7_224_711_036  # any number that other programs are unlikely to lock in 
 
 
 def create_tables(connection: sa.Connection) -> None:
-    """Create the missing tables; several processes may do so simultaneously."""
+    """Create missing tables; safe for several processes at the same time."""
     alone(connection)
     TABLES.create_all(connection)
 
 
 def alone(connection: sa.Connection) -> None:
-    """Let one transaction at a time continue, in Postgres; writers of SQLite always do so."""
+    """Serialize transactions in Postgres, as SQLite always does for writers."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
 
 
 def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> None:
-    """Insert ``row``; if its key exists, update these columns, or leave it."""
+    """Insert ``row``; if its key exists, update these columns, if any."""
     dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(row)
     if update:

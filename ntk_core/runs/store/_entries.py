@@ -1,4 +1,4 @@
-"""Entries of the store: listed runs, their marks, unfinished jobs; which runs are deleted when it is full."""
+"""Entries of the store: listed runs, marks, unfinished jobs; deletion of old runs."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Mark:
-    """A person's name, note and star on one run; no part of a result.
+    """A user's name, note and star of one run, stored beside its result.
 
     Raises:
-        InvalidInput: name or note are too long, or not printable.
+        InvalidInput: if name or note is too long or not printable.
     """
 
     name: str = ""
@@ -48,8 +48,8 @@ class StoredRun:
     """One entry of a list of runs.
 
     Attributes:
-        spec: None where it is damaged or of another version of the lab.
-        swept: its points, in a few words.
+        spec: None if it is damaged or from another version of the lab.
+        swept: description of its points in a few words.
         status: ``started`` until a result is saved, then the result's status.
         num_points: finished points.
         created, used: seconds since 1970.
@@ -72,7 +72,7 @@ class StoredRun:
 
     @classmethod
     def of(cls, row: sa.Row[tuple[object, ...]]) -> StoredRun:
-        """The entry of a row."""
+        """Return the entry of a row."""
         found = {name: value for name, value in row._mapping.items() if name in cls.__dataclass_fields__}
         return cls(**found | {"spec": intact_spec(row.digest, row.spec)})
 
@@ -86,13 +86,13 @@ class RunList(NamedTuple):
 
 @dataclass(frozen=True)
 class UnfinishedJob:
-    """A job that waits or runs.
+    """A waiting or running job.
 
     Attributes:
-        owner: the session that asked for it.
-        submitted_s: when, in seconds since 1970.
-        spent_s: how long it has run.
-        allowed_s: how long it may run; None without a limit.
+        owner: the session that submitted it.
+        submitted_s: time of submission, in seconds since 1970.
+        spent_s: elapsed run time in seconds.
+        allowed_s: time limit in seconds, or None.
         ending: whether the command line has requested its end.
     """
 
@@ -116,7 +116,7 @@ class UnfinishedJob:
 
 
 def intact_spec(run: str, text: str | None) -> Spec | None:
-    """The spec with this digest; None, and a warning, when ``text`` is not its JSON."""
+    """Return the spec with this digest; None with a warning if ``text`` is not its JSON."""
     if text is None:
         return None
     try:
@@ -130,12 +130,12 @@ def intact_spec(run: str, text: str | None) -> Spec | None:
 
 
 def warn(name: str) -> None:
-    """Log that an entry cannot be used."""
+    """Log that an entry is damaged."""
     _LOG.warning("The stored %s is damaged; it is dropped and will be recomputed.", name)
 
 
 def swept_words(spec: Spec) -> str:
-    """The points of a spec in a few words: ``6 widths, 30 to 10,000``."""
+    """Describe the points of a spec: ``6 widths, 30 to 10,000``."""
     count = len(spec.point_keys())
     words = f"{count} {spec.point_words[count != 1]}"
     values = [value for value in getattr(spec, spec.swept_field) if isinstance(value, int | float)]
@@ -147,7 +147,7 @@ def swept_words(spec: Spec) -> str:
 
 def delete_run(connection: sa.Connection, run: str) -> None:
     """Delete a run, its points and its job."""
-    for table in (RUNS, POINTS, JOBS):  # the run first: other transactions hold its row
+    for table in (RUNS, POINTS, JOBS):  # the run first, since other transactions lock its row
         connection.execute(sa.delete(table).where(table.c.digest == run))
 
 
@@ -158,11 +158,11 @@ def total_bytes(connection: sa.Connection) -> int:
 def evict(connection: sa.Connection, most: int, spared: str) -> None:
     """Delete the least recently used runs until ``most`` bytes are left.
 
-    Runs with an unfinished job stay, and so does ``spared``, which was written last.
+    Runs with unfinished jobs, and the run ``spared``, are kept.
     """
     if total_bytes(connection) <= most:
         return
-    alone(connection)  # two processes would each free the needed space
+    alone(connection)  # avoids that two processes both free the needed space
     idle = RUNS.c.digest.not_in(sa.select(JOBS.c.digest)) & (RUNS.c.digest != spared)
     oldest = sa.select(RUNS.c.digest).where(idle).order_by(RUNS.c.used, RUNS.c.digest).limit(1)
     while total_bytes(connection) > most and (run := connection.scalar(oldest)) is not None:

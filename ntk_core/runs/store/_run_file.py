@@ -1,7 +1,7 @@
-"""Runs as a file: one result per line in JSON, each ending with the SHA-256 of the rest of its line.
+"""Files of runs: one result per line in JSON, each ending with the SHA-256 of the rest of its line.
 
-Exports, ``--out`` and the gallery have this format. Plain text on purpose: nothing unpacks, names a path or runs code,
-and a damaged line costs only its own run.
+Exports, ``--out`` and the gallery have this format. Plain text cannot unpack archives, name paths or run code, and a
+damaged line affects only its own run.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _RESULT: TypeAdapter[Result] = TypeAdapter(Result)
 
 
 class UnusableLine(Exception):
-    """Why a line holds no usable run, as a clause."""
+    """Reason why a line has no usable run, as a clause."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Imported:
     """The outcome of an import.
 
     Attributes:
-        digests: of the good runs, including those that were here already.
+        digests: digests of all usable runs, including runs that the store had before.
         left_aside: one sentence per unusable run.
     """
 
@@ -41,16 +41,16 @@ class Imported:
 
 
 def run_line(result: Result) -> str:
-    """A result as one line of a run file, with its line break."""
+    """Return a result as one line of a run file, with its line break."""
     text = result.model_dump_json()
     return f'{text[:-1]},"sha256":"{sha(text)}"}}\n'
 
 
 def read_line(line: str) -> Result:
-    """The result of a line of a run file, after every check.
+    """Return the result of a line of a run file after all checks.
 
     Raises:
-        UnusableLine: the line is damaged or changed, of another version, or its points are not those of its settings.
+        UnusableLine: if the line is damaged, changed or from another version, or its points do not match its settings.
     """
     try:
         data = json.loads(line)
@@ -67,17 +67,17 @@ def read_line(line: str) -> Result:
     try:
         result = _RESULT.validate_python(data)
     except (ValidationError, RecursionError):
-        raise UnusableLine("its settings or points are not those of a run") from None
+        raise UnusableLine("its settings or points are not valid") from None
     keys, expected = [point.key for point in result.points], set(result.spec.point_keys())
     if not expected.issuperset(keys) or len(set(keys)) < len(keys):
-        raise UnusableLine("its points are not those of its settings")
+        raise UnusableLine("its points do not match its settings")
     if result.status == "completed" and len(keys) < len(expected):
-        raise UnusableLine("it is called completed and lacks points")
+        raise UnusableLine("its status is completed, but points are missing")
     return result
 
 
 def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
-    """Write the runs with these digests; the number written: runs that are unknown or have no point are left out."""
+    """Write the runs with these digests and return their number; skip unknown runs and runs without points."""
     written = 0
     for run in runs:
         spec = store.spec(run)
@@ -89,13 +89,13 @@ def write_runs(store: Store, runs: Iterable[str], file: IO[bytes]) -> int:
 
 
 def read_runs(store: Store, file: IO[bytes], *, field: str = "file") -> Imported:
-    """Put the runs of a file into the store; damaged, foreign and older ones are named and left aside.
+    """Import the runs of a file; report and skip damaged, foreign and older ones.
 
     Args:
         field: the user's name for the file, for errors.
 
     Raises:
-        InvalidInput: when the file is not one of runs.
+        InvalidInput: if it is not a file of runs.
     """
     good: dict[str, None] = {}
     left_aside: list[str] = []
@@ -118,5 +118,5 @@ def read_runs(store: Store, file: IO[bytes], *, field: str = "file") -> Imported
 
 
 def sha(text: str) -> str:
-    """SHA-256 as 64 hexadecimal digits."""
+    """Return the SHA-256 as 64 hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""The store itself: specs, finished points, results and unfinished jobs in a database."""
+"""The store: specs, finished points, results and unfinished jobs in a database."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ from ntk_core.runs.store._entries import (
     warn,
 )
 
-# Reading a run counts as use, written at most this often.
+# Reading a run counts as use; its time is written at most this often.
 TOUCH_S = 60.0
 TRY_EVERY_S = 2.0
-# In a database of several servers, the jobs of one that was silent for this long go to the next one that starts.
+# In a shared database, the next server to start adopts the jobs of a server that was silent for this long.
 SILENT_S = 60.0
-# Longer searches find nothing that shorter ones do not; databases refuse patterns and conditions without end.
+# Bounds on a search, since databases limit the length of patterns and the number of conditions.
 MAX_SEARCH, MAX_WORDS = 400, 12
 _HEX = frozenset("0123456789abcdef")
 _POINT: TypeAdapter[Point] = TypeAdapter(Point)
@@ -72,7 +72,7 @@ class Store(Database):
         """Write to the store as a check, at most every few seconds.
 
         Raises:
-            InvalidInput: when that fails, or the disk of a SQLite file is almost full.
+            InvalidInput: if writing fails, or the disk of a SQLite file is almost full.
         """
         if time.monotonic() - self._written_at > TRY_EVERY_S:
             self.do(lambda connection: connection.execute(sa.delete(POINTS).where(POINTS.c.digest == "")))
@@ -80,11 +80,11 @@ class Store(Database):
             self._written_at = time.monotonic()
 
     def points(self, spec: Spec) -> StoredPoints:
-        """Storage for the finished points of ``spec``."""
+        """Return the storage for the finished points of ``spec``."""
         return StoredPoints(self, spec)
 
     def save_spec(self, spec: Spec) -> None:
-        """Store ``spec``, so that :meth:`spec` finds it by its digest."""
+        """Store ``spec`` for lookup by its digest."""
         self.do(lambda connection: begin_run(connection, spec))
 
     def save_result(self, result: Result, *, imported: bool = False) -> None:
@@ -111,7 +111,7 @@ class Store(Database):
         self.do(lambda connection: evict(connection, self.max_bytes, run))
 
     def result(self, run: str) -> Result | None:
-        """The result with this digest; None when there is none, or a part of it is damaged."""
+        """Return the result with this digest; None if it is missing or damaged."""
         query = sa.select(RUNS.c.spec, RUNS.c.ending).where(RUNS.c.digest == run)
         row = self.do(lambda connection: connection.execute(query).one_or_none())
         spec = intact_spec(run, row.spec) if row is not None and row.ending else None
@@ -122,12 +122,12 @@ class Store(Database):
         if found is not None:
             now = time.time()
             used = sa.update(RUNS).where(RUNS.c.digest == run, RUNS.c.used < now - TOUCH_S).values(used=now)
-            with contextlib.suppress(InvalidInput):  # reading must not fail because this cannot be written
+            with contextlib.suppress(InvalidInput):  # reading must not fail if this write fails
                 self.do(lambda connection: connection.execute(used))
         return found
 
     def points_of(self, run: str) -> dict[str, PointValue]:
-        """The intact points of a run by key; damaged ones are left out, so that they are recomputed."""
+        """Return the intact points of a run by key; damaged ones are omitted and then recomputed."""
         query = sa.select(POINTS.c.key, POINTS.c.json).where(POINTS.c.digest == run)
         found: dict[str, PointValue] = {}
         for row in self.do(lambda connection: connection.execute(query).all()):
@@ -138,12 +138,12 @@ class Store(Database):
         return found
 
     def runtimes(self, run: str) -> dict[str, float]:
-        """Seconds that each point of a run took, by key; points are not checked for damage."""
+        """Return the run time of each point in seconds by key, without checks for damage."""
         query = sa.select(POINTS.c.key, POINTS.c.seconds).where(POINTS.c.digest == run)
         return {row.key: row.seconds for row in self.do(lambda connection: connection.execute(query).all())}
 
     def spec(self, prefix: str) -> Spec | None:
-        """The one spec whose digest begins with ``prefix`` (at least 16 hexadecimal digits), else None."""
+        """Return the spec whose digest starts with ``prefix`` (at least 16 hexadecimal digits), if unique."""
         found = self.find(prefix) if len(prefix) >= MIN_PREFIX else ()
         if len(found) != 1:
             return None
@@ -151,7 +151,7 @@ class Store(Database):
         return intact_spec(found[0], self.do(lambda connection: connection.scalar(query)))
 
     def find(self, prefix: str) -> tuple[str, ...]:
-        """Digests that begin with ``prefix``, ten at most; none for anything but hexadecimal digits."""
+        """Return at most ten digests that start with ``prefix``; none unless it is hexadecimal."""
         if not 1 <= len(prefix) <= 64 or not _HEX.issuperset(prefix):
             return ()
         begins = (RUNS.c.digest >= prefix) & (RUNS.c.digest < prefix + "g")
@@ -170,13 +170,13 @@ class Store(Database):
         limit: int = 50,
         offset: int = 0,
     ) -> RunList:
-        """The stored runs, most recently used first.
+        """Return a page of the stored runs, most recently used first.
 
         Args:
-            text: words that all occur in the digest, the experiment, the settings, or the mark of a run.
+            text: words that must all occur in the digest, experiment, settings or mark of a run.
             marked: digest → mark.
-            visible: the first 16 digits, or more, of private runs that may be shown; all when None.
-            limit, offset: which of them.
+            visible: prefixes (at least 16 digits) of the private runs to include; None for all.
+            limit, offset: size and start of the page.
         """
         marked = marked or {}
         wanted = [RUNS.c.experiment == experiment] if experiment else []
@@ -199,7 +199,7 @@ class Store(Database):
         return RunList(tuple(map(StoredRun.of, rows)), int(total or 0))
 
     def marks(self) -> dict[str, Mark]:
-        """Digest → the name, note and star that its run has, where it has any."""
+        """Map digests to marks, for runs with a mark."""
         query = sa.select(RUNS.c.digest, RUNS.c.name, RUNS.c.note, RUNS.c.favorite)
         query = query.where((RUNS.c.name != "") | (RUNS.c.note != "") | RUNS.c.favorite)
         rows = self.do(lambda connection: connection.execute(query).all())
@@ -220,23 +220,23 @@ class Store(Database):
 
         def write(connection: sa.Connection) -> None:
             connection.execute(sa.delete(JOBS).where(left))
-            for job in sorted(jobs, key=lambda job: job.digest):  # rows are held in one order
+            for job in sorted(jobs, key=lambda job: job.digest):  # a fixed order of locks avoids deadlocks
                 begin_run(connection, job.spec)
                 _write_job(connection, job)
 
         self.do(write)
 
     def unfinished_jobs(self) -> tuple[UnfinishedJob, ...]:
-        """The jobs that wait or run on the servers of this store, the oldest first."""
+        """Return waiting and running jobs of all servers of this store, oldest first."""
         return self.do(lambda connection: _jobs(connection, _JOBS))
 
     def claim_jobs(self) -> tuple[UnfinishedJob, ...]:
-        """The unfinished jobs of servers that have ended, the oldest first; they now belong to this server.
+        """Adopt and return the unfinished jobs of ended servers, oldest first.
 
         Call :meth:`lock_for_server` before.
         """
         orphaned = (JOBS.c.server == socket.gethostname()) | (JOBS.c.seen < time.time() - SILENT_S)
-        # A server that starts at the same moment waits, and finds them taken.
+        # A server that starts at the same time waits for this transaction.
         query = _JOBS if self._file else _JOBS.where(orphaned).with_for_update(of=JOBS)
 
         def claim(connection: sa.Connection) -> tuple[UnfinishedJob, ...]:
@@ -248,32 +248,32 @@ class Store(Database):
         return self.do(claim)
 
     def end_job(self, run: str) -> None:
-        """Ask the server of a job to end it; the server polls :meth:`jobs_to_end`."""
+        """Request the end of a job; its server polls :meth:`jobs_to_end`."""
         asked = sa.update(JOBS).where(JOBS.c.digest == run).values(ending=True)
         self.do(lambda connection: connection.execute(asked))
 
     def jobs_to_end(self) -> frozenset[str]:
-        """Digests of jobs with a requested end."""
+        """Return the digests of jobs with a requested end."""
         query = sa.select(JOBS.c.digest).where(JOBS.c.ending)
         return frozenset(self.do(lambda connection: connection.scalars(query).all()))
 
 
 class StoredPoints:
-    """The finished points of one run in a :class:`Store`."""
+    """Finished points of one run in a :class:`Store`."""
 
     def __init__(self, store: Store, spec: Spec):
         self._store, self._spec, self._run = store, spec, spec_digest(spec)
         store.save_spec(spec)
 
     def finished(self) -> dict[str, PointValue]:
-        """The intact points by key; damaged ones are left out, so that they are recomputed."""
+        """Return the intact points by key; damaged ones are omitted and then recomputed."""
         return self._store.points_of(self._run)
 
     def save(self, key: str, point: Point) -> None:
         """Store a point durably."""
 
         def save(connection: sa.Connection) -> None:
-            begin_run(connection, self._spec)  # it may have been deleted meanwhile
+            begin_run(connection, self._spec)  # the run may have been deleted meanwhile
             _save_point(connection, self._run, key, point)
 
         self._store.do(save)
@@ -284,7 +284,7 @@ _JOBS = sa.select(*JOBS.c, RUNS.c.spec).join(RUNS, RUNS.c.digest == JOBS.c.diges
 
 
 def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJob, ...]:
-    """The jobs whose settings can be read."""
+    """Return the jobs with readable settings."""
     found = [(intact_spec(row.digest, row.spec), row) for row in connection.execute(query)]
     return tuple(
         UnfinishedJob(spec, row.owner, row.submitted, row.running, row.spent, row.allowed, row.ending)
@@ -294,14 +294,14 @@ def _jobs(connection: sa.Connection, query: sa.Select[Any]) -> tuple[UnfinishedJ
 
 
 def _write_job(connection: sa.Connection, job: UnfinishedJob) -> None:
-    """Update the row of a job, or insert one; whether it is to end stays as it is."""
+    """Update the row of a job, or insert one, without changing its requested end."""
     row = {"server": socket.gethostname(), "seen": time.time(), "owner": job.owner, "submitted": job.submitted_s}
     row |= {"running": job.running, "spent": job.spent_s, "allowed": job.allowed_s}
     insert(connection, JOBS, row | {"digest": job.digest, "ending": False}, update=row)
 
 
 def begin_run(connection: sa.Connection, spec: Spec) -> None:
-    """Insert the row of this spec, or mark it as used and repair it; the transaction holds it from here on."""
+    """Insert the row of this spec, or mark it as used and repair it, and lock it for the transaction."""
     text, now = canonical_json(spec), time.time()
     facts = {"experiment": spec.experiment, "swept": swept_words(spec)[:200], "private": spec.is_private}
     facts |= {"spec": text, "bytes": len(text), "used": now}
@@ -309,14 +309,14 @@ def begin_run(connection: sa.Connection, spec: Spec) -> None:
 
 
 def _save_point(connection: sa.Connection, run: str, key: str, point: PointValue, *, replace: bool = True) -> None:
-    """Store a point; one of this key that is here is replaced, or stays."""
+    """Store a point; an existing point of this key is replaced or kept."""
     text = point.model_dump_json()
     stored = {"seconds": point.runtime_s, "bytes": len(text), "json": text}
     insert(connection, POINTS, {"digest": run, "key": key, **stored}, update=stored if replace else ())
 
 
 def _result(spec: Spec, points: Mapping[str, PointValue], **ending: Any) -> Result | None:
-    """A result; None when a completed run lacks a point or a point is not one of the spec."""
+    """Return a result; None if a completed run lacks a point or a point is not in the spec."""
     keys = spec.point_keys()
     found = [points[key] for key in keys if key in points]
     with contextlib.suppress(ValidationError):
@@ -327,7 +327,7 @@ def _result(spec: Spec, points: Mapping[str, PointValue], **ending: Any) -> Resu
 
 
 def partial_result(spec: Spec, points: Mapping[str, PointValue], status: EndStatus = "cancelled") -> Result | None:
-    """A result of the finished points of a run that has not ended; None without points."""
+    """Return a partial result of an unfinished run; None without points."""
     latest = latest_provenance(points.values())
     if latest is None:
         return None
