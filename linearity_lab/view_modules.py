@@ -7,14 +7,15 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, get_args
+from types import ModuleType
+from typing import Literal, get_args
 
 from ntk_core.environment import OUTSIDE
 
 VIEWS = Path(__file__).parent / "views"
 
 
-def view_module(page: str, part: str = "") -> Any:
+def view_module(page: str, part: str = "") -> ModuleType:
     """Import the package of a page, or one module of it.
 
     Raises:

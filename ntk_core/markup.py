@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 JSON = dict[str, Any]  # a JSON object
+Part = Any  # HTML, or a Plotly figure
 _LINE = "1px solid rgba(128,128,128,.35)"
 _CELL = f"text-align:left;vertical-align:top;padding:.15em 1em .15em 0;border-bottom:{_LINE}"
 
@@ -25,7 +26,7 @@ class Markup(str):
 class Shown:
     """Displays a value as several parts: HTML and Plotly figures."""
 
-    def _shown_parts(self, with_figure: bool) -> list[Any]:
+    def _shown_parts(self, with_figure: bool) -> list[Part]:
         """Return the parts from top to bottom; text is HTML."""
         raise NotImplementedError
 

@@ -5,17 +5,15 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from importlib.metadata import entry_points
-from typing import Any
 
 from ntk_core.environment import how_to_install
 from ntk_core.errors import InvalidInput
-from ntk_core.markup import folded, lines, notebook_place, paragraph, printable
+from ntk_core.markup import Part, folded, lines, notebook_place, paragraph, printable
 from ntk_core.numbers import duration, percent, size
 from ntk_core.runs import ResultValue, Spec, estimate, run_summary
 from ntk_core.runs.events import Ended, Estimated, Event, PointFinished, PointProgress
 from ntk_core.settings.grammar import settings_html
 
-Part = Any  # HTML, or a Plotly figure
 FIGURES = "linearity_lab.figures"  # entry points: result → (Plotly figure, sentences below it)
 HOW_TO_DRAW = f"Its figure is drawn here where the dashboard is installed too: {how_to_install('app')}."
 _ENDS = {"completed": "Completed", "cancelled": "Stopped", "stopped": "Stopped by the server", "failed": "Failed"}

@@ -266,7 +266,7 @@ class Comparison:
 
     axes: tuple[ComparedAxis, ...]
     measures: dict[str, str]
-    lines: Mapping[str, Callable[[Any], Any]]
+    lines: Mapping[str, Callable[[Any], object]]
 
     def line_words(self, line: Sequence[object]) -> str:
         """Return the title of a line, such as ``linear output, random, ρ = 0.25``."""

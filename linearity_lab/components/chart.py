@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypedDict, TypeVar
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -309,6 +309,12 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
     return tuple(part.options[0] if part.is_settled else st.session_state[f"{page}.{part.name}"] for part in chosen)
 
 
+class _Shared(TypedDict):
+    key: str
+    on_change: Callable[[], None]
+    label_visibility: LabelVisibility
+
+
 def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
     """Return the chosen option, or the last (first) one initially; keep choices that become available again."""
     key, state = f"{page}.{choice.name}", st.session_state
@@ -319,7 +325,7 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
         found.cursors[choice.axis] = _Cursor(
             chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
         )
-    shared: dict[str, Any] = {
+    shared: _Shared = {
         "key": key,
         "on_change": lambda: state.update({chosen: state[key]}),
         "label_visibility": label,

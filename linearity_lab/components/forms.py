@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import streamlit as st
 
@@ -109,14 +109,15 @@ class SpecForm(Generic[AnySpec]):
 
     def paper_size(self) -> None:
         """Show a button that fills in the sizes of the paper."""
-        paper: Any = self.preset.paper_spec
+        paper = self.preset.paper_spec
         if paper == self.preset.spec:
             return
         swept = paper.swept_title[:1].lower() + paper.swept_title[1:]
         explained = f"{self.preset.source}: {swept} up to {max(getattr(paper, paper.swept_field)):,}."
+        largest: Spec | None = paper
+        title = "Paper size"
         try:
             check_limits(paper)
-            title, largest = "Paper size", paper
         except InvalidInput as refusal:
             title, largest = "Largest size here", largest_fit(paper)
             explained += f" Too much for this server: {plain(str(refusal))}."
@@ -132,7 +133,7 @@ class SpecForm(Generic[AnySpec]):
 
     def new_data(self) -> None:
         """Show a button for new data per seed, where all seeds share one draw."""
-        spec: Any = self.spec
+        spec = self.spec
         if isinstance(spec, SeededSpec) and not spec.draws_data and spec.dataset.uses("seed"):
             st.button(
                 "New data per seed",  # short: it shares a row with Paper size
@@ -328,7 +329,7 @@ def help_of(setting: Setting) -> str:
     return "\n\n".join(filter(None, [setting.help, f"On this server: at most {most:,}." if most else ""]))
 
 
-def in_numbers(value: Any) -> Any:
+def in_numbers(value: object) -> object:
     """Convert a list to a tuple of numbers where possible, so that equal settings compare equal."""
     if not isinstance(value, list | tuple):
         return value
@@ -344,12 +345,12 @@ def _short_label(setting: Setting, option: object) -> str:
     return label.removesuffix(" output") if setting.title.startswith("Outputs") else label
 
 
-def _held(setting: Setting, value: Any) -> object:
+def _held(setting: Setting, value: object) -> object:
     """Convert a value to that of the setting's widget."""
     if setting.entry in ("list", "text", "upload", "composition"):
         text = "" if value is None else text_of(value)
         return text.replace(",", ", ") if setting.entry == "list" else text
-    return list(value) if setting.entry == "choices" else value
+    return list(value) if setting.entry == "choices" and isinstance(value, list | tuple) else value
 
 
 def _given(setting: Setting, held: object) -> object:

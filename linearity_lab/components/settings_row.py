@@ -123,7 +123,11 @@ def _control(form: SpecForm[AnySpec], setting: Setting, value: object) -> None:
     with st.container(width=CONTROL_PIXELS.get(setting.entry, "stretch")):
         if setting.entry != "list":
             form.widget(setting, setting.place or setting.title)
-        elif (values := in_numbers(value)) and all(isinstance(each, int | float) for each in values):
+        elif (
+            isinstance(values := in_numbers(value), tuple)
+            and values
+            and all(isinstance(each, int | float) for each in values)
+        ):
             _slider(form, setting, sorted(values))
 
 

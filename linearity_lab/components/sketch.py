@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -46,15 +45,16 @@ def sketch(key: str, data: JSON, drawn: Callable[[float, list[tuple[float, float
     _mount(key=key, data=data, on_drawn_change=take)
 
 
-def from_browser(heights: Any, ends: Sequence[float]) -> tuple[float, list[tuple[float, float]]] | None:
+def from_browser(heights: object, ends: Sequence[float]) -> tuple[float, list[tuple[float, float]]] | None:
     """Return the exponent of a drawn line and its (x, y) from a browser's report; None for invalid reports.
 
     Args:
         heights: log10 of the line at equal distances of log10 x.
         ends: log10 of the first and the last x.
     """
-    usable = isinstance(heights, list) and len(heights) == COLUMNS
-    if not usable or not all(isinstance(each, (int, float)) and abs(each) <= MOST for each in heights):
+    if not isinstance(heights, list) or len(heights) != COLUMNS:
+        return None
+    if not all(isinstance(each, (int, float)) and abs(each) <= MOST for each in heights):
         return None
     columns = np.linspace(ends[0], ends[1], COLUMNS)
     power = float(np.polyfit(columns, np.asarray(heights, float), 1)[0])

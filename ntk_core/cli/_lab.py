@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -65,18 +65,27 @@ def data(
         json: Print the kept data's digest and shape as JSON.
     """
     candidate = parse_upload(_read(Path(file)), _LIMITS)
-    changes: dict[str, Any] = {"target": target, "task": task, "side": side}
-    for name, listed in (("features", features), ("classes", classes)):
-        if listed is not None:
-            changes[name] = tuple(part.strip() for part in listed.split(",") if part.strip())
-    changes = {name: value for name, value in changes.items() if value is not None}
     suggested = suggested_choices(candidate)
-    changes |= {"drop_missing": drop_missing, "scale_targets": not raw_targets}
-    choices = replace(suggested, **changes, gray=suggested.gray or gray, tokens=tokens)
+    choices = replace(
+        suggested,
+        target=suggested.target if target is None else target,
+        task=suggested.task if task is None else task,
+        side=suggested.side if side is None else side,
+        features=suggested.features if features is None else _names(features),
+        classes=suggested.classes if classes is None else _names(classes),
+        drop_missing=drop_missing,
+        scale_targets=not raw_targets,
+        gray=suggested.gray or gray,
+        tokens=tokens,
+    )
     if features is None:  # suggested features may contain the chosen target
         choices = replace(choices, features=tuple(name for name in choices.features if name != choices.target))
     cleaned = clean_upload(candidate, choices, _LIMITS)
     _report(cleaned, keep_upload(cleaned), json)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
 def app(*options: str, port: int | None = None, host: str | None = None) -> int:

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,7 @@ SHIPPED_FILES = Path(__file__).parent / "files"
 POOLING = 4  # side of the blocks in Hu, Xiao, Adlam & Pennington (2020)
 ROOT_VARIABLE = "LINEARITY_LAB_DATA"
 LabeledImages = tuple[NDArray, NDArray]  # (n, height, width, channels) and (n,)
-Copy = Callable[[], AbstractContextManager[Any]]
+Copy = Callable[[], AbstractContextManager["_Readable"]]
 MAX_HEADER_BYTES = 4096  # of npy files; those of IDX files have 16 at most
 
 
@@ -183,12 +183,18 @@ def _copies(originals: Originals, root: Path) -> list[Copy]:
     for folder in originals.folders:
         pairs = [(root / folder / name, root / folder / f"{name}.gz") for name in originals.sha256]
         if all(plain.is_file() or packed.is_file() for plain, packed in pairs):
-            return [
-                partial(open, plain, "rb") if plain.is_file() else partial(gzip.open, packed) for plain, packed in pairs
-            ]
+            return [partial(_opened, plain if plain.is_file() else packed) for plain, packed in pairs]
     if originals.npz and (root / originals.npz).is_file():
         return [partial(_member, root / originals.npz, name) for name in ("x_train", "y_train", "x_test", "y_test")]
     return []
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def _opened(path: Path) -> AbstractContextManager[_Readable]:
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
 @contextmanager

@@ -81,8 +81,7 @@ class KernelTraining:
         self.loss, self.observed, self._net, self._watch = loss, observed, net, watch
         self._x, self._y = jnp.asarray(x, jnp.result_type(float)), jnp.asarray(y)
         self._records = record_steps(max_steps, num_records)
-        self.kernel: Any  # of all seeds; None if streamed
-        self.kernel, first = self._measured(params)
+        self._kernel, first = self._measured(params)
         self._first = first.kernels
         self._rates, dead = map(list, zip(*self._at_start(params, learning_rate), strict=True))
         rates = jnp.asarray(self._rates, jnp.result_type(float))
@@ -94,10 +93,16 @@ class KernelTraining:
         self._rows: list[list[_Row]] = [[] for _ in self._rates]
         self._note(first, np.zeros((len(self._rates), len(observed))), params)
 
+    @property
+    def kernel(self) -> Array:
+        """The kernel at w₀ of all seeds, unless it is streamed."""
+        assert self._kernel is not None
+        return self._kernel
+
     def _at_start(self, params: NetworkParams, rate: float | Literal["auto"]) -> list[tuple[float, bool]]:
         """Return (η, whether the kernel is 0) of each seed."""
         if self._streamed_bytes is None:
-            held = np.asarray(self.kernel)
+            held = np.asarray(self._kernel)
             return [(auto_learning_rate(k, self.loss) if rate == "auto" else float(rate), not k.any()) for k in held]
         net, limit = self._net.with_output("linear"), self._streamed_bytes
         kernels = [KernelOperator(net, one, self._x, memory_limit=limit) for one in _each_seed(params)]

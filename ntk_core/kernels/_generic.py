@@ -1,7 +1,7 @@
 """The tangent kernel of any differentiable function, by contraction of its Jacobian."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -52,8 +52,8 @@ def generic_ntk(
     """
     moving, restore = split_inexact(params)
 
-    def jacobian(x: Any) -> list[Float[Array, "n C size"]]:
-        leaves = jax.jacrev(lambda w: apply(restore(w), x))(moving)
+    def jacobian(x: ArrayLike) -> list[Float[Array, "n C size"]]:
+        leaves = jax.jacrev(lambda w: apply(restore(w), cast(Array, x)))(moving)
         return [leaf.reshape(*leaf.shape[:2], -1) for leaf in leaves]
 
     with jax.default_matmul_precision("highest"):

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -183,7 +183,8 @@ def sweep_widths(
 
 def runs_at(
     model: OwnModel, width: int, x: ArrayLike, y: ArrayLike, seeds: Iterable[int], loss: LossKind,
-    num_inputs: int, output_index: int = 0, *, max_steps: int, num_records: int, **training: Any,
+    num_inputs: int, output_index: int = 0, *, learning_rate: float | str, loss_threshold: float, max_steps: int,
+    num_records: int,
 ) -> Iterator[OwnRun]:  # fmt: skip
     """Yield the runs of one width; arguments as in :func:`sweep_widths`."""
     inputs, targets = _checked_data(x, y, loss)
@@ -192,9 +193,19 @@ def runs_at(
         apply, params = checked_model(model, width, initial_key(seed, width), inputs, targets.shape[1])
         if program is None or not program.serves(apply, params):
             program = _Program(apply, params, Loss("linear", loss), inputs, targets)
-        norm = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
-        trained = program.train(params, records=record_steps(max_steps, num_records), **training)
-        yield OwnRun(width=width, seed=seed, **norm, **trained)
+        norm, converged = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
+        trained = program.train(params, learning_rate, loss_threshold, record_steps(max_steps, num_records))
+        yield OwnRun(width=width, seed=seed, hessian_norm=norm, hessian_converged=converged, **trained)
+
+
+class _Trained(TypedDict):
+    num_params: int
+    learning_rate: float
+    outcome: Outcome
+    steps: tuple[int, ...]
+    change: tuple[float, ...]
+    loss: tuple[float, ...]
+    velocity: float
 
 
 class _Program:
@@ -213,9 +224,7 @@ class _Program:
         same_numbers = not self._has_others and self._structure == jax.tree.structure(params)
         return same_numbers and same_program(apply, self.apply)
 
-    def train(
-        self, params: PyTree, learning_rate: float | str, loss_threshold: float, records: list[int]
-    ) -> dict[str, Any]:
+    def train(self, params: PyTree, learning_rate: float | str, loss_threshold: float, records: list[int]) -> _Trained:
         """Train from w₀, measure kernels, and return fields of an :class:`OwnRun`."""
         before = empirical_ntk(self.apply, params, self.x)
         rate = auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
@@ -236,21 +245,25 @@ class _Program:
         record(0)
         for _ in stretches([descent], record, records):
             pass
-        found = dict(zip(("steps", "change", "loss"), zip(*history, strict=True), strict=True))
-        num_params = sum(leaf.size for leaf in descent.state.trained)
-        velocity = float(kernel_velocity(self.apply, params, self.x, self.y, self.model.loss))
-        known = {"num_params": num_params, "learning_rate": rate, "velocity": velocity}
-        return {**known, "outcome": descent.outcomes()[0], **found}
+        return {
+            "num_params": sum(leaf.size for leaf in descent.state.trained),
+            "learning_rate": rate,
+            "outcome": descent.outcomes()[0],
+            "steps": tuple(step for step, _, _ in history),
+            "change": tuple(change for _, change, _ in history),
+            "loss": tuple(loss for _, _, loss in history),
+            "velocity": float(kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
+        }
 
 
-def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> dict[str, Any]:
-    """Return the fields of ‖H(w₀)‖ in an :class:`OwnRun`; empty without inputs."""
+def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> tuple[float | None, bool]:
+    """Return the mean ‖H(w₀)‖ and whether all converged; None without inputs."""
     if not len(x):
-        return {}
+        return None, True
     found = hessian_norm(
         apply, params, x, output_index, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS, batched=True, repeated=False
     )
-    return {"hessian_norm": float(np.mean(found.value)), "hessian_converged": bool(np.all(found.converged))}
+    return float(np.mean(found.value)), bool(np.all(found.converged))
 
 
 def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:

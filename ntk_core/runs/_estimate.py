@@ -27,7 +27,7 @@ ROUND = (*range(1, 10), *(digits * 10**zeros for zeros in range(10) for digits i
 
 
 def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = False) -> Estimated:
-    """Estimate the number of points, wall time and peak memory of a run.
+    """Estimate a run: spec → number of points, wall time, peak memory.
 
     Wall time is the sum over points and counts (operations, bytes, calls, programs) of count × time per unit here.
 

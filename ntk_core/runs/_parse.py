@@ -15,7 +15,7 @@ MAX_JSON_BYTES = 1_000_000
 
 
 def parse_spec(data: object) -> Spec:
-    """Parse JSON text or a mapping to a spec.
+    """Parse JSON text or a mapping → spec.
 
     >>> parse_spec({"experiment": "kernel_change", "num_seeds": 2}).num_seeds
     2
@@ -63,7 +63,9 @@ def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
 
 
 def canonical_json(spec: Spec) -> str:
-    """Return a spec's canonical JSON: sorted names, no spaces, no unused settings.
+    """Return a spec's canonical JSON.
+
+    Spec → JSON with sorted names, without spaces and unused settings.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> parse_spec(canonical_json(KernelChangeSpec())) == KernelChangeSpec()
@@ -81,7 +83,7 @@ def canonical_json(spec: Spec) -> str:
 
 
 def spec_digest(spec: Spec) -> str:
-    """Return the SHA-256 of a spec's canonical JSON, which names its run.
+    """Return the name of a run: spec → SHA-256 of canonical JSON.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> len(spec_digest(KernelChangeSpec()))

@@ -22,7 +22,7 @@ def point_key(**values: object) -> str:
 
 
 class ExperimentSpec(SpecPart):
-    """Base class of experiment settings; a subclass defines the settings and the points.
+    """Base class of experiment settings → points; subclasses define both.
 
     Each value of one setting, ``swept_field``, gives a point with a key such as ``width=100``. Points are stored by
     key, so a subclass with another kind of points overrides :meth:`point_keys` and keeps the keys unique.

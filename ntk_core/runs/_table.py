@@ -11,11 +11,12 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, Protocol, TypeVar, cast
 
 from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
+from ntk_core.data.spec import DatasetSpec
 from ntk_core.environment import OUTSIDE
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._costs import Counts, CountsOf
@@ -32,7 +33,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Preset(Generic[Part_co]):
-    """Named spec of a paper's figure, with its claim.
+    """Named spec of a paper's figure with its claim: name → spec.
 
     Attributes:
         title: a few words for a menu.
@@ -109,9 +110,10 @@ def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str,
 _PACKAGE = "ntk_core.experiments"
 Progress = tuple[float, str]  # fraction, message
 Growth = tuple[float, str, PointValue]  # the same with the partial point, for curves that grow during the run
+Loaded = Dataset | Sequence["Loaded"] | Mapping[int, "Loaded"]  # one data set, or several
 
 
-def fingerprint(data: Any) -> str:
+def fingerprint(data: Loaded) -> str:
     """Return the SHA-256 of a data set, or of the fingerprints of several."""
     if isinstance(data, Dataset):
         return data_fingerprint(data)
@@ -169,7 +171,14 @@ class Experiment:
         return Computation(module.compute, getattr(module, "load", load_data))
 
 
-def load_data(spec: Any) -> Dataset:
+class _WithData(Protocol):
+    @property
+    def dataset(self) -> DatasetSpec: ...
+
+    def data_options(self) -> Mapping[str, object]: ...
+
+
+def load_data(spec: _WithData) -> Dataset:
     """Return the data set of a spec; raise ``InvalidInput`` if it is not available."""
     return load_dataset(spec.dataset.name, **spec.data_options())
 
@@ -244,7 +253,7 @@ PRESETS: Mapping[str, Preset[Spec]] = _Lazy(_presets, lambda name: _presets()[na
 
 
 def presets() -> dict[str, Spec]:
-    """Return the specs of all presets by name, sized for two cores.
+    """Return all presets as name → spec, sized for two cores.
 
     >>> presets()["liu-fig1-left"].num_seeds > 1
     True
@@ -275,7 +284,7 @@ def counts_of(spec: Spec, key: str, most: bool = False) -> Sequence[Counts]:
 
 
 def run_summary(spec: Spec, points: Sequence[PointValue]) -> str:
-    """Summarize finished points as lines of text.
+    """Summarize finished points: (spec, points) → lines of text.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> run_summary(KernelChangeSpec(), [])

@@ -7,19 +7,22 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ntk_core._version import __version__
 from ntk_core.environment import accelerator_bytes
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._estimate import check_size, devices_for
-from ntk_core.runs._spec import Spec
+from ntk_core.runs._spec import SeededSpec, Spec
 from ntk_core.runs._table import Computation, Growth, Progress, experiment_of, fingerprint
 from ntk_core.runs._values import PointValue, Provenance
 from ntk_core.runs.compiled_code import release_compiled
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 
 Found = TypeVar("Found")
+Given = TypeVar("Given")
+Reported = TypeVar("Reported")
+AnyReport = TypeVar("AnyReport", bound=Progress | Growth)
 # Events of points with ``fraction`` of the point; ``run`` converts it to the fraction of the run.
 Report = PointStarted | PointProgress | PointFinished | PointFailed
 
@@ -36,7 +39,8 @@ class ThisProcess:
     """
 
     def __init__(self, spec: Spec, computation: Computation | None = None):
-        self._spec, self._is_given, self._data = spec, computation is not None, None
+        self._spec, self._is_given = spec, computation is not None
+        self._data: Any = None
         self.provenance: Provenance | None = None
         computation = computation or experiment_of(spec).computation()
         self._computation = on_own_data(computation) if getattr(spec, "draws_data", False) else computation
@@ -103,10 +107,10 @@ def on_own_data(computation: Computation) -> Computation:
     Other fields of the point than ``of_each_seed`` are those of the first seed.
     """
 
-    def load(spec: Any) -> list[Any]:
+    def load(spec: SeededSpec) -> list[object]:
         return [computation.load(each) for each in spec.each_seed()]
 
-    def compute(spec: Any, data: list[Any], key: str) -> Generator[Progress | Growth, None, PointValue]:
+    def compute(spec: SeededSpec, data: list[object], key: str) -> Generator[Progress | Growth, None, PointValue]:
         works = one_after_another([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
         # Partial points of a single seed are not drawn.
         points: list[PointValue] = yield from relayed(works, lambda report: (report[0], report[1]))
@@ -139,7 +143,9 @@ def sentence(error: BaseException) -> str:
     return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"
 
 
-def relayed(work: Generator[Any, None, Found], change: Callable[[Any], Any]) -> Generator[Any, None, Found]:
+def relayed(
+    work: Generator[Given, None, Found], change: Callable[[Given], Reported]
+) -> Generator[Reported, None, Found]:
     """Run the work and apply ``change`` to each of its reports."""
     while True:
         try:
@@ -150,16 +156,24 @@ def relayed(work: Generator[Any, None, Found], change: Callable[[Any], Any]) -> 
         yield change(report)
 
 
-def one_after_another(works: Sequence[Generator[Any, None, Found]]) -> Generator[Any, None, list[Found]]:
+def rescaled(report: AnyReport, share: float) -> AnyReport:
+    """Return a report with another share."""
+    return cast(AnyReport, (share, *report[1:]))
+
+
+def one_after_another(works: Sequence[Generator[AnyReport, None, Found]]) -> Generator[AnyReport, None, list[Found]]:
     """Run several works one after another; rescale their reported shares to the total."""
     found = []
     for index, work in enumerate(works):
-        share_of_all = lambda report, index=index: ((index + report[0]) / len(works), *report[1:])  # noqa: E731
-        found.append((yield from relayed(work, share_of_all)))
+        found.append((yield from _within(work, index, len(works))))
     return found
 
 
+def _within(work: Generator[AnyReport, None, Found], index: int, count: int) -> Generator[AnyReport, None, Found]:
+    return relayed(work, lambda report: rescaled(report, (index + report[0]) / count))
+
+
 def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:
-    """Report a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
+    """AnyReport a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
     for step in stretches:
         yield first + (1 - first) * math.log1p(step) / math.log1p(max_steps), f"{words}, step {step:,}"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from ntk_core.markup import Shown
+from ntk_core.markup import Part, Shown
 from ntk_core.runs._spec import Spec, point_key
 
 # How a run ended: ``cancelled`` by the user, ``stopped`` by the server or its operator.
@@ -148,7 +148,7 @@ class WidthPoint(PointValue):
 
 
 class ResultValue(Value, Shown):
-    """Base class of results: a spec and its points; a subclass defines both types.
+    """Base class of results, spec → points; subclasses define both.
 
     Attributes:
         columns: columns of all tables of the runs, see ``Column``.
@@ -198,7 +198,7 @@ class ResultValue(Value, Shown):
         writer.writerows(rows)
         return text.getvalue()
 
-    def _shown_parts(self, with_figure: bool) -> list[Any]:
+    def _shown_parts(self, with_figure: bool) -> list[Part]:
         from ntk_core.shown import result_parts  # which reads results
 
         return result_parts(self, with_figure)

@@ -1,10 +1,10 @@
 """Typed events of a run, for every progress display."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from ntk_core.markup import Shown, paragraph
+from ntk_core.markup import Part, Shown, paragraph
 from ntk_core.runs._table import Point, Result
 from ntk_core.runs._values import EndStatus, Value
 
@@ -87,7 +87,7 @@ class Ended(Value, Shown):
     result: Result | None = None
     reason: str = ""
 
-    def _shown_parts(self, with_figure: bool) -> list[Any]:
+    def _shown_parts(self, with_figure: bool) -> list[Part]:
         from ntk_core.shown import ended_parts  # which reads events
 
         return ended_parts(self, with_figure)

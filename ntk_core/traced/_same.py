@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -131,13 +131,24 @@ def _equal_arrays(ones: Sequence[object], others: Sequence[object]) -> bool:
     return len(ones) == len(others) and all(map(_equal, ones, others))
 
 
-def _equal(one: Any, two: Any) -> bool:
+@runtime_checkable
+class _Typed(Protocol):
+    """Array of JAX or NumPy, or a scalar with a type."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+def _equal(one: object, two: object) -> bool:
     """Whether two constants have equal bits; tracers and keys must be one object."""
     if one is two and not isinstance(one, np.ndarray):
         return True
     if isinstance(one, jax.core.Tracer) or isinstance(two, jax.core.Tracer):
         return False
-    if not (hasattr(one, "dtype") and hasattr(two, "dtype")) or one.dtype != two.dtype or one.shape != two.shape:
+    if not isinstance(one, _Typed) or not isinstance(two, _Typed) or one.dtype != two.dtype or one.shape != two.shape:
         return False
     if jax.dtypes.issubdtype(one.dtype, jax.dtypes.extended):
         return False

@@ -226,7 +226,8 @@ def times_number(name: str, inputs: Sequence[object], kind: type[Scaled]) -> Sca
     return replace(scaled, scale=scaled.scale * (number if name == "mul" else 1 / number))
 
 
-def _real(value: Any) -> float | None:
+def _real(value: object) -> float | None:
     """Return a known real number, or None."""
-    is_number = isinstance(value, int | float | np.ndarray | np.number) and not np.iscomplexobj(value)
-    return float(value) if is_number else None
+    if not isinstance(value, int | float | np.ndarray | np.number) or np.iscomplexobj(value):
+        return None
+    return float(value)

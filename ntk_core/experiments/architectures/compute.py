@@ -16,4 +16,7 @@ def compute(spec: ArchitecturesSpec, data: Dataset, key: str) -> Generator[Progr
     def of_network(point: PointValue) -> ArchitecturesPoint:
         return ArchitecturesPoint.model_validate({**dict(point), "kind": spec.experiment, "network": letter})
 
-    return of_network((yield from relayed(of_one, lambda report: (*report[:2], *map(of_network, report[2:])))))
+    def renamed(report: Progress | Growth) -> Progress | Growth:
+        return (report[0], report[1], of_network(report[2])) if len(report) == 3 else report
+
+    return of_network((yield from relayed(of_one, renamed)))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import jax
 import jax.numpy as jnp
@@ -32,10 +32,11 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, by_steps, one_after_another
+from ntk_core.runs import Growth, Progress, by_steps, one_after_another, rescaled
 from ntk_core.runs.compiled_code import unfinished_directory
 
 Found = TypeVar("Found")
+Report = TypeVar("Report", bound=Progress | Growth)
 GROWN_S = 1.0  # between partial points; our choice
 PREPARED = 2  # reports of a training until its kernel at w₀ is computed
 MOST_BESIDE_BYTES = 50e6  # largest training that runs beside others; products of larger ones use all cores
@@ -89,8 +90,8 @@ def compute(
 
 
 def side_by_side(
-    works: Sequence[Generator[Any, None, Found]], threads: int, alone: int = 0
-) -> Generator[Any, None, list[Found]]:
+    works: Sequence[Generator[Report, None, Found]], threads: int, alone: int = 0
+) -> Generator[Report, None, list[Found]]:
     """Like :func:`one_after_another`, with ``threads`` works in parallel.
 
     Each work makes its first ``alone`` reports before the next one starts, which then finds compiled programs.
@@ -100,26 +101,27 @@ def side_by_side(
         return (yield from one_after_another(works))
     waiting, shares, found = list(range(len(works))), [0.0] * len(works), dict[int, Found]()
     with ThreadPoolExecutor(threads, "side-by-side") as pool:
-        steps: dict[Future[tuple[Any, Found | None]], int] = {}
+        steps: dict[Future[tuple[Report | None, Found | None]], int] = {}
         while waiting or steps:
             while waiting and len(steps) < threads:
                 index = waiting.pop(0)
                 for _ in range(alone):
-                    shares[index], message, *more = next(works[index])
-                    yield math.fsum(shares) / len(works), message, *more
+                    report = next(works[index])
+                    shares[index] = report[0]
+                    yield rescaled(report, math.fsum(shares) / len(works))
                 steps[pool.submit(_next_report, works[index])] = index
             for step in wait(steps, return_when=FIRST_COMPLETED).done:
-                index, (report, result) = steps.pop(step), step.result()
-                if report is None:
+                index, (later, result) = steps.pop(step), step.result()
+                if later is None:
                     shares[index], found[index] = 1.0, cast(Found, result)
                     continue
                 steps[pool.submit(_next_report, works[index])] = index
-                shares[index], message, *more = report
-                yield math.fsum(shares) / len(works), message, *more
+                shares[index] = later[0]
+                yield rescaled(later, math.fsum(shares) / len(works))
     return [found[index] for index in range(len(works))]
 
 
-def _next_report(work: Generator[Any, None, Found]) -> tuple[Any, Found | None]:
+def _next_report(work: Generator[Report, None, Found]) -> tuple[Report | None, Found | None]:
     """The next report of a work, or None and its result."""
     try:
         return next(work), None

@@ -61,7 +61,7 @@ class OwnModelSpec(SweepSpec):
         return ("own", f"{self.file}:{self.function}", *(part for o, value in given for part in (o, text_of(value))))
 
 
-def counts(spec: Any, key: str, most: bool = False) -> NoReturn:
+def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
     """Refuse every page, job, upload and spec: they contain no code to run."""
     command = f"`linearity-lab {spec.command()[0]} {spec.file}` in a terminal: only this command runs your own files"
     raise InvalidInput("experiment", spec.experiment, command)

@@ -10,7 +10,8 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from types import ModuleType
+from typing import TypeVar
 
 import sqlalchemy as sa
 from filelock import FileLock, Timeout
@@ -116,7 +117,7 @@ class Database:
                 elif not _has_our_layout(self._file):
                     self._set_aside(self._file)
                 return self.do(create_tables)
-        allowed = "a new file, or a results file of this lab; this file was not changed"
+        allowed = "a new file, or a results file of this lab; this file was left as it is"
         raise InvalidInput(VARIABLE, self._shown, allowed)
 
     def _set_aside_if_damaged(self, error: Exception) -> bool:
@@ -297,7 +298,7 @@ def alone(connection: sa.Connection) -> None:
 
 def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> None:
     """Insert ``row``; if its key exists, update these columns, if any."""
-    dialect: Any = postgresql if connection.dialect.name == "postgresql" else sqlite
+    dialect: ModuleType = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(row)
     if update:
         statement = statement.on_conflict_do_update(index_elements=table.primary_key, set_={n: row[n] for n in update})

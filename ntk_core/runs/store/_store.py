@@ -315,7 +315,7 @@ def _save_point(connection: sa.Connection, run: str, key: str, point: PointValue
     insert(connection, POINTS, {"digest": run, "key": key, **stored}, update=stored if replace else ())
 
 
-def _result(spec: Spec, points: Mapping[str, PointValue], **ending: Any) -> Result | None:
+def _result(spec: Spec, points: Mapping[str, PointValue], **ending: object) -> Result | None:
     """Return a result; None if a completed run lacks a point or a point is not in the spec."""
     keys = spec.point_keys()
     found = [points[key] for key in keys if key in points]

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 
@@ -18,7 +17,7 @@ _PARTS = ("model", "picture", "hand", "fields", "canvas")  # in the order of the
 _mount = component(NAME, FOLDER / "canvas.js", parts=_PARTS)
 
 
-def graph_canvas(key: str, data: dict[str, object], take: Callable[[Any], None]) -> None:
+def graph_canvas(key: str, data: dict[str, object], take: Callable[[object], None]) -> None:
     """Show the canvas and its tables.
 
     Args:
