@@ -31,7 +31,7 @@ FEWER = {"beyond-gradient-descent": 4}
 # Sentences that their first confirmation contradicted: rewritten, then confirmed on the next seeds.
 REWRITTEN = dict.fromkeys(
     (
-        "adam-goes-farther",
+        "adam-moves-further",
         "akin-to-the-teacher",
         "bottleneck-keeps-moving",
         "cats-and-horses",

@@ -84,7 +84,7 @@ def smallest_ratio(one: str, other: str) -> Callable[[Any], float]:
 
 
 def gap_at_first(run: Any) -> float:
-    """Largest relative gap of the test losses in the first four fifths of the linear model's way."""
+    """Largest relative gap of the test losses in the first four fifths of the linear model's progress."""
     linear, network = run.linear.test_loss, run.network.test_loss
     goal = linear[0] - 0.8 * (linear[0] - min(linear))
     before = itertools.takewhile(lambda pair: pair[1] >= goal, zip(network, linear, strict=True))
@@ -103,7 +103,7 @@ def outside_share(run: Any) -> float | None:
 
 
 def way_left(run: Any, part: str) -> float:
-    """Share of its way that the linear model has left at the departure."""
+    """Share of the linear model's progress that remains at the departure."""
     curve, best = getattr(run.linear, f"{part}_loss"), getattr(run, f"optimal_{part}_loss")
     return (curve[run.departure] - best) / (curve[0] - best)
 

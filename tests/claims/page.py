@@ -23,19 +23,18 @@ Written by `make claims`; do not edit. The claims are in `ntk_core/experiments/*
 is that of the gallery, the second that of `tests/claims/confirmed.json`. {counts}
 
 A claim has a sentence, a measure and an interval. It is *set* on the runs of the gallery (seeds from 0 on) and
-*confirmed* on runs that were not looked at: seeds from {first_seed:,} on, and a second data draw where data are
-synthetic. [How a claim becomes confirmed](how-claims-are-confirmed.md) explains each step in plain words.
+*confirmed* on fresh runs: seeds from {first_seed:,} on, and a second data draw for synthetic data. [How a claim becomes confirmed](how-claims-are-confirmed.md) explains each step in plain words.
 
-- **confirmed**: both measured intervals lie in the expected one, and the second is at most half as wide.
-- **holds with a caveat**: both lie in it or in the interval of the caveat.
-- **not resolved**: one of them reaches outside, or has too few runs for an interval.
+- **confirmed**: both measured intervals are inside the expected one, and the second is at most half as wide.
+- **holds with a caveat**: both are inside it or inside the interval of the caveat.
+- **not resolved**: one of them extends beyond it, or has too few runs for an interval.
 - **not seen**: one of them is outside.
 - **not confirmed yet**: the fresh runs have not been computed.
 
 A 95% interval holds for other draws of the weights; values of one seed count as one. A range describes the runs made.
-“(set after measuring)” marks an interval that was chosen or changed after the first measurement. *Resolution* is what
-the fresh runs could have detected: half the width of their interval, a deviation that exceeds the scatter of the seeds;
-for a range, the share of exceptional seeds of which one would have been seen with a probability of 95%. “wide” marks a
+“(set after measuring)” marks an interval that was chosen or changed after the first measurement. *Resolution* is the
+smallest deviation that the fresh runs can detect: half the width of their interval. For a range, it is the share of
+exceptional seeds at which at least one is seen with a probability of 95%. “wide” marks a
 measured interval that is more than half as wide as the expected one. Fresh runs that are wide do not confirm: the
 claim then carries a caveat where users read it, and *Resolution* estimates the fresh seeds needed.
 Presets run as `linearity-lab run PRESET`.

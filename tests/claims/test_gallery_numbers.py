@@ -153,7 +153,7 @@ def test_departures_end_in_high_dimension():
 
 
 def test_full_size_convolutions_depart_sooner():
-    """The paper's exception: relative distance of the outputs after the first tenth of the linear model's way."""
+    """The paper's exception: relative distance of the outputs after the first tenth of the linear model's progress."""
 
     def early(name):
         found = []

@@ -64,7 +64,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
         ({"dataset.num_samples": 301}, "dataset.num_samples", "at most 300"),
     ],
     "lazy": [
-        ({"architecture.initial_output": "symmetric"}, "architecture.initial_output", "random; the setting starts"),
+        ({"architecture.initial_output": "symmetric"}, "architecture.initial_output", "the compared outputs at w₀"),
         ({"scales": [0]}, "scales", ""),
         ({"starts": ["zero"]}, "starts", ""),
         ({"richness": [0]}, "richness", ""),

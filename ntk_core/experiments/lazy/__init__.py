@@ -78,7 +78,7 @@ class LazySpec(TrainedSweep):
         given = self.architecture.initial_output
         if given != "random":
             raise InvalidInput(
-                "architecture.initial_output", given, "random; the setting starts chooses what is compared"
+                "architecture.initial_output", given, "random; the setting starts lists the compared outputs at w₀"
             )
         return self
 

@@ -86,11 +86,11 @@ def _leaves(runs: Sequence[EarlyRun]) -> str:
     leaves = "departs at" if all(run.departure is not None for run in runs) else "stays until"
     shares = [run.share_followed for run in runs]
     text = " to ".join(dict.fromkeys(percent(share) for share in (min(shares), max(shares))))
-    return f"it {leaves} {text} of the linear model's way"
+    return f"it {leaves} {text} of the linear model's progress"
 
 
 def gap_before(run: EarlyRun) -> float:
-    """Largest |L − L_lin| / L_lin of the test losses until the linear model has made most of its way."""
+    """Largest |L − L_lin| / L_lin of the test losses until the linear model has made most of its progress."""
     pairs = zip(run.network.test_loss, run.linear.test_loss, strict=True)
     return max(abs(net - lin) / lin for net, lin in list(pairs)[: run.linear_phase + 1])
 
