@@ -1,1 +1,1 @@
-"""From results to Plotly figures: pure functions, free of Streamlit and of JAX."""
+"""Plotly figures of results: pure functions without Streamlit and JAX."""

@@ -180,9 +180,9 @@ def finish(figure: go.Figure) -> go.Figure:
 
 
 def look(axes: Mapping[str, bool]) -> JSON:
-    """Return what :func:`finish` sets in the layout of a figure, by the names of its axes and whether they are log.
+    """Return the layout that :func:`finish` sets, by the names of the axes and whether they are logarithmic.
 
-    To be given with the layout of a new figure if there is one: each later change takes Plotly milliseconds.
+    Pass it with the layout of a new figure if possible, since each later change takes Plotly milliseconds.
     """
     font = {"size": FONT_SIZE}
     layout: JSON = {}

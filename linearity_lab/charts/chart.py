@@ -1,4 +1,4 @@
-"""A figure with its words and tables, its variants, and comparisons of several runs."""
+"""Figures with words and tables, variants of figures, and comparisons of runs."""
 
 import math
 import operator
@@ -154,7 +154,7 @@ def drawn_rows(figure: go.Figure) -> list[dict[str, object]]:
 
 
 def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
-    """Copy a chart with letters, lines and markers ``factor`` times as large, for projection."""
+    """Copy a chart with text, lines and markers enlarged by ``factor``, for projection."""
     shown = go.Figure(figure)
     font = {"size": round(FONT_SIZE * factor)}
     shown.update_xaxes(tickfont=font, title_font=font)
@@ -173,7 +173,7 @@ def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
     return shown.update_layout(height=height, legend={"font": font, "y": -0.2})
 
 
-GHOST_OPACITY = 0.16  # pale enough not to be mistaken for a new point
+GHOST_OPACITY = 0.16  # clearly paler than current points
 _GHOST = {"ghost": True}
 
 
@@ -186,15 +186,15 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
         return figure
     layout = figure.layout.to_plotly_json()
-    layout.pop("template", None)  # Plotly's own: to check and copy it takes milliseconds
+    layout.pop("template", None)  # skips Plotly's validation, which takes milliseconds
     for name in _axes(figure):
         axis = layout.setdefault(name, {})
         axis |= {"range": _both(figure.layout[name].range, before.layout[name].range), "autorangeoptions": None}
         if own := _ticks(figure.layout[name]):
             earlier = _ticks(before.layout[name])
-            ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)  # swept values stay
+            ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)  # keep swept values
             axis |= {"tickvals": list(ticks), "ticktext": list(ticks.values())}
-    # Last, so that the traces keep their numbers; of another z-order, Plotly would cut off the names beside the axes.
+    # Appended last, so traces keep their numbers; a z-order would make Plotly clip the names beside the axes.
     return go.Figure([*figure.data, *ghosts], layout)
 
 
@@ -243,9 +243,9 @@ class ComparedAxis:
     """The axis of a comparison.
 
     Attributes:
-        letter: of it, in fitted exponents and sentences.
-        keep: the rows that lie on it, with their result.
-        along_time: whether every seed is a curve of its own.
+        letter: symbol in fitted exponents and sentences.
+        keep: selects rows for this axis, given their result.
+        along_time: whether each seed has its own curve.
     """
 
     column: str
@@ -257,11 +257,11 @@ class ComparedAxis:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the runs of one experiment are compared, in the columns of their rows.
+    """Columns by which runs of one experiment are compared.
 
     Attributes:
         measures: column → title.
-        lines: the columns that together name a line → a value of it in words.
+        lines: column that names a line → formatter of its values.
     """
 
     axes: tuple[ComparedAxis, ...]
@@ -283,7 +283,7 @@ def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """Return the comparison of the view's ``figures.compared``, if there is one, or else by the result's table."""
+    """Return the view's ``figures.compared`` comparison if defined, else one by the result's table."""
     figures = view_module(spec.experiment, "figures") if has_view(spec.experiment, "figures") else None
     compared: Callable[[Spec], Comparison] | None = getattr(figures, "compared", None)
     return compared(spec) if compared else compared_by(experiment_of(spec).result.columns)

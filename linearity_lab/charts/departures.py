@@ -27,7 +27,7 @@ class Horizons:
         runs: (width, run).
         of: name of a departure of a run.
         clock: unit of the horizon.
-        slope: predicted, of horizons that grow with the logarithm of the width.
+        slope: predicted slope of horizons that grow with the logarithm of the width.
     """
 
     style: Style

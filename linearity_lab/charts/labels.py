@@ -27,7 +27,7 @@ TURNED = {
     "triangle-up": "triangle-right", "triangle-right": "triangle-down", "triangle-down": "triangle-left",
     "triangle-left": "triangle-up", "hourglass": "bowtie", "bowtie": "hourglass",
     "diamond-wide": "diamond-tall", "diamond-tall": "diamond-wide", "line-ew": "line-ns",
-    "x": "x-thin",  # of its path only the beginning would be moved
+    "x": "x-thin",  # Plotly would move only the beginning of its path
 }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
     """Write labels at the ends of curves into the right margin of a figure with one pair of axes.
 
     Their traces leave the legend. The axes must have their ranges. Where labels would cover each other, they are
-    shifted apart, with a thin line from the curve; rows that do not fit are left out.
+    shifted apart, with a thin line from the curve; rows that do not fit are dropped.
     """
     vertical = figure.layout.yaxis
     if not ends or vertical.range is None:  # nothing is drawn

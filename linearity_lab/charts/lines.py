@@ -21,7 +21,7 @@ class Dot:
         why: reason for exclusion from means and fits (open marker); empty if included.
         note: text of its hover below the number; by default the reason.
         outcome: of its training if that is the reason; selects the mark.
-        x: where it is drawn, if not at ``at``.
+        x: its position, if not ``at``.
         error: standard error of an estimate, drawn as a bar; 0 where the value is exact.
     """
 
@@ -64,7 +64,7 @@ class Line:
     Attributes:
         fit: whether its exponent is fitted and shown.
         more: swept value → further columns of its row in the table.
-        group: of its traces in the legend; the title when empty.
+        group: legend group of its traces, by default the title.
     """
 
     style: Style
@@ -115,10 +115,10 @@ class Axis:
     """The swept setting.
 
     Attributes:
-        letter: of it, in fitted exponents, guides and sentences.
-        values: of the whole sweep, so that the axis stays while points arrive.
-        symbol: of the place of a dot, in hovers and sentences, where it is not the letter.
-        column: name of what is swept in the table, where it is not the title.
+        letter: symbol in fitted exponents, guides and sentences.
+        values: values of the whole sweep, which fix the axis while points arrive.
+        symbol: symbol of a dot's position in hovers and sentences, by default the letter.
+        column: name of the swept setting in the table, by default the title.
     """
 
     title: str

@@ -62,15 +62,15 @@ def sweep(
     one standard error.
 
     Args:
-        title: of the vertical axis.
-        symbol: of the number, in hovers and in the table; the title where it has none.
-        slopes: of dashed guides from the first mean of the line that falls fastest.
-        is_log: whether the vertical axis is logarithmic, else it begins at 0.
+        title: title of the vertical axis.
+        symbol: symbol of the number in hovers and in the table, by default the title.
+        slopes: slopes of dashed guides from the first mean of the fastest-decreasing line.
+        is_log: whether the vertical axis is logarithmic; otherwise it starts at 0.
         of: table column that distinguishes the lines.
-        name, heading: of the chart.
-        caption: sentences before those about excluded runs.
-        with_takeaway: whether the caption begins with the takeaway.
-        rows: a table of its own; by default one row per value and line.
+        name, heading: name and heading of the chart.
+        caption: sentences before the ones about excluded runs.
+        with_takeaway: whether the caption starts with the takeaway.
+        rows: table rows; by default one per value and line.
         first: indices of the initially visible lines; the legend shows the others.
         finding: first sentence of the takeaway; by default from the lines.
     """
@@ -135,7 +135,7 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
 
 
 def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
-    """Return one sentence on how each line scales, with its interval, or else where it begins and ends."""
+    """Return one sentence on the scaling of each line with its interval, or on its first and last values."""
     found = []
     for line in lines:
         if line.fit and line.law and line.means:

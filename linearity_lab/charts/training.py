@@ -20,7 +20,7 @@ from ntk_core.numbers import number
 TimeAxis = Literal["step", "time"]
 AXIS_TITLES: dict[TimeAxis, str] = {"step": "step", "time": "time = learning rate × step"}
 MARK = 9
-ROW_HEIGHT, MOST_IN_PLACE = 175, 3  # in pixels, of a row where there are more rows
+ROW_HEIGHT, MOST_IN_PLACE = 175, 3  # height in pixels of each row, if there are several
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,14 @@ class Curve:
     """One quantity of one run; without records only a legend entry.
 
     Attributes:
-        what: the quantity, in the hover.
-        seed: in the hover; None where runs have none.
-        row: of the figure, from 1.
+        what: name of the quantity in hovers.
+        seed: seed in hovers; None for runs without seeds.
+        row: row of the figure, from 1.
         marks: size of the markers at all records.
-        marked: the one record with a marker of its own size.
-        symbol: of that marker; by default that of the style.
-        in_legend: whether the first curve of its title has an entry there.
-        unit: of x, in the hover.
+        marked: index of a record with a larger marker.
+        symbol: symbol of that marker, by default the style's.
+        in_legend: whether the first curve of its title has a legend entry.
+        unit: unit of x in hovers.
         is_first: whether it is the first or chosen seed, which is drawn strong.
         group: curves that one click in the legend toggles; by default the title.
     """
@@ -66,8 +66,8 @@ class Row:
     """One row of a figure.
 
     Attributes:
-        scale: of the vertical axis: logarithmic, linear from 0, or linear.
-        share: of the height.
+        scale: scale of the vertical axis: logarithmic, linear from 0, or linear.
+        share: share of the height.
         ceiling: end of the axis if curves leave it.
         threshold: value marked by a line.
     """
@@ -114,9 +114,9 @@ class Quantity(Generic[Run]):
     Attributes:
         what: its name in hovers.
         of: path of attributes of a run to its records, or a function of the run.
-        row: of the figure; quantities with equal rows share it. Without one it is in the table alone.
+        row: row of the figure, shared by quantities with equal rows; None for the table only.
         column: its name in the table, by default ``what``.
-        style: of its curves, by default that of their run.
+        style: style of its curves, by default the run's.
     """
 
     what: str

@@ -39,21 +39,21 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
     """The page of an experiment: figures of the followed job on the left; main settings, all settings and Run beside.
 
     Attributes:
-        name: that of the experiment.
-        draw: returns the panels of a partial or complete result, the first of which is shown large; by default a panel
-            for each of the ``charts``.
+        name: name of the experiment.
+        draw: returns the panels of a partial or complete result, with the first one large; by default one panel per
+            chart.
         charts: (shown, *chosen) → charts, cached across sessions.
-        choices, more: what is chosen above the charts, and behind "View", in the order of ``charts``' arguments.
+        choices, more: choices above the charts and behind "View", in the order of ``charts``' arguments.
         tabs: name → title of the tab of a chart, by default its heading.
         note: a sentence below the choices.
         controls: settings beside the figure, four or five.
-        groups: heading → prefixes of the dotted names of its settings, beside those that pages share.
-        title: above the page; by default the question in the menu.
-        presets: those of the experiment that this page shows, all by default; the first one at first.
-        elsewhere: settings that have no widget among the groups; ``editor`` shows their errors.
-        first: draws above the groups in the panel of all settings.
-        between: draws above the figures.
-        editor: draws what is edited by hand, beside the figures and above Run, in a wider column.
+        groups: heading → prefixes of dotted names of its settings, in addition to the shared groups.
+        title: title of the page, by default the question in the menu.
+        presets: presets on this page, all of the experiment by default; the first one is initial.
+        elsewhere: settings without a widget in the groups; ``editor`` shows their errors.
+        first: draws content above the groups in the panel of all settings.
+        between: draws content above the figures.
+        editor: draws an editor beside the figures and above Run, in a wider column.
     """
 
     name: str
@@ -125,7 +125,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         show_alone(self.name, next((each for each in drawn if each.title == wanted), drawn[0]))
 
     def _side(self, form: SpecForm[AnySpec]) -> None:
-        """Show settings, Run and what is edited by hand."""
+        """Show settings, Run and the editor."""
 
         def beside() -> None:
             all_settings(form, self.groups, self.controls, self.elsewhere, self.first)

@@ -34,9 +34,9 @@ def formula(key: str) -> None:
 
 
 def about(key: str, chart: Chart, page: str = "") -> None:
-    """Show observations, effects of finite width, terms and numbers; of the page named, its words instead of the first.
+    """Show observations (for a named page its words instead), effects of finite width, terms and numbers.
 
-    Beside the figure of a page its observations are shown already.
+    Pages show the observations beside the figure.
     """
     words = figure_words(key)
     panel = st.popover(

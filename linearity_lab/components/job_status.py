@@ -46,15 +46,15 @@ def address(path: str) -> str:
 
 
 API = "/api/jobs"
-HEADER = "x-lab-session"  # requests of other sites cannot set it
-EVERY_S, WAITING_S = 0.3, 1.5  # between two requests of a browser, while a job runs and while all of its jobs wait
+HEADER = "x-lab-session"  # other sites cannot set this header
+EVERY_S, WAITING_S = 0.3, 1.5  # seconds between two requests of a browser, while a job runs and while all its jobs wait
 CROWD = 8  # browsers that may poll at the full rate; with more, each polls less often
 MAX_LISTED = 8
 _mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
 
 def routes() -> list[Route]:
-    """The jobs of one session as JSON, and Stop; both may wait for the lock of all jobs, so they run in threads."""
+    """Serve the jobs of one session as JSON, and Stop, in threads since both may wait for a lock."""
     return [
         Route(API, _list_jobs, methods=["GET"]),
         Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"]),
@@ -69,7 +69,7 @@ def _list_jobs(request: Request) -> Response:
 
 
 def _stop_job(request: Request) -> Response:
-    """Stop a job of this session; one that other sessions follow only leaves its list."""
+    """Stop a job of this session; if other sessions follow it, only remove it from the list."""
     viewer, job_id = request.headers.get(HEADER, ""), request.path_params["job_id"]
     if not viewer or job_id not in {job["id"] for job in _followed(viewer)}:
         return JSONResponse({"reason": "no job of this session"}, status_code=404)

@@ -67,7 +67,7 @@ class Uploaded:
             )
             return "kernel_change", spec
         dataset, num_test = self.dataset, self.num_test
-        if not num_test:  # all are trained on: a fifth of them is left out, to be test points
+        if not num_test:  # if all points were for training, a fifth become test points
             num_test = max(1, min(MAX_TEST, self.total // 5))
             dataset = dataset.model_copy(update={"num_samples": self.total - num_test})
         # Only a linear output reaches every number.
@@ -82,11 +82,11 @@ class Uploaded:
 
 
 def reachable_loss(dataset: DatasetSpec) -> float:
-    """A threshold that training on these data reaches: 1.2 times what kernel training predicts after 1,000 steps.
+    """Return a loss threshold that training on these data reaches.
 
-    Cross-entropy for classes, else the square loss. At most 200 of the points; kernel and initial outputs are those of
-    a wide ReLU network, the rate is the automatic one. From 0.01, which separated data reach, to half of the initial
-    loss.
+    It is 1.2 times the loss that kernel training predicts after 1,000 steps on at most 200 points, between 0.01 (which
+    separated data reach) and half of the initial loss. The loss is cross-entropy for classes and square otherwise.
+    Kernel and initial outputs are those of a wide ReLU network, with the automatic learning rate.
     """
     data = load_dataset(dataset.name, **dataset.options())
     y = data.y[:PREDICTED_POINTS]
@@ -108,7 +108,7 @@ def reachable_loss(dataset: DatasetSpec) -> float:
 
 
 def wide_relu_kernels(x: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(tangent kernel, covariance of outputs) of an infinitely wide ReLU layer: in NumPy, as this process has no JAX.
+    """Return tangent kernel and output covariance of an infinitely wide ReLU layer, without JAX.
 
     Source: Cho & Saul 2009, arc-cosine kernels of degree 0 and 1.
     """
@@ -136,7 +136,7 @@ def remember(data: Uploaded) -> None:
 
 
 def forget(digest: str) -> None:
-    """Offer these data no longer."""
+    """Stop offering these data."""
     _known().pop(digest, None)
 
 

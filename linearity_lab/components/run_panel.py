@@ -26,7 +26,7 @@ from ntk_core.settings.part import SpecPart
 
 # Longer runs ask for confirmation and offer a run of this duration.
 ASK_S, SHORT_S = 120.0, 30.0
-# Run and Stop and their neighbors have the same place and size, so that nothing moves.
+# Run, Stop and their neighbors keep place and size, so that the layout does not shift.
 RUN_PIXELS, STATUS_PIXELS = 184, 190
 _BEFORE = "shown_before"
 
@@ -119,7 +119,7 @@ def _start_quick(page: str, form: SpecForm[AnySpec], shorter: AnySpec) -> None:
 
 
 def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
-    """Whether Quick run was pressed, or a link has led here, to a short run that the gallery does not show already."""
+    """Whether Quick run was pressed, or a link opened a short run without a saved result."""
     if st.session_state.pop(f"{page}.quick", None) == spec_digest(spec):
         return True
     if st.session_state.pop(TRIED, None) != page:
@@ -199,10 +199,9 @@ def figures_panel(
     draw: Callable[[Shown[AnySpec, AnyPoint]], None],
     drawings: Mapping[str, Chart],
 ) -> None:
-    """Show progress and figures of the followed job, updated while it runs; otherwise the precomputed figure.
+    """Show progress and figures of the followed job, updated while it runs, or else the precomputed figure.
 
-    Above the figures are the exports of them and of ``drawings`` (key → chart, those above the panel),
-    below them where they come from.
+    Exports of the figures and of ``drawings`` (key → chart above the panel) are above, and their provenance below.
     """
 
     def panel(now: Snapshot | None, live: bool) -> None:
@@ -239,7 +238,7 @@ def _panel(
         notice.container(key=f"{page}.{FIRST}").info(words)
         return
     figures = Figures(growing=live)
-    # A stopped job stays above the previous figures, so Stop redraws nothing.
+    # A stopped job is shown above the previous figures, so that Stop redraws nothing.
     halted = (
         now is not None and now.status in ("cancelled", "stopped") and not live and not _changed(form.spec, shown.spec)
     )
@@ -270,7 +269,7 @@ def _panel(
 
 
 def _before(page: str) -> _Before | None:
-    """Return what this page showed last, except a current run."""
+    """Return the last figures of this page, except those of a current run."""
     before: _Before | None = st.session_state.get(_BEFORE)
     return before if before is not None and before.page == page else None
 

@@ -51,7 +51,7 @@ def new_address(page: str) -> dict[str, str] | None:
     """Return the URL's query after a user changed it (link, reload, back button), else None.
 
     An empty query on an open page means a return through the menu, so the page keeps its state. So does a query that
-    was just replaced: it came late with a click and would undo the last setting.
+    was just replaced, since it arrived late with a click and would undo the last setting.
     """
     query = st.query_params.to_dict()
     known = st.session_state.get(f"{page}.address")

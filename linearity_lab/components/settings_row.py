@@ -59,9 +59,9 @@ def all_settings(
 ) -> None:
     """Show a panel of all other settings of the chosen architectures, under headings with prefixes of their names.
 
-    Headings of the page come first, then the shared ones; under a heading of both, those of the page come first.
-    Settings named in ``elsewhere`` have no widget here: the page sets them by their keys in the session. What is
-    written into the search leaves those whose heading, title or help has all of its words.
+    The page's headings come first, then the shared ones; under a common heading, the page's settings come first.
+    Settings in ``elsewhere`` have no widget here, since the page sets them in the session. The search keeps settings
+    with all of its words in heading, title or help.
     """
     panel = st.popover("All settings", icon=":material/tune:", key=f"{form.page}.{OPENED}", on_change="rerun")
     if not panel.open:  # its widgets cost more than the rest of the page

@@ -1,4 +1,4 @@
-"""Around Streamlit's pages: allowed hosts, security headers, readiness, logs, start and end of the workers."""
+"""The server around Streamlit: allowed hosts, security headers, readiness, logs, worker lifecycle."""
 
 from linearity_lab.server._app import lifespan, middleware, routes
 from linearity_lab.server._first_paint import EARLY_PAGES, EARLY_SCRIPT

@@ -62,12 +62,12 @@ async def ready(_: Request) -> JSONResponse:
 
 @contextlib.asynccontextmanager
 async def lifespan(_: object) -> AsyncIterator[None]:
-    """Serve immediately and warm up meanwhile; at the end running jobs keep their finished points."""
+    """Serve immediately and warm up in the background; at shutdown, running jobs keep their finished points."""
     chosen = strict_profile()
     keep_memory_returnable()
     if chosen.name == "hosted":
         write_json_logs()
-    # One file and the form around it; pages check the exact size.
+    # one file with its form data; pages check the exact size
     config.set_option("server.maxUploadSize", chosen.max_upload_bytes // 2**20 + 1)
     versions = {name: version(name) for name in ("jax", "streamlit")} | {"python": platform.python_version()}
     _LOG.info("started", extra={"facts": {"profile": chosen.name, "workers": chosen.num_workers, **versions}})
@@ -82,7 +82,7 @@ async def lifespan(_: object) -> AsyncIterator[None]:
     finally:
         _LOG.info("stopping")
         bounding.cancel()
-        await warming  # it may still start workers
+        await warming  # the warm-up may still start workers
         with contextlib.suppress(InvalidInput):
             await run_in_threadpool(lambda: shared_jobs().shutdown())
         _LOG.info("stopped")
@@ -91,7 +91,7 @@ async def lifespan(_: object) -> AsyncIterator[None]:
 def _warm_up() -> None:
     """Load the first page, then open the store and start the workers, which keep a core busy."""
     patience = sys.getswitchinterval()
-    sys.setswitchinterval(2e-4)  # so that imports do not keep the server from answering
+    sys.setswitchinterval(2e-4)  # so that the server answers during imports
     try:
         for name in _FIRST_PAGE:
             importlib.import_module(name)

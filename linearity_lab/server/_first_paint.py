@@ -1,4 +1,4 @@
-"""Something to read before Streamlit's scripts have loaded."""
+"""First paint: name and purpose of the lab before Streamlit's scripts load."""
 
 import functools
 import re
@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 FOLDER = Path(__file__).parents[1]
 STATIC = Path(st.__file__).parent / "static"
-# Below a page's URL Streamlit's scripts would search for their server in vain (`/lecture/_stcore/health`).
+# Below a page's URL, Streamlit's scripts would look for their server in the wrong place (`/lecture/_stcore/health`).
 OWN_SCRIPT = 'window.__streamlit = { BACKEND_BASE_URL: new URL(".", document.baseURI).href }'
 EARLY_SCRIPT = "/api/early/{page}.js"
 EARLY_PAGES = {"": "overview", "live": "live"}  # path → page that begins before Streamlit's scripts have loaded
@@ -49,9 +49,9 @@ class FirstPaint:
 
 @functools.cache
 def painted_page(early: str | None) -> str:
-    """Streamlit's page with a title, first words, our style, and a preload of the script that mounts components.
+    """Return Streamlit's page with title, first text, our style, and a preload of the component script.
 
-    The style is in the body, after Streamlit's own; a style loaded later would move the page.
+    The style is in the body after Streamlit's own; a style loaded later would shift the page.
     """
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     scripts = (STATIC / "static" / "js").glob("BidiComponent.*.js")

@@ -1,4 +1,4 @@
-"""Security headers on every answer; the policy lets Streamlit and Plotly work and nothing else."""
+"""Security headers of all responses; the policy permits only what Streamlit and Plotly need."""
 
 import base64
 import hashlib
@@ -58,7 +58,7 @@ def security_headers(frames: tuple[str, ...] = ()) -> Mapping[str, str]:
     headers = {
         "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
         "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "same-origin",  # the URL holds settings
+        "Referrer-Policy": "same-origin",  # the URL contains settings
         "Permissions-Policy": ", ".join(f"{name}=()" for name in _UNUSED),
     }
     return headers if frames else {**headers, "X-Frame-Options": "SAMEORIGIN"}

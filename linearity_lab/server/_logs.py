@@ -1,4 +1,4 @@
-"""Logs as one JSON object per line, without anything that identifies users or their work."""
+"""Logs as one JSON object per line, without data that identify users or their work."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class _OneWayLogger(logging.Logger):
-    """A logger whose records reach the root's handlers only, whatever its library configures."""
+    """A logger whose records reach only the root's handlers, regardless of its library's configuration."""
 
     def addHandler(self, hdlr: logging.Handler) -> None:
         """Ignore handlers of libraries."""

@@ -1,7 +1,7 @@
 """The lab as static files: ``linearity-lab site --out DIR``.
 
-They open from a disk, any file server and GitHub Pages, and load nothing from anywhere else. Lecture, *Live*, the
-gallery with a page for every figure, the glossary and what is claimed; questions and answers as Markdown beside them.
+The files work from a disk, any file server or GitHub Pages, without external resources: the lecture, *Live*, the
+gallery with a page per figure, the glossary, the claims, and the questions and answers as Markdown.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,12 +29,12 @@ def write_site(
     *,
     documentation: bool = False,
 ) -> Iterator[str]:
-    """Write all files below ``folder``; yields what has been written, a few words at a time.
+    """Write all files below ``folder``; yield a few words on each written part.
 
     Args:
         write: callback with each file and its text.
         presets: those whose figures are written.
-        documentation: whether menus lead to the documentation, which make docs builds in docs/ there.
+        documentation: whether menus link to the documentation, built by make docs in docs/ there.
     """
     menu = MENU | (DOCUMENTATION if documentation else {})
     for name, text in _shared().items():

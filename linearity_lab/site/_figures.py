@@ -34,11 +34,11 @@ class Figure:
     """A figure with its own page.
 
     Attributes:
-        name: of its page and its data.
-        title: what is drawn, in a few words.
-        of: the title of its preset, or the part of the lecture.
-        page: whose words it has.
-        options: words of a choice → its charts; empty words if there is no choice.
+        name: name of its page and its data.
+        title: short description.
+        of: title of its preset, or part of the lecture.
+        page: page with its words.
+        options: text of a choice → its charts; an empty text without a choice.
         veiled: charts before the answer; None without a question.
     """
 
@@ -111,7 +111,7 @@ def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]
     for preset in presets:
         if gallery_result(preset) is None:
             continue
-        st.session_state.clear()  # what was chosen for the preset before
+        st.session_state.clear()  # choices of the previous preset
         result, panels = gallery_panels(preset)
         for name, panel in panels.items():
             if charts := drawn_charts(panel):

@@ -23,7 +23,7 @@ from ntk_core.citation import cite_run
 from ntk_core.environment import TOP
 from ntk_core.runs import EXPERIMENTS, PRESETS
 
-FRAME_HEIGHT = 620  # of the frame that a page proposes, in pixels
+FRAME_HEIGHT = 620  # suggested size of an embedding frame, in pixels
 
 
 def gallery_page(figures: Sequence[Figure], menu: Mapping[str, str]) -> str:
@@ -94,7 +94,7 @@ def _seen(page: str) -> str:
 
 
 def truth_page(menu: Mapping[str, str]) -> str:
-    """Show every claim beside its measurement: docs/truth.md."""
+    """Show all claims with their measurements, from docs/truth.md."""
     text = html_of((TOP / "docs" / "truth.md").read_text(encoding="utf-8"), link=_place)
     text = _PRESET.sub(
         lambda found: (

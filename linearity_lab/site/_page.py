@@ -34,9 +34,9 @@ def page(template: str, menu: Mapping[str, str], **values: object) -> str:
 
     Args:
         menu: files with their titles.
-        values: those of the template. Of ``frame.html``: title; here, its file, where the menu has it; kind, the class
-            of its main part; about, a sentence for search engines; up, the way from its folder to that of the site;
-            scripts that it loads once it is read (what draws figures is loaded with the first one).
+        values: values of the template. ``frame.html`` takes title; here, its file in the menu; kind, the class of its
+            main element; about, a sentence for search engines; up, the relative path to the site's folder; and scripts
+            to load after the page (scripts that draw figures load with the first figure).
     """
     frame = {"here": "", "kind": "", "about": "", "up": "", "scripts": (), "name": NAME, "icon": Markup(ICON)}
     return _templates().get_template(template).render({**frame, "menu": menu, **values})
@@ -82,7 +82,7 @@ def configuration() -> str:
 
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
-_HELD = re.compile("([(“‘]*)\ue000(\\d+)\ue001([,.;:!?)’”]*)")  # private characters, which no text of ours has
+_HELD = re.compile("([(“‘]*)\ue000(\\d+)\ue001([,.;:!?)’”]*)")  # private-use characters, which occur in no text
 _LARGE_BARS = re.compile(r"\\[bB]ig\\\|")  # not known to the converter
 # Fonts draw a prime raised already.
 _PRIMES = re.compile(r"<msup>(<mi>[^<]*</mi>)(<mi>&#x0203[23];</mi>)</msup>")

@@ -1,4 +1,4 @@
-"""Markdown whose parts have names: headings, and fields ``name: value`` in front matter or right below a heading."""
+"""Markdown with named parts: headings, and fields ``name: value`` in front matter or below a heading."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def plain(text: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """``text`` as by :func:`plain`, but with ``m^(-1/2)`` and the like as formulas."""
+    """Escape ``text`` like :func:`plain`, with powers such as ``m^(-1/2)`` as formulas."""
     pieces = _POWER.split(" ".join(text.split()))
     pieces[::2] = [_MARKDOWN.sub(r"\\\1", each) for each in pieces[::2]]
     formulas = (each.replace("ρ", r"\rho ") for each in pieces[1::2])
@@ -119,7 +119,7 @@ def typeset(text: str) -> str:
 
 
 def raised(text: str) -> str:
-    """``text`` as HTML, with ``m^(-1/2)`` and the like raised; it needs no formula, whose script arrives later."""
+    """Return ``text`` as HTML with raised powers such as ``m^(-1/2)``, readable before the formula script loads."""
     pieces = _POWER.split(html.escape(" ".join(text.split())))
     pieces[1::2] = [f"<i>{each[0]}</i><sup>{each[3:-1].replace('-', '−')}</sup>" for each in pieces[1::2]]
     return "".join(pieces)

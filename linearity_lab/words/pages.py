@@ -1,7 +1,7 @@
 """The words of pages, charts and the glossary, read on first use from Markdown.
 
-``linearity_lab/views/PAGE/words.md`` holds the words of the page, and of each chart below a heading ``Chart: NAME``.
-Any other Markdown file in the folder holds the words of the one chart named like it (steps of the lecture).
+``linearity_lab/views/PAGE/words.md`` contains the words of the page, and of each chart below a heading ``Chart: NAME``.
+Every other Markdown file in the folder contains the words of the chart with its name (steps of the lecture).
 """
 
 import functools

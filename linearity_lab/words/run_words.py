@@ -97,7 +97,7 @@ def _joined(parts: Sequence[str]) -> str:
 
 
 def value_words(setting: Setting, value: object) -> str:
-    """A value as people write it; a graph by its name in the gallery, or as your own with letters of its digest."""
+    """Format a value; graphs by their gallery name, or as "your own graph" with part of its digest."""
     if isinstance(value, list | tuple):
         return ", ".join(value_words(setting, each) for each in value)
     if isinstance(value, bool):

@@ -23,7 +23,8 @@ Written by `make claims`; do not edit. The claims are in `ntk_core/experiments/*
 is that of the gallery, the second that of `tests/claims/confirmed.json`. {counts}
 
 A claim has a sentence, a measure and an interval. It is *set* on the runs of the gallery (seeds from 0 on) and
-*confirmed* on fresh runs: seeds from {first_seed:,} on, and a second data draw for synthetic data. [How a claim becomes confirmed](how-claims-are-confirmed.md) explains each step in plain words.
+*confirmed* on fresh runs: seeds from {first_seed:,} on, and a second data draw for synthetic data.
+[How a claim becomes confirmed](how-claims-are-confirmed.md) explains each step in plain words.
 
 - **confirmed**: both measured intervals are inside the expected one, and the second is at most half as wide.
 - **holds with a caveat**: both are inside it or inside the interval of the caveat.
@@ -34,9 +35,9 @@ A claim has a sentence, a measure and an interval. It is *set* on the runs of th
 A 95% interval holds for other draws of the weights; values of one seed count as one. A range describes the runs made.
 “(set after measuring)” marks an interval that was chosen or changed after the first measurement. *Resolution* is the
 smallest deviation that the fresh runs can detect: half the width of their interval. For a range, it is the share of
-exceptional seeds at which at least one is seen with a probability of 95%. “wide” marks a
-measured interval that is more than half as wide as the expected one. Fresh runs that are wide do not confirm: the
-claim then carries a caveat where users read it, and *Resolution* estimates the fresh seeds needed.
+exceptional seeds at which at least one is seen with a probability of 95%. “wide” marks a measured interval that is more
+than half as wide as the expected one. Wide fresh runs do not confirm a claim: it then has a caveat where users read it,
+and *Resolution* estimates the fresh seeds needed.
 Presets run as `linearity-lab run PRESET`.
 """
 _COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "Resolution", "Verdict")
