@@ -6,24 +6,24 @@ import numpy as np
 import pytest
 
 from linearity_lab.charts.style import compared_styles, network_style
+from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.architectures import figures as figures
 from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
-from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
-from ntk_core.experiments.kernel_change import KernelSnapshot
+from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.networks.build import build_network
 from ntk_core.networks.graphs import composition_examples
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.numbers import number
 from ntk_core.settings.grammar import with_settings
-from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import address, bars, checked, open_page, words
 from tests.smallest import settings_of
 
 pytestmark = pytest.mark.usefixtures("gallery")
 KEY = "architectures."
-WIDTHS = (30, 100, 300, 1000)
-MADE = ArchitecturesSpec(widths=WIDTHS)
+
+
 LAYERED = tuple(name for name, kind in ARCHITECTURES.items() if "depth" in kind.settings)
 
 
@@ -32,49 +32,13 @@ STYLES = compared_styles({"A": "fully-connected", "B": "bottleneck"}, "linear")
 
 def beside(first: ArchitectureSpec, **settings) -> ArchitecturesSpec:
     """This network beside the bottleneck."""
-    return ArchitecturesSpec(architectures=(first, MADE.architectures[1]), **settings)
+    return ArchitecturesSpec(architectures=(first, ArchitecturesSpec().architectures[1]), **settings)
 
 
-def snapshot(scale: float = 1.0, *, infinite: bool = False) -> KernelSnapshot:
-    """Two samples and three outputs, K = diag(2, 1) ⊗ I₃, ``scale`` times larger after training."""
-    matrix = ((2.0, 0.0), (0.0, 1.0))
-    values = (2.0, 2.0, 2.0, 1.0, 1.0, 1.0)
-    return KernelSnapshot(
-        output="linear",
-        seed=0,
-        initial=matrix,
-        final=tuple(tuple(scale * value for value in row) for row in matrix),
-        initial_eigenvalues=values,
-        final_eigenvalues=tuple(scale * value for value in values),
-        infinite=matrix if infinite else None,
-    )
-
-
-def with_kernels(points, scale: float, distance: float | None = None):
-    """The points with a kept kernel, and with a distance to infinite width that falls as m^(-1/2)."""
-    found = []
-    for point in points:
-        away = None if distance is None else distance * point.width**-0.5
-        runs = tuple(run.model_copy(update={"infinite_distance": away}) for run in point.runs)
-        kept = (snapshot(scale, infinite=distance is not None),)
-        found.append(point.model_copy(update={"snapshots": kept, "runs": runs}))
-    return tuple(found)
-
-
-POINTS = {
-    "A": with_kernels(make_points(WIDTHS, exponents={"linear": -1.0}), 1.1, distance=3.0),
-    "B": with_kernels(make_points(WIDTHS, exponents={"linear": 0.0}), 5.0),
-}
-
-
-def of_a_run(points, **changes) -> tuple[ArchitecturesPoint, ...]:
-    """The points of all networks as a run gives them."""
-    found = {
-        (point.width, letter): {**dict(point), "kind": "architectures", "network": letter, **changes}
-        for letter, of_one in points.items()
-        for point in of_one
-    }
-    return tuple(ArchitecturesPoint.model_validate(found[key]) for key in sorted(found))
+RESULT = gallery_result("bottleneck")
+WIDTHS = RESULT.spec.widths
+POINTS = {letter: [point for point in RESULT.points if point.network == letter] for letter in RESULT.spec.networks}
+KERNELS = {letter: points[-1].snapshots[0] for letter, points in POINTS.items()}
 
 
 @pytest.mark.parametrize("kind", [*LAYERED, "composed"])  # the others take sequences
@@ -157,38 +121,46 @@ def test_layers_are_drawn_with_their_skip_connections(network, layers, arcs, mar
 def test_sweeps_show_change_and_distance_of_each_network():
     figure = figures.against_width(POINTS, "linear", WIDTHS, STYLES).figure
     lines = {trace.legendgroup[0]: trace for trace in figure.data if "∝" in (trace.name or "")}
-    assert {letter: lines[letter].line.color for letter in "AB"} == {each: STYLES[each].color for each in "AB"}
-    assert "m<sup>−1.00 ± " in lines["A"].name
-    assert "m<sup>0.00 ± " in lines["B"].name
+    for letter, points in POINTS.items():
+        assert lines[letter].line.color == STYLES[letter].color
+        means = [np.mean([run.sup_change for run in point.runs]) for point in points]
+        np.testing.assert_allclose(lines[letter].y, means)
     assert figures.measures(POINTS, "linear") == ("change", "distance")
     assert figures.measures({"B": POINTS["B"]}, "linear") == ("change",)
     chart = figures.against_width(POINTS, "linear", (), STYLES, "distance")
     (line,) = [trace for trace in chart.figure.data if "∝" in (trace.name or "")]
-    assert np.allclose(line.y, 3.0 * np.array(WIDTHS) ** -0.5)
+    np.testing.assert_allclose(line.y, [np.mean([run.infinite_distance for run in each.runs]) for each in POINTS["A"]])
     guides = [trace for trace in chart.figure.data if (trace.name or "").startswith("slope")]
     assert [(trace.name, trace.line.dash) for trace in guides] == [("slope −0.5", "dash")]
     assert chart.caption[0] == "Network B: no infinite-width kernel is known or requested."
 
 
 def test_infinite_width_eigenvalues_are_those_of_one_output():
-    kept = snapshot(2.0, infinite=True)
-    whole = np.kron(np.asarray(kept.infinite), np.eye(3))
-    assert np.allclose(figures.infinite_eigenvalues(kept), np.sort(np.linalg.eigvalsh(whole))[::-1])
-    chart = figures.spectra({"A": kept, "B": snapshot(3.0)}, STYLES)
+    kept = KERNELS["A"]
+    num_outputs = len(kept.initial_eigenvalues) // len(kept.initial)
+    whole = np.sort(np.linalg.eigvalsh(np.kron(np.asarray(kept.infinite), np.eye(num_outputs))))[::-1]
+    np.testing.assert_allclose(figures.infinite_eigenvalues(kept), whole, rtol=1e-6, atol=1e-6 * whole[0])
+    chart = figures.spectra(KERNELS, STYLES)
     assert [(trace.name, trace.line.dash) for trace in chart.figure.data if trace.mode == "lines"] == [
         ("A: fully connected infinite width", "dash")
     ]
-    assert [row["infinite width"] for row in figures.spectra({"A": kept}, STYLES).rows] == [2, 2, 2, 1, 1, 1]
+    rows = figures.spectra({"A": kept}, STYLES).rows
+    np.testing.assert_allclose([row["infinite width"] for row in rows], whole, rtol=1e-6, atol=1e-6 * whole[0])
 
 
 def test_heatmaps_show_shape_and_size_where_all_kernels_are_kept():
-    figure = figures.heatmaps(snapshot(4.0, infinite=True), "A", 100).figure
-    notes = [annotation.text for annotation in figure.layout.annotations]
-    assert notes == ["A before<br>× 1.5", "A after<br>× 6", "A infinite<br>× 1.5"]
-    assert np.allclose(figure.data[0].z, figure.data[1].z)
-    assert "changed by 3 of its norm" in figures.heatmaps(snapshot(4.0), "A", 100).takeaway
+    kept = KERNELS["A"]
+    chart = figures.heatmaps(kept, "A", WIDTHS[-1])
+    notes = [annotation.text for annotation in chart.figure.layout.annotations]
+    for name, drawn, note in zip(("initial", "final", "infinite"), chart.figure.data, notes, strict=True):
+        kernel = np.array(getattr(kept, name))
+        size = np.trace(kernel) / len(kernel)
+        np.testing.assert_allclose(drawn.z, kernel / size)
+        assert note.endswith(f"<br>× {number(size)}")
+    moved = np.linalg.norm(np.subtract(kept.final, kept.initial)) / np.linalg.norm(kept.initial)
+    assert f"changed by {number(moved)} of its norm" in chart.takeaway
     assert list(figures.kept_at(POINTS, "linear")) == list(WIDTHS)
-    assert list(figures.kept_at({**POINTS, "B": POINTS["B"][:1]}, "linear")) == [30]
+    assert list(figures.kept_at({**POINTS, "B": POINTS["B"][:1]}, "linear")) == [WIDTHS[0]]
     assert figures.kept_at(POINTS, "softmax") == {}
 
 
@@ -218,13 +190,13 @@ def test_what_is_wrong_with_a_network_names_it():
 
 
 def test_figures_come_with_the_points_of_each_network(jobs):
-    job = jobs.add(MADE, points=of_a_run({"A": POINTS["A"][:1]}), message="network B, width 30: linear")
+    job = jobs.add(RESULT.spec, points=RESULT.points[:1], message="network B, width 30: linear")
     app = open_page("architectures", job=job)
     assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
     (bar,) = bars(app)
     assert "1 of 8 points" in bar
     assert "network B, width 30" in bar
-    jobs.add(MADE, points=of_a_run(POINTS), status="completed")
+    jobs.add(RESULT.spec, points=RESULT.points, status="completed")
     # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
     assert len(checked(app.run()).get("plotly_chart")) == 7
     assert "Against width, with the linear output" in {each.value for each in app.subheader}, "one output is no choice"
@@ -234,6 +206,7 @@ def test_figures_come_with_the_points_of_each_network(jobs):
 
 
 def test_many_samples_are_replaced_by_a_sentence(jobs):
-    spec = with_settings(MADE, {"dataset.num_samples": 300})
-    app = open_page("architectures", job=jobs.add(spec, points=of_a_run(POINTS, snapshots=()), status="completed"))
+    spec = with_settings(RESULT.spec, {"dataset.num_samples": 300})
+    points = tuple(point.model_copy(update={"snapshots": ()}) for point in RESULT.points)
+    app = open_page("architectures", job=jobs.add(spec, points=points, status="completed"))
     assert "Kernels are stored and drawn for up to 200 training points." in words(app)

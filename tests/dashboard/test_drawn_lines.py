@@ -11,7 +11,6 @@ from linearity_lab.components.sketch import COLUMNS, from_browser
 from linearity_lab.views.lecture.drawing import line_words, space_to_draw, with_line
 from linearity_lab.views.lecture.page import _results
 from linearity_lab.views.lecture.steps import STEPS
-from tests.dashboard.open_pages import checked, open_page, words
 
 DRAWN = [step for step in STEPS if step.measured]
 DRAWN_STEPS = pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
@@ -83,18 +82,3 @@ def test_axis_for_drawing_is_symmetric(step):
     assert shown.layout.yaxis.range[0] <= math.log10(steep[1][-1][1])
     assert len(shown.data) == len(whole.figure.data) + 1
     assert shown.data[-1].name.startswith("your line")
-
-
-def test_a_drawn_line_is_the_prediction_and_stays_in_the_figure():
-    app = open_page("lecture", step="attention")
-    assert "lecture.attention.sketch" in str(app.get("bidi_component"))
-    step = DRAWN[1]
-    drawn = straight(step, -0.8)
-    visit = app.session_state["lecture.state"]
-    visit.drawn[step.name] = drawn
-    visit.answer(step.nearest(drawn[0]))
-    checked(app.run())
-    assert "You drew $d^{-0.80}$" in "".join(each.value for each in app.info)
-    assert "Correct: **Stays constant.**" in words(app)
-    assert "your line" in app.get("plotly_chart")[0].proto.spec
-    assert "lecture.attention.sketch" not in str(app.get("bidi_component")), "the answer is known"

@@ -87,19 +87,17 @@ def test_figures_over_widths_drive_pages_of_one_width(browser):
     assert driven == DRIVEN
 
 
-def test_moving_figure_shows_the_record_at_the_cursor():
+@pytest.mark.parametrize("axis", ["step", "time"])
+def test_moving_figure_shows_the_record_at_the_cursor(axis):
     point = gallery_result("liu-true-and-linearized").points[0]
     run = point.runs[0]
-    middle = run.steps[len(run.steps) // 2]
-    for axis, at in (("step", middle + 0.2), ("time", run.learning_rate * (middle + 0.2))):
-        figure = moving(point, run.output, run.method, axis, at).figure
-        active = figure.layout.sliders[0].active
-        assert run.steps[active] == middle
-        assert figure.layout.meta["frames"]["at"][figure.frames[active].name] == pytest.approx(
-            middle * (run.learning_rate if axis == "time" else 1)
-        )
-        for trace, data in zip(figure.frames[active].traces, figure.frames[active].data, strict=True):
-            assert list(figure.data[trace].y) == list(data.y)
+    middle, unit = run.steps[len(run.steps) // 2], run.learning_rate if axis == "time" else 1
+    figure = moving(point, run.output, run.method, axis, unit * (middle + 0.2)).figure
+    active = figure.layout.sliders[0].active
+    assert run.steps[active] == middle
+    assert figure.layout.meta["frames"]["at"][figure.frames[active].name] == pytest.approx(middle * unit)
+    for trace, data in zip(figure.frames[active].traces, figure.frames[active].data, strict=True):
+        assert list(figure.data[trace].y) == list(data.y)
 
 
 def test_the_chosen_seed_leads_and_no_run_is_lost():

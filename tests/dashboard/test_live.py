@@ -14,7 +14,6 @@ from linearity_lab.components.live.settings import CHOICES, OWN, READERS, TOUR_S
 from linearity_lab.components.run_panel import SHORT_S
 from linearity_lab.components.session import read_address
 from linearity_lab.site._page import embedded
-from linearity_lab.views.live import page
 from linearity_lab.words.markdown import read
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -114,17 +113,6 @@ def test_the_points_go_to_the_kernel_page_too(settings):
     dataset = on_the_kernel_page(settings).dataset
     handed = zip(dataset.xs, dataset.ys, strict=True)
     assert [pytest.approx(pair, abs=5e-5) for pair in settings.learned()] == list(handed)
-
-
-def test_error_bars_open_the_kernel_page_with_settings(monkeypatch):
-    opened = []
-    monkeypatch.setattr(page, "open_and_run", lambda *given: opened.append(given))
-    app = open_page("live", width="256")
-    assert opened == []
-    checked(app.button(key="live.compute").click().run())
-    (name, query), *_ = opened
-    assert name == "kernel_change"
-    assert query["widths"] == "64,256,1024,4096"
 
 
 def test_both_sides_know_the_same_choices_and_bounds():

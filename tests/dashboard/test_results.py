@@ -188,11 +188,9 @@ def test_shared_server_refuses_imports_and_deletions(store, monkeypatch):
 
 def test_private_run_is_listed_for_its_session_only(store, monkeypatch):
     monkeypatch.setattr(ExperimentSpec, "is_private", property(lambda self: getattr(self, "num_seeds", 0) == 9))
-    private = saved(store, num_seeds=9)
-    saved(store)
-    assert len(open_page("results").checkbox) == 1
-    assert len(open_page("results", text=private[:10]).checkbox) == 0
-    assert len(open_page("results", runs=private[:16]).checkbox) == 2
+    private, _ = saved(store, num_seeds=9), saved(store)
+    for query, count in (({}, 1), ({"text": private[:10]}, 0), ({"runs": private[:16]}, 2)):
+        assert len(open_page("results", **query).checkbox) == count
 
 
 def test_many_runs_come_twenty_at_a_time(store):

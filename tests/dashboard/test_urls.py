@@ -24,10 +24,7 @@ WILD = (
     "🦄" * 300, "a" * 10_000, "0x10", "1_000", "+5", "linear,linear", "relu\nrelu", "__class__", "model_fields",
     "{0.__class__}", "%s%n%d",
 )
-# fmt: on
-ODD = (
-    *("preset", "job", "a.job", "b.job", "graph", "", "seed ", "SEED", "a.b.c.d", "__proto__", "spec", "é", "x" * 500),
-)
+ODD = ("preset", "job", "a.job", "b.job", "graph", "", "seed ", "SEED", "a.b.c.d", "__proto__", "spec", "é", "x" * 500)
 SPECS: dict[str, type] = {preset.spec.experiment: type(preset.spec) for preset in PRESETS.values()}
 NAMES = tuple(entry.name for entry in PAGES)
 ON_NO_PAGE = "kernel-convergence"
@@ -77,8 +74,8 @@ def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
     known = [setting.name for setting in settings(SPECS[page])] if page in SPECS else ["step", "term", "run"]
     query: dict[str, str | list[str]] = {}
     for _ in range(draw.randint(1, 12)):
-        name = draw.choice(known if draw.random() < 0.7 else ODD)
         text = draw.choice(WILD) if draw.random() < 0.8 else str(draw.uniform(-1e6, 1e6))
+        name = draw.choice(known if draw.random() < 0.7 else ODD)
         query[name] = [text, draw.choice(WILD)] if draw.random() < 0.1 else text
     return query
 
@@ -133,14 +130,10 @@ def test_settings_of_the_url_fill_the_form_and_stay_in_the_url(apps):
 
 
 NONSENSE = {
-    "architecture.depth": "99",
-    "architecture.activation": "[click](http://example.com)",
-    "num_seeds": "nan",
-    "outputs": "linear,,nothing",
-    "training.learning_rate": "-1",
-    "dataset.name": "imagenet",
+    "architecture.depth": "99", "architecture.activation": "[click](http://example.com)", "num_seeds": "nan",
+    "outputs": "linear,,nothing", "training.learning_rate": "-1", "dataset.name": "imagenet",
     "dataset.num_samples": "1e99",
-}
+}  # fmt: skip
 GROUP = {"kind": "[x](http://y)", "depth": "99", "activation": "nothing"}
 
 
