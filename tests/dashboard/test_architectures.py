@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ def beside(first: ArchitectureSpec, **settings) -> ArchitecturesSpec:
     return ArchitecturesSpec(architectures=(first, ArchitecturesSpec().architectures[1]), **settings)
 
 
-RESULT = gallery_result("bottleneck")
+RESULT: Any = gallery_result("bottleneck")
 WIDTHS = RESULT.spec.widths
 POINTS = {letter: [point for point in RESULT.points if point.network == letter] for letter in RESULT.spec.networks}
 KERNELS = {letter: points[-1].snapshots[0] for letter, points in POINTS.items()}
@@ -123,8 +125,8 @@ def test_sweeps_show_change_and_distance_of_each_network():
     lines = {trace.legendgroup[0]: trace for trace in figure.data if "∝" in (trace.name or "")}
     for letter, points in POINTS.items():
         assert lines[letter].line.color == STYLES[letter].color
-        means = [np.mean([run.sup_change for run in point.runs]) for point in points]
-        np.testing.assert_allclose(lines[letter].y, means)
+        converged = [[run.sup_change for run in point.runs if run.outcome == "converged"] for point in points]
+        np.testing.assert_allclose(lines[letter].y, [np.mean(values) for values in converged])
     assert figures.measures(POINTS, "linear") == ("change", "distance")
     assert figures.measures({"B": POINTS["B"]}, "linear") == ("change",)
     chart = figures.against_width(POINTS, "linear", (), STYLES, "distance")
@@ -152,10 +154,10 @@ def test_heatmaps_show_shape_and_size_where_all_kernels_are_kept():
     kept = KERNELS["A"]
     chart = figures.heatmaps(kept, "A", WIDTHS[-1])
     notes = [annotation.text for annotation in chart.figure.layout.annotations]
-    for name, drawn, note in zip(("initial", "final", "infinite"), chart.figure.data, notes, strict=True):
+    for name, trace, note in zip(("initial", "final", "infinite"), chart.figure.data, notes, strict=True):
         kernel = np.array(getattr(kept, name))
         size = np.trace(kernel) / len(kernel)
-        np.testing.assert_allclose(drawn.z, kernel / size)
+        np.testing.assert_allclose(trace.z, kernel / size)
         assert note.endswith(f"<br>× {number(size)}")
     moved = np.linalg.norm(np.subtract(kept.final, kept.initial)) / np.linalg.norm(kept.initial)
     assert f"changed by {number(moved)} of its norm" in chart.takeaway
