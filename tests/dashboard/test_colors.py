@@ -169,28 +169,25 @@ def look_of(trace) -> tuple[str, str, str]:
     return trace["line"]["color"], trace["line"].get("dash", "solid"), symbol if isinstance(symbol, str) else ""
 
 
-def test_a_name_has_one_color_in_every_figure_of_every_result(figures):
-    colors: dict[str, dict[str, str]] = {}
-    for preset, name, trace in legend(figures):
-        color = (trace.get("line") or trace.get("marker") or {}).get("color")
-        if not name.startswith("point "):  # of other data it is another point
-            colors.setdefault(name, {})[str(color)] = preset
-    assert {name: found for name, found in colors.items() if len(found) > 1} == {}
-
-
-def test_network_has_one_dash_and_symbol_in_every_figure(figures):
+def test_a_name_has_one_style_in_every_figure_of_every_result(figures):
+    """One color; a network also one dash and one symbol."""
     networks = {network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)}
-    styles: dict[str, dict[tuple, str]] = {}
+    colors: dict[str, dict[str, str]] = {}
+    marks: dict[str, dict[tuple, str]] = {}
     for preset, name, trace in legend(figures):
-        if name in networks and "lines" in trace["mode"] and "markers" in trace["mode"]:
-            styles.setdefault(name, {})[trace["line"]["dash"], str(trace["marker"]["symbol"])] = preset
-    assert len(styles) >= 5
-    assert {name: found for name, found in styles.items() if len(found) > 1} == {}
-
-
-def test_lines_have_only_colors_of_the_registry(figures):
-    colors = {trace["line"]["color"] for _, _, trace in legend(figures) if "lines" in trace["mode"]}
-    assert colors <= {module.GUIDE_COLOR, *OUTPUT_COLORS, *(color for color, _, _ in RAMP)}
+        color = str((trace.get("line") or trace.get("marker") or {}).get("color"))
+        if not name.startswith("point "):  # of other data it is another point
+            colors.setdefault(name, {})[color] = preset
+        if name in networks and trace["mode"] == "lines+markers":
+            marks.setdefault(name, {})[trace["line"]["dash"], str(trace["marker"]["symbol"])] = preset
+        assert "lines" not in trace["mode"] or color in {
+            module.GUIDE_COLOR,
+            *OUTPUT_COLORS,
+            *(each[0] for each in RAMP),
+        }
+    assert len(marks) >= 5
+    for found in (colors, marks):
+        assert {name: styles for name, styles in found.items() if len(styles) > 1} == {}
 
 
 def test_no_two_meanings_share_color_dash_and_symbol():
@@ -201,24 +198,22 @@ def test_no_two_meanings_share_color_dash_and_symbol():
         assert meaning.split()[0] in reserved.get(color, [meaning.split()[0]]), meaning
 
 
-def test_in_one_figure_no_look_has_two_names(figures):
+def test_no_look_has_two_names(figures):
+    """In one figure, where strength may distinguish widths; unregistered looks in all figures."""
     for preset, charts in figures.items():
         for chart in charts:
-            names: dict[tuple, set[str]] = {}  # beside the look, strength may distinguish widths
+            names: dict[tuple, set[str]] = {}
             for trace in scatters(chart):
                 if "lines" in trace["mode"] and trace.get("legendgroup") and trace["line"].get("color"):
                     look = (*look_of(trace), trace["line"].get("width"), trace.get("opacity"), trace.get("yaxis"))
                     names.setdefault(look, set()).add(trace["legendgroup"])
             assert [found for found in names.values() if len(found) > 1] == [], (preset, chart.id)
-
-
-def test_unregistered_look_has_one_name_in_every_figure(figures):
-    names: dict[tuple[str, str, str], set[str]] = {}
+    everywhere: dict[tuple, set[str]] = {}
     for _, name, trace in legend(figures):
-        look = look_of(trace) if "lines" in trace["mode"] else ("", "", "")
-        if look[2] and look[0] != module.GUIDE_COLOR and look not in {*STYLES, *RAMP}:
-            names.setdefault(look, set()).add(name)
-    assert {look: found for look, found in names.items() if len(found) > 1} == {}
+        style = look_of(trace) if "lines" in trace["mode"] else ("", "", "")
+        if style[2] and style[0] != module.GUIDE_COLOR and style not in {*STYLES, *RAMP}:
+            everywhere.setdefault(style, set()).add(name)
+    assert {style: found for style, found in everywhere.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS)
