@@ -1,4 +1,4 @@
-"""Actionable errors: each names the field, what was given and what is allowed."""
+"""Actionable errors: each names the field, its value and the allowed values."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -17,7 +17,7 @@ class InvalidInput(ValueError):
 
     Attributes:
         field: name of the setting in the spec (``"width"``, ``"dataset.name"``).
-        given: what was given, shortened for display.
+        given: the given value, shortened for display.
         allowed: the allowed range or choices, in words.
         nearest: an allowed value that could replace it, if one is close.
 

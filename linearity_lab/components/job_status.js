@@ -1,4 +1,4 @@
-// Bars, watches and trays of a page share one loop that asks for the session's jobs; it rests while no job waits or runs.
+// Bars, watches and trays of a page share one polling loop for the session's jobs, idle without active jobs.
 const shared = (globalThis.linearityLabJobs ??= { mounts: new Map(), where: null, timer: 0, asks: false });
 const OFFLINE_S = 3, TRAY_S = 1.5, PATIENCE_MS = 5000;
 
@@ -69,7 +69,7 @@ class Bar {
   close() { this.box.remove(); }
 }
 
-// Draws nothing, and lets its part of the page run when there is something new to draw.
+// Invisible: reruns its part of the page when there is something new to draw.
 class Watch {
   update(data, trigger) {
     if (data.jobs[0].seen !== this.job?.seen) this.askedAt = 0;

@@ -1,4 +1,4 @@
-// Ask for a state again and again; when it is another one than the page has drawn, let the page run.
+// Poll a state, and rerun the page when it differs from the drawn one.
 const watches = new Map();
 const PATIENCE_MS = 5000;
 
@@ -6,7 +6,7 @@ class Watch {
   update(data, trigger) {
     if (data.seen !== this.data?.seen) this.askedAt = -PATIENCE_MS;
     [this.data, this.trigger] = [data, trigger];
-    this.timer ??= setTimeout(() => this.ask()); // now: the first answer names a phone to its later visits
+    this.timer ??= setTimeout(() => this.ask()); // now, since the first answer identifies a phone on later visits
   }
 
   async ask() {

@@ -27,16 +27,16 @@ function button(key, title, format, parentElement) {
   return made;
 }
 
-// Plotly is not a global of the page, so its camera button is pressed, with another format for this click.
+// Plotly is not a global of the page, so this clicks its camera button with another format.
 function save(key, format) {
   const figure = document.querySelector(`.st-key-${CSS.escape(key)} .js-plotly-plot`);
   const camera = figure?._fullLayout?._modeBar?.buttons.flat().find((each) => each.name === "toImage");
   if (!camera) return false;
   addEventListener("click", keepOpen, true);
   const { width, height } = figure._fullLayout;
-  // The file cannot bring the page's font along: letters are measured in the one that it will be seen in.
+  // The file does not contain the page's font, so text is measured in the font of its display.
   const font = { ...figure.layout.font, family: "sans-serif" };
-  // Nor its style sheet, which darkens the gray of Streamlit's words.
+  // It also lacks the style sheet, which darkens Streamlit's gray text.
   const words = getComputedStyle(document.querySelector('[data-testid="stApp"]')).color;
   const written = JSON.stringify(figure.layout.template).replaceAll(figure._fullLayout.font.color, words);
   const options = { ...figure._context.toImageButtonOptions, format };
@@ -48,7 +48,7 @@ function save(key, format) {
   return true;
 }
 
-// Plotly saves by a click on a link of its own, outside the menu, which would close the menu.
+// Plotly saves by clicking a link outside the menu, which would close the menu.
 function keepOpen(event) {
   if (!event.target.download) return;
   event.stopImmediatePropagation();

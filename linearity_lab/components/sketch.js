@@ -1,4 +1,4 @@
-// A line is drawn on a figure before its own appears: a sheet above the plot takes mouse and finger, a slider draws a
+// Users draw a line on a figure before the data appear: an overlay takes mouse and touch, and a slider draws a
 // straight line for the keyboard. Both axes of the figure are logarithmic.
 const COLUMNS = 33;
 const mounted = new WeakMap();
@@ -21,7 +21,7 @@ class Sketch {
     row.append(label, this.slope, this.value, this.compare, again);
     root.replaceChildren(this.hint, row);
     this.slope.addEventListener("input", () => this.straight(Number(this.slope.value)));
-    // The page turns at arrows, and answers at digits: not while they belong to the slider.
+    // The page's arrow and digit keys are off while the slider has the focus.
     for (const kind of ["keydown", "keyup"]) this.slope.addEventListener(kind, (event) => {
       if (/^(Arrow|Page|Home|End)/.test(event.key)) event.stopPropagation();
     });
@@ -48,7 +48,7 @@ class Sketch {
     });
   }
 
-  // The sheet covers the plot, however often Streamlit mounts that again.
+  // The overlay covers the plot even after Streamlit mounts it again.
   lay() {
     const plot = document.querySelector(`.st-key-${CSS.escape(this.props.plot)} .js-plotly-plot`);
     const size = plot?._fullLayout?._size;
@@ -88,7 +88,7 @@ class Sketch {
       this.sheet.setPointerCapture(event.pointerId);
       last = at(event);
       const drawn = this.heights.findLastIndex((each, column) => each !== null && column <= last[0]);
-      this.stroke(drawn < 0 ? [0, this.props.start] : [drawn, this.heights[drawn]], last); // no gap stays
+      this.stroke(drawn < 0 ? [0, this.props.start] : [drawn, this.heights[drawn]], last); // fill gaps
     });
     this.sheet.addEventListener("pointermove", (event) => {
       if (!last) return;
@@ -103,7 +103,7 @@ class Sketch {
     this.sheet.addEventListener("pointercancel", lift);
   }
 
-  // The columns between two places of the hand.
+  // The columns between two pointer positions.
   stroke([from, low], [to, high]) {
     const [first, last] = from < to ? [from, to] : [to, from];
     for (let column = first; column <= last; column++) {
@@ -129,7 +129,7 @@ class Sketch {
     this.draw();
   }
 
-  // Least squares over the columns, as the server counts it.
+  // Least squares over the columns, as on the server.
   fitted() {
     const known = this.heights.filter((each) => each !== null);
     const [first, end] = this.props.ends;

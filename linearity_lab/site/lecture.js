@@ -1,4 +1,4 @@
-// The lecture as a page: a step asks, by choice or by a drawn line, then its figure answers.
+// The lecture as a page: each step asks for a choice or a drawn line, then shows its figure.
 /* global lab, sketch */
 "use strict";
 
@@ -10,7 +10,7 @@ function fill(template, values) {
   return template.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 }
 
-// As charts/axes.py writes them.
+// Formatted as in charts/axes.py.
 function signed(value) {
   return (Number(value.toFixed(2)) + 0).toFixed(2).replace("-", "−");
 }
@@ -23,7 +23,7 @@ function power(letter, exponent) {
   return `<math><msup><mi>${letter}</mi><mn>${exponent}</mn></msup></math>`;
 }
 
-// Least squares over the columns, as the server counts it.
+// Least squares over the columns, as on the server.
 function slope(heights, [first, end]) {
   const middle = (COLUMNS - 1) / 2;
   const moment = heights.reduce((sum, each, column) => sum + (column - middle) * each, 0);
@@ -36,7 +36,7 @@ function nearest(exponents, exponent) {
   return known.reduce((best, each) => (each[0] < best[0] ? each : best))[1];
 }
 
-// What drawing.line_words reports about a line.
+// The words of drawing.line_words.
 function lineWords({ words, law, letter, exponents, choices, end, measured, last }, exponent, height) {
   const choice = choices[nearest(exponents, exponent)];
   const text = fill(words.drawn, { drawn: power(letter, signed(exponent)), choice });
@@ -104,7 +104,7 @@ class Step {
     this.answer(nearest(line.exponents, exponent));
   }
 
-  // What was chosen; null asks for the answer.
+  // The chosen option; null requests the answer.
   answer(chosen) {
     if (this.isKnown) return;
     this.isKnown = true;

@@ -1,8 +1,8 @@
-// What all pages of the site share: theme, figures that are drawn once they come into sight, and files of them.
+// Shared by all pages of the site: theme, figures drawn when they become visible, and their files.
 /* global Plotly, home, inURL, live, root */
 "use strict";
 
-// Words take the page's color from its style sheet, on the screen; in files they have this one.
+// Text color in files; on the screen the style sheet sets it.
 const GRID = "rgba(127, 138, 153, 0.28)";
 const INK = "#1b2430";
 const AXIS = { gridcolor: GRID, zeroline: false, linecolor: GRID, automargin: true, title: { standoff: 12 } };
@@ -13,7 +13,7 @@ const TEMPLATE = {
   },
 };
 const LEAST_FRAMED = 260; // pixels of a figure in a frame
-const NEAR = "600px"; // so far below the window a figure is drawn already
+const NEAR = "600px"; // figures are drawn at this distance below the window
 const loaded = new Map(); // file → promise
 const taken = new Map(); // name → data
 
@@ -21,7 +21,7 @@ const lab = {
   config: {},
   isFramed: root.classList.contains("framed"),
 
-  // Called by the file of a figure's data: a page from a disk may load scripts, and nothing else.
+  // Called by a figure's data file, since a page opened from a disk can load only scripts.
   take(name, data) { taken.set(name, data); },
 
   script(file) {
@@ -45,7 +45,7 @@ const lab = {
     return made;
   },
 
-  // A figure with its caption; again in the same place where another one stood.
+  // Draw a figure with its caption, in place of an earlier one.
   async draw(place, chart) {
     const { data, layout, frames } = structuredClone(chart.figure);
     if (lab.isFramed) layout.height = LEAST_FRAMED;
@@ -58,14 +58,14 @@ const lab = {
     caption.innerHTML = chart.caption.join("<br>");
     place.chart = chart;
     await lab.script("plotly.js");
-    if (place.chart !== chart) return; // another one was chosen meanwhile
+    if (place.chart !== chart) return; // the choice has changed meanwhile
     const config = { ...lab.config, responsive: true, displayModeBar: lab.isFramed ? false : "hover" };
-    if (frames?.length && plot.data) Plotly.purge(plot); // those of the figure before would stay
+    if (frames?.length && plot.data) Plotly.purge(plot); // remove the previous figure's
     await Plotly.react(plot, { data, layout: { ...layout, template: TEMPLATE }, frames, config });
     place.dataset.drawn = "";
   },
 
-  // The choice above a figure, where there is one.
+  // The choice above a figure, if any.
   options(group, { options, start }, chosen) {
     if (options.length < 2) return;
     group.replaceChildren(...options.map(({ words }, index) => {
@@ -91,7 +91,7 @@ const lab = {
   async save(place, format, name) {
     const { data, layout } = structuredClone(place.chart.figure);
     const { width, height } = place.firstChild.getBoundingClientRect();
-    const font = { ...layout.font, family: "sans-serif" }; // of the letters in the file, which brings none along
+    const font = { ...layout.font, family: "sans-serif" }; // fonts of the file, which contains none
     const whole = { ...layout, template: TEMPLATE, font, paper_bgcolor: "#ffffff", autosize: false, width, height };
     await Plotly.downloadImage({ data, layout: whole }, { format, width, height, scale: 2, filename: name });
   },
@@ -111,7 +111,7 @@ const theme = {
     const button = document.querySelector("button.theme");
     button.addEventListener("click", () => {
       root.dataset.theme = theme.isDark ? "light" : "dark";
-      try { localStorage.setItem("theme", root.dataset.theme); } catch { /* a browser that keeps nothing */ }
+      try { localStorage.setItem("theme", root.dataset.theme); } catch { /* a browser without storage */ }
       theme.show(button);
     });
     theme.wanted.addEventListener("change", () => theme.show(button));
@@ -147,7 +147,7 @@ async function showOne() {
   if (lab.isFramed) addEventListener("resize", () => fit(places));
 }
 
-// In a frame the figures have the height that their words leave.
+// In a frame the figures fill the height that their text leaves.
 function fit(places) {
   const plots = places.map((place) => place.firstChild);
   const high = plots.reduce((sum, each) => sum + each.offsetHeight, 0);
@@ -166,7 +166,7 @@ function table({ columns, rows }) {
   return lab.element("div", { class: "scrolls", tabindex: "0", role: "region", "aria-label": "The numbers" }, made);
 }
 
-// The words in which all that is searched for occurs.
+// The entries that contain all words of the search.
 function search() {
   const field = document.getElementById("search");
   const entries = [...document.querySelectorAll("[data-search]")];
@@ -180,7 +180,7 @@ function search() {
   look();
 }
 
-// What is wider than its place scrolls, and is then reached by the keyboard, too.
+// Content wider than its container scrolls and can be focused by the keyboard.
 function letScroll() {
   for (const each of document.querySelectorAll(".formulas")) {
     if (each.scrollWidth > each.clientWidth) each.tabIndex = 0;

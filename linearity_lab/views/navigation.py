@@ -13,7 +13,7 @@ from ntk_core.environment import TOP
 ICON = Path(__file__).parents[1] / "icon.svg"
 BRAND = ICON.with_name("brand.svg")
 
-EMBEDDED = "embed"  # a script that a fresh server must know by its URL, and no page of the menu
+EMBEDDED = "embed"  # a script with a URL of its own, outside the menu
 
 
 def _pages() -> Iterator[Page]:
@@ -30,13 +30,13 @@ def _pages() -> Iterator[Page]:
 # Every other script in pages/ is a page, and every view of an experiment from outside.
 PAGES = tuple(sorted(_pages(), key=lambda page: (GROUPS.index(page.group), page.place)))
 ROOT_NAME = "home"
-OLD_NAMES = {"kernel_change": "kernel_drift"}  # in links that people have kept
+OLD_NAMES = {"kernel_change": "kernel_drift"}  # names in old links
 _SHOWN = threading.Event()
 
 
 def menu() -> st.Page:
     """Show the menu; return the requested page, at the root the first one."""
-    # The default page lives at the root and keeps the name that it is given here from all others.
+    # The default page is at the root, and its name here is not available to other pages.
     pages = {
         each: st.Page(
             each.path,
@@ -59,7 +59,7 @@ def menu() -> st.Page:
     groups: dict[str, list[st.Page]] = {
         group: [page for each, page in pages.items() if each.group == group] for group in GROUPS
     }
-    # Who opens the first page by its own name is led to the root; old links find their page.
+    # The first page's own name redirects to the root, and old names to their pages.
     old = {PAGES[0].name: PAGES[0].name, **OLD_NAMES}
     groups[GROUPS[0]] += [leading_to(page, old[each.name]) for each, page in pages.items() if each.name in old]
     groups[GROUPS[0]].append(st.Page(f"pages/{EMBEDDED}.py", title="Figure", visibility="hidden"))
@@ -80,8 +80,8 @@ def _mark(group: str | None) -> None:
 def open_page(name: str) -> None:
     """Show a page; its script in ``pages/`` does nothing else.
 
-    On a fresh server Streamlit runs a page that is opened by its URL without app.py, as it did before ``st.navigation``
-    existed; showing the menu once ends that, so the page starts over.
+    On a fresh server Streamlit runs a page opened by its URL without app.py, as before ``st.navigation``. Showing the
+    menu once changes that, so the page starts over.
     """
     if not _SHOWN.is_set():
         st.set_page_config(page_icon=str(ICON))  # before the menu, whose named icon would be fetched from another host

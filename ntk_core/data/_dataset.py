@@ -53,7 +53,7 @@ class Dataset:
         labels: class indices, ``(n,)`` int64.
         x_test, y_test, labels_test: the same for the test set.
         class_names: one name per class.
-        provenance: origin, licence, citation, and what is our choice.
+        provenance: origin, license, citation, and our choices.
 
     Raises:
         InvalidInput: names the array that is empty, not numeric, not finite or of the wrong shape.

@@ -30,7 +30,7 @@ POOLING = 4  # side of the blocks in Hu, Xiao, Adlam & Pennington (2020)
 ROOT_VARIABLE = "LINEARITY_LAB_DATA"
 LabeledImages = tuple[NDArray, NDArray]  # (n, height, width, channels) and (n,)
 Copy = Callable[[], AbstractContextManager["_Readable"]]
-MAX_HEADER_BYTES = 4096  # of npy files; those of IDX files have 16 at most
+MAX_HEADER_BYTES = 4096  # headers of npy files; IDX headers have at most 16 bytes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,7 +114,7 @@ METHODS = table(
     Method(
         "adam",
         "Adam",
-        "steps of about η for each weight, whatever its gradient",
+        "steps of about η for each weight, independent of its gradient",
         direction=lambda momentum: _optax().scale_by_adam(),
         is_linear=False,
         batches="if asked",

@@ -114,7 +114,7 @@ def repetition_pays(num_norms: int) -> bool:
 
 @cache
 def _compiled(backend: str, many_weights: bool = False) -> tuple[Wrapped, Wrapped]:
-    """Compile the programs of a norm; on a CPU those that run once, or on little data, without LLVM optimizations."""
+    """Compile the programs of a norm; on a CPU without LLVM optimizations if they run once or on few data."""
     quick = quick_options(backend)
     return (
         jax.jit(_linearized, static_argnums=0, compiler_options=quick),

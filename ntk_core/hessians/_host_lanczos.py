@@ -99,9 +99,9 @@ def _ritz(
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
     at = np.argmax(np.abs(values))
     size, beta = abs(float(values[at])), float(off_diagonal[-1])
-    exhausted = beta <= 100 * limits.eps * size  # what remains is rounding
+    exhausted = beta <= 100 * limits.eps * size  # the remainder is rounding
     residual = 0.0 if exhausted else beta * abs(float(vectors[-1, at]))
-    # A nonzero value below the precision of the format is unreliable, whatever its residual.
+    # A nonzero value below the precision of the format is unreliable at any residual.
     converged = residual <= tolerance * size and not 0 < size * limits.eps < limits.tiny
     return Leading(float(values[at]), residual, bool(converged), len(diagonal))
 

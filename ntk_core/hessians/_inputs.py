@@ -20,7 +20,7 @@ class Rows(NamedTuple):
         seeds: parameters of every seed.
         inputs: inputs without a batch axis.
         num_outputs: C.
-        lead: shape of what is measured: (), (n,), (num_seeds,) or (num_seeds, n).
+        lead: shape of the measured values: (), (n,), (num_seeds,) or (num_seeds, n).
     """
 
     net: Model

@@ -96,7 +96,7 @@ def lanczos_extreme(
         )
 
     def converged(ritz: _Ritz) -> Array:
-        # A nonzero value below the precision of the format is unreliable, whatever its residual.
+        # A nonzero value below the precision of the format is unreliable at any residual.
         size = jnp.abs(ritz.values[0])
         lost = (size > 0) & (size * jnp.finfo(size.dtype).eps < jnp.finfo(size.dtype).tiny)
         return jnp.all(ritz.residuals <= tolerance * size) & ~lost
@@ -148,7 +148,7 @@ def step(matvec: MatVec, project: MatVec, tridiagonal: Tridiagonal, spare: Array
     w = project(_orthogonal(w, basis, index + 1))
     beta = _length(w)
     scale = jnp.maximum(jnp.max(jnp.abs(diagonal)), jnp.max(off_diagonal))
-    invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # what remains is rounding
+    invariant = beta <= 100 * jnp.finfo(w.dtype).eps * scale  # the remainder is rounding
 
     def fresh(_: Array) -> Array:
         random = project(jnp.roll(spare, index))  # a different vector per step, without compiling a generator

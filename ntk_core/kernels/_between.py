@@ -95,7 +95,7 @@ def kernel_change_between(
         probes: number of random vectors, at least 4; every 4 cost 7 products with each kernel. None: exact sums.
             The interval is meant for 32 or more.
         seed: of the random vectors.
-        mapped: ``map`` over the pairs, by default the built-in: also that of a thread pool, or of a dask client, whose
+        mapped: ``map`` over the pairs: the built-in one, the method of a thread pool, or that of a dask client, whose
             workers get weights and inputs once.
         kept: a file or directory for the sums of finished pairs until all are done; the same call resumes from it.
         progress: called with the finished share after every pair or product; exceptions stop the work.

@@ -123,7 +123,7 @@ def empirical_ntk(
         InvalidInput: for a model, parameters and inputs that do not fit each other, ``per_layer`` with a callable
             without layers, a memory limit that is not above 0, or a callable in which rows of x interact, with the
             operation in which they do. That is proven from its program, or else tested with x and random rows;
-            docs/math/traced-programs.md lists what that cannot detect.
+            docs/math/traced-programs.md lists the limits of this check.
         TracingDisagrees: if a callable's traced kernel differs from plain derivatives.
 
     Source: Jacot, Gabriel & Hongler 2018; Liu, Zhu & Belkin 2020, §2.

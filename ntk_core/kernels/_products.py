@@ -159,7 +159,7 @@ class KernelOperator:
             beta = float(np.linalg.norm(w))
             values, vectors = eigh_tridiagonal(diagonal, joins)
             residuals = beta * np.abs(vectors[-1])
-            spent = beta <= 10 * np.finfo(self._dtype).eps * abs(values[-1])  # what remains is rounding
+            spent = beta <= 10 * np.finfo(self._dtype).eps * abs(values[-1])  # the remainder is rounding
             done = all(residuals[end] <= tolerance * abs(values[end]) for end in (0, -1))
             if done or spent or step + 1 == steps:
                 largest, smallest = ((float(values[end]), float(residuals[end])) for end in (-1, 0))

@@ -1,4 +1,4 @@
-"""Pydantic's errors as one sentence per setting: its name, what was given, what is allowed."""
+"""Pydantic's errors as one sentence per setting: its name, its value, the allowed values."""
 
 import types
 import typing

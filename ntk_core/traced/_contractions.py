@@ -52,7 +52,7 @@ def whole(cotangents: Cotangents) -> Float[Array, "C n ..."]:
 
 
 def in_stretches() -> bool:
-    """Whether to process long rows in stretches: on a CPU, whose caches hold a stretch."""
+    """Whether to process long rows in chunks, as on a CPU, whose cache fits a chunk."""
     return jax.default_backend() == "cpu"
 
 

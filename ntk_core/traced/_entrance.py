@@ -59,7 +59,7 @@ class Accepted(NamedTuple, Generic[Inputs]):
 
 @dataclass(frozen=True)
 class Flat:
-    """A function with outputs (n,) or (n, T, C) as one with (n, 1) or (n, T·C), the output a = t·C + c.
+    """Wrap a function with outputs (n,) or (n, T, C) to return (n, 1) or (n, T·C), with output a = t·C + c.
 
     Equal for equal functions, as compiled programs need.
 

@@ -41,7 +41,7 @@ class TracedLayer:
         name: of the parameter, and of the part if there are several.
         uses: of this part.
         flipped: whether each use multiplies by Wᵀ.
-        dtype: of its contracted gradients: that of the parameter, at least float32.
+        dtype: type of its contracted gradients, the parameter's but at least float32.
         mask: number of the parameter that masks entries of W, or None.
         bias: number of the parameter b of z + r b, and r; or None.
 

@@ -24,7 +24,7 @@ class LayerFound:
     Attributes:
         name: its path among the parameters.
         kind: ``product``, ``convolution``, ``look-up`` (structured: no gradient of its size); ``addition`` and ``gain``
-            (biases, scales: their gradients are as small as they are); ``jacobian`` for other uses.
+            (biases, scales: their gradients have the parameter's size); ``jacobian`` for other uses.
         uses: equations that use it; 0 if not counted.
         positions: positions of all uses, for one input.
         blocks: its matrices (layers of a scan, experts, groups of a convolution).

@@ -1,16 +1,16 @@
-// One cursor through the figures of a page: those whose layout.meta.cursor names the same axis share a line, which
-// follows the pointer and rests where the page's choices are. A click on a mark is sent to the server.
+// One cursor for the figures of a page: figures with the same axis in layout.meta.cursor share a line. It follows the
+// pointer and returns to the page's choices. Clicks on marks are sent to the server.
 const mounted = new WeakMap();
 
 class Linked {
   constructor() {
     this.props = { at: {} };
-    this.pinned = {}; // where a click has put the line of an axis on which the page has nothing to choose
-    this.pointed = null; // the axis and the value under the pointer, or of the frame that plays
+    this.pinned = {}; // clicked positions on axes without a choice on the page
+    this.pointed = null; // axis and value under the pointer, or of the current animation frame
     this.heard = new WeakSet();
     this.kept = new WeakSet();
-    this.legends = new Map(); // curves of a figure → which of them are visible
-    this.zooms = new Map(); // figure → the ranges of its axes that are not those that it came with
+    this.legends = new Map(); // curves of a figure → visibility of each
+    this.zooms = new Map(); // figure → changed ranges of its axes
     this.changes = new MutationObserver(() => this.soon());
     this.changes.observe(document.body, { childList: true, subtree: true });
   }
@@ -46,7 +46,7 @@ class Linked {
     side.append(card);
   }
 
-  // A link that is about another figure than the first one ends where that is.
+  // A link to another figure than the first one scrolls to it.
   land() {
     if (!this.props.land || this.landed === this.props.land) return;
     const tabs = [...document.querySelectorAll('[role="tab"]')];
@@ -68,8 +68,8 @@ class Linked {
     draw(plot, points ? this.pointed.value : this.props.at[axis] ?? this.pinned[axis], points);
   }
 
-  // A figure that shows another choice is another element for Streamlit, mounted again: its zoom is restored, found by
-  // the key of the figure, what its axes measure and the settings in the URL.
+  // Streamlit mounts a figure with another choice as a new element. Its zoom is restored by the figure's key, the titles
+  // of its axes and the settings in the URL.
   keep(plot) {
     this.kept.add(plot);
     const key = /st-key-\S+/.exec(plot.closest('[class*="st-key-"]')?.className);
@@ -83,7 +83,7 @@ class Linked {
       if (moved.length) this.zooms.set(name, Object.fromEntries(moved));
       else this.zooms.delete(name);
     });
-    // The same for what a click in the legend hid or showed; the URL may be written after that click.
+    // The same for curves toggled in the legend; the URL may be written after that click.
     const curves = [key, ...plot.data.map(({ legendgroup, name: title }) => legendgroup ?? title)].join();
     if (this.legends.has(curves)) window.Plotly.restyle(plot, { visible: this.legends.get(curves) });
     plot.on("plotly_restyle", ([changed]) => {

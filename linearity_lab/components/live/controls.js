@@ -1,4 +1,4 @@
-// Buttons, sliders and choosers, and the canvases of the pictures: plain elements of the page.
+// Buttons, sliders, choosers and canvases: plain elements of the page.
 import { RATES, TOUR, WIDTHS, positionOf, widthAt } from "./settings.js";
 import { filled } from "./verdict.js";
 
@@ -29,7 +29,7 @@ export function widthSlider(words, changed) {
   return slider("width", words, range, (at, done) => changed({ width: widthAt(at) }, done));
 }
 
-// The names of the curves, each beside its own stroke.
+// Legend: each curve's name beside its stroke.
 export function legend(words, colors) {
   const rows = LINES.map((name) => {
     const sample = element("span", { class: `sample ${name}` });
@@ -67,7 +67,7 @@ export class Controls {
     const parts = (small ? PARTS.slice(0, 1) : PARTS).map((name) => this.part(name, small, explained));
     const main = element("div", { class: "main" }, legend(words, colors), ...parts.splice(0, ABOVE_EACH_OTHER),
       ...(small ? [] : [this.stage.whole]));
-    const touched = window.matchMedia("(hover: none) and (pointer: coarse)").matches; // names no keys where none are
+    const touched = window.matchMedia("(hover: none) and (pointer: coarse)").matches; // no keyboard hints without a keyboard
     this.help = touched ? words.controls.note : `${words.controls.note} ${words.controls.keys}`;
     this.note = element("p", { class: "note" }, this.help);
     const bar = element("div", { class: "bar" }, element("div", { class: "buttons" }, ...Object.values(this.buttons)),
@@ -89,7 +89,7 @@ export class Controls {
     return button;
   }
 
-  // One line that leads through the phenomenon: a sentence with its place, and buttons to go on.
+  // The guided tour: a sentence with its number, and buttons for the next step.
   guide(pressed) {
     const text = element("span", { class: "tour-text" });
     const buttons = Object.fromEntries(
@@ -134,7 +134,7 @@ export class Controls {
     for (const [name, { select }] of Object.entries(this.choices)) select.value = String(settings[name]);
     const own = this.choices.target.select.querySelector('[value="own"]');
     own.disabled = settings.target !== "own";
-    if (settings.layers > 1 || settings.bottleneck || settings.speed) this.more.open = true; // as a link has it
+    if (settings.layers > 1 || settings.bottleneck || settings.speed) this.more.open = true; // in the format of a link
     const { text, buttons } = this.tour, at = settings.tour, count = TOUR.length;
     text.textContent = at ? `${at}/${count} ${this.words.tour[TOUR[at - 1][0]]}` : "";
     buttons.begin.hidden = at > 0;

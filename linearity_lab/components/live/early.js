@@ -1,6 +1,6 @@
-// A page begins here before Streamlit's scripts have loaded, above the page that they build; its component takes it over.
+// Starts a page before Streamlit's scripts have loaded, above their page; the component takes it over.
 /* global EARLY, element */
-const LEAST_MS = 30; // from frame to frame, as the scripts of the page want to run, too
+const LEAST_MS = 30; // between two frames, to leave time for the page's scripts
 const EMBED_OPTIONS = ["embed", "dark_theme", "light_theme"]; // Streamlit's options in the URL of an embedded page
 
 function beginEarly(Kind, data) {

@@ -1,16 +1,16 @@
-// Points under the hand: dragged, added and removed by mouse, touch or keys.
+// Points that users drag, add and remove by mouse, touch or keys.
 import { HEIGHT, MOST_POINTS, REACH } from "./settings.js";
 
-const NEAR = { mouse: 16, pen: 20, touch: 30 }; // pixels from which a point is taken
-const OUTSIDE = 24; // a point that is let go so far outside is removed
+const NEAR = { mouse: 16, pen: 20, touch: 30 }; // pixels within which a point is grabbed
+const OUTSIDE = 24; // a point dropped this far outside is removed
 const STILL = 6;
 const NUDGE = 0.05;
 
 export class Hand {
-  // plot(): the last drawing of the canvas; points(): as they are; change(points, done): as they are to be.
+  // plot(): last drawing of the canvas; points(): current points; change(points, done): sets new points.
   constructor(canvas, { plot, points, change, choose }) {
     Object.assign(this, { canvas, plot, points, change, choose });
-    this.held = null; // {index, x, y} of what is pressed; index −1 on empty ground
+    this.held = null; // {index, x, y} of the pressed point; index −1 on the background
     this.chosen = 0;
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.move(event));

@@ -1,5 +1,5 @@
 // Two networks from the same weights, one with a linear and one with a nonlinear output, under one slider of widths;
-// every width that is tried adds both kernel changes to a plot of ΔK against width.
+// each new width adds both kernel changes to a plot of ΔK against width.
 import { element, legend, set, widthSlider } from "./controls.js";
 import { Panel, mount } from "./panel.js";
 import { drawFunctions } from "./panels.js";
@@ -14,7 +14,7 @@ const NARROW_CHART = 500; // pixels, as on a phone
 const LABEL_APART = 17;
 const REST_MS = 500; // between two widths of the tour
 const CHART_DECADES = [-3, 1];
-const FAR_APART = 64; // ratio of two widths from which the plot is put into words
+const FAR_APART = 64; // smallest ratio of widths for a sentence about the plot
 
 // One of the two networks: its training, its picture and its sentence.
 class Side {
@@ -93,7 +93,7 @@ class Home extends Panel {
     for (const side of this.sides) side.start(width);
   }
 
-  // The visitor's own width ends the tour of widths.
+  // Choosing a width ends the tour of widths.
   choose(width) {
     this.tour = [];
     this.playing = true;
@@ -116,7 +116,7 @@ class Home extends Panel {
     if (this.stale && this.sides.every((side) => side.now)) this.draw();
   }
 
-  // Both have taken their steps: after a rest, the next width of the tour.
+  // When both have finished, pause and go to the next width of the tour.
   rest() {
     this.rested ??= performance.now();
     if (performance.now() - this.rested < REST_MS) return;
@@ -171,7 +171,7 @@ class Home extends Panel {
     this.chart.setAttribute("aria-label", `${words.home.chart}. ${this.sentence.textContent}`);
   }
 
-  // What the points show so far.
+  // A sentence about the points so far.
   summary() {
     const { home } = this.data.words;
     const widths = [...this.sides[0].points.keys()].filter((m) => this.sides[1].points.has(m)).sort((a, b) => a - b);

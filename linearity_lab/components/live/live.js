@@ -12,10 +12,10 @@ import { difference, filled, percent, verdict } from "./verdict.js";
 const DRAW = {
   difference: drawDifference, kernel: drawKernel, neurons: drawNeurons, change: drawChange, losses: drawLosses,
 };
-const SINGLE_STEPS = 60; // the first ones, where most happens, are shown one by one
+const SINGLE_STEPS = 60; // the first steps, which change most, are shown one by one
 const PACE = 0.015; // later each frame adds this share of all steps, as the axes are logarithmic
 const MOST_STEPS = 30_000;
-const LEARNED = 1e-7; // of both losses, then nothing more is to be seen
+const LEARNED = 1e-7; // of both losses; below it nothing visible changes
 const REST_MS = 3000; // at the end of one width of a tour
 
 class Live extends Panel {
@@ -26,7 +26,7 @@ class Live extends Panel {
     this.record = new Record();
     this.still = window.matchMedia("(prefers-reduced-motion: reduce)");
     this.playing = !this.still.matches;
-    this.frames = 0; // drawn so far, and the steps in them: for those who measure
+    this.frames = 0; // number of drawn frames and their steps, for benchmarks
     this.steps = 0;
     this.player = new Player((state) => this.take(state)); // first: its worker starts while the panel is built
     this.restart();
@@ -54,7 +54,7 @@ class Live extends Panel {
     this.open(parent, this.controls.root, least);
   }
 
-  // Take chosen settings; `done` once the hand has let go, which reports them to the server.
+  // Apply chosen settings; `done` after the pointer is released, which reports them to the server.
   choose(part, done) {
     if ("target" in part && part.target !== "own") part.points = null;
     const trains = Object.keys(part).some((name) => name !== "speed" && name !== "tour");
@@ -77,7 +77,7 @@ class Live extends Panel {
     else this.guide({ begin: 1, back: this.settings.tour - 1, next: this.settings.tour + 1, end: 0 }[name]);
   }
 
-  // Step `at` of the guided tour: the settings of a first visit, but for what the step sets; 0 leaves all as it is.
+  // Go to step `at` of the guided tour: default settings with the step's changes; 0 changes nothing.
   guide(at) {
     if (at === 0) return this.choose({ tour: 0 }, true);
     const { defaults } = this.data;
@@ -114,7 +114,7 @@ class Live extends Panel {
     this.stale = true;
   }
 
-  // What the worker has found.
+  // Take a result of the worker.
   take(state) {
     if (state.begun) {
       this.begun = state.begun;
@@ -144,7 +144,7 @@ class Live extends Panel {
     this.stale = false;
   }
 
-  // Ask for the steps of one frame: at most once a frame, and immediately if the worker is slower.
+  // Request the steps of one frame, at most once per frame, or immediately if the worker is slower.
   train() {
     if (!this.due || !this.playing || this.settled || this.player.busy) return;
     this.due = false;
@@ -193,7 +193,7 @@ class Live extends Panel {
     const isKept = this.data.inURL && (this.settings !== before || same(data.settings, before));
     this.data = data;
     this.stale = true;
-    if (isKept) { // begun before the server knew its settings
+    if (isKept) { // started before the server knew its settings
       if (!same(data.settings, this.settings)) data.send(this.settings);
     } else if (opened) {
       this.tour = data.tour ?? [];

@@ -5,7 +5,7 @@ import { FUNCTIONS } from "./functions.js";
 import { LargeMatrix, precisionFor } from "./products.js";
 import { normals } from "./random.js";
 
-// What a network makes of n inputs: f (n), and for each hidden layer z, σ(z), σ'(z) and δ = ∂f/∂z, all (n, m).
+// State of a network on n inputs: f (n), and for each hidden layer z, σ(z), σ'(z) and δ = ∂f/∂z, all (n, m).
 export class Batch {
   constructor(inputs, hidden) {
     this.size = inputs.length;
@@ -15,14 +15,14 @@ export class Batch {
     this.layers = hidden.map((m) => ({ width: m, z: zeros(m), a: zeros(m), slope: zeros(m), delta: zeros(m) }));
   }
 
-  // What reaches hidden layer `index`, or the output layer.
+  // Inputs of hidden layer `index`, or of the output layer.
   below(index) {
     return index === 0 ? this.inputs : this.layers[index - 1].a;
   }
 }
 
 export class Network {
-  // hidden: the widths of the hidden layers; most: the most inputs in one pass; exact: rounding is amplified.
+  // hidden: widths of the hidden layers; most: maximum number of inputs per pass; exact: rounding is amplified.
   constructor(hidden, activation, seed, most, exact) {
     this.hidden = hidden;
     this.activate = FUNCTIONS[activation];
@@ -68,7 +68,7 @@ export class Network {
   }
 }
 
-// A first layer has one input a neuron: there the loop over neurons is the long one, and belongs inside.
+// In a first layer each neuron has one input, so the long loop over neurons is the inner one.
 const FEW = 8;
 
 function applyLayer({ neurons, fanIn, scale, weights, biases, large }, a, n, z) {
@@ -91,7 +91,7 @@ function applyLayer({ neurons, fanIn, scale, weights, biases, large }, a, n, z) 
 // scale · a Wᵀ, (n, neurons). Two neurons and four inputs together: six numbers are read for eight products.
 function products(weights, neurons, a, n, fanIn, scale, z) {
   for (let k = 0; k < neurons; k += 2) {
-    const row = k * fanIn, next = k + 1 < neurons ? row + fanIn : row; // the last of an odd number is done twice
+    const row = k * fanIn, next = k + 1 < neurons ? row + fanIn : row; // the last of an odd number is computed twice
     for (let i = 0; i < n; i += 4) {
       const a0 = i * fanIn, a1 = Math.min(i + 1, n - 1) * fanIn;
       const a2 = Math.min(i + 2, n - 1) * fanIn, a3 = Math.min(i + 3, n - 1) * fanIn;

@@ -1,7 +1,7 @@
 // A panel of a page: drawn frame by frame while visible; may begin before Streamlit's scripts have loaded (early.js).
 
 export class Panel {
-  // Insert `root`, then call `frame()` with at least `least` milliseconds from frame to frame.
+  // Insert `root`, then call `frame()` at intervals of at least `least` milliseconds.
   open(parent, root, least) {
     Object.assign(this, { root, least, since: 0, visible: true });
     parent.append(root);
@@ -29,8 +29,8 @@ export class Panel {
 
 const panels = new WeakMap();
 
-// Take the panel of an early page over, with its focus and scroll position; close that of another page.
-// Its class is that of another script, so that names are compared.
+// Take over the panel of an early page, with its focus and scroll position; close another page's panel.
+// Its class is from another script, so names are compared.
 function begunEarly(Kind, parent) {
   const { page, panel } = window.early ?? {};
   window.early = {};
@@ -48,7 +48,7 @@ function begunEarly(Kind, parent) {
   return panel;
 }
 
-// Show a panel of this kind in an element of Streamlit; return what ends it.
+// Show a panel of this class in an element of Streamlit; return a function that closes it.
 export function mount(Kind, parent, data) {
   const here = panels.get(parent) ?? begunEarly(Kind, parent) ?? new Kind(parent, data);
   panels.set(parent, here);

@@ -1,4 +1,4 @@
-// The pictures: both functions, their difference, the kernel, its change, the losses, the neurons' moves.
+// The pictures: both functions, their difference, the kernel, its change, the losses, how far neurons move.
 import { Plot, decades, scientific } from "./plot.js";
 import { HEIGHT, REACH } from "./settings.js";
 
@@ -42,7 +42,7 @@ export function drawFunctions(canvas, theme, { begun, now, points, chosen, words
   return plot;
 }
 
-// F − F_lin below the curves, on an axis of its own: a round number above the largest value.
+// F − F_lin below the curves, on a separate axis up to a round number above the largest value.
 export function drawDifference(canvas, theme, { begun, now, words }) {
   const plot = new Plot(canvas, theme);
   const values = now.curve.map((value, i) => value - now.linearCurve[i]);
@@ -197,7 +197,7 @@ function shadeDensity({ pen, x, y }, places, color) {
   pen.globalAlpha = 1;
 }
 
-// A number of a color scale in at most four signs.
+// A number of a color scale in at most four characters.
 function short(value) {
   return Math.abs(value) >= 1e4 ? scientific(Math.abs(value)).replace(/^/, value < 0 ? "−" : "") : String(Number(value.toPrecision(2))).replace("-", "−");
 }

@@ -1,16 +1,16 @@
 // The worker that trains, one message at a time; changed settings never wait for an old network.
 /* global WORKER_SOURCE */
 
-const PATIENCE_MS = 150; // a worker that is longer at it than this is let go when other settings are chosen
+const PATIENCE_MS = 150; // a worker that is busy for longer is terminated when settings change
 
 export class Player {
   // show(state): called with every answer of the worker.
   constructor(show) {
     this.show = show;
     this.address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
-    this.since = null; // when the worker began what it is at
+    this.since = null; // start time of the worker's current task
     this.queued = null; // a setup
-    this.owed = 0; // steps that a person asked for
+    this.owed = 0; // steps requested by the user
     this.fresh();
   }
 
@@ -42,12 +42,12 @@ export class Player {
     this.owed = 0;
   }
 
-  // Ask for some steps; nothing happens while the worker is busy.
+  // Request some steps; ignored while the worker is busy.
   advance(steps) {
     if (!this.busy) this.send({ steps });
   }
 
-  // The steps that a person asks for, after those that the worker is at.
+  // Queue steps requested by the user after the current ones.
   step() {
     if (this.busy) this.owed += 1;
     else this.send({ steps: 1 });

@@ -1,12 +1,12 @@
 // A canvas in the page's units and colors, with axes.
 
-// "dark" where letters are brighter than not; for what a browser draws itself, such as sliders.
+// "dark" if the text is bright, for elements that the browser draws itself, such as sliders.
 export function schemeOf(element) {
   const [red, green, blue] = (getComputedStyle(element).color.match(/[\d.]+/g) ?? []).map(Number);
   return red + green + blue > 384 ? "dark" : "light";
 }
 
-// Ink, ground and lines as the page has them; the two models have colors of their own.
+// Text, background and line colors of the page, and the colors of the two models.
 export function themeOf(element, colors) {
   const style = getComputedStyle(element);
   const ink = style.color;
@@ -84,7 +84,7 @@ export class Plot {
     this.pen.fillText(text, x, y);
   }
 
-  // Words that stay legible on what is drawn.
+  // Text with a halo, legible above other marks.
   label(text, x, y, align) {
     const { pen, theme } = this;
     pen.textAlign = align;
@@ -102,7 +102,7 @@ export class Plot {
     pen.clip();
   }
 
-  // A curve through (x, y) in pixels; the few points of a costly one are joined smoothly.
+  // A curve through (x, y) in pixels; few points are joined smoothly.
   curve(points, color, width, dash = [], smooth = false) {
     const { pen } = this;
     pen.strokeStyle = color;

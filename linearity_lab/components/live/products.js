@@ -27,7 +27,7 @@ const weight = (r) => 18 + r, wide = (i) => 22 + i, pair = (r, i) => 24 + 4 * i 
 const NUM_GIVEN = 7, NUM_POINTERS = 11, NUM_VECTORS = 14;
 
 const pairs = (body) => ROWS.flatMap((r) => INPUTS.flatMap((i) => body(r, i)));
-// Numbers of a vector: bytes, alignment, and their instructions.
+// Number types: bytes, alignment and instructions.
 const KINDS = {
   single: {
     bytes: 4, align: 2, spread: 0x09, lane: 0x1f, plus: 0x92, keep: 0x38, multiply: 0xe6, add: 0xe4, fused: 0x85,
@@ -53,7 +53,7 @@ function loops(bytes, before, inside, after) {
   return [...each(K, 4, NUM_ROWS, each(I, 2, N, inputs)), 0x0b];
 }
 
-// fused: multiply and add as one instruction, which not every browser has.
+// fused: one instruction for multiply and add, which some browsers lack.
 function assembled(kind, fused) {
   const { bytes } = kind;
   const gain = (to, one, two) => set(to, fused
@@ -89,7 +89,7 @@ function assembled(kind, fused) {
   ]);
 }
 
-const compiled = {}; // once for all networks; null where there is no such thing
+const compiled = {}; // shared by all networks; null without WebAssembly
 
 function module(name) {
   if (name in compiled) return compiled[name];
@@ -103,17 +103,17 @@ function module(name) {
   return compiled[name];
 }
 
-const FEWEST = 64; // neurons on either side, below which copying costs more than it saves
-const MANY = 2 ** 18; // weights, from which on single precision is worth its rounding, where that is not amplified
+const FEWEST = 64; // fewer neurons on either side cost more to copy than they save
+const MANY = 2 ** 18; // from this number of weights on, single precision is worth its rounding unless that is amplified
 
-// The precision for a matrix, "single" or "double"; null where loops are as good, or there is no WebAssembly.
+// The precision for a matrix, "single" or "double"; null if loops are as fast, or without WebAssembly.
 // exact: single precision is not enough.
 export function precisionFor(neurons, fanIn, exact) {
   const name = exact || neurons * fanIn < MANY ? "double" : "single";
   return Math.min(neurons, fanIn) >= FEWEST && module(name) ? name : null;
 }
 
-// N(0, 1) weights (neurons, fanIn) between two wide layers, and what is done with them for at most `most` inputs.
+// N(0, 1) weights (neurons, fanIn) between two wide layers, and their products with at most `most` inputs.
 export class LargeMatrix {
   constructor(precision, seed, tensor, neurons, fanIn, most) {
     const padded = (size, to) => Math.ceil(size / to) * to;
@@ -161,7 +161,7 @@ export class LargeMatrix {
   }
 }
 
-// An odd number of inputs is followed by one of zeros.
+// Pad an odd number of inputs with zeros.
 function fill(to, stride, from, length, n) {
   for (let i = 0, at = 0; i < n; i++) for (let k = 0, row = i * stride; k < length; k++) to[row++] = from[at++];
   if (n % 2) to.fill(0, n * stride, (n + 1) * stride);

@@ -1,4 +1,4 @@
-// Normal numbers by counter, so that every weight has its own, whatever the width: a wider network keeps the neurons of
+// Normal numbers by counter, so that each weight is independent of the width: a wider network contains the neurons of
 // a narrower one. Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror & Shaw 2011), then Box–Muller.
 
 const PARITY = 0x1bd11bda;

@@ -1,6 +1,6 @@
 // The states along one training run, thinned so that a slider can go back to any stage of it.
 
-const FIRST = 20; // steps that are all kept
+const FIRST = 20; // up to this step all are kept
 const SPACING = 1.04; // later, kept steps are this factor apart
 const TRACE_SPACING = 1.008; // points of the curves over time
 
@@ -12,7 +12,7 @@ export class Record {
   clear() {
     this.states = [];
     this.history = [];
-    this.shown = null; // index of the state that is looked at; null for the newest
+    this.shown = null; // index of the displayed state; null for the newest
   }
 
   add(state) {

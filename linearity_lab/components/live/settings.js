@@ -1,4 +1,4 @@
-// What can be set, within which bounds, and the points that are learned.
+// Settings with their bounds, and the training points.
 
 export const WIDTHS = { least: 4, most: 4096, octave: 8 }; // positions of the slider for each doubling
 export const RATES = { least: 0.1, most: 4, step: 0.05, critical: 2 };
@@ -6,7 +6,7 @@ export const RATES = { least: 0.1, most: 4, step: 0.05, critical: 2 };
 export const REACH = 3; // the curves are drawn on [−3, 3]
 export const HEIGHT = 1.6;
 export const MOST_POINTS = 30;
-// What each step of the guided tour sets; the rest is as a first visit has it.
+// Changes of each step of the guided tour to the default settings.
 export const TOUR = [
   ["narrow", { width: 4 }],
   ["wider", { width: 64 }],
@@ -27,7 +27,7 @@ const SHAPES = {
   "two waves": (x) => 0.7 * Math.sin(2 * x) + 0.3 * Math.cos(6 * x),
   zigzag: (x) => 1 - 2 * Math.abs((((x + 2) % 2) + 2) % 2 - 1),
 };
-// What an output function can reach: swish is never below −0.28.
+// Range of an output function: swish is never below −0.28.
 const FITTED = { linear: (y) => y, tanh: (y) => 0.9 * y, swish: (y) => 0.5 + 0.5 * y };
 
 export function widthAt(position) {
@@ -38,7 +38,7 @@ export function positionOf(width) {
   return Math.round(WIDTHS.octave * Math.log2(width / WIDTHS.least));
 }
 
-// The points (x, y), ascending in x: those of a target, or a person's own.
+// The points (x, y), ascending in x: of a target, or custom.
 export function pointsOf(settings) {
   if (settings.target === "own") return settings.points;
   return Array.from({ length: START_POINTS }, (_, i) => {
@@ -47,7 +47,7 @@ export function pointsOf(settings) {
   });
 }
 
-// Points as they may be: within the picture, to two digits, ascending, at least one and at most thirty.
+// Valid points: within the picture, rounded to two digits, ascending, one to thirty.
 export function tidied(points) {
   const inside = (value, most) => Math.round(100 * Math.min(Math.max(value, -most), most)) / 100;
   return points
@@ -61,7 +61,7 @@ export function hiddenWidths({ width, layers, bottleneck }) {
   return layers === 1 ? [width, ...narrow] : [width, ...narrow, width];
 }
 
-// What a worker needs to begin.
+// Setup message of a worker.
 export function setup(settings) {
   const hidden = hiddenWidths(settings);
   const largest = Math.max(...hidden.slice(1).map((m, at) => m * hidden[at]), 0);
@@ -70,7 +70,7 @@ export function setup(settings) {
   return { ...settings, hidden, points: pointsOf(settings), grid };
 }
 
-// Settings from texts, as a URL has them; what cannot be used is left at the default.
+// Parse settings from the texts of a URL; invalid ones keep their defaults.
 export function settingsFrom(texts, defaults) {
   const found = { ...defaults };
   const number = (name, least, most) => {
@@ -94,7 +94,7 @@ export function settingsFrom(texts, defaults) {
   return found;
 }
 
-// The texts that a URL needs beside the defaults.
+// URL texts of the settings that differ from the defaults.
 export function textsOf(settings, defaults) {
   const found = {};
   for (const [name, value] of Object.entries(settings)) {

@@ -12,7 +12,7 @@ const GONE = 1e12; // beyond this a model counts as diverged
 export class Training {
   // rate: c = ηλ/n with the largest eigenvalue λ of K₀; the linear model is stable below 2.
   constructor({ hidden, activation, output, seed, rate, points, grid }) {
-    // Where an output is saturated, steps are large for what moves: roundings grow a thousandfold within ten of them.
+    // With a saturated output, steps are large for the other weights: rounding errors grow a thousandfold in ten steps.
     const most = Math.max(points.length, grid.length), exact = output !== "linear";
     this.network = new Network(hidden, activation, seed, most, exact);
     this.output = FUNCTIONS[output];
@@ -48,7 +48,7 @@ export class Training {
     return { values, slopes };
   }
 
-  // Forward and back at the present weights.
+  // Forward and backward pass at the current weights.
   look() {
     this.network.forward(this.batch);
     this.network.backward(this.batch);
@@ -94,7 +94,7 @@ export class Training {
     this.time++;
   }
 
-  // At most `steps` steps, at least one, for one frame; how many there were.
+  // Take at least one and at most `steps` steps for one frame; return their number.
   advance(steps) {
     const begun = performance.now();
     let done = 0;
@@ -105,7 +105,7 @@ export class Training {
     return done;
   }
 
-  // Everything that is to be seen now.
+  // The state to draw.
   state() {
     const n = this.targets.length;
     this.network.forward(this.curve);

@@ -1,4 +1,4 @@
-// What is seen, in one sentence, from two numbers: how far the functions differ, and how far the kernel has moved.
+// One sentence from two numbers: the difference of the functions and the kernel change.
 
 const SAME = 0.03, CLOSE = 0.12; // largest |F − F_lin| as a share of the range of F: our choice
 const UNMOVED = 0.05; // ΔK below which the kernel counts as unchanged: our choice

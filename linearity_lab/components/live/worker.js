@@ -1,4 +1,4 @@
-// Trains beside the page, so that no width can freeze it. Each message is answered by one.
+// Trains in a worker, so that no width freezes the page. Each message gets one answer.
 import { Training } from "./training.js";
 
 let training = null;

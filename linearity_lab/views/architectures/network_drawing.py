@@ -34,7 +34,7 @@ def drawing(
     for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
         shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
     skips = architecture.written_out.connections().skips
-    apart = {skip.end for skip in skips if skip.kind == "branch"}  # from the layer below nothing comes
+    apart = {skip.end for skip in skips if skip.kind == "branch"}  # no edge from the layer below
     joined = [index for index in range(1, len(heights)) if index not in apart]
     arrows = [_arrow((index - 1 + _HALF, 0), (index - _HALF, 0), GUIDE_COLOR) for index in joined]
     shapes += [_arc(heights, skip, style) for skip in skips]

@@ -19,7 +19,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.runs import EXPERIMENTS, PRESETS, ResultValue
 
 FIGURE = "figure"
-FEW = 3  # names that are proposed in place of one that does not exist
+FEW = 3  # suggestions for an unknown name
 
 
 def page_of(preset: str) -> str:
@@ -69,7 +69,7 @@ def _show(preset: str, name: str) -> None:
             with shown_charts([result.spec]):
                 show_alone(page, panels[name])
     if name not in panels:
-        place.empty()  # the choices of all figures stood there
+        place.empty()  # this container had the choices of all figures
         raise _unknown(name, list(panels), len(panels))
 
 

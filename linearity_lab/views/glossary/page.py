@@ -25,7 +25,7 @@ def show() -> None:
     st.title("Glossary", anchor=False)
     session.show_notes(PAGE)
     first, term = state.get(f"{PAGE}.first", ""), state.get(f"{PAGE}.term", "")
-    # The field is away while another page is open; what was searched for is kept.
+    # The search text is kept while another page is open without the field.
     before: str = state.get(f"{PAGE}.searched", "")
     state.setdefault(f"{PAGE}.search", before)
     text = st.text_input(

@@ -15,12 +15,12 @@ Points = Sequence[HorizonPoint]
 
 
 def style(line: RegimeLine) -> Style:
-    """A color for each regime; rates near 3 have another dash."""
+    """Return one color per regime; rates near 3 have another dash."""
     return nth_style(list(REGIMES).index(line.regime) + 4 * (line.rate > 2.75), line.title, "curve")
 
 
 def horizons(points: Points, of: str) -> dict[RegimeLine, Horizons]:
-    """The departures of every line."""
+    """Return the departures of every line."""
     return {
         line: Horizons(style(line), runs, of, REGIMES[line.regime].clock, line.slope)
         for line, runs in lines(points).items()
@@ -28,12 +28,12 @@ def horizons(points: Points, of: str) -> dict[RegimeLine, Horizons]:
 
 
 def against_width(points: Points, spec: HorizonSpec, of: str) -> Chart:
-    """Every horizon over its value at the least width."""
+    """Draw every horizon relative to its value at the smallest width."""
     return horizons_against_width(horizons(points, of).values(), width_axis(spec.widths), table_rows(COLUMNS, points))
 
 
 def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> Chart:
-    """ΔK and the difference of outputs along the clock of one regime and width, the first seed strong."""
+    """Draw ΔK and the difference of outputs along the clock of one regime and width; the first seed is strong."""
     kernel = Row("ΔK", threshold=spec.kernel_threshold)
     outputs = Row("outputs", threshold=spec.output_threshold)
     return along_runs(
@@ -48,7 +48,7 @@ def along_clock(points: Points, spec: HorizonSpec, regime: str, width: int) -> C
 
 
 def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
-    """The step at which outputs depart above the stable rate against ln m, with the predicted slope."""
+    """Draw the departure step of outputs above the stable rate against ln m, with the predicted slope."""
     above = [point for point in points if point.regime == "large-rate"]
     return steps_against_width(horizons(above, "outputs").values(), width_axis(widths), table_rows(COLUMNS, above))
 
@@ -57,10 +57,10 @@ CARD = "horizon"
 
 
 def card(result: HorizonResult) -> str:
-    """Every horizon against width."""
+    """Draw every horizon against width."""
     return sketch(each.line(relative=True) for each in horizons(result.points, "kernel").values())
 
 
 def first_chart(result: HorizonResult) -> Chart:
-    """The horizons of the departure that is shown first."""
+    """Draw the horizons of the initially shown departure."""
     return against_width(result.points, result.spec, result.spec.departures[0])

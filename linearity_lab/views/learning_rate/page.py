@@ -92,7 +92,7 @@ def draw(shown: Runs) -> list[Panel]:
         show_cell()
 
     first, *others = shown.panels(charts, width, rate, titles=TABS)
-    is_ours = spec == PRESETS[GALLERY_MAP].spec  # beside other results another one would mislead
+    is_ours = spec == PRESETS[GALLERY_MAP].spec  # beside other results a different figure would mislead
     if is_ours and isinstance(steps := gallery_result(DEPARTURES), HorizonResult):
         others += panels([drawn_once(DEPARTURES, "", lambda: departure_steps(steps.points, steps.spec.widths))])
     below = None if spec.keep_paths else follow

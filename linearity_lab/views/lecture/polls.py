@@ -17,10 +17,10 @@ from starlette.routing import Route
 CODE_BYTES = 12  # 96 bits
 MAX_POLLS, MAX_POLLS_PER_ADDRESS = 40, 10
 MAX_MEMBERS, MAX_QUESTIONS, MAX_CHOICES = 120, 40, 9
-LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # life of a poll; of one whose host is gone
-SILENT_S = 600.0  # a poll whose host is gone so long gives way to another one of its address
-HERE_S = 10.0  # a member that has asked since then is present
-AWAY_S = 120.0  # a member absent so long gives way to another one
+LONGEST_S, IDLE_S = 4 * 3600.0, 3600.0  # lifetime of a poll, and of one without its host
+SILENT_S = 600.0  # after this time without its host, a poll is replaced by another one of its address
+HERE_S = 10.0  # a member with a request in this time is present
+AWAY_S = 120.0  # after this absence a member is replaced by another one
 TIMER_S = 60.0
 Joined = Literal["joined", "unknown", "full", "closed"]
 
@@ -73,7 +73,7 @@ class _HeldPoll:
 
 
 class TooManyPolls(Exception):
-    """No further poll can be opened now."""
+    """Error for a poll beyond the limit."""
 
 
 class Polls:
@@ -182,7 +182,7 @@ class Polls:
             return True
 
     def vote_again(self, code: str, host: str) -> None:
-        """Begin the second round of a question after a discussion; the first votes are kept beside it."""
+        """Start the second round of a question after a discussion, and keep the first votes."""
         with self._lock:
             poll = self._hosted(code, host)
             if poll is not None and poll.question not in poll.revealed:

@@ -1,5 +1,5 @@
-// Tools of a speaker: all keys in a list, and notes in a second window that follows this one. The
-// windows talk on a channel of this browser, which reaches no other site and no server.
+// Tools for speakers: a list of all keys, and notes in a second window that follows this one. The
+// windows use a broadcast channel of this browser, without any server.
 const CHANNEL = "linearity-lab-lecture";
 const mounted = new WeakMap();
 
@@ -50,7 +50,7 @@ class Speaker {
     const caption = table.createCaption();
     caption.textContent = title;
     this.list.append(table, button(close, close, "", () => this.list.close()));
-    this.list.addEventListener("keydown", (event) => event.stopPropagation()); // no page is turned behind it
+    this.list.addEventListener("keydown", (event) => event.stopPropagation()); // keys do not change the step behind it
     this.root.replaceChildren(row, this.list);
   }
 

@@ -21,7 +21,7 @@ class Visit:
     """State of the lecture in this session.
 
     Attributes:
-        answers: name of a step → index of the predicted choice, or None where the answer was asked for.
+        answers: name of a step → index of the predicted choice, or None after a request for the answer.
         shown: name of a step → option of its figure.
         drawn: name of a step → exponent of the drawn line, and its (x, y).
         poll_code: code of this visit's poll; empty for none.
@@ -63,7 +63,7 @@ class Visit:
         return random.Random(f"{self.seed} {step.name}").sample(places, len(places))
 
     def move(self, by: int) -> None:
-        """Go one step on or back; while presenting, Next shows bars and answer first."""
+        """Go one step forward or back; while presenting, Next shows bars and answer first."""
         self.notes = []
         first = self.next_shows if by > 0 else ""
         if first == "bars":

@@ -31,7 +31,7 @@ def show() -> None:
     try:
         _open_address()
         stored = _stored()
-    except InvalidInput as error:  # the database has gone away
+    except InvalidInput as error:  # the database is not available
         st.error(plain(f"The reports cannot be read: {error_text(error)}."))
         return
     reports = stored or {spec_digest(each.spec): each for each in examples()}

@@ -26,5 +26,5 @@ def show() -> None:
             export_chosen(chosen_runs(), figures.charts)
         cards(found)
         session.show_address(PAGE, address())
-    except InvalidInput as error:  # the database has gone away
+    except InvalidInput as error:  # the database is not available
         st.error(plain(f"The results cannot be read: {error_text(error)}."))

@@ -174,7 +174,7 @@ def filters() -> RunList:
         )  # fmt: skip
         if found.runs or page == 1:
             break
-        page = max(1, math.ceil(found.total / ROWS))  # others have deleted what was on this page
+        page = max(1, math.ceil(found.total / ROWS))  # the runs of this page have been deleted
     state[_key("sheet")] = page
     return found
 

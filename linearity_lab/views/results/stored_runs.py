@@ -65,9 +65,9 @@ class Arrived:
     """The outcome of an imported file.
 
     Attributes:
-        digests: of the runs that are here now.
+        digests: digests of the imported or existing runs.
         good: a sentence about them; empty for none.
-        problems: a sentence each.
+        problems: one sentence per problem.
     """
 
     digests: tuple[str, ...]

@@ -224,7 +224,7 @@ def _sizes(folder: Path) -> dict[str, int]:
 def _make_room(folder: Path, most: int, sizes: Mapping[str, int], needed: Collection[str]) -> None:
     """Delete the longest unused data until at most ``most`` bytes remain, except needed ones."""
     if sum(size for digest, size in sizes.items() if digest in needed) > most:
-        raise InvalidInput("file", "data beyond what can be kept now", "it later, or smaller data")
+        raise InvalidInput("file", "data that exceed the space now available", "it later, or smaller data")
     left = sum(sizes.values())
     for digest in (each for each in sizes if each not in needed):
         if left <= most:

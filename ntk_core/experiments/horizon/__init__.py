@@ -61,7 +61,7 @@ class HorizonSpec(TrainedSweep):
 
     Kernels and outputs f − f(w₀) are compared with those of the linear model, in float64.
 
-    The kernel departs where ΔK exceeds its threshold; the outputs depart where ‖f − f_lin‖ / ‖f_lin‖ does on held-out
+    The kernel departs when ΔK exceeds its threshold; the outputs depart when ‖f − f_lin‖ / ‖f_lin‖ does on held-out
     points. Each regime has its own clock: log(1/L), steps, or ημt.
 
     Source: docs/math/horizon.md; after Lewkowycz et al. 2020, Lewkowycz & Gur-Ari 2020, Lyu & Li 2020.

@@ -66,7 +66,7 @@ class KernelChangeSpec(TrainedSweep):
         if 0 < self.probes < LEAST_PROBES:
             raise InvalidInput("probes", self.probes, f"0, or an integer from {LEAST_PROBES} on", 0)
         if self.probes and self.needs_kernel:
-            raise InvalidInput("probes", self.probes, "0 for what needs the whole kernel: velocity, ball, K_∞", 0)
+            raise InvalidInput("probes", self.probes, "0 for velocity, ball and K_∞, which need the whole kernel", 0)
         if self.swept == "bottleneck_width" and not self.architecture.uses("bottleneck_width"):
             raise InvalidInput("swept", self.swept, "width, unless the architecture has a bottleneck")
         return self
@@ -208,7 +208,7 @@ def _num_matrices(spec: KernelChangeSpec) -> int:
 def _streamed(spec: KernelChangeSpec, network: Counted) -> Work:
     """Work for the kernels of one seed and group at all records, and λ_max at w₀ by products."""
     n, num_outputs, records = network.num_samples, network.num_outputs, spec.training.num_records
-    rate = 2 * RATE_PRODUCTS * network.step  # a product takes six passes of all inputs, twice what a step does
+    rate = 2 * RATE_PRODUCTS * network.step  # a product takes six passes over all inputs, twice as many as a step
     if spec.probes:
         return rate + 2 * 3.5 * spec.probes * records * len(spec.outputs) / len(spec.groups) * network.step
     # Blocks of s rows: 2 views of s rows and six blocks of s² C² numbers, see ntk_core.kernels.

@@ -70,7 +70,7 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
 
 def _records(spec: LearningRateSpec) -> list[int]:
-    """Return the recorded steps: all at first, where losses peak, then a logarithmic grid."""
+    """Return the recorded steps: all early ones, where losses peak, then a logarithmic grid."""
     dense = range(1, min(spec.max_steps, DENSE_RECORDS) + 1)
     return sorted({*dense, *record_steps(spec.max_steps, DENSE_RECORDS)})
 

@@ -1,6 +1,6 @@
 """Layers: the trainable maps, each linear in its weights, z = ⟨W, a⟩ + b.
 
-A layer draws and applies its parameters and knows nothing about its network. Every architecture is a program over
+A layer draws and applies its parameters, independently of its network. Every architecture is a program over
 such layers.
 """
 

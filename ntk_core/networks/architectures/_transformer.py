@@ -110,7 +110,7 @@ class Transformer(Heads):
         normalization: before attention, MLP and readout: ``"none"``; ``"plain"``, (α − mean) / √(variance + 10⁻⁵) at
             each position; ``"gains"``, that times a trained factor for each feature.
         positions: ``"none"``, ``"fixed"`` (sines) or ``"learned"``.
-        token_readout: what the output layer sees, the ``"mean"`` over positions or the ``"first"`` position.
+        token_readout: input of the output layer, the ``"mean"`` over positions or the ``"first"`` position.
 
     Source: Vaswani et al. 2017; normalization first: Xiong et al. 2020, §3.
     """

@@ -125,7 +125,7 @@ def parse_composition(data: object) -> Composition:
         A composition.
 
     Raises:
-        InvalidInput: one sentence with the place (``layers.2.width``), what was given and what is allowed.
+        InvalidInput: one sentence with the place (``layers.2.width``), the given and the allowed values.
 
     Source: our choice, docs/own-data-and-models.md.
     """

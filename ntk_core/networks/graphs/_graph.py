@@ -387,7 +387,7 @@ def parse_graph(data: object) -> Graph:
         A graph.
 
     Raises:
-        InvalidInput: one sentence with the field (``groups.a.size``), what was given and what is allowed.
+        InvalidInput: one sentence with the field (``groups.a.size``), the given and the allowed values.
 
     Source: our choice, docs/math/dag.md.
     """

@@ -174,7 +174,7 @@ class LayerSize:
     def kernel_operations(self, num_samples: int, num_outputs: int) -> int:
         """Multiplications of this layer's part of the kernel, by the cheaper of its contractions.
 
-        Dense: (a·a') ∘ (δ·δ'). Masked: the mask stays in a product over pairs of inputs. Convolution: over pairs of
+        Dense: (a·a') ∘ (δ·δ'). Masked: a product over pairs of inputs includes the mask. Convolution: over pairs of
         positions, or by the layer's own Jacobian.
         """
         rows = num_samples * num_outputs

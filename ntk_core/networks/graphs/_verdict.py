@@ -201,7 +201,7 @@ def _narrow_reason(graph: Graph, degree: InDegree, carried: set[str], harmful: b
     if harmful and (growth(graph, degree.name) > 0 or degree.name == OUTPUT):
         every = f"All {count} neurons of" if degree.num_neurons != 1 else "The one neuron of"
         return Reason(degree.name, f"{every} {group} {has} {inside} at every width: not wide.", True)
-    ends = "a vanishing share of what wide neurons see." if not harmful else "narrow as well."
+    ends = "a vanishing share of the inputs of wide neurons." if not harmful else "narrow as well."
     return Reason(degree.name, f"{which} {group} {has} {inside}: {ends}", harmful)
 
 

@@ -12,7 +12,7 @@ class Written(BaseModel):
     """Abstract: a validated, frozen value; settings can also be given by position.
 
     Raises:
-        InvalidInput: names the setting, what was given and what is allowed.
+        InvalidInput: names the setting, the given and the allowed values.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

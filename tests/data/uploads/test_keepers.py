@@ -71,7 +71,7 @@ def test_a_full_directory_holds_the_latest_data():
 def test_needed_data_are_never_evicted_and_excess_is_refused():
     needed = [keep_upload(made(seed), ANNA) for seed in range(4)]
     space = sum(path_of(digest).stat().st_size for digest in needed) + 1000
-    with pytest.raises(InvalidInput, match="file: data beyond what can be kept now"):
+    with pytest.raises(InvalidInput, match="file: data that exceed the space now available"):
         keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed)
     assert all(map(is_kept, needed))
     assert not is_kept(upload_digest(made(9)))

@@ -1,10 +1,10 @@
-// A graph that is drawn by hand: the component as Streamlit mounts it. The server judges what is drawn.
+// The graph editor as Streamlit mounts it. The server computes the verdict.
 import { Inspector, Tables, button, context, element } from "./fields.js";
 import { Hand } from "./hand.js";
 import { INPUT, Model, OUTPUT } from "./model.js";
 import { HALF, boxes, bounds, draw, make, toPlace } from "./picture.js";
 
-const ZOOM = [0.3, 2.2], CLOSE = 1.25; // the limits, and how near a small graph comes by itself
+const ZOOM = [0.3, 2.2], CLOSE = 1.25; // limits of the zoom, and the largest initial zoom of a small graph
 const NARROW = 480;
 const WAITING = { outcome: "waiting" };
 
@@ -57,7 +57,7 @@ class Canvas {
     this.fit();
   }
 
-  // After every step of a person: drawn immediately and sent to the server. Moving a group needs no new verdict.
+  // After each edit: draw immediately and send it to the server. Moving a group needs no new verdict.
   edited() {
     const { groups, edges } = this.model.data(), text = JSON.stringify({ groups, edges }), { data, send } = this.props;
     if (text !== this.text) this.number += 1;
@@ -68,7 +68,7 @@ class Canvas {
 
   show() {
     const { data } = this.props, { words } = data, { now } = this.model, { x, y, scale } = this.view;
-    const judged = data.edit === this.number ? data.judged : WAITING; // a verdict on another drawing is none
+    const judged = data.edit === this.number ? data.judged : WAITING; // ignore a verdict on an earlier drawing
     const places = this.held ? { ...now.places, [this.held[0]]: this.held[1] } : now.places;
     this.found = boxes({ ...now, places }, data, this.turned);
     draw(this.layer, this.model, this.found, { judged, chosen: this.chosen, turned: this.turned, words });
@@ -107,7 +107,7 @@ class Canvas {
 
   addGroup(place, source) {
     this.moved = true;
-    this.chosen = null; // fields would be in the way of the next edge
+    this.chosen = null; // fields would cover the next edge
     const id = this.model.addGroup(place, source);
     if (!this.isSeen(this.found.get(id))) this.fit();
   }
@@ -118,7 +118,7 @@ class Canvas {
     return across > wide && across < clientWidth - wide && down > high && down < clientHeight - high;
   }
 
-  // From the table: the first edge that is not there yet.
+  // From the table: the first missing edge.
   addEdge() {
     const { groups, edges } = this.model.now, ids = groups.map(({ id }) => id);
     const isThere = ([source, target]) => edges.some((each) => each.source === source && each.target === target);

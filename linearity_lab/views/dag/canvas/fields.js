@@ -1,8 +1,8 @@
-// The settings of groups and edges as fields: beside what is chosen on the canvas, and all of them in two tables.
-// Every field is bound to the identity of its group or edge, whatever its row.
+// The settings of groups and edges as fields: of the selection on the canvas, and of all in two tables.
+// Each field belongs to its group or edge by identity, not by row.
 import { INPUT, OUTPUT } from "./model.js";
 
-// field → [type, what an empty one means, smallest, step]
+// field → [type, meaning of an empty field, smallest, step]
 const GROUP_FIELDS = { name: ["text", ""], size: ["number", null, 1, 1], factor: ["number", 1, 0, "any"], power: ["number", 1, 0, "any"],
   activation: ["choice", null] };
 const EDGE_FIELDS = { source: ["choice"], target: ["choice"], kind: ["choice"], drop_probability: ["number", 0, 0, "any"],
@@ -20,7 +20,7 @@ export function button(words, press, more = {}) {
   return found;
 }
 
-// One field; `show` brings it up to date without taking it from the hand that is in it.
+// One field; `show` updates it without disturbing a user who edits it.
 function field(name, [type, empty, least, step], id, { model, words, options }) {
   const input = element(type === "choice" ? "select" : "input");
   if (type === "text") input.maxLength = 40;
@@ -55,7 +55,7 @@ function field(name, [type, empty, least, step], id, { model, words, options }) 
 
 const fieldsOf = (part) => Object.entries(part.source ? EDGE_FIELDS : GROUP_FIELDS);
 
-// What belongs to every field: the model, the words, and what can be chosen.
+// Shared by all fields: the model, the texts, and the choices.
 export function context(model, words) {
   const names = () => model.now.groups.map(({ id, name }) => [id, name || "–"]);
   const options = {
@@ -67,7 +67,7 @@ export function context(model, words) {
   return { model, words, options };
 }
 
-// The settings of what is chosen, beside it.
+// The settings of the selection, beside it.
 export class Inspector {
   constructor(about, remove, close) {
     Object.assign(this, { about, fields: [] });
@@ -89,12 +89,12 @@ export class Inspector {
     }
     this.id = part ? id : null;
     for (const each of this.fields) each.show();
-    // A factor and a power say nothing of a fixed number, nor a filter of weights that are not shared.
+    // Factor and power do not apply to a fixed size, nor a filter to weights that are not shared.
     for (const { input } of this.fields) input.parentElement.hidden = input.readOnly ?? false;
   }
 }
 
-// All groups and all edges, a row each; rows stay as long as what they are about, so that a hand in one is not disturbed.
+// All groups and edges, one row each. Rows live as long as their group or edge, so that editing is not disturbed.
 export class Tables {
   constructor(about, { addGroup, addEdge, remove }) {
     Object.assign(this, { about, rows: new Map() });

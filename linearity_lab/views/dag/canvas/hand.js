@@ -1,4 +1,4 @@
-// Mouse, pen and fingers on the drawing: a box is dragged, an edge drawn from its dot, the ground moved, two fingers zoom.
+// Mouse, pen and touch: drag a box, draw an edge from its dot, pan the background, zoom with two fingers.
 import { portOf, toPlace } from "./picture.js";
 
 const STILL = 5; // pixels that a click may move
@@ -19,7 +19,7 @@ export class Hand {
       event.preventDefault();
       canvas.zoom(Math.exp(-event.deltaY / 300), this.at(event));
     }, { passive: false });
-    svg.addEventListener("touchmove", (event) => { // a finger on the ground scrolls the page; Chromium knows no touch-action inside of SVG
+    svg.addEventListener("touchmove", (event) => { // a finger on the background scrolls the page; Chromium ignores touch-action inside SVG
       if (event.touches.length > 1 || (this.now && this.now.kind !== "pan")) event.preventDefault();
     }, { passive: false });
   }
@@ -83,11 +83,11 @@ export class Hand {
       const under = canvas.svg.getRootNode().elementFromPoint(event.clientX, event.clientY), box = under?.closest("[data-group]");
       if (box) canvas.model.link(now.id, box.dataset.group);
       else if (canvas.svg.contains(under)) canvas.addGroup(this.place(this.at(event)), now.id);
-      canvas.choose(null); // fields would be in the way of the next edge
+      canvas.choose(null); // fields would cover the next edge
     } else if (canvas.held) {
       const [id, place] = canvas.held;
       canvas.held = null;
-      canvas.moved = true; // what was moved stays under the hand
+      canvas.moved = true; // the dragged box follows the pointer
       canvas.model.put(id, place);
     } else if (!now.moves) {
       canvas.choose(now.id ?? null);
@@ -106,7 +106,7 @@ export class Hand {
     this.canvas.rubber.removeAttribute("d");
   }
 
-  // The middle of two fingers, and how far they are apart.
+  // The midpoint and the distance of two fingers.
   span() {
     const [[ax, ay], [bx, by]] = this.pointers.values();
     return { x: (ax + bx) / 2, y: (ay + by) / 2, length: Math.max(1, Math.hypot(ax - bx, ay - by)) };

@@ -1,18 +1,18 @@
-// The graph as a person edits it: groups and edges by identities of their own, so that a name may change and nothing is
-// written to a neighbor; places of groups; undo and redo.
+// The edited graph: groups and edges with identities, so that renaming never changes another one; places of groups;
+// undo and redo.
 export const INPUT = "input", OUTPUT = "output";
-const MOST_STEPS = 200; // that can be undone
+const MOST_STEPS = 200; // maximum number of undo steps
 const FREE = { size: null, activation: null, factor: 1, power: 1 };
 const EMPTY = 4; // columns from the input to the output, before there is a group
 const EDGE = { kind: "dense", drop_probability: 0, kernel_size: 3 };
 
 export class Model {
-  // changed: is called after every step.
+  // changed: callback after every edit.
   constructor(changed) {
     Object.assign(this, { changed, past: [], future: [], count: 0, now: { groups: [], edges: [], places: {} } });
   }
 
-  // A graph from elsewhere, with names for identities; undo restores the previous one.
+  // Load another graph, with names as identities; undo restores the previous one.
   adopt({ groups, edges }, places, isFirst) {
     const ids = new Map([[INPUT, INPUT], [OUTPUT, OUTPUT]]);
     const next = { groups: groups.map((each) => ({ ...FREE, ...each, id: this.id() })), edges: [], places: {} };
@@ -70,7 +70,7 @@ export class Model {
     return this.now.groups.find((each) => each.id === id)?.name ?? id;
   }
 
-  // A group, and an edge to it where it was drawn from another one; its identity.
+  // Add a group, with an edge from another one if it was drawn from there; return its identity.
   addGroup(place, source) {
     const id = this.id(), names = new Set(this.now.groups.map((each) => each.name));
     let name = "a";
@@ -83,7 +83,7 @@ export class Model {
     return id;
   }
 
-  // An edge; that which is there already, or null where there can be none. It shares weights where the others do.
+  // Add an edge; return the existing one, or null if none is possible. It shares weights if the others do.
   link(source, target) {
     if (source === target || source === OUTPUT || target === INPUT) return null;
     const others = this.now.edges.filter((each) => each.target === target && each.kind !== "skip");
@@ -98,7 +98,7 @@ export class Model {
     this.edit((next) => { next.places[id] = place; });
   }
 
-  // Everything where its layer is.
+  // Place every group in its layer.
   arrange() {
     this.edit((next) => { next.places = {}; }, false);
   }
@@ -115,7 +115,7 @@ export class Model {
     });
   }
 
-  // What a person has written into a field; an edge keeps no setting that its kind does not have.
+  // Apply the text of a field; an edge drops settings that its kind does not have.
   write(id, field, value) {
     this.edit((next) => {
       const part = [...next.groups, ...next.edges].find((each) => each.id === id);
@@ -124,7 +124,7 @@ export class Model {
     });
   }
 
-  // As JSON has it: names, and settings that are not at their defaults.
+  // As JSON: names, and settings that differ from their defaults.
   data() {
     const plain = (part, defaults) => Object.fromEntries(
       Object.entries(part).filter(([name, value]) => name !== "id" && value !== defaults[name]),
@@ -137,13 +137,13 @@ export class Model {
     };
   }
 
-  // Name → where it was put.
+  // Name → its place, if moved.
   named() {
     return Object.fromEntries(Object.entries(this.now.places).map(([id, at]) => [this.name(id), at]));
   }
 }
 
-// id → [column, row] of every group, the input and the output: where it was put, else in its layer.
+// id → [column, row] of every group, the input and the output: its place if moved, else in its layer.
 export function layout({ groups, edges, places }) {
   const depth = new Map([[INPUT, 0], ...groups.map(({ id }) => [id, 1])]);
   for (let round = 0; round < groups.length; round += 1) { // enough for the longest path; cycles end with it

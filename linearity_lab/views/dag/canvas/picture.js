@@ -1,8 +1,8 @@
-// The graph as a picture: a box for every group, as high as it has neurons, and every edge between them.
+// The graph as a picture: a box for every group, taller with more neurons, and all edges.
 import { INPUT, OUTPUT, layout } from "./model.js";
 
 export const HALF = 50; // of the width of a box
-const LOW = 24, HIGH = 26; // half the height of a box of one neuron, and what the largest one adds
+const LOW = 24, HIGH = 26; // half the height of a box of one neuron, and the largest addition to it
 const APART = [[150, 112], [128, 124]]; // pixels between two layers, and between two groups of one; on a narrow canvas
 const CLEAR = 14, LIFT = 34; // beside obstacles, and for every layer that an edge passes
 const NAMESPACE = "http://www.w3.org/2000/svg";
@@ -14,13 +14,13 @@ export function make(name, attributes = {}, ...inside) {
   return found;
 }
 
-// Neurons of each group at the width m, as the boxes have them.
+// Neurons of each group at the width m, for the heights of boxes.
 function neurons({ groups }, { width, ends }) {
   const count = ({ size, factor, power }) => Math.max(1, size ?? Math.round(factor * width ** power)) || 1;
   return new Map([[INPUT, ends.input], ...groups.map((each) => [each.id, count(each)]), [OUTPUT, ends.output]]);
 }
 
-// From [layer, row] to the drawing, and back; layers lie side by side, on a narrow canvas one below the other.
+// From [layer, row] to drawing coordinates and back; layers are side by side, or stacked on a narrow canvas.
 export function toDrawing([layer, row], turned) {
   const [along, across] = APART[Number(turned)];
   return turned ? [row * across, layer * along] : [layer * along, row * across];
@@ -48,7 +48,7 @@ export function bounds(found, edges, turned) {
   return { left: left - 16, right: right + 16, top: top - 14, bottom: bottom + 14 };
 }
 
-// Where an edge of this box can be drawn from.
+// Start of a new edge at this box.
 export function portOf({ x, y, half }, turned) {
   return turned ? [x, y + half] : [x + HALF, y];
 }
@@ -74,7 +74,7 @@ export function way(edge, found, turned) {
   }
   const layers = Math.max(1, Math.abs(to.a - from.a) / APART[Number(turned)][0]), lean = end > start ? 14 : -14;
   const beside = Math.min(...[from, to, ...blocked].map(({ c, hc }) => c - hc)) - CLEAR - LIFT * (layers - 1);
-  const [c0, c1] = [from.c - from.hc, to.c - to.hc], pull = (beside - (c0 + c1) / 8) / 0.75; // a cubic comes to 3/4 of it
+  const [c0, c1] = [from.c - from.hc, to.c - to.hc], pull = (beside - (c0 + c1) / 8) / 0.75; // a cubic reaches 3/4 of it
   const points = [point(from.a + lean, c0), point(from.a + 2 * lean, pull), point(to.a - 2 * lean, pull), point(to.a - lean, c1)];
   return { path: path(...points), at: point((from.a + to.a) / 2, beside) };
 }

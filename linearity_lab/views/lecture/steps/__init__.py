@@ -26,7 +26,7 @@ def part_of(step: Step) -> tuple[int, str]:
 
 
 def step_index(text: str) -> int:
-    """Index of the step that a URL names, by its number from 1 or by its name.
+    """Return the index of the step in a URL, from its number or name.
 
     Raises:
         InvalidInput: for any other text.
@@ -45,7 +45,7 @@ def option_name(option: Option) -> str:
 
 
 def named_option(step: Step, text: str) -> Option:
-    """The option of the step's figure that a URL names.
+    """Return the option of the step's figure in a URL.
 
     Raises:
         InvalidInput: for any other text.

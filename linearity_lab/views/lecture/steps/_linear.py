@@ -50,7 +50,7 @@ def _why_constant(results: Results) -> dict[str, str]:
 
 
 def largest_in_ball(points: list[HessianPoint], radius: float) -> dict[int, float]:
-    """Width → mean over the seeds of the largest relative kernel change met in the ball of this radius."""
+    """Map widths to the largest relative kernel change found in the ball of this radius, averaged over seeds."""
     return {
         point.wide_width: mean(
             [ball.kernel_change for run in point.runs for ball in run.balls if ball.radius == radius]

@@ -68,8 +68,8 @@ class Control:
     """Control of the figure.
 
     Attributes:
-        options: values, each with the words that people read.
-        start: the option that is chosen at first, and that a veiled figure shows.
+        options: values with their displayed texts.
+        start: the initial option, which a veiled figure shows.
     """
 
     label: str
@@ -91,7 +91,7 @@ class Step:
         before: description of the veiled figure for screen readers; empty if the figure has one.
         tab: figure of ``page`` that the link opens, if not the first one.
         exponents: exponent of each choice if the answer can be drawn, or NaN.
-        drawn: what is drawn there, in words.
+        drawn: description of the line to draw.
         whole: (results, chosen option) → the figure.
         veil: (results, figure) → the figure without its answer.
         measured: results → the line to draw before it appears, and its axis.
