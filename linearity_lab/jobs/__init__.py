@@ -1,6 +1,6 @@
-"""Runs that belong to the server, not to a browser session: start, attach, follow, stop. Free of Streamlit and JAX.
+"""Jobs of the server, independent of browser sessions: start, attach, follow, stop. Without Streamlit and JAX.
 
-Names are imported when first used: the server listens before the store and the specs are loaded.
+Names are imported on first use, so that the server listens before the store and the specs are loaded.
 """
 
 import atexit
@@ -22,7 +22,7 @@ _SHARED_LOCK = threading.Lock()
 
 
 def shared_jobs() -> "Jobs":
-    """The jobs of this process, within the limits of its profile; its workers end with it."""
+    """Return the jobs of this process, within the limits of its profile; its workers end with it."""
     with _SHARED_LOCK:
         return _shared()
 

@@ -1,4 +1,4 @@
-"""One job: what pages see of it, how the events of its run change that, and whether it may wait or begin."""
+"""One job: its state for pages, updates by the events of its run, and limits on new jobs."""
 
 import math
 import time
@@ -14,23 +14,23 @@ from ntk_core.runs import EndStatus, Point, Result, Spec, spec_digest
 from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.runs.store import MIN_PREFIX, Store, UnfinishedJob, partial_result
 
-MAX_PER_SESSION = 2  # one that runs and one that waits
+MAX_PER_SESSION = 2  # a running and a waiting one
 STOPPED = "stopped by the server; run it again to continue from its finished points"
 Status = Literal["queued", "running", "completed", "cancelled", "stopped", "failed"]
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A job at one moment.
+    """State of a job.
 
     Attributes:
         job_id: the first 16 digits of the spec's digest.
-        position: place in the queue from 1; 0 when the job does not wait.
+        position: place in the queue from 1; 0 if it is not waiting.
         fraction, remaining_s, message: see ``PointProgress``.
         points: finished points in the order of the spec's keys.
-        growing: partial points (several on a cluster), whose curves are drawn while they grow and after an early end.
-        grown: another number for other growing points, 0 without any.
-        result: None before the job has ended, or when it has ended without a point.
+        growing: partial points (several on a cluster), drawn while they grow and after an early end.
+        grown: version of the partial points, 0 without any.
+        result: None before the end of the job, or after an end without points.
         reason: one sentence for ``failed`` and ``stopped`` (by the server), empty otherwise.
     """
 
@@ -56,14 +56,14 @@ class Snapshot:
 
 @dataclass(eq=False)
 class Job:
-    """A spec that becomes a result. Guarded by the lock of its ``Jobs``.
+    """The computation of a spec, guarded by the lock of its ``Jobs``.
 
     Attributes:
-        now: what pages see.
-        owner: the session that started it, in whose place it waits and runs.
-        address: the network address of that session, empty where it is not known.
-        viewers: sessions that follow it; each of them may stop it as long as no other one is there.
-        computation: its run in a worker, None while it has none.
+        now: its state for pages.
+        owner: the session that started it, against whose limits it counts.
+        address: network address of that session, empty if unknown.
+        viewers: sessions that follow it; a single one may stop it.
+        computation: its run in a worker, or None.
     """
 
     spec: Spec
@@ -79,7 +79,7 @@ class Job:
 
     @classmethod
     def recalled(cls, store: Store, spec: Spec) -> "Job":
-        """A job with what the store has of it."""
+        """Return a job with its stored points or result."""
         job, run = cls(spec), spec_digest(spec)
         result = store.result(run)
         if result is not None and result.status in ("completed", "stopped"):
@@ -94,7 +94,7 @@ class Job:
         return self.now.status
 
     def spent_s(self) -> float:
-        """Seconds for which it has run."""
+        """Elapsed run time in seconds."""
         return time.monotonic() - self._began_s if self.status == "running" else 0.0
 
     def row(self, max_s: float) -> UnfinishedJob:
@@ -104,18 +104,18 @@ class Job:
         return UnfinishedJob(self.spec, self.owner, self.submitted_s, is_running, self.spent_s(), allowed_s)
 
     def wait(self, owner: str, address: str = "") -> None:
-        """Begin to wait in the place of a session; the points of earlier runs stay."""
+        """Queue the job for a session, and keep the points of earlier runs."""
         self.owner, self.address, self.viewers, self.submitted_s = owner, address, {owner} - {""}, time.time()
         points, message = self.now.points, "waiting for a free worker"
         self.now = Snapshot(self.now.job_id, self.spec, "queued", points=points, message=message)
 
     def begin(self) -> None:
-        """Begin to run."""
+        """Start running."""
         self._began_s = time.monotonic()
         self._set(status="running", message="starting")
 
     def end(self, status: EndStatus, reason: str = "") -> None:
-        """End it; partial points stay."""
+        """End it and keep partial points."""
         points: dict[str, Point] = {point.key: point for point in self.now.points}
         done = {"fraction": 1.0} if status == "completed" else {}
         result = self.now.result or partial_result(self.spec, points, status)
@@ -157,19 +157,19 @@ class Job:
         self._set(growing=left, grown=self.now.grown + 1 if left else 0)
 
     def _merged(self, known: Iterable[Point], added: Iterable[Point]) -> tuple[Point, ...]:
-        """Points in the order of the spec's keys."""
+        """Return points in the order of the spec's keys."""
         points = {point.key: point for point in (*known, *added)}
         return tuple(points[key] for key in self.spec.point_keys() if key in points)
 
 
 class NoRoom(InvalidInput):
-    """One job too many: of everybody, of a session, or of a network address."""
+    """Error for a job beyond the limit of the server, a session, or a network address."""
 
     template = "{}: {} cannot be taken; try again {}"
 
 
 def check_room(active: Sequence[Job], limits: Profile, owner: str, address: str) -> None:
-    """Refuse one job too many."""
+    """Refuse a job beyond a limit."""
     if limits.is_shared and owner and sum(job.owner == owner for job in active) >= MAX_PER_SESSION:
         raise NoRoom("run", "a third unfinished run of yours", "when one has ended or is stopped")
     if address and sum(job.address == address for job in active) >= limits.max_per_address:

@@ -1,4 +1,4 @@
-"""The jobs of a server: first in, first out, each within its wall clock and memory."""
+"""The jobs of a server: first in, first out, each with limits of time and memory."""
 
 import itertools
 import logging
@@ -26,39 +26,39 @@ from ntk_core.runs.store import MIN_PREFIX, Store
 MAX_REMEMBERED = 64
 AGAIN = "run it again to continue from its finished points"
 TICK_S = 0.1  # between two measurements of memory
-NOTE_S, NUM_NOTES = 1.0, 10  # between two notes of changed jobs; every tenth, how long jobs have run
+NOTE_S, NUM_NOTES = 1.0, 10  # between two writes of changed jobs; every tenth also stores run times
 _LOG = logging.getLogger(__name__)
 
 
 class Jobs:
-    """Jobs of all browser sessions of this server; every method may be called from any thread and returns immediately.
+    """Jobs of all browser sessions of this server; all methods are thread-safe and return immediately.
 
     Args:
-        store: where finished points and results are kept; by default in ``LINEARITY_LAB_STORE``.
-        num_spare: worker processes that are kept ready to take over.
+        store: store of finished points and results, by default ``LINEARITY_LAB_STORE``.
+        num_spare: number of spare worker processes.
     """
 
     def __init__(self, store: Store | None = None, limits: Profile = PROFILES["local"], *, num_spare: int = 1):
         self._limits, self._store = limits, store or Store()
-        given = self._store.location, limits.name == "hosted"  # output of workers names users' data
+        given = self._store.location, limits.name == "hosted"  # the output of workers may name users' data
         self._workers = LivePool(limits.num_workers + num_spare, worker.start, given)
         self._starting, self._writing = threading.Lock(), threading.Lock()
-        self._changed = threading.Condition()  # guards everything below; notified when a job begins to wait or ends
-        self._jobs: dict[str, Job] = {}  # in the order in which they were started
+        self._changed = threading.Condition()  # guards all fields below; notified when a job is queued or ends
+        self._jobs: dict[str, Job] = {}  # in the order of their starts
         self._stopped: list[Result] = []  # to be stored
-        self._recorded: list[tuple[str, bool]] | None = []  # jobs that the store knows, and whether they run
+        self._recorded: list[tuple[str, bool]] | None = []  # stored jobs, and whether they run
         self._threads: list[threading.Thread] = []
         self._closing = threading.Event()
 
     def submit(self, spec: Spec, viewer: str = "", address: str = "") -> str:
-        """Start ``spec``, resume it, or attach to the job that computes or has computed it; its job id.
+        """Start or resume ``spec``, or attach to its existing job; return the job id.
 
         Args:
-            viewer: the session that asks, from this network address; empty where it is not known.
+            viewer: the requesting session, from this network address; empty if unknown.
 
         Raises:
             NoRoom: see :func:`~linearity_lab.jobs._job.check_room`.
-            InvalidInput: when the store cannot be used, or see :func:`~linearity_lab.jobs.limits.check_limits`.
+            InvalidInput: if the store cannot be used, or see :func:`~linearity_lab.jobs.limits.check_limits`.
         """
         self.warm_up()
         job_id = self._accept(spec, viewer, address)
@@ -66,7 +66,7 @@ class Jobs:
         return job_id
 
     def snapshot(self, job_id: str, viewer: str = "") -> Snapshot | None:
-        """The job at this moment, also one of an earlier server, and followed by ``viewer``; None for an unknown id."""
+        """Return a job's state, also of an earlier server, and record ``viewer``; None for an unknown id."""
         recalled = self._jobs.get(job_id)
         if recalled is None and len(job_id) == MIN_PREFIX:
             with suppress(InvalidInput):
@@ -78,22 +78,22 @@ class Jobs:
             return self._snapshot(self._remembered(recalled, viewer))
 
     def followed(self, viewer: str) -> tuple[Snapshot, ...]:
-        """The jobs that a session has started or opened here while they were unfinished, the latest first."""
+        """Return the jobs that a session started or opened while unfinished, latest first."""
         with self._changed:
             return tuple(self._snapshot(job) for job in reversed(self._jobs.values()) if viewer in job.viewers)
 
     def foreseen(self, spec: Spec) -> tuple[float, int]:
-        """(seconds that unfinished points should take, number of finished ones); raises as :meth:`submit`."""
+        """Return expected seconds for unfinished points, and the number of finished ones; raises as :meth:`submit`."""
         done = self._store.runtimes(spec_digest(spec))
         return runs.estimate(spec, done).seconds, len(done)
 
     def adopt(self, result: Result) -> None:
-        """Keep a result that was computed elsewhere, so that it is not computed again."""
+        """Store a result computed elsewhere."""
         self.forget(spec_digest(result.spec)[:MIN_PREFIX])
         self._store.save_result(result, imported=True)
 
     def stop(self, job_id: str, viewer: str = "", is_connected: Callable[[str], bool] = lambda session: True) -> bool:
-        """Stop a job; False where other connected sessions follow it, and only this one leaves."""
+        """Stop a job; if other connected sessions follow it, only unfollow it and return False."""
         with self._changed:
             if (job := self._jobs.get(job_id)) is not None and job.now.active:
                 if any(map(is_connected, job.viewers - {viewer})):
@@ -104,7 +104,7 @@ class Jobs:
         return True
 
     def forget(self, job_id: str) -> bool:
-        """Drop a job from memory, once its run is deleted from the store; False while it waits or runs."""
+        """Drop a job from memory after its run was deleted from the store; False while it waits or runs."""
         with self._changed:
             if (job := self._jobs.get(job_id)) is not None and job.now.active:
                 return False
@@ -112,7 +112,7 @@ class Jobs:
             return True
 
     def warm_up(self) -> None:
-        """Start the workers and resume unfinished jobs of an earlier server, once; refused where another one runs."""
+        """Start the workers and resume unfinished jobs of an earlier server, once; refuse if another server runs."""
         with self._starting:
             if self._closing.is_set() or self._threads:
                 return
@@ -129,7 +129,7 @@ class Jobs:
             self._workers.warm_up()
 
     def shutdown(self) -> None:
-        """End all workers; unfinished jobs are resumed by the next server, or submit."""
+        """End all workers; the next server or submit resumes unfinished jobs."""
         self._record()
         with self._changed:
             self._closing.set()
@@ -142,35 +142,35 @@ class Jobs:
         self._store.close()
 
     def worker_pids(self) -> list[int]:
-        """Process ids of the workers that live, spare ones included."""
+        """Return the process ids of living workers, including spare ones."""
         return self._workers.pids()
 
     def load(self) -> dict[str, int]:
-        """Living workers, running and waiting jobs, and most that may wait.
+        """Return the numbers of living workers, running jobs, waiting jobs, and jobs that may wait.
 
         Raises:
-            InvalidInput: when the store cannot be read and written.
+            InvalidInput: if the store cannot be read and written.
         """
         self._store.try_to_write()
         running, waiting, most = len(self._active("running")), len(self._active("queued")), self._limits.max_waiting
         return {"workers": len(self.worker_pids()), "running": running, "waiting": waiting, "max_waiting": most}
 
     def needed_uploads(self) -> frozenset[str]:
-        """Digests of the uploads that waiting and running jobs compute with."""
+        """Return the digests of uploads that waiting and running jobs use."""
         datasets = [getattr(job.spec, "dataset", None) for job in self._active()]
         return frozenset(digest for each in datasets if (digest := getattr(each, "digest", None)))
 
     def num_viewers(self) -> int:
-        """Number of sessions that follow an unfinished job."""
+        """Return the number of sessions that follow an unfinished job."""
         return len({viewer for job in self._active() for viewer in job.viewers})
 
     def _active(self, *statuses: str) -> list[Job]:
-        """Unfinished jobs, by default waiting and running ones, in the order in which they were started."""
+        """Return unfinished jobs, by default waiting and running ones, in the order of their starts."""
         with self._changed:
             return [job for job in self._jobs.values() if job.status in (statuses or ("queued", "running"))]
 
     def _first(self) -> Job | None:
-        """The job that waits longest, on shared servers of a session without a running one."""
+        """Return the job that has waited longest; on shared servers, of a session without a running job."""
         busy = {job.owner for job in self._active("running")} - {""} if self._limits.is_shared else set()
         return next((job for job in self._active("queued") if job.owner not in busy), None)
 
@@ -179,7 +179,7 @@ class Jobs:
         return replace(job.now, position=waiting.index(job) + 1) if job in waiting else job.now
 
     def _remembered(self, job: Job, viewer: str) -> Job:
-        """The job of this id that is in memory, or this one from now on; the oldest ended ones are forgotten."""
+        """Return the job of this id in memory, or add this one; drop the oldest ended ones."""
         job = self._jobs.setdefault(job.now.job_id, job)
         for ended in [each.now.job_id for each in self._jobs.values() if not each.now.active][:-MAX_REMEMBERED]:
             del self._jobs[ended]
@@ -188,7 +188,7 @@ class Jobs:
         return job
 
     def _accept(self, spec: Spec, owner: str, address: str = "", *, is_new: bool = True) -> str:
-        """Put the job of a spec at the end of the queue, unless it is unfinished or completed; its id."""
+        """Queue the job of a spec unless it is unfinished or completed; return its id."""
         check_limits(spec, self._limits)
         # Not under the lock: another process may be writing to the store.
         recalled = self._jobs.get(spec_digest(spec)[:MIN_PREFIX]) or Job.recalled(self._store, spec)
@@ -203,7 +203,7 @@ class Jobs:
             return job.now.job_id
 
     def _lead(self) -> None:
-        """Begin waiting jobs, take the events of running ones, and end those that are over their budgets."""
+        """Start waiting jobs, process events of running ones, and end jobs over their limits."""
         running: dict[Computation, Job] = {}
         while not self._closing.is_set():
             if (begun := self._begun(len(running))) is not None:
@@ -231,7 +231,7 @@ class Jobs:
                         self._end(job, "stopped", worker.over_memory(computation.max_bytes))
 
     def _begun(self, num_running: int = 0) -> Job | None:
-        """Wait for work; the next job, begun, where a worker is free for it."""
+        """Wait for work; start and return the next job if a worker is free."""
         with self._changed:
             self._changed.wait_for(lambda: self._closing.is_set() or num_running or self._first() is not None)
             job = self._first() if num_running < self._limits.num_workers and not self._closing.is_set() else None
@@ -240,7 +240,7 @@ class Jobs:
             return job
 
     def _computation(self, job: Job) -> Computation:
-        """Hand a job to a worker; not under the lock, since the workers may have to start."""
+        """Send a job to a worker, without the lock, since workers may have to start."""
         most = self._limits.max_memory_bytes
         found = Computation(self._workers, canonical_json(job.spec), most if most < math.inf else memory_limit())
         with self._changed:
@@ -251,14 +251,14 @@ class Jobs:
         return found
 
     def _end(self, job: Job, status: EndStatus, reason: str = "") -> None:
-        """End a job whatever it does; its finished points are in the store."""
+        """End a job immediately; its finished points are in the store."""
         if job.computation is not None:
             job.computation.kill()
         job.end(status, reason)
         self._settle(job)
 
     def _settle(self, job: Job) -> None:
-        """Log the end of a job, without its whole reason, which may name a user's data."""
+        """Log the end of a job without the full reason, which may name a user's data."""
         if job.status in ("failed", "stopped"):
             facts = {"job": job.now.job_id, "status": job.status, "cause": job.now.reason.split(":")[0]}
             _LOG.warning("a job did not complete", extra={"facts": facts})
@@ -267,7 +267,7 @@ class Jobs:
         self._changed.notify_all()
 
     def _note(self) -> None:
-        """End jobs that the command line asks to end, record jobs, and keep the workers alive."""
+        """End jobs at the request of the command line, store jobs, and keep the workers alive."""
         for number in itertools.count(1):
             if self._closing.wait(NOTE_S):
                 return
@@ -281,7 +281,7 @@ class Jobs:
             self._record(with_times=number % NUM_NOTES == 0)
 
     def _record(self, *, with_times: bool = False) -> None:
-        """Store unfinished jobs where they have changed, or how long they have run; the database logs its errors."""
+        """Store changed unfinished jobs, or their run times; the database logs its errors."""
         with self._writing, suppress(InvalidInput):
             with self._changed:
                 rows = [job.row(self._limits.max_job_s) for job in self._active()]

@@ -17,8 +17,8 @@ from typing import TypeVar
 from pebble import CONSTS, ProcessFuture, ProcessPool
 
 NICENESS = 15
-MAX_TASKS = 50  # of one process: freed memory stays in it
-CONSTS.term_timeout = 0.2  # before pebble kills a process that has not ended when asked, because it is stopped
+MAX_TASKS = 50  # tasks per process, since freed memory is not returned
+CONSTS.term_timeout = 0.2  # before pebble kills a process that does not end on request, such as a stopped one
 _LOG = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
@@ -31,7 +31,7 @@ spawn.get_preparation_data = lambda name: {
 
 
 def prepare_child() -> None:
-    """End this process with its server, and give it a low priority: pages must answer while it fills every core."""
+    """End this process with its server, and lower its priority, so that pages respond while it uses all cores."""
     threading.Thread(target=_end_with_the_server, daemon=True).start()
     if sys.platform != "win32":
         os.nice(NICENESS)
@@ -45,7 +45,7 @@ def _end_with_the_server() -> None:
 
 
 def limit_memory(max_bytes: float) -> None:
-    """Let the system refuse more memory than this above what the process has; only Linux counts it so."""
+    """Limit the memory of this process to this much above its current use; Linux only."""
     if sys.platform == "linux":
         import resource
 
@@ -59,8 +59,8 @@ class LivePool:
     """Warm processes that pebble starts, feeds and replaces.
 
     Args:
-        start: runs first in each process.
-        arguments: of ``start``.
+        start: function to call first in each process.
+        arguments: arguments of ``start``.
     """
 
     def __init__(self, num_processes: int, start: Callable[..., None], arguments: tuple[object, ...]):
@@ -71,12 +71,12 @@ class LivePool:
         self._closed = False
 
     def warm_up(self) -> None:
-        """Start the processes; a pool that broke, as pebble's does when an idle process dies, is replaced."""
+        """Start the processes; replace a broken pool, as after the death of an idle process."""
         with self._lock:
             if self._closed or (self._pool is not None and self._pool.active):
                 return
             if self._pool is not None:
-                _LOG.warning("The worker processes have ended and are started again.")
+                _LOG.warning("The worker processes have ended and are restarted.")
                 self._pool.stop()
                 self._pool.join()
             self._pool = ProcessPool(*self._given, context=self._context)
@@ -86,7 +86,7 @@ class LivePool:
     def schedule(
         self, work: Callable[..., _T], arguments: tuple[object, ...], timeout_s: float | None = None
     ) -> ProcessFuture[_T]:
-        """Hand work to the next free process, which is killed after this time."""
+        """Send work to the next free process, which is killed after this time."""
         self.warm_up()
         try:
             if self._pool is None:  # closed
@@ -98,7 +98,7 @@ class LivePool:
             return refused
 
     def pids(self) -> list[int]:
-        """Process ids of the living processes."""
+        """Return the process ids of living processes."""
         return sorted(each.pid for each in multiprocessing.active_children() if each.name == self._name and each.pid)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits of the profile, checked before a spec becomes a job; free of Streamlit."""
+"""Limits of the profile, checked before a spec becomes a job; without Streamlit."""
 
 import math
 
@@ -9,16 +9,16 @@ from ntk_core.settings.walk import Setting, settings, values_of
 
 
 class OverLimit(InvalidInput):
-    """A setting above what this server allows; ``nearest`` is the largest value that it allows."""
+    """Error for a setting above this server's limit; ``nearest`` is the limit."""
 
 
 def check_limits(spec: Spec, limits: Profile | None = None) -> None:
-    """Refuse a spec that asks for more than the profile allows; nothing is traced.
+    """Refuse a spec beyond the limits of the profile, without tracing.
 
     Raises:
         OverLimit: for a width or the number of seeds.
         TooLarge: for memory and time, see :func:`ntk_core.runs.check_size` and ``check_time``.
-        InvalidInput: when a limit of the environment is not a number.
+        InvalidInput: if a limit of the environment is not a number.
     """
     limits = limits or profile()
     values = values_of(spec)

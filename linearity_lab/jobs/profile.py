@@ -1,4 +1,4 @@
-"""Server profiles and their limits per person; free of Streamlit."""
+"""Server profiles and their limits; without Streamlit."""
 
 import math
 import os
@@ -13,32 +13,32 @@ ProfileName = Literal["local", "classroom", "hosted"]
 
 
 def _limit(*values: float, variable: str = "", unit: int = 1) -> Any:
-    """A limit for one person, a classroom and anybody, and the variable that replaces it, in this unit."""
+    """Define a limit by profile (local, classroom, hosted), and the variable that overrides it, in this unit."""
     return field(metadata={"values": values, "variable": variable and PREFIX + variable, "unit": unit})
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Limits of one server, the same for everybody who uses it.
+    """Limits of one server, the same for all users.
 
     ``local`` is for the user who started it, ``classroom`` for a known group, ``hosted`` for anyone.
     """
 
     name: ProfileName
     max_width: int = _limit(10_000_000, 100_000, 10_000, variable="MAX_WIDTH")
-    """Largest width of the settings; wider layers that follow from them are bounded by memory and time."""
+    """Largest width in the settings; derived wider layers are limited by memory and time."""
     max_seeds: int = _limit(500, 300, 100, variable="MAX_SEEDS")
     """Initializations of each point."""
     max_seconds: float = _limit(math.inf, 1800, 720, variable="MAX_SECONDS")
-    """Estimated time of one run with all steps that its settings allow, in seconds."""
+    """Estimated time of one run with the maximum number of steps, in seconds."""
     max_memory_bytes: float = _limit(math.inf, 4 * 2**30, 1.25 * 2**30, variable="MEMORY_GIB", unit=2**30)
-    """Memory of one run: refused where more is estimated, ended where more is taken."""
+    """Memory of one run: larger estimates are refused, and runs that use more are ended."""
     max_upload_bytes: int = _limit(64 * 2**20, 32 * 2**20, 8 * 2**20, variable="MAX_UPLOAD_MIB", unit=2**20)
     """One uploaded file."""
     max_held_bytes: int = _limit(1024 * 2**20, 512 * 2**20, 64 * 2**20)
-    """Uploaded files in memory, of everybody together, and as much for what was read of them."""
+    """Uploaded files of all users in memory, and the same amount for parsed files."""
     max_waiting: int = _limit(32, 64, 16, variable="MAX_WAITING")
-    """Jobs in the queue, of everybody together."""
+    """Jobs of all users in the queue."""
     max_per_address: float = _limit(math.inf, math.inf, 4)
     """Unfinished jobs of one network address; clients behind one router share it."""
     max_job_s: float = _limit(7 * 24 * 3600, 300, 300, variable="MAX_JOB_SECONDS")
@@ -46,11 +46,11 @@ class Profile:
     max_workers: int = _limit(64, 16, 4)
     """Worker processes."""
     num_workers: int = 1
-    """Worker processes that are started."""
+    """Largest number of worker processes to start."""
 
     @property
     def is_shared(self) -> bool:
-        """Whether people other than the one who started it use it."""
+        """Whether other users than its owner use it."""
         return self.name != "local"
 
 
@@ -64,7 +64,7 @@ PROFILES: dict[str, Profile] = {
 
 
 def profile() -> Profile:
-    """The profile of the environment: ``LINEARITY_LAB_PROFILE``, and one variable for each limit.
+    """Return the profile of the environment: ``LINEARITY_LAB_PROFILE``, and one variable per limit.
 
     Raises:
         InvalidInput: for an unknown profile, or a limit that is not a number in its range.
@@ -76,7 +76,7 @@ def profile() -> Profile:
         for variable, (limit, unit) in OVERRIDES.items()
         if (value := getattr(given, variable.removeprefix(PREFIX).lower())) is not None
     }
-    # By default half of the cores; one or two for one person or a small machine of a host.
+    # By default half of the cores; one or two for a local user or a small hosted machine.
     half = min(max(1, (os.cpu_count() or 1) // 2), chosen.max_workers if chosen.name == "classroom" else 2)
     if given.workers is not None and given.workers > chosen.max_workers:
         raise InvalidInput(WORKERS_VARIABLE, given.workers, f"an integer from 1 to {chosen.max_workers:,}")
@@ -87,6 +87,6 @@ NEUTRAL = "the results of this server cannot be read or written at the moment; t
 
 
 def error_text(error: InvalidInput) -> str:
-    """One clause about an error; of a shared server's own database nothing that only its operator should know."""
+    """Describe an error in one clause, without a shared server's database details."""
     is_local = os.environ.get(f"{PREFIX}PROFILE") in (None, "", "local")
     return str(error) if is_local or error.field != f"{PREFIX}STORE" else NEUTRAL

@@ -1,4 +1,4 @@
-"""Uploaded files, parsed by processes within time and memory, and kept in one bounded cache for all sessions."""
+"""Uploaded files: parsed in processes with limits of time and memory, and cached for all sessions."""
 
 import atexit
 import functools
@@ -40,14 +40,14 @@ def parse(work: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any,
 
 
 class ReadUploads:
-    """Parsed and cleaned uploads, read once for all sessions that upload the same bytes.
+    """Parsed and cleaned uploads, shared by all sessions that upload the same bytes.
 
-    Files of up to SMALL_BYTES have a process of their own, so that they do not wait for larger ones.
+    Files of up to SMALL_BYTES have their own process, so that they do not wait for larger ones.
 
     Args:
-        most_bytes: of all results, the last used ones of this size are kept.
-        max_s: time to parse or clean a file.
-        max_bytes: memory of a process that does.
+        most_bytes: size of the cache, which drops the least recently used results.
+        max_s: time limit to parse or clean a file.
+        max_bytes: memory limit of its process.
     """
 
     def __init__(self, most_bytes: int, max_s: float = MAX_READING_S, max_bytes: int = MAX_READING_BYTES):
@@ -57,11 +57,11 @@ class ReadUploads:
         self._kept: OrderedDict[object, tuple[Any, int]] = OrderedDict()
 
     def candidate(self, version: str, read: Read, limits: Limits) -> Candidate:
-        """Parse the file of this SHA-256; refuses as ``parse_upload``, and files over time or memory."""
+        """Parse the file with this SHA-256; refuse files as ``parse_upload`` does, and over time or memory."""
         return self._kept_or_new((version, limits), parse_upload, read, lambda data: (data, limits))
 
     def cleaned(self, version: str, read: Read, choices: Choices, limits: Limits) -> Cleaned:
-        """Clean it by these choices; refuses as ``clean_upload``, and files over time or memory."""
+        """Clean it by these choices; refuse files as ``clean_upload`` does, and over time or memory."""
         candidate, key = self.candidate(version, read, limits), (version, limits, choices)
         return self._kept_or_new(key, clean_upload, read, lambda _: (candidate, choices, limits))
 
@@ -96,7 +96,7 @@ class ReadUploads:
 
 @functools.cache
 def read_uploads() -> ReadUploads:
-    """Uploads of this process, within the limits of its profile; its processes end with it."""
+    """Return the uploads of this process, within the limits of its profile; its processes end with it."""
     uploads = ReadUploads(profile().max_held_bytes)
     atexit.register(uploads.close)
     return uploads

@@ -1,4 +1,4 @@
-"""A worker process, which computes one spec after another, and the server's end of each computation."""
+"""A worker process that computes specs one after another, and the server's side of each computation."""
 
 import contextlib
 import logging
@@ -21,7 +21,7 @@ from ntk_core.runs.events import Ended, Event, PointFailed, parse_event
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
-# The system refuses memory beyond the job's budget and this; the server ends a job that is over its budget.
+# The system refuses memory beyond the job's limit plus this margin; the server ends a job over its limit.
 BURST_BYTES = 2**29
 OUT_OF_MEMORY = "ran out of memory"  # in the reasons of ntk_core.runs
 _LOG = logging.getLogger(__name__)
@@ -47,11 +47,11 @@ def start(store: str, is_quiet: bool) -> None:
 
 
 def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
-    """Compute a spec and send its events as JSON, an ``Ended`` event last.
+    """Compute a spec and send its events as JSON, with ``Ended`` as the last one.
 
     Args:
-        out: gets ``pid resident_bytes`` first.
-        max_bytes: memory that the job may take.
+        out: pipe for events, after a first message ``pid resident_bytes``.
+        max_bytes: memory limit of the job.
     """
     with out, contextlib.suppress(OSError):  # no listener: the job was stopped before it started
         out.send_bytes(f"{os.getpid()} {psutil.Process().memory_info().rss}".encode())
@@ -65,12 +65,12 @@ def compute(spec_json: str, out: Connection, max_bytes: float) -> None:
 
 
 def over_memory(max_bytes: float) -> str:
-    """The reason of a job that was ended for its memory."""
+    """Return the reason of a job that was ended for its memory."""
     return f"over memory: {max_bytes / 2**30:.3g} GiB allowed"
 
 
 def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
-    """The events of a run; whatever happens, the last one is ``Ended``."""
+    """Yield the events of a run; the last one is always ``Ended``."""
     try:
         spec, store = parse_spec(spec_json), Store()
         for event in run(spec, points=store.points(spec)):
@@ -93,12 +93,12 @@ def _events(spec_json: str, max_bytes: float) -> Iterator[Event]:
 
 
 class Computation:
-    """One spec in a worker, for the server.
+    """The server's view of one spec in a worker.
 
     Attributes:
-        reader: what the worker writes to; readable when there is something to :meth:`receive`.
-        pid: process id of the worker, None until one has begun.
-        max_bytes: memory that it may take.
+        reader: end of the worker's pipe; readable if there is a message to :meth:`receive`.
+        pid: process id of the worker, None before its start.
+        max_bytes: memory limit.
     """
 
     def __init__(self, pool: LivePool, spec_json: str, max_bytes: float):
@@ -109,7 +109,7 @@ class Computation:
         self._future = pool.schedule(compute, (spec_json, self._writer, max_bytes))
 
     def receive(self) -> Event | None:
-        """The next event; None for the message by which a worker begins, and when it has ended."""
+        """Return the next event; None for a worker's first message, and after its end."""
         try:
             message = self.reader.recv_bytes()
         except (EOFError, OSError):
@@ -118,17 +118,17 @@ class Computation:
         if self.pid is not None:
             return parse_event(message)
         self.pid, self._bytes_at_start = map(int, message.split())
-        self._writer.close()  # the worker's end alone keeps the pipe open
+        self._writer.close()  # only the worker's end keeps the pipe open
         return None
 
     def is_over(self) -> bool:
-        """Whether its worker is done with it and all events are received, or no worker could begin it."""
+        """Whether its worker has finished and all events are received, or no worker could start it."""
         if self.pid is None and self._future.done() and not self.reader.poll():
             self.reader.close()
         return self.reader.closed and self._future.done()
 
     def grown_bytes(self) -> int:
-        """Resident memory of the worker above what it had when the computation began."""
+        """Resident memory of the worker above its memory at the start of the computation."""
         with contextlib.suppress(psutil.Error):
             if self.pid is not None:
                 self._process = self._process or psutil.Process(self.pid)
@@ -140,7 +140,7 @@ class Computation:
         self._future.cancel()
 
     def death(self) -> str:
-        """Why the worker has ended, in one clause."""
+        """Describe in one clause why the worker ended."""
         error = None if self._future.cancelled() else self._future.exception()
         if self.pid is None or not isinstance(error, ProcessExpired):
             return "the worker process has ended"
