@@ -5,26 +5,26 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from benchmarks.contrast import contrast
 from linearity_lab.charts import style as module
+from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.charts.style import VIOLETS, compared_styles, graph_style, network_style, registry, width_style
-from linearity_lab.components.explain import ABOUT
 from linearity_lab.site import gallery_figures
 from linearity_lab.view_modules import VIEWS
+from linearity_lab.views.lecture.page import _results
 from linearity_lab.views.lecture.steps import STEPS
-from linearity_lab.views.navigation import PAGES
-from linearity_lab.words.pages import VEILED_KEY, charts_in, figure_words
+from linearity_lab.words.pages import charts_in
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import EXPERIMENTS, PRESETS
-from tests.dashboard.open_pages import ROOT, checked, open_page, open_panels, words
+from tests.dashboard.open_pages import ROOT
 
 BACKGROUNDS = [
     theme["backgroundColor"]
@@ -37,110 +37,40 @@ RAMP = {(look.color, look.dash, look.symbol) for count in range(1, 9) for index 
 OUTPUT_COLORS = {look.color for look in registry().values()}
 
 
-FIRST = {name: each.presets[0].name for name, each in EXPERIMENTS.items()}
+FIRST = [each.presets[0].name for each in EXPERIMENTS.values()]
 WRITTEN = [
     f"{folder.name}.{name}"
     for folder in ({path.parent for path in VIEWS.glob("*/words.md")} | {VIEWS / "lecture"})
     for name in charts_in(folder)
 ]
 OF_THE_FORM = {*(f"drawing_{letter}" for letter in "abcd"), "kernel_c", "kernel_d"}
-OWN_PAGES = [entry.name for entry in PAGES if entry.name not in EXPERIMENTS and entry.name != "lecture"]
 
 
-@pytest.fixture(scope="module")
-def pages(module_jobs) -> dict[str, tuple[list, list[str], set[str]]]:
-    """Page or step → its charts with the first preset, the captions, and the keys of the charts that it explains."""
-    found = {}
-    for page, preset in FIRST.items():
-        app = open_page(page, opened=False)
-        open_panels(app, page, settings=False)
-        app.query_params = {"preset": preset}
-        checked(app.run())
-        assert not app.warning, (page, preset)
-        found[f"{page} {preset}"] = (*_shown(app), explained(app))
-    lecture = open_page("lecture")
+@pytest.fixture(scope="module", params=["first", pytest.param("all", marks=pytest.mark.slow)])
+def figures(request) -> dict[str, list]:
+    """Preset or step → its charts as the site has them, equal to the app's: one preset of each page, or all."""
+    found = {
+        preset: [chart_of(figure.page, each) for figure in gallery_figures([preset]) for each in figure.charts]
+        for preset in (PRESETS if request.param == "all" else FIRST)
+    }
     for step in STEPS:
-        lecture.query_params = {"step": step.name}
-        checked(lecture.run())
-        checked(lecture.button(key="lecture.show").click().run())
-        found[f"lecture {step.name}"] = (*_shown(lecture), {f"lecture.{step.name}"})
+        drawn = step.draw(_results(step), step.control.start, True)
+        found[step.name] = [chart_of("lecture", replace(drawn, name=step.name))]
     return found
 
 
-def _shown(app: AppTest) -> tuple[list, list[str]]:
-    reported = [line for caption in app.caption for line in caption.value.replace("\\", "").split("  \n")]
-    return [element.proto for element in app.get("plotly_chart")], reported
+def chart_of(page: str, chart: Chart) -> SimpleNamespace:
+    """The figure, its words, and the key of the words about it."""
+    return SimpleNamespace(spec=chart.figure.to_json(), alt=chart.takeaway, id=f"{page}.{chart.name}")
 
 
-@pytest.fixture(scope="module")
-def of_site(module_jobs) -> dict[str, list]:
-    """Preset → its charts as the site has them, equal to the app's."""
-    return {
-        preset: [
-            SimpleNamespace(spec=each.figure.to_json(), alt=each.takeaway, id=f"-{page}.{each.name}")
-            for figure in gallery_figures([preset])
-            for page in [figure.page]
-            for each in figure.charts
-        ]
-        for preset in PRESETS
-    }
-
-
-@pytest.fixture(scope="module", params=["pages", pytest.param("of_site", marks=pytest.mark.slow)])
-def figures(request) -> dict[str, list]:
-    """Preset or step → its charts: one of every page, or all of the gallery."""
-    found = request.getfixturevalue(request.param)
-    return found if request.param == "of_site" else {name: charts for name, (charts, _, _) in found.items()}
-
-
-def explained(app: AppTest) -> set[str]:
-    """The keys of the figures on the page; each has both answers, and a formula in sight."""
-    charts, reported, captions = app.get("plotly_chart"), words(app), {caption.value for caption in app.caption}
-    keys = [re.sub(r"^.*?ID-[0-9a-f]+-", "", chart.proto.id) for chart in charts]
-    for key in keys:
-        found = figure_words(key)
-        assert found.see.replace("\\", "") in reported
-        assert found.finite_width.replace("\\", "") in reported
-        assert not found.formula or found.formula in captions, f"{key} has no formula in sight"
-    assert sum(block.proto.popover.label == ABOUT for block in app.get("popover")) == len(charts)
-    return {key.removesuffix(VEILED_KEY) for key in keys}
-
-
-def test_every_figure_of_every_page_has_words(pages):
-    shown = explained(open_page("architectures", architectures="4"))
-    shown |= {key for _, _, keys in pages.values() for key in keys}
-    for page in OWN_PAGES:
-        shown |= explained(open_page(page))
+def test_every_figure_has_words_and_no_words_are_unused(figures):
+    shown = {chart.id for charts in figures.values() for chart in charts}
     assert shown <= set(WRITTEN)
-    unused = {key for key in WRITTEN if key.partition(".")[0] not in EXPERIMENTS} - shown
-    assert unused == {"results.compared", "results.own_model"}, "figures of stored runs"
-
-
-@pytest.mark.slow
-def test_no_words_of_figures_are_unused(of_site):
-    shown = {chart.id.removeprefix("-") for charts in of_site.values() for chart in charts}
-    experiments = {key for key in WRITTEN if key.partition(".")[0] in EXPERIMENTS}
-    # Figures of the form, and of four networks, which no result of the gallery compares.
-    assert experiments - shown == {f"architectures.{each}" for each in OF_THE_FORM}
-
-
-def test_every_fitted_interval_is_explained_below_its_chart(pages):
-    """Every interval names its draws and its runs, in exactly one caption."""
-    counted = 0
-    for name, (charts, captions, _) in pages.items():
-        with_interval = sum(any(map(has_interval, json.loads(chart.spec)["data"])) for chart in charts)
-        over = tuple(f"95% confidence intervals over random initializations {each}" for each in ("(one", "and data"))
-        reported = [words for words in captions if words.startswith(over)]
-        assert len(reported) == with_interval, name
-        assert all(re.search(r"(\d+ )?converged runs", words) for words in reported)
-        counted += len(reported)
-    assert counted > len(pages) / 3
-
-
-def has_interval(trace: dict) -> bool:
-    in_name = "∝" in trace.get("name", "") and "±" in trace["name"]
-    is_exponent = "exponent" in trace.get("hovertemplate", "")
-    return in_name or (is_exponent and any(trace.get("error_y", {}).get("array", ())))
+    if len(figures) > len(PRESETS):
+        written = {key for key in WRITTEN if key.partition(".")[0] in (*EXPERIMENTS, "lecture")}
+        # Figures of the form, and of four networks, which no result of the gallery compares.
+        assert written - shown == {f"architectures.{each}" for each in OF_THE_FORM}
 
 
 def legend(figures) -> list[tuple[str, str, dict]]:
@@ -249,7 +179,7 @@ def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
                 if is_seen and trace["line"].get("color") not in (None, module.GUIDE_COLOR):
                     look = trace.get("legendgroup") or trace["name"]
                     panels.setdefault(trace.get("yaxis", "y"), set()).add((look, trace["line"].get("dash")))
-            counted[preset, chart.id.rpartition("-")[2]] = max(map(len, panels.values()), default=0)
+            counted[preset, chart.id] = max(map(len, panels.values()), default=0)
     assert {each: count for each, count in counted.items() if count > MOST_CURVES} == {}
     assert sum(count > 0 for count in counted.values()) > 0.8 * len(figures), "figures with curves"
 
@@ -269,9 +199,9 @@ def test_the_takeaway_of_a_figure_comes_from_its_numbers(figures):
     sentences: dict[str, dict[str, str]] = {}
     for preset, charts in figures.items():
         for chart in charts:
-            if preset.endswith("liu-fig1-right"):
+            if preset == "liu-fig1-right":
                 continue
-            name = chart.id.rpartition("-")[2]
+            name = chart.id
             assert any(character.isdigit() for character in chart.alt), (preset, name)
             assert chart.alt not in sentences.setdefault(name, {}), (preset, sentences[name].get(chart.alt))
             sentences[name][chart.alt] = preset

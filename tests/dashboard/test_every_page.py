@@ -13,6 +13,7 @@ from linearity_lab.components.explain import ABOUT
 from linearity_lab.components.exports import notebook, program
 from linearity_lab.views.lazy.figures import KAPPA
 from linearity_lab.views.navigation import PAGES
+from linearity_lab.words.pages import figure_words
 from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 BY_NAME = {entry.name: entry for entry in PAGES}
@@ -21,6 +22,7 @@ WITHOUT_FIGURE = {"glossary", "results", "live"}  # words only, a store with not
 WITHOUT_EXPORT = {"overview", "live", "glossary"}
 WITH_RESULT = [name for name in BY_NAME if name not in WITHOUT_RESULT]
 WITH_PROGRAM = [name for name in WITH_RESULT if name != "linearity_report"]  # files of users are never stored
+KEY = re.compile(r"^.*?ID-[0-9a-f]+-")  # before the name of a chart
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +129,7 @@ def test_everything_can_be_taken_along(page, exported):
 @pytest.mark.parametrize("page", WITH_RESULT, indirect=True)
 def test_the_export_has_every_figure_of_the_results(page, exported):
     name, app = page
-    keys = [re.sub(r"^.*?ID-[0-9a-f]+-", "", chart.id) for chart in charts(app)]
+    keys = [KEY.sub("", chart.id) for chart in charts(app)]
     (given,) = exported.values()
     assert set(given["charts"]) == set(keys) != set(), name
 
@@ -148,3 +150,27 @@ def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
         assert not config["showSendToCloud"]
         assert config["toImageButtonOptions"]["format"] in ("svg", "png")
         assert json.loads(chart.spec)["layout"]["height"] >= 180
+
+
+def test_every_figure_and_interval_of_a_page_is_explained(page):
+    """Figures have both answers, and a formula in sight; every fit names its draws and its runs in one caption."""
+    name, app = page
+    captions = [caption.value for caption in app.caption]
+    for chart in charts(app):
+        found = figure_words(key := KEY.sub("", chart.id))
+        assert found.see.replace("\\", "") in words(app)
+        assert found.finite_width.replace("\\", "") in words(app)
+        assert not found.formula or found.formula in captions, f"{key} has no formula in sight"
+    with_interval = sum(any(map(has_interval, json.loads(chart.spec)["data"])) for chart in charts(app))
+    assert with_interval or name not in ("kernel_change", "architectures", "hessian", "lazy")
+    lines = [line for caption in captions for line in caption.replace("\\", "").split("  \n")]
+    over = tuple(f"95% confidence intervals over random initializations {each}" for each in ("(one", "and data"))
+    reported = [line for line in lines if line.startswith(over)]
+    assert len(reported) == with_interval
+    assert all(re.search(r"(\d+ )?converged runs", line) for line in reported)
+
+
+def has_interval(trace: dict) -> bool:
+    in_name = "∝" in trace.get("name", "") and "±" in trace["name"]
+    is_exponent = "exponent" in trace.get("hovertemplate", "")
+    return in_name or (is_exponent and any(trace.get("error_y", {}).get("array", ())))
