@@ -100,14 +100,9 @@ def test_program_runs_in_an_empty_folder(tmp_path):
     empty.mkdir()
     (installed / "ntk_core").symlink_to(ROOT / "ntk_core")
     (empty / "kernel.py").write_text(program("Small", SMALL), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "kernel.py"],
-        cwd=empty,
-        env={**os.environ, **QUICK_ENVIRONMENT, "PYTHONPATH": str(installed)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, **QUICK_ENVIRONMENT, "PYTHONPATH": str(installed)}
+    command = [sys.executable, "kernel.py"]
+    done = subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "point_finished width=2" in done.stdout
     header, *rows = done.stdout[done.stdout.index("ended") :].strip().splitlines()[1:]

@@ -92,14 +92,14 @@ def test_missing_interval_and_last_slope_are_explained():
 
 def test_guides_have_slopes_one_half_and_one():
     figure = against_width(make_points())
-    guides = [trace for trace in traces(figure) if trace["name"].startswith("slope")]
-    slopes = []
-    for guide in guides:
+    first = numbers(mean_line(figure, "linear")["y"])[0]
+    for guide, slope in zip(
+        [each for each in traces(figure) if each["name"].startswith("slope")], (-0.5, -1), strict=True
+    ):
         x, y = numbers(guide["x"]), numbers(guide["y"])
-        slopes.append(np.log(y[1] / y[0]) / np.log(x[1] / x[0]))
+        assert np.log(y[1] / y[0]) / np.log(x[1] / x[0]) == pytest.approx(slope, rel=1e-12)
         assert guide["line"]["dash"] == "dash"
-        assert y[0] == pytest.approx(numbers(mean_line(figure, "linear")["y"])[0])
-    np.testing.assert_allclose(slopes, [-0.5, -1], rtol=1e-12)
+        assert y[0] == pytest.approx(first)
     words = [trace["text"][-1] for trace in traces(figure) if trace["name"].startswith("label of m")]
     assert words == [power("m", "−1/2"), power("m", "−1")]
 
@@ -189,27 +189,24 @@ def test_the_title_of_an_axis_in_words_keeps_its_subscripts():
     assert plain_symbols("‖K(w<sub>0</sub>) − K<sub>∞</sub>‖ / m<sup>1/2</sup>") == "‖K(w₀) − K_∞‖ / m^1/2"
 
 
-@pytest.mark.parametrize("points", [(), make_points((30,), seeds=1)])
-def test_figure_of_no_or_one_point_can_be_drawn(points):
-    chart = figures.change_against_width(points, (30, 100))
-    assert chart.figure.layout.xaxis.tickvals == (30, 100)
-    assert chart.takeaway.startswith("Kernel change ΔK against width m")
+def test_figure_of_no_or_one_point_can_be_drawn():
+    for points in ((), make_points((30,), seeds=1)):
+        chart = figures.change_against_width(points, (30, 100))
+        assert chart.figure.layout.xaxis.tickvals == (30, 100)
+        assert chart.takeaway.startswith("Kernel change ΔK against width m")
 
 
 @pytest.mark.parametrize(("axis", "factor"), [("step", 1), ("time", 0.5)])
 def test_training_figure_follows_runs_by_step_or_time(axis, factor):
-    point = make_points((100,), seeds=2)[0]
+    (point,) = make_points((100,), seeds=2)
     every = traces(against_time(point, axis))
-    legend = [t for t in every if t.get("showlegend", True)]
-    drawn = [t for t in every if t not in legend]
-    change = [t for t in drawn if t["yaxis"] == "y"]
-    loss = [t for t in drawn if t["yaxis"] == "y2"]
-    assert len(change) == len(loss) == len(point.runs)
-    for trace, run in zip(change, point.runs, strict=True):
-        np.testing.assert_allclose(numbers(trace["x"]), np.array([1, 10, 100]) * factor)
-        np.testing.assert_allclose(numbers(trace["y"]), run.change[1:])
-    np.testing.assert_allclose(numbers(loss[0]["y"]), [0.5, 0.1, 0.01])
-    assert [t["name"] for t in legend] == ["linear output", "softmax output"]
+    legend = [trace for trace in every if trace.get("showlegend", True)]
+    assert [trace["name"] for trace in legend] == ["linear output", "softmax output"]
+    change, loss = ([each for each in every if each["yaxis"] == row and each not in legend] for row in ("y", "y2"))
+    for drawn, lost, run in zip(change, loss, point.runs, strict=True):
+        np.testing.assert_allclose(numbers(drawn["x"]), np.array([1, 10, 100]) * factor)
+        np.testing.assert_allclose(numbers(drawn["y"]), run.change[1:])
+        np.testing.assert_allclose(numbers(lost["y"]), [0.5, 0.1, 0.01])
 
 
 def test_tables_hold_what_the_figures_show():

@@ -50,24 +50,20 @@ def test_each_change_has_a_chip_that_puts_it_back():
     assert len(chips(press(app, PREFIX + "others.back"))) == 4
 
 
-@pytest.mark.parametrize(
-    ("page", "preset", "title"),
-    [
+def test_slider_field_and_chip_name_what_is_swept():
+    for page, preset, title in (
         ("hessian", "adapter-rank", "Ranks r"),
         ("hessian", "adapter-width", "Widths m"),
         ("kernel_change", "liu-fig2", "Bottleneck widths"),
         ("early_time", "hu-fig5", "Dimensions d"),
-    ],
-)
-def test_slider_field_and_chip_name_what_is_swept(page, preset, title):
-    name = {"early_time": "values"}.get(page, "widths")
-    app = open_page(page, preset=preset)
-    (slider,) = (each for each in app.select_slider if each.key.startswith(f"{page}.{name}.range"))
-    assert slider.label == title
-    field = app.text_input(key=f"{page}.{name}")
-    assert field.label == title
-    field.set_value("4, 8")
-    assert chips(checked(app.run()))[f"{page}.{name}.back"] == f"{title}: 4, 8"
+    ):
+        key = f"{page}.{'values' if page == 'early_time' else 'widths'}"
+        app = open_page(page, preset=preset)
+        (slider,) = (each for each in app.select_slider if each.key.startswith(f"{key}.range"))
+        field = app.text_input(key=key)
+        assert slider.label == field.label == title
+        field.set_value("4, 8")
+        assert chips(checked(app.run()))[f"{key}.back"] == f"{title}: 4, 8"
 
 
 def test_panel_has_all_other_settings_and_is_searchable():
