@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import plotly.graph_objects as go
 
+from linearity_lab.charts.axes import spaced
 from linearity_lab.charts.style import FONT_SIZE
 from linearity_lab.view_modules import has_view, view_module
 from ntk_core.markup import JSON
@@ -192,8 +193,11 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
         axis |= {"range": _both(figure.layout[name].range, before.layout[name].range), "autorangeoptions": None}
         if own := _ticks(figure.layout[name]):
             earlier = _ticks(before.layout[name])
-            ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)  # keep swept values
-            axis |= {"tickvals": list(ticks), "ticktext": list(ticks.values())}
+            ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)
+            shown = list(ticks)
+            if name[0] == "x" and axis.get("type") == "log":  # swept values, those of the figure before earlier ones
+                shown = spaced(sorted(ticks), first=list(own))
+            axis |= {"tickvals": shown, "ticktext": [ticks[tick] for tick in shown]}
     # Appended last, so traces keep their numbers; a z-order would make Plotly clip the names beside the axes.
     return go.Figure([*figure.data, *ghosts], layout)
 

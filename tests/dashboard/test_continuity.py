@@ -105,6 +105,11 @@ def test_ghosts_are_pale_and_inside_the_axes_of_both():
     assert not any("swish" in (trace.name or "") and trace.showlegend is not False for trace in both.data)
 
 
+def test_ticks_of_nearly_equal_widths_do_not_overlap():
+    new, old = (change_against_width(make_points(widths), widths).figure for widths in ((30, 99, 1000), (30, 95, 1000)))
+    assert above(new, old).layout.xaxis.ticktext == ("30", "99", "1,000")
+
+
 @pytest.mark.parametrize(
     ("axis", "titles", "has_ghost"),
     [
