@@ -39,6 +39,10 @@ WORDS = {
     r"besides": "also",
     r"rooms|room for|no room": "package, module, poll; space",
     r"in no mean|runs? that count": "excluded from means and fits, converged runs",
+    r"of its (?:own )?way": "of its progress",
+    r"what (?:was|is|were) (?:asked|given|kept|read)": "request, value, stored data, parsed file",
+    r"a person|person's own|everybody": "user, custom, all users",
+    r"under the hand|the hand": "pointer, user",
 }
 # Files and folders of prose; a generated page follows its generator.
 CLEAN = (
@@ -107,6 +111,18 @@ def test_clean_code_has_no_listed_word() -> None:
         path.relative_to(ROOT).as_posix(): old_words(code_prose(path.read_text(encoding="utf-8"))) for path in paths
     }
     assert {path: each for path, each in words.items() if each} == {}
+
+
+def script_prose(text: str) -> str:
+    """Return the comments of a script or a style sheet."""
+    return "\n".join(re.findall(r"(?:^|\s)//.*$|/\*.*?\*/", text, flags=re.MULTILINE | re.DOTALL))
+
+
+def test_clean_scripts_have_no_listed_word() -> None:
+    found = (path for suffix in ("js", "css") for path in sorted((ROOT / "linearity_lab").rglob(f"*.{suffix}")))
+    comments = {path: script_prose(path.read_text(encoding="utf-8")) for path in found if ".min." not in path.name}
+    assert sum(map(bool, comments.values())) > 30
+    assert {path.relative_to(ROOT).as_posix(): words for path in comments if (words := old_words(comments[path]))} == {}
 
 
 @pytest.mark.parametrize("sentence", ["No one waits any more.", "They go on.", "It says why."])

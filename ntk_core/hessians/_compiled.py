@@ -58,10 +58,10 @@ def compiled_stretches(
     most: int,
 ) -> tuple[Callable[[Tridiagonal, int], Tridiagonal], Tridiagonal]:
     """Return optimized programs (state ↦ state some Lanczos steps later, first state), for ``most`` steps."""
-    kept = program_of(net, params, x).kept
-    if "zero" not in kept:
-        kept["zero"] = jax.eval_shape(partial(_linearized, net), params, x, output_index)[1]
-    start = drawn_start(rng, kept["zero"])
+    program = program_of(net, params, x)
+    if program.zero is None:
+        program.zero = jax.eval_shape(partial(_linearized, net), params, x, output_index)[1]
+    start = drawn_start(rng, program.zero)
     begin, advance = _stretches(jax.default_backend())
     product, state = begin(net, most, params, x, output_index, start)
     return lambda state, size: advance(state, size, product, params, start), state
@@ -102,9 +102,9 @@ def num_weights(params: PyTree) -> int:
 
 def is_repeated(net: Network | Program, params: PyTree, x: Array | np.ndarray, num_norms: int) -> bool:
     """Whether norms of these shapes are frequent enough for an optimized program; counts this call."""
-    kept = program_of(net, params, x).kept
-    kept["calls"] = kept.get("calls", 0) + 1
-    return bool(kept["calls"] >= CALLS_REPEATED or repetition_pays(num_norms))
+    program = program_of(net, params, x)
+    program.num_norms += 1
+    return program.num_norms >= CALLS_REPEATED or repetition_pays(num_norms)
 
 
 def repetition_pays(num_norms: int) -> bool:

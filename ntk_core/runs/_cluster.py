@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing
 from functools import lru_cache
@@ -117,7 +117,7 @@ class Cluster:
             reason = f"{type(error).__name__}: {str(error)[:200]}"
             raise SiteFailure(f"A worker of {self._address} could not compute the point ({reason}).") from None
 
-    def _hear(self, event: tuple[Any, Any]) -> None:
+    def _hear(self, event: tuple[object, Mapping[str, str]]) -> None:
         """Record a worker's message; ignore messages of other runs."""
         _, message = event
         if message["run"] == self._run:

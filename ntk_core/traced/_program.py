@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -143,7 +143,9 @@ class Program:
         self.num_outputs = output.shape[0] if len(output.shape) == 1 else 0
         self.roughest = max(_types(self.closed.jaxpr), key=lambda dtype: float(jnp.finfo(dtype).eps))
         self.avals, self._largest = tuple(avals), found.largest
-        self.kept: dict[str, Any] = {}
+        self.kept: dict[str, object] = {}  # results of checks by name
+        self.num_norms = 0
+        self.zero: jax.ShapeDtypeStruct | None = None
 
     @property
     def is_structured(self) -> bool:

@@ -137,7 +137,7 @@ def layers_of(apply: Apply, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> La
     order = list(program.names.values())
     layers.sort(key=lambda each: next(at for at, name in enumerate(order) if each.name.startswith(name)))
     check = program.kept.get("kernel")
-    return LayersFound(tuple(layers), check if program.layers else None)
+    return LayersFound(tuple(layers), check if program.layers and isinstance(check, Check) else None)
 
 
 def _structured(program: Program, layer: TracedLayer, n: int) -> LayerFound:
