@@ -1,4 +1,4 @@
-"""The page as a person uses it: run, watch, stop, reload, share."""
+"""The page as users see it: run, watch, stop, reload, share."""
 
 from __future__ import annotations
 

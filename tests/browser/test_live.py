@@ -1,4 +1,4 @@
-"""The live page under the hand: mouse, touch, keys and links; a page without a server; where motion is not wanted."""
+"""The live page in use: mouse, touch, keys and links; without a server; with reduced motion."""
 
 from __future__ import annotations
 

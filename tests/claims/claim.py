@@ -170,7 +170,7 @@ def _result(path: Path) -> ResultValue:
 
 @functools.lru_cache(maxsize=2)
 def _confirmed(path: Path) -> dict[str, tuple[Any, int]]:
-    """Return what is kept of each claim, with the number of seeds."""
+    """Return the stored fields of each claim, with the number of seeds."""
     if not path.exists():
         return {}
     groups = json.loads(path.read_text(encoding="utf-8")).values()

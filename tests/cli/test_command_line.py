@@ -1,4 +1,4 @@
-"""The command line as a person or a script meets it."""
+"""The command line as users and scripts see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are read by processes of their own, within time and memory, and what was read is kept once, within bounds."""
+"""Files are parsed in separate processes within time and memory, and cached once within bounds."""
 
 from __future__ import annotations
 

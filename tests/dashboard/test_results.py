@@ -1,4 +1,4 @@
-"""The results page: what is kept is found, opened, compared, exported, imported and deleted."""
+"""The results page: find, open, compare, export, import and delete stored runs."""
 
 from __future__ import annotations
 

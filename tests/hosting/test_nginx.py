@@ -134,7 +134,7 @@ def test_a_claimed_length_costs_no_one_a_file(request, entrance, status):
 
 
 def test_slow_senders_do_not_block_uploads(lab):
-    """A 5: eight slow sockets of one address blocked everybody's uploads."""
+    """A 5: eight slow sockets of one address blocked all uploads."""
 
     async def story() -> float:
         with ExitStack() as stack:

@@ -65,7 +65,7 @@ def test_the_next_server_resumes_all_jobs_of_a_killed_one(served, tmp_path, wait
     last = Jobs(Store(tmp_path / "s.sqlite"))
     try:
         last.warm_up()
-        assert last.snapshot(running).status == "cancelled"  # a person stopped it
+        assert last.snapshot(running).status == "cancelled"  # stopped by a user
         assert last.snapshot(running).points == kept
     finally:
         last.shutdown()

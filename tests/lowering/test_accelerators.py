@@ -1,6 +1,6 @@
 """Every hot path, lowered for accelerators on a machine without one: what the program must hold, and what it must not.
 
-It shows what is asked of XLA: types, precisions, calls out of the program, reused buffers. What XLA makes of it there,
+It checks the programs for XLA: types, precisions, calls out of the program, reused buffers. What XLA makes of it there,
 and how fast that is, only such a machine shows (``benchmarks/growth.py``, tests marked ``gpu``).
 """
 

@@ -9,7 +9,7 @@ from jax import lax
 
 from tests.traced.programs import Case, conv, draw, normalized
 
-# Tables and what is read outside of them
+# Tables and look-ups outside of them
 
 
 def looked_up(mode, **settings):

@@ -1,4 +1,4 @@
-"""From a file to a data set: what is read is what was written, kept once, used like any other."""
+"""From a file to a data set: parsed values equal written ones, are stored once, and work like any other data."""
 
 from __future__ import annotations
 
