@@ -104,7 +104,7 @@ class Live extends Panel {
     this.playing = playing;
     if (playing) this.record.shown = null;
     this.stale = true;
-    this.say();
+    this.announce();
   }
 
   restart() {
@@ -128,7 +128,7 @@ class Live extends Panel {
     if (settled && !this.settled) this.rested = performance.now();
     this.settled = settled;
     this.stale = true;
-    if (settled) this.say();
+    if (settled) this.announce();
     this.train();
   }
 
@@ -183,7 +183,7 @@ class Live extends Panel {
   }
 
   // For screen readers, once the network has settled.
-  say() {
+  announce() {
     if (this.now && (!this.playing || this.settled)) this.controls.status.textContent = this.sentence();
   }
 

@@ -10,7 +10,7 @@ export class Player {
     this.address = URL.createObjectURL(new Blob([WORKER_SOURCE], { type: "text/javascript" }));
     this.since = null; // start time of the worker's current task
     this.queued = null; // a setup
-    this.owed = 0; // steps requested by the user
+    this.requested = 0; // steps requested by the user
     this.fresh();
   }
 
@@ -19,8 +19,8 @@ export class Player {
     this.worker = new Worker(this.address);
     this.worker.onmessage = ({ data }) => {
       this.since = null;
-      const next = this.queued ? { start: this.queued } : this.owed ? { steps: this.owed } : null;
-      Object.assign(this, { queued: null, owed: 0 });
+      const next = this.queued ? { start: this.queued } : this.requested ? { steps: this.requested } : null;
+      Object.assign(this, { queued: null, requested: 0 });
       if (next) this.send(next);
       this.show(data);
     };
@@ -39,7 +39,7 @@ export class Player {
     if (this.isSlow) this.fresh();
     if (this.busy) this.queued = setup;
     else this.send({ start: setup });
-    this.owed = 0;
+    this.requested = 0;
   }
 
   // Request some steps; ignored while the worker is busy.
@@ -49,7 +49,7 @@ export class Player {
 
   // Queue steps requested by the user after the current ones.
   step() {
-    if (this.busy) this.owed += 1;
+    if (this.busy) this.requested += 1;
     else this.send({ steps: 1 });
   }
 

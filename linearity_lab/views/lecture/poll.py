@@ -191,8 +191,8 @@ def _answer(code: str, member: str) -> None:
     if seen.is_revealed:
         is_right = seen.own == question.answer
         verdict = "" if seen.own is None else f"**{_word('right' if is_right else 'wrong')}** "
-        say = st.success if is_right else st.info if seen.own is None else st.error
-        say(f"{verdict}{_word('answer')}: **{question.choices[question.answer]}.**")
+        show = st.success if is_right else st.info if seen.own is None else st.error
+        show(f"{verdict}{_word('answer')}: **{question.choices[question.answer]}.**")
         if seen.own is not None and not is_right:
             st.markdown(f"{_word('yours')}: {question.choices[seen.own]}.")
         _bars(step, seen)

@@ -11,7 +11,7 @@ from linearity_lab.components.own_data import Standardize, Uploaded, forget, kee
 from linearity_lab.components.run_panel import ASK_S, foreseen, submit
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.uploads import read_uploads
-from linearity_lab.views.own_data.upload_choices import file_preview, read_choices, samples, say, sizes
+from linearity_lab.views.own_data.upload_choices import file_preview, read_choices, samples, show_error, sizes
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import SHOWS, prose
 from ntk_core.data.spec import DatasetSpec
@@ -86,7 +86,7 @@ def upload_data(page: str) -> None:
         file, read = _chosen_file(page)
         candidate = file.candidate(read)
         if file.sentence is not None:
-            say(file.sentence, file.sentence.field)
+            show_error(file.sentence, file.sentence.field)
     if candidate is None:
         with seen:
             st.subheader("What the network will see", anchor=False)
@@ -106,7 +106,7 @@ def upload_data(page: str) -> None:
         cleaned = file.cleaned(choices, read)
         if str(before) != str(file.wrong):
             st.rerun()
-        say(file.wrong, "file")
+        show_error(file.wrong, "file")
         num_samples, standardize, seed = _training_points(key, cleaned, more)
     with seen:
         st.subheader("What the network will see", anchor=False)

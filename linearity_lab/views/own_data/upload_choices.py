@@ -47,7 +47,7 @@ def read_choices(
     return _of_images(page, candidate, first, limits, sentence, more)
 
 
-def say(sentence: InvalidInput | None, *fields: str) -> None:
+def show_error(sentence: InvalidInput | None, *fields: str) -> None:
     """Show the error if it concerns one of these fields."""
     if sentence is not None and sentence.field in fields:
         st.error(plain(f"{sentence}."))
@@ -64,7 +64,7 @@ def _of_table(page: str, table: Table, first: Choices, sentence: InvalidInput | 
         key=f"{page}.features",
         help="The input columns: numbers, not constant.",
     )
-    say(sentence, "features")
+    show_error(sentence, "features")
     (column,) = [column for column in table.columns if column.name == target]
     with more:
         classes = _classes(page, column.texts, sentence) if task == "classes" and column.kind == "text" else ()
@@ -91,10 +91,10 @@ def _of_arrays(page: str, candidate: Arrays, first: Choices, sentence: InvalidIn
         key=f"{page}.tokens",
         help="(n, T, d): T tokens of d numbers each, as attention takes them; otherwise gray images.",
     )
-    say(sentence, "features")
+    show_error(sentence, "features")
     what = "Labels (n,), one-hot rows (n, C), or numeric targets."
     target, task, scale = _target(page, titles, first, sentence, what)
-    say(sentence, "classes")
+    show_error(sentence, "classes")
     return Choices((inputs,), target, task, scale_targets=scale, tokens=tokens)
 
 
@@ -115,7 +115,7 @@ def _of_images(
         key=f"{page}.side",
         help=f"Images are scaled to side × side by averaging, at most {limits.max_side}; 0: as they are.",
     )
-    say(sentence, "side")
+    show_error(sentence, "side")
     gray = st.toggle("Gray", value=first.gray, key=f"{page}.gray", help="One channel instead of three.")
     return replace(first, classes=classes, side=int(side), gray=gray)
 
@@ -141,7 +141,7 @@ def _target(
         key=f"{page}.task",
         help="A class for each sample (one output per class), or a number.",
     )
-    say(sentence, "target", "task")
+    show_error(sentence, "target", "task")
     if task == "classes":
         return target, task, True
     words = "Scale targets to mean 0 and variance 1, like network outputs."
@@ -156,7 +156,7 @@ def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -
         placeholder="All",
         help="Classes to use; all when empty.",
     )
-    say(sentence, "classes")
+    show_error(sentence, "classes")
     return tuple(chosen)
 
 
