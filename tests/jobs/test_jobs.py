@@ -43,12 +43,30 @@ def test_job_gives_what_run_gives(jobs, tiny, wait_for):
     assert snapshot.result.rows() == last.rows()
 
 
-def test_points_arrive_one_by_one(jobs, tiny):
-    job_id = jobs.submit(tiny(seed=2))
-    seen = [jobs.snapshot(job_id)]
-    while seen[-1].active:
-        seen.append(jobs.snapshot(job_id))
+@pytest.fixture(scope="module")
+def seen(jobs, tiny) -> list[Snapshot]:
+    """Snapshots of a job that eight threads submit."""
+    ids: list[str] = []
+    threads = [threading.Thread(target=lambda: ids.append(jobs.submit(tiny(seed=4)))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert ids == [spec_digest(tiny(seed=4))[:16]] * 8
+    found = [jobs.snapshot(ids[0])]
+    while found[-1].active:
+        found.append(jobs.snapshot(ids[0]))
         time.sleep(0.001)
+    return found
+
+
+@pytest.fixture(scope="module")
+def completed(seen) -> Snapshot:
+    assert seen[-1].status == "completed"
+    return seen[-1]
+
+
+def test_points_arrive_one_by_one(seen):
     counts = [len(snapshot.points) for snapshot in seen]
     assert set(counts) == {0, 1, 2}
     assert counts == sorted(counts)
@@ -56,18 +74,9 @@ def test_points_arrive_one_by_one(jobs, tiny):
     assert fractions == sorted(fractions)
 
 
-def test_equal_specs_attach_to_one_job(jobs, tiny, wait_for):
-    spec = tiny(seed=3)
-    ids: list[str] = []
-    threads = [threading.Thread(target=lambda: ids.append(jobs.submit(tiny(seed=3)))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert set(ids) == {spec_digest(spec)[:16]}
-    done = wait_for(jobs, ids[0], ended)
-    assert jobs.submit(spec) == ids[0]
-    assert jobs.snapshot(ids[0]) is done
+def test_equal_specs_attach_to_one_job(jobs, tiny, completed):
+    assert jobs.submit(tiny(seed=4)) == completed.job_id
+    assert jobs.snapshot(completed.job_id) is completed
 
 
 def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
@@ -86,11 +95,6 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert resumed.points == kept  # the runtime would differ had it been computed again
     jobs.stop(job_id)
     assert jobs.snapshot(job_id).points == kept
-
-
-@pytest.fixture(scope="module")
-def completed(jobs, tiny, wait_for) -> Snapshot:
-    return wait_for(jobs, jobs.submit(tiny(seed=4)), ended)
 
 
 @pytest.fixture(scope="module")

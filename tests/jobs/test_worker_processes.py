@@ -162,7 +162,7 @@ def test_workers_yield_to_the_pages(jobs, tiny, wait_for):
 
 @posix
 def test_compiled_code_is_private_to_the_user(jobs, tiny, wait_for):
-    wait_for(jobs, jobs.submit(tiny(seed=26)), ended)
+    wait_for(jobs, jobs.submit(tiny(seed=25)), ended)
     kept = compiled_code_directory()
     assert kept is not None
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
