@@ -30,6 +30,8 @@ from ntk_core.errors import InvalidInput
 
 # Modules of the first page, imported while the browser loads Streamlit's scripts.
 _FIRST_PAGE = ("linearity_lab.jobs.limits", "linearity_lab.views.overview.page", "pandas")
+# Threads alternate after this time; after Python's 5 ms, the loop that sends to browsers waits for each page's thread.
+SWITCH_S = 5e-4
 _LOADED = threading.Event()
 _LOADED.set()  # cleared during warm-up
 _LOG = logging.getLogger(__name__)
@@ -64,6 +66,7 @@ async def ready(_: Request) -> JSONResponse:
 async def lifespan(_: object) -> AsyncIterator[None]:
     """Serve immediately and warm up in the background; at shutdown, running jobs keep their finished points."""
     chosen = strict_profile()
+    sys.setswitchinterval(SWITCH_S)
     keep_memory_returnable()
     if chosen.name == "hosted":
         write_json_logs()
@@ -90,13 +93,10 @@ async def lifespan(_: object) -> AsyncIterator[None]:
 
 def _warm_up() -> None:
     """Load the first page, then open the store and start the workers, which keep a core busy."""
-    patience = sys.getswitchinterval()
-    sys.setswitchinterval(2e-4)  # so that the server answers during imports
     try:
         for name in _FIRST_PAGE:
             importlib.import_module(name)
     finally:
-        sys.setswitchinterval(patience)
         _LOADED.set()
     _log_if_wrong(lambda: shared_jobs().warm_up())
 
