@@ -9,8 +9,10 @@ import pytest
 
 from linearity_lab.charts.style import compared_styles, network_style
 from linearity_lab.components.gallery import gallery_result
+from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.architectures import figures as figures
 from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
+from ntk_core.errors import TooLarge
 from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.networks.build import build_network
 from ntk_core.networks.graphs import composition_examples
@@ -212,3 +214,11 @@ def test_many_samples_are_replaced_by_a_sentence(jobs):
     points = tuple(point.model_copy(update={"snapshots": ()}) for point in RESULT.points)
     app = open_page("architectures", job=jobs.add(spec, points=points, status="completed"))
     assert "Kernels are stored and drawn for up to 200 training points." in words(app)
+
+
+def test_the_larger_network_decides_what_fits(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
+    narrow = ArchitectureSpec(depth=1)
+    check_limits(ArchitecturesSpec(architectures=(narrow, narrow), widths=(3000,)))
+    with pytest.raises(TooLarge, match=r"^widths: 3000"):
+        check_limits(ArchitecturesSpec(architectures=(narrow, ArchitectureSpec(depth=3)), widths=(3000,)))

@@ -242,7 +242,7 @@ QUANTITIES: dict[str, tuple[str, Callable[[EarlyRun], float]]] = {
     "departure time": ("departure time η · step", lambda run: run.learning_rate * (run.departure_step or math.nan)),
 }
 AXES = {"width": Axis("width m", "m"), "input_dim": Axis("input dimension d", "d")}
-FEWEST_VALUES = 4  # for an exponent: with three the interval is uninformative
+FEWEST_RUNS = 4  # for a fitted exponent; its interval needs as many values, too
 _NORMS: dict[str, Callable[[KernelComparison], float]] = {
     "spectral norm": lambda each: each.difference,
     "Frobenius norm": lambda each: each.frobenius_difference,
@@ -329,4 +329,4 @@ def _dot(at: float, value: float, run: EarlyRun) -> Dot:
 
 
 def _fits(dots: Sequence[Dot]) -> bool:
-    return sum(dot.counts for dot in dots) >= FEWEST_VALUES
+    return sum(dot.counts for dot in dots) >= FEWEST_RUNS
