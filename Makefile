@@ -6,13 +6,14 @@ BIN := $(VENV)/bin
 APP := $(VENV)/.app-installed
 DEV := $(VENV)/.dev-installed
 
-.PHONY: help app test slow check check-tests static format gallery claims bench wheel lowest newest torch locked locks audit licenses sbom docs \
+.PHONY: help app test slow programs check check-tests static format gallery claims bench wheel lowest newest torch locked locks audit licenses sbom docs \
   notebooks clean
 
 help:
 	@echo "make app      start the dashboard on http://localhost:$(PORT)  (PORT=8502 make app: elsewhere)"
 	@echo "make test     run the fast tests in a few minutes (one needs Chromium; BROWSER_PATH=... chooses it)"
 	@echo "make slow     run the other tests: browsers, clusters, Postgres, kills, whole grids"
+	@echo "make programs run all 1,000 random programs and 500 random graphs; make slow runs a sample"
 	@echo "make check    what a change must pass: format, lint, types, import contracts, spelling, Dockerfile, all tests"
 	@echo "make static   the same without the tests"
 	@echo "make format   format the code"
@@ -32,13 +33,17 @@ app: $(APP)
 	$(BIN)/python -m streamlit run app.py --server.port=$(PORT)
 
 # Caching the bytecode of tests halves their import time in every process.
-test slow check-tests: export PYTHONDONTWRITEBYTECODE :=
+test slow programs check-tests: export PYTHONDONTWRITEBYTECODE :=
 
 test: TIER := not slow and not gpu
 slow: TIER := slow and not gpu
 check-tests: TIER := not gpu
 test slow check-tests: $(DEV)
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(TIER)" $(PYTEST_ARGS)
+
+programs: $(DEV)
+	EXHAUSTIVE=1 $(BIN)/python -m pytest -n 2 --dist load $(PYTEST_ARGS) \
+	  tests/traced/test_random_programs.py tests/networks/graphs/test_random_graphs.py
 
 # Both tiers in one run: tests are compiled once, and few browsers overlap.
 check: static
