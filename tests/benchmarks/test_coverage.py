@@ -1,4 +1,4 @@
-"""The interval of every exponent is the one that holds in the committed simulation, and the simulation runs."""
+"""Coverage of intervals of exponents: the committed simulation, and a small run of it."""
 
 from __future__ import annotations
 

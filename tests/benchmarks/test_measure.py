@@ -1,4 +1,4 @@
-"""Times are compared fairly, spreads are what they say, and numbers of a busy machine do not replace committed ones."""
+"""Timing: fair comparisons, correct spreads, and no committed numbers from a busy machine."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_work_of_children_is_ours_and_work_of_strangers_is_not(monkeypatch):
     busy = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     subprocess.run([sys.executable, "-c", busy], check=True)
     note = watch.note()
-    # The machine worked twice as much as this process: the other half, at least 0.5 s, is other programs'.
-    assert note["busy_by_others"] * note["took_s"] >= 0.48  # two of the ticks that processor time is counted in
+    # The machine works twice as long as this process; other programs account for half, at least 0.5 s.
+    assert note["busy_by_others"] * note["took_s"] >= 0.48  # within two clock ticks
     assert note["high"] == (note["busy_by_others"] > measure.MOST_BY_OTHERS)
 
 
@@ -127,7 +127,7 @@ def test_a_peer_that_cannot_be_is_refused_in_one_sentence(peer, capsys):
 def test_peers_are_pinned(name):
     lines = [line for line in process.requirements(name).read_text().splitlines() if not line.startswith("#")]
     assert lines
-    # A peer that this package runs in is installed with its requirements.
+    # A peer's requirements are installed if it runs in this environment.
     assert all("==" in line or line == "-r ../../requirements.txt" for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Every part of the benchmarks that needs no peer runs, in tiny sizes, and what it finds can be shown."""
+"""Benchmarks without peers, in tiny sizes: they run, and their results can be displayed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.__main__ import PARTS as ALL
 from benchmarks.measure import Settings, environment
 from benchmarks.table import PICTURES, page
 
-# "ceilings" is the code of "gpu" with other sizes; "dashboard" has no quick form; trajectories alone compare nothing.
+# "ceilings" is "gpu" with other sizes; "dashboard" has no quick form; "trajectories" needs a peer.
 PARTS = (
     "kernel",
     "transformer",
@@ -52,7 +52,7 @@ def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):
 def test_plain_routes_find_the_same_numbers(quick_compilation):
     # Both stop at a relative residual of 1e-2; an eigenvalue's error is of the order of its square.
     assert all(row["relative_differences"]["jax hvp + arpack"] < 1e-2 for row in measured("hessian")["cases"])
-    # Sums in float32 in another order.
+    # float32 sums in a different order
     assert all(row["relative_difference_of_norms"] < 1e-5 for row in measured("kernel")["cases"])
     assert all(row["largest_difference"] < 1e-5 for row in measured("training")["against_plain_grad"])
 

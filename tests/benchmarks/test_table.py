@@ -1,4 +1,4 @@
-"""Published tables and pictures show the measurements, including where peers are faster."""
+"""Published tables and pictures match the measurements, including those where peers are faster."""
 
 from __future__ import annotations
 

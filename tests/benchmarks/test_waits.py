@@ -1,4 +1,4 @@
-"""The simulated queue is Erlang's where his formula holds."""
+"""The simulated queue against Erlang's formula."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks import waits
 
 
 def erlang_wait(rate: float, service_s: float, workers: int) -> float:
-    """Mean seconds that a run waits where services are exponential (M/M/c, first come, first served).
+    """Mean wait in seconds with exponential service times (M/M/c, first come, first served).
 
     Source: Erlang 1917; Kleinrock, Queueing Systems I, §3.5.
     """
@@ -31,7 +31,7 @@ def test_simulated_waits_agree_with_erlang():
             arrivals = np.cumsum(rng.exponential(1 / rate, jobs))
             means.append(waits.simulated(arrivals, rng.exponential(service, jobs), workers)[jobs // 10 :].mean())
         error = np.std(means, ddof=1) / math.sqrt(len(means))
-        # Three standard errors, which the runs themselves say: the waits of neighbors in a queue go together.
+        # Three standard errors between runs, since successive waits in a queue are correlated.
         assert abs(np.mean(means) - erlang_wait(rate, service, workers)) <= 3 * error
     assert erlang_wait(0.8, 1.0, 1) == pytest.approx(0.8 / 0.2)  # M/M/1: ρ / (μ − λ)
 

@@ -1,4 +1,4 @@
-"""The dashboard as people start it, and a Chromium that opens it."""
+"""Fixtures: a running dashboard and a Chromium that opens its pages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CHROMIUM_FLAGS = (
 )
 
 
-# A module long: while it is open, Playwright keeps an event loop running in this process.
+# Scope module, because an open Playwright keeps an event loop running in this process.
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator:
     from playwright.sync_api import sync_playwright
@@ -43,15 +43,15 @@ def browser(chromium: str) -> Iterator:
 
 @pytest.fixture(scope="session")
 def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory in which servers keep uploads."""
+    """Directory where servers store uploads."""
     return tmp_path_factory.mktemp("data")
 
 
 @pytest.fixture(scope="session")
 def dashboard_url(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -> Iterator[str]:
-    """The server of all modules: to start one and to compile its first pages takes as long as most of the tests.
+    """URL of one server for all modules, because starting it takes as long as most tests.
 
-    What others ran before may lie in its store; a module that minds asks for ``new_server`` by this name.
+    Its store may contain runs of earlier tests; modules that need an empty one override this with ``new_server``.
     """
     with serving(tmp_path_factory.mktemp("dashboard"), data_directory) as url:
         yield url
@@ -66,7 +66,7 @@ def new_server(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -
 
 @contextmanager
 def serving(directory: Path, data_directory: Path) -> Iterator[str]:
-    """The URL of a server with its store in a directory."""
+    """Start a server with its store in a directory and yield its URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -96,26 +96,26 @@ def serving(directory: Path, data_directory: Path) -> Iterator[str]:
 
 
 class Window:
-    """A page that is opened once: a new one reads and compiles all scripts again, half of a visit's work."""
+    """A reused browser page, since a new one compiles all scripts again (half of a visit's work)."""
 
     def __init__(self, browser, url: str) -> None:
         self._url = url
         self.page = browser.new_context(viewport=SCREEN).new_page()
 
     def forget(self) -> None:
-        """Leave the page, and keep nothing of it."""
+        """Leave the page and clear its storage and cookies."""
         for other in self.page.context.pages:
             if other != self.page:
                 other.close()
         self.page.mouse.move(0, 0)
-        self.page.goto(self._url + "/_stcore/health")  # of the same site: for another one there is another process
+        self.page.goto(self._url + "/_stcore/health")  # another site would start another browser process
         self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
         self.page.context.clear_cookies()
 
 
 @pytest.fixture(scope="module")
 def window(browser, dashboard_url: str) -> Iterator[Window]:
-    """That of the module."""
+    """One reused page per module."""
     opened = Window(browser, dashboard_url)
     yield opened
     opened.page.context.close()
@@ -123,9 +123,9 @@ def window(browser, dashboard_url: str) -> Iterator[Window]:
 
 @pytest.fixture
 def open_page(request: pytest.FixtureRequest, browser, dashboard_url: str) -> Iterator[Callable]:
-    """Open a path as another person would: first in the emptied window, then each in a browser context of its own.
+    """Open a path as a new visitor: first in the cleared window, then in separate browser contexts.
 
-    No page may end in an exception, or ask for what the security policy of the server forbids.
+    Fail on exceptions in the page and on requests that the server's security policy forbids.
     """
     windows: list[Window] = []
     contexts, forbidden = [], []
@@ -172,7 +172,7 @@ def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
 
 
 def wait_until(page, expression: str, timeout: float = 60_000) -> None:
-    """Wait until a JavaScript expression is true; asked from outside, since the page's security policy forbids eval."""
+    """Poll a JavaScript expression from outside until it is true, since the security policy forbids eval."""
     deadline = time.monotonic() + timeout / 1000
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"never true: {expression}"
@@ -180,7 +180,7 @@ def wait_until(page, expression: str, timeout: float = 60_000) -> None:
 
 
 def phone(browser, url: str, color_scheme: str = "light"):
-    """A page on a phone, once it is ready."""
+    """Open a page on a phone and wait until it is ready."""
     context = browser.new_context(
         viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme=color_scheme
     )
@@ -191,13 +191,13 @@ def phone(browser, url: str, color_scheme: str = "light"):
 
 
 class Fingers:
-    """Fingers on the page of a phone."""
+    """Touch input on a phone's page."""
 
     def __init__(self, page) -> None:
         self._session = page.context.new_cdp_session(page)
 
     def trace(self, *moves: Sequence[tuple[float, float]]) -> None:
-        """Touch with one finger for each place of the first move, follow the others, and let go."""
+        """Touch at each place of the first move, drag along the others, and release."""
         kinds = ("touchStart", *("touchMove" for _ in moves[1:]), "touchEnd")
         for kind, places in zip(kinds, (*moves, ()), strict=True):
             points = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(places)]
@@ -209,12 +209,12 @@ class Fingers:
 
 
 def run_button(page):
-    """The one that runs the page's settings, Run or Resume."""
+    """The button Run or Resume of the page's settings."""
     return page.locator('[class*="st-key-"][class$="-run"] button, [class*="-run "] button').first
 
 
 def press_run(page) -> None:
-    """Run, again where the page was not yet listening, and also where it asks whether so long a run is meant."""
+    """Press Run, retry until the page responds, and confirm a long run."""
     before = page.url
     for _ in range(4):
         run_button(page).click()

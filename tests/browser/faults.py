@@ -1,4 +1,4 @@
-"""Faults that axe misses: overflowing elements, and words of charts that are covered or pale."""
+"""Faults that axe misses: overflowing elements, and covered or low-contrast words in charts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ON_EACH_OTHER = """() => [...document.querySelectorAll('.js-plotly-plot')].flatM
     Math.min(one.bottom, other.bottom) - Math.max(one.top, other.top) > 3
   ).map(([other]) => `${text} and ${other}`));
 })"""
-# Words on cells and buttons have colors of their own; the labels of a slider are not to be seen.
+# Cells and buttons have separate colors; labels of a slider are invisible.
 PALE_WORDS = """() => [...document.querySelectorAll('.js-plotly-plot .main-svg text')].filter(word =>
   !word.closest('.heatmap-label, .menulayer, .slider-label-group, .hoverlayer') &&
   getComputedStyle(word).fill !== getComputedStyle(document.querySelector('[data-testid=stApp]')).color
@@ -42,7 +42,7 @@ PALE_WORDS = """() => [...document.querySelectorAll('.js-plotly-plot .main-svg t
 
 
 def faults(page: Page) -> list[str]:
-    """Elements wider than the page; words of charts over its tools or each other, or paler than the page's."""
+    """Elements wider than the page; words of charts that overlap tools or each other, or have too little contrast."""
     return [
         f"{what}: {found}"
         for what, script in (

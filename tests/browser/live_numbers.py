@@ -1,4 +1,4 @@
-"""The live component's weights, by Threefry-2x32, 20 rounds by counter, then Box–Muller, in NumPy."""
+"""The live component's weights in NumPy: Threefry-2x32 with 20 rounds, then Box–Muller."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def threefry(key: tuple[int, int], count0: np.ndarray, count1: np.ndarray) -> tu
 
 
 def normals(seed: int, tensor: int, rows: int, columns: int) -> np.ndarray:
-    """N(0, 1) as (rows, columns): entries 2p and 2p + 1 of row k from the counter (k, p) under (seed, tensor)."""
+    """N(0, 1), (rows, columns): counter (k, p) under (seed, tensor) gives entries 2p and 2p + 1 of row k."""
     pairs = (columns + 1) // 2
     row, pair = np.meshgrid(np.arange(rows), np.arange(pairs), indexing="ij")
     a, b = threefry((seed, tensor), row, pair)
@@ -35,7 +35,7 @@ def normals(seed: int, tensor: int, rows: int, columns: int) -> np.ndarray:
 
 
 def params(hidden: tuple[int, ...], seed: int) -> dict[str, dict[str, np.ndarray]]:
-    """The weights as a network of ``ntk_core`` holds them: ``hidden1``, …, ``output``, each (fan_in, neurons)."""
+    """Parameters of a network of ``ntk_core``: ``hidden1``, …, ``output``, each (fan_in, neurons)."""
     sizes = (1, *hidden, 1)
     found = {}
     for index, (fan_in, neurons) in enumerate(itertools.pairwise(sizes)):

@@ -1,7 +1,6 @@
-"""Every page is accessible: axe-core checks all pages in both themes, and one is used by keyboard alone.
+"""Accessibility: axe-core on all pages in both themes, and one page used by keyboard alone.
 
-Each draws its figures under the security policy of the server, with few controls and the figure first, on a screen and
-on a phone.
+Under the server's security policy, each page shows few controls and its figure first, on a screen and on a phone.
 """
 
 from __future__ import annotations
@@ -26,27 +25,27 @@ TIMEOUT_MS = 60_000
 MAX_CONTROLS, MAX_SCREENS = 6, 5
 MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 × 900
 KEYS = "[...document.querySelectorAll('button kbd')].filter(each => each.checkVisibility()).length"
-# Labels of horizontal axes that are not level, or that touch the one beside.
+# Tilted or touching labels of horizontal axes.
 TILTED = """() => [...document.querySelectorAll('.js-plotly-plot .xaxislayer-above')].filter(axis => {
   const words = [...axis.querySelectorAll('text')].filter(each => each.checkVisibility());
   const boxes = words.map(each => each.getBoundingClientRect()).sort((a, b) => a.left - b.left);
   return words.some(each => /rotate\\([^0]/.test(each.getAttribute('transform'))) ||
     boxes.slice(1).some((box, index) => box.left < boxes[index].right);
 }).map(axis => axis.textContent)"""
-# Faults of Streamlit itself that no page can mend: rule → where. On a phone the groups of its menu are boxes in a list.
+# Streamlit's own faults: rule → where. On a phone the groups of its menu are boxes in a list.
 NOT_OURS = {"list": '[data-testid="stSidebarNav"]', "listitem": '[data-testid="stSidebarNav"]'}
 INSIDE = "([element, place]) => Boolean(document.querySelector(element)?.closest(place))"
 
 
 @pytest.fixture(scope="module")
 def dashboard_url(new_server: str) -> str:
-    """Pages as on a first visit: with cards of runs the page of results has other controls."""
+    """An empty server, since cards of stored runs add controls to the page of results."""
     return new_server
 
 
 @pytest.fixture(scope="module")
 def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, dict[str, Any]]]]:
-    """A settled page on one of the screens, and its measurements; nothing it asks for is forbidden."""
+    """A settled page on one of the screens, with its measurements and without forbidden requests."""
     pages: dict[str, Page] = {}
     forbidden: list[str] = []
 
@@ -81,7 +80,7 @@ def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, 
 
 
 def choose_in_menu(page: Page, name: str, screen: str) -> None:
-    """Follow the link of a page in the bar above; on a phone that in the menu at the side, which stays put away."""
+    """Follow a page's link in the top bar, or on a phone in the side menu, which stays closed."""
     if screen == "phone":
         page.locator(f'[data-testid="stSidebarNavLink"][href$="/{name}"]').dispatch_event("click")
     else:
@@ -92,9 +91,9 @@ def choose_in_menu(page: Page, name: str, screen: str) -> None:
 
 
 def violations(page: Page, *rules: str, **options: object) -> list[str]:
-    """Serious and critical ones, a line each, without those that Streamlit alone could mend; of these rules or all."""
+    """Serious and critical violations of these rules or of all, one per line, except Streamlit's own."""
     found = []
-    options = {"resultTypes": ["violations"], **options}  # of what passes it notes one element a rule
+    options = {"resultTypes": ["violations"], **options}  # for passed rules, axe lists one element each
     for rule in (
         Axe().run(page, options={**options, "runOnly": list(rules)} if rules else options).response["violations"]
     ):
@@ -133,7 +132,7 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
 
 
 def written(name: str) -> tuple[str, ...]:
-    """Controls and curves of a page in the table."""
+    """Controls and curves of a page according to the table in the docs."""
     *_, rows = FIRST_SIGHT.read_text().partition("| page | controls | curves |")
     cells = (row.replace(" ", "").split("|") for row in rows.splitlines()[2:])
     return next((controls, curves) for _, page, controls, curves, *_ in cells if page == name)
@@ -160,7 +159,7 @@ def test_axe_finds_no_serious_violation_in_the_export_menu(opened):
 
 
 def press_tab_until(page: Page, is_there: str, most: int = 200) -> None:
-    """Tab on until the JavaScript condition on ``at``, the focused element, holds."""
+    """Press Tab until the JavaScript condition on ``at``, the focused element, is true."""
     for _ in range(most):
         page.keyboard.press("Tab")
         if page.evaluate(f"(() => {{ const at = document.activeElement; return Boolean({is_there}) }})()"):

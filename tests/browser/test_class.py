@@ -1,4 +1,4 @@
-"""A class: three browsers in one poll, a line drawn by mouse and by finger, the speaker's second window."""
+"""A class: three browsers in one poll, lines drawn by mouse and by touch, the speaker's second window."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_timer_second_vote_and_full_screen_code(browser, dashboard_url, open_pag
     expect(again).to_be_visible(timeout=TIMEOUT_MS)
     again.click()
     expect(member.get_by_text("Second round")).to_be_visible(timeout=TIMEOUT_MS)
-    expect(teacher.get_by_role("progressbar")).to_have_count(1, timeout=TIMEOUT_MS)  # of the steps: no bars again
+    expect(teacher.get_by_role("progressbar")).to_have_count(1, timeout=TIMEOUT_MS)  # of the steps, without bars
     member.get_by_role("button", name=re.compile(re.escape(right))).click()
     expect(teacher.get_by_text("1 of 1 phones have answered")).to_be_visible(timeout=TIMEOUT_MS)
     teacher.get_by_role("button", name="Show the bars").click()

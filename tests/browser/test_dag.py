@@ -15,10 +15,10 @@ from tests.browser.test_accessibility import press_tab_until, violations
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
-FOLLOWS_S = 0.5  # of a verdict, on a quiet machine
-BUSY = 6  # times as slow a machine may be that runs other tests too
+FOLLOWS_S = 0.5  # until a verdict, on a quiet machine
+BUSY = 6  # factor for machines that run other tests, too
 SMALL = "num_hessians=0&widths=8&num_seeds=1&outputs=linear&training.max_steps=50&dataset.num_samples=8"
-# Name → [x, y] of the middle of its box in the window; and of its dot, from which an edge is drawn.
+# Name → [x, y] of the center of its box, and of the dot where an edge starts.
 PLACES = """root => { const { svg, view, found, model } = root.canvas, box = svg.getBoundingClientRect();
   const seen = ({ x, y }) => [box.left + view.x + view.scale * x, box.top + view.y + view.scale * y];
   return Object.fromEntries([...found].map(([id, at]) => [model.name(id), seen(at)])); }"""
@@ -26,7 +26,7 @@ PORTS = """root => Object.fromEntries([...root.querySelectorAll('.port')].map(po
   const { left, top, width, height } = port.getBoundingClientRect(), { group } = port.parentElement.dataset;
   return [root.canvas.model.name(group), [left + width / 2, top + height / 2]]; }))"""
 DATA = "root => root.canvas.model.data()"
-# When each verdict came, and on which drawing, noted in the page itself.
+# The page records the time and drawing of each verdict.
 WATCH = """root => { const seen = root.seen = []; new MutationObserver(() =>
   seen.push([performance.now(), root.dataset.outcome, JSON.stringify(root.canvas.model.data())]))
   .observe(root, { attributes: true, attributeFilter: ['data-outcome'] }); }"""
@@ -82,7 +82,7 @@ def test_from_an_empty_canvas_to_a_verdict_and_a_run(open_page):
     judged = json.dumps(graph.evaluate(DATA), separators=(",", ":"))
     assert {text for _, outcome, text in seen if outcome == "good"} == {judged}, "green over that drawing alone"
     outcomes = [outcome for _, outcome, _ in seen]
-    last = max(at for at, outcome in enumerate(outcomes) if outcome == "invalid")  # then it waits, then it is good
+    last = max(at for at, outcome in enumerate(outcomes) if outcome == "invalid")  # then waiting, then good
     assert outcomes[last + 1] == "waiting"
     assert (seen[outcomes.index("good")][0] - seen[last + 1][0]) / 1000 < BUSY * FOLLOWS_S
 
@@ -176,12 +176,12 @@ def test_graphs_of_gallery_and_files_are_drawn_and_undone(open_page, tmp_path):
 
 
 def below(places: dict[str, tuple[float, float]]) -> float:
-    """How far group b is below the input, wherever the page is scrolled to."""
+    """Vertical distance from the input to group b, independent of scrolling."""
     return places["b"][1] - places["input"][1]
 
 
 def upload(page: Page, path) -> None:
-    """Open the menu, which closes when the page runs again, and hand the file over."""
+    """Open the menu, which closes on each rerun, and upload the file."""
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     if page.locator('input[type="file"]').count() == 0:
         page.get_by_role("button", name="JSON").click()
@@ -190,7 +190,7 @@ def upload(page: Page, path) -> None:
 
 
 def settled(page: Page) -> None:
-    """The canvas in the middle of the screen, once the page has answered and settled."""
+    """Scroll the canvas to the middle of the screen and wait until the page settles."""
     expect(page.locator(".graph:not([data-outcome=waiting])")).to_be_visible(timeout=TIMEOUT_MS)
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
     page.locator(".graph .frame").evaluate("each => each.scrollIntoView({ block: 'center' })")

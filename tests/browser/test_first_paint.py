@@ -1,4 +1,4 @@
-"""There is something to read before the page's scripts have been loaded."""
+"""Readable text before the page's scripts are loaded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_first_paint_requests_no_missing_file_or_other_host(open_page, dashboard
     assert sum(url == f"{dashboard_url}/_stcore/health" for _, url in answers) == 3
 
 
-# Whether a panel has trained for a moment, by the path of its page.
+# Path of a page → whether its panel has trained for a moment.
 TRAINS = {
     "/": "each => each.home.sides.every(side => side.now?.time > 50)",
     "/live": "each => each.live.now?.time > 5",
@@ -56,7 +56,7 @@ TRAINS = {
 
 @pytest.fixture
 def early(open_page, dashboard_url):
-    """A page in a window of this size while Streamlit's script is held; the page, the held request, the panel."""
+    """Open a page while Streamlit's script is held back; return page, held request and panel."""
 
     def opened(url: str, width: int, height: int):
         page = open_page("/_stcore/health", ready=False, alone=True)
@@ -116,7 +116,7 @@ def test_early_live_keeps_the_url_and_choices_of_the_visitor(early):
 
 def test_a_choice_after_the_server_has_read_the_url_reaches_it(early):
     page, script, panel = early("/live?width=16", 1440, 900)
-    # As if the server had read the URL just before.
+    # as if the server has just read the URL
     panel.evaluate("each => { each.live.data.send = () => {}; each.live.choose({ width: 32 }, true) }")
     take_over(page, script)
     expect(page).to_have_url(re.compile("/live[?]width=32$"), timeout=60_000)

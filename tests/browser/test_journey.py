@@ -1,4 +1,4 @@
-"""One journey through the dashboard, as a newcomer makes it: overview, a page, Run on small settings, take it along."""
+"""A newcomer's path through the dashboard: overview, a page, Run with small settings, export."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ WIDTHS_SHOWN = """(() => {
 
 def test_from_overview_to_a_custom_figure_and_its_export(open_page, dashboard_url):
     page = open_page("/")
-    page.wait_for_selector(".early", state="detached", timeout=TIMEOUT_MS)  # its heading is that of the page
+    page.wait_for_selector(".early", state="detached", timeout=TIMEOUT_MS)  # has the same heading as the page
     expect(page.get_by_role("heading", name="When does a wide network become linear?")).to_be_visible()
     page.get_by_test_id("stTopNavSection").filter(has_text="Measure").click()
     page.get_by_test_id("stTopNavDropdownLink").filter(has_text="Kernel").first.click()
     page.wait_for_url("**/kernel_change*", timeout=TIMEOUT_MS)
-    page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)  # the gallery's, before anything is run
+    page.wait_for_selector(".js-plotly-plot .main-svg", timeout=TIMEOUT_MS)  # from the gallery, before any run
 
     page.goto(f"{dashboard_url}/kernel_change?" + "&".join(f"{name}={value}" for name, value in SMALL.items()))
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)

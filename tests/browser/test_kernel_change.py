@@ -1,4 +1,4 @@
-"""The page as users see it: run, watch, stop, reload, share."""
+"""The page *Kernel* in use: run, watch, stop, reload, share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from linearity_lab.views.navigation import PAGES
 from tests.browser.conftest import press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-# Three quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
+# Three quick widths, then a slow one to stop; no run reaches the threshold.
 SWEEP = "/kernel_change?widths=2,3,4,30000&training.max_steps=2000&training.loss_threshold=1e-9&outputs=linear"
 TIMEOUT_MS = 60_000
 PLACES = """() => {
@@ -34,7 +34,7 @@ WIDTHS_SHOWN = """(() => {
 
 @pytest.fixture(scope="module")
 def dashboard_url(new_server: str) -> str:
-    """Its first page is opened by the page's own URL: nothing has shown the menu before."""
+    """A fresh server whose first visit is the page's own URL, without the menu."""
     return new_server
 
 

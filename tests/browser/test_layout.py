@@ -1,4 +1,4 @@
-"""Explanations, what to try, and the glossary, by hand."""
+"""Explanations, suggestions to try, and the glossary, used by mouse."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ TIMEOUT_MS = 30_000
 
 def shows(page, index: int) -> None:
     expect(page.get_by_role("heading", name=STEPS[index].asks)).to_be_visible(timeout=TIMEOUT_MS)
-    # the code of buttons is loaded when the first one is shown, and with it their keys
+    # the first button loads the code for all buttons and their keys
     expect(page.get_by_role("button", name="Back").last).to_be_visible(timeout=TIMEOUT_MS)
     page.wait_for_selector(READY, timeout=TIMEOUT_MS)
 
@@ -30,11 +30,11 @@ def test_arrows_clicker_and_predictions_lead_through_the_lecture(open_page):
     assert page.url.endswith("/lecture?step=hessian-and-ball")
     question = STEPS[1].question
     right = page.get_by_role("button", name=re.compile(re.escape(question.choices[question.answer])))
-    page.keyboard.press(right.locator("kbd").inner_text())  # its place differs between visits
+    page.keyboard.press(right.locator("kbd").inner_text())  # its position differs between visits
     expect(page.get_by_text("Right:")).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("radio", name="R = 4").press("Space")
     wait_until(page, "document.querySelector('[role=radio][aria-checked=true]').innerText === 'R = 4'")
-    wait_until(page, "location.search.includes('show=4')")  # the page has taken it
+    wait_until(page, "location.search.includes('show=4')")  # accepted by the page
     page.wait_for_selector(READY)
     page.keyboard.press("PageDown")  # the control has the focus, and the clicker continues
     shows(page, 2)

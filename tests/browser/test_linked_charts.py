@@ -1,4 +1,4 @@
-"""Clicks on figures, and figures that stay: what only a real browser shows of them."""
+"""Clicks on figures, and figures that persist across reruns, in a real browser."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from playwright.sync_api import expect
 from tests.browser.conftest import READY, SCREEN, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-TIMEOUT_MS = 300_000  # one worker compiles before the first point, on a machine that may be busy
-# Two quick widths, then one that takes long enough to be stopped: no run reaches the threshold.
+TIMEOUT_MS = 300_000  # one worker compiles before the first point; the machine may be busy
+# Two quick widths, then a slow one to stop; no run reaches the threshold.
 SWEEP = "/kernel_change?widths=2,3,30000&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear"
-# Where on the page the mean of the first line is at this width, once the pointer can meet it.
+# Position of the first line's mean at this width, once it is clickable.
 PLACE = """width => {
   const plot = document.querySelector('.js-plotly-plot'), { xaxis, yaxis } = plot._fullLayout;
   const line = plot.data.find(trace => trace.mode === 'lines+markers');
@@ -31,7 +31,7 @@ GHOSTS = f"{SWEPT}?.data?.filter(trace => trace.meta?.ghost).length"
 
 
 def is_soon(page, condition: str | Callable[[], bool]) -> bool:
-    """Whether an expression of the page, or a condition, is true within three seconds."""
+    """Whether a condition or a JavaScript expression becomes true within three seconds."""
     for _ in range(20):
         if page.evaluate(condition) if isinstance(condition, str) else condition():
             return True
@@ -40,7 +40,7 @@ def is_soon(page, condition: str | Callable[[], bool]) -> bool:
 
 
 def click_on(page, width: int) -> None:
-    """Click on a mean, again where the figure was not yet listening, until the figure beside shows that width's run."""
+    """Click on a mean until the linked figure shows the run of that width."""
     for _ in range(4):
         at = page.evaluate(PLACE, width)
         page.mouse.move(*at)
@@ -52,7 +52,7 @@ def click_on(page, width: int) -> None:
 
 
 def choose_width(page, width: str) -> None:
-    """Choose in the list, again where a run of the page has closed it."""
+    """Choose in the list, and retry if a rerun closes it."""
     chooser = page.get_by_role("combobox", name="Width m")
     option = page.get_by_role("option", name=width, exact=True)
     for _ in range(4):
@@ -79,7 +79,7 @@ def test_click_on_a_width_and_chooser_show_its_run(open_page):
         expect(beside).to_contain_text(f"at width {width:,}.")
         box = beside.bounding_box()
         assert box["y"] + box["height"] <= SCREEN["height"], "the answer is on the screen of the click"
-        expect(beside.locator("svg path")).to_have_count(8)  # two axes and three outputs, of ΔK and of the loss
+        expect(beside.locator("svg path")).to_have_count(8)  # two axes (ΔK and loss) with three outputs each
     choose_width(page, "3,000")
     wait_until(page, f"{LINE} === '3000'")
 
@@ -100,7 +100,7 @@ def test_width_axis_starts_at_the_first_visible_value(open_page):
     page = open_page("/hessian")
     first = "10 ** (document.querySelector('.js-plotly-plot')?._fullLayout?.xaxis?.range?.[0] ?? 0)"
     wait_until(page, f"{first} > 80")
-    page.wait_for_selector(READY)  # a chart that is drawn again forgets the click
+    page.wait_for_selector(READY)  # a redrawn chart loses the click
     page.locator(".js-plotly-plot").first.locator(".traces", has_text="CNN").first.locator(".legendtoggle").click()
     wait_until(page, f"{first} > 4 && {first} < 8")
 
@@ -138,7 +138,7 @@ def ranges(plot: str) -> str:
 
 
 def zoom_into(page, number: int) -> str:
-    """Drag a frame over the middle of a figure; the ranges that its axes have then."""
+    """Drag a frame over the middle of a figure and return the new ranges of its axes."""
     plot = (SWEPT, BESIDE)[number]
     before = page.evaluate(ranges(plot))
     area = page.locator(".js-plotly-plot").nth(number).locator(".nsewdrag").first

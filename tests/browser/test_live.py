@@ -1,4 +1,4 @@
-"""The live page in use: mouse, touch, keys and links; without a server; with reduced motion."""
+"""The page *Live* in use: mouse, touch, keys and links; without a server; with reduced motion."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.browser.test_accessibility import press_tab_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 60_000
-# Where the points are, in pixels of the window.
+# Positions of the points, in pixels of the window.
 PLACES = """each => {
   const canvas = each.querySelector('canvas'), box = canvas.getBoundingClientRect();
   return each.live.hand.points().map(([x, y]) => [box.left + each.live.plot.x(x), box.top + each.live.plot.y(y)]);
@@ -25,7 +25,7 @@ PLACES = """each => {
 
 
 def live(page: Page) -> Locator:
-    """The component, once it has drawn something."""
+    """The component, once it has drawn."""
     found = page.locator(".live")
     found.wait_for(timeout=TIMEOUT_MS)
     until(found, "each => each.live.frames > 0")
@@ -52,7 +52,7 @@ def test_it_trains_by_itself_without_a_word_on_the_console(open_page):
     component = live(page)
     until(component, "each => each.live.now.time > 100")
     expect(page.locator(".verdict")).to_contain_text("Width 16:")
-    # Streamlit asks for its addresses below every page but the root, and connects again on a fresh server.
+    # Streamlit requests its URLs below every page but the root, and reconnects to a fresh server.
     others = [each for each in shown if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]]
     assert others == []
 
@@ -137,7 +137,7 @@ def test_the_slider_redraws_while_dragged(open_page):
 def test_the_keyboard_alone_suffices(open_page):
     page = open_page("/live?width=8")
     component = live(page)
-    hosts = "[...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]"  # the tray of runs is another one
+    hosts = "[...document.querySelectorAll('[data-testid=stBidiComponentIsolated]')]"  # not the one of the tray of runs
     inside = f"{hosts}.map(host => host.shadowRoot).find(root => root.querySelector('.live'))?.activeElement"
     press_tab_until(page, f"{inside}?.dataset.do === 'play'")
     page.keyboard.press("Enter")
@@ -149,7 +149,7 @@ def test_the_keyboard_alone_suffices(open_page):
     until(component, f"each => each.live.now.time === {held + 1}", 10)
     component.evaluate(
         "each => { for (let k = 0; k < 3; k++) each.live.press('step'); }"
-    )  # two while it is at the first
+    )  # two clicks during the first step
     until(component, f"each => each.live.now.time === {held + 4}", 10)
     press_tab_until(page, f"{inside}?.id === 'live-width'")
     page.keyboard.press("ArrowRight")
@@ -245,7 +245,7 @@ IntersectionObserver = class extends Native {
 
 
 def test_live_draws_after_leaving_and_returning(open_page):
-    page = open_page("/live", alone=True)  # the script stays with the window
+    page = open_page("/live", alone=True)  # a separate window, since the script is never removed
     page.add_init_script(OUT_OF_SIGHT_FIRST)
     page.reload()
     assert live(page).evaluate("each => each.live.visible")
@@ -280,7 +280,7 @@ def test_an_earlier_stage_of_training_can_be_seen_again(open_page):
 
 
 def test_the_verdict_needs_both_function_and_kernel(browser):
-    """Equal functions with a moved kernel are not called different, and the other way round."""
+    """Equal functions with a changed kernel are not called different, nor the reverse."""
     page = browser.new_page()
     script = source.module().replace("export default function live", "export { verdict }; export default function live")
     found = page.evaluate(

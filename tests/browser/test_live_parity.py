@@ -22,20 +22,20 @@ LAYERS = {"one": (1, 0), "two": (2, 0), "one and bottleneck": (1, 3), "bottlenec
 POINTS = [[-1.7, 0.3], [-0.9, -0.8], [-0.2, 0.1], [0.4, 0.9], [1.1, 0.2], [1.9, -0.6]]
 GRID = [-2.5, -1.0, 0.0, 0.7, 2.2]
 OUTPUTS = ("linear", "tanh", "swish")
-# Every output once with each activation in one layer, then round-robin: an output sees pre-outputs alone.
+# Every output with each activation in one layer, then round-robin, since outputs act on pre-outputs alone.
 SETTINGS = [
     (8, layers, activation, OUTPUTS if layers == "one" else (OUTPUTS[(row + column) % 3],))
     for row, layers in enumerate(LAYERS)
     for column, activation in enumerate(ACTIVATIONS)
 ]
-# Larger widths use other products, with one activation and one saturating output each; linear covers single.
+# Larger widths use other products: one activation and one saturating output each; linear covers single precision.
 SETTINGS += [
     (width, layers, activation, ("linear", OUTPUTS[1 + (row + column) % 2]))
     for row, width in enumerate((128, 2048))
     for column, (layers, activation) in enumerate(zip(LAYERS, ACTIVATIONS, strict=False))
 ]
 STEPS, SEED, RATE = 7, 5, 1.0
-ABOUT = 1e-4  # relative, of the whole array
+ABOUT = 1e-4  # relative, in the norm of the whole array
 RUN = """async ([start, steps]) => {
   const training = new (await window.model).Training(start);
   while (training.time < steps) training.step();
@@ -53,7 +53,7 @@ def hidden_widths(width: int, layers: int, bottleneck: int) -> tuple[int, ...]:
 
 @pytest.fixture(scope="module")
 def model(browser) -> Iterator:
-    """A page with the component's mathematics, and nothing else."""
+    """A page with the component's mathematics alone."""
     page = browser.new_page()
     page.evaluate(
         "text => { window.model = import(URL.createObjectURL(new Blob([text], { type: 'text/javascript' }))) }",
@@ -64,7 +64,7 @@ def model(browser) -> Iterator:
 
 
 def away(found, expected) -> float:
-    """‖found − expected‖ / ‖expected‖; 0 where they are equal, as where a swish output has died."""
+    """‖found − expected‖ / ‖expected‖; 0 for equal arrays, such as two dead swish outputs."""
     found, expected = np.asarray(found, np.float64).ravel(), np.asarray(expected, np.float64).ravel()
     difference = float(np.linalg.norm(found - expected))
     return difference / float(np.linalg.norm(expected)) if difference else 0.0
@@ -76,7 +76,7 @@ def drawn(hidden: tuple[int, ...]) -> dict:
 
 
 def by_the_core(width: int, layers: int, bottleneck: int, activation: str, output: str) -> dict[str, jax.Array]:
-    """The same training by ``ntk_core``: the network by automatic gradients, its linear model by ``linearize``."""
+    """Train the same network by ``ntk_core`` with automatic gradients, and its linear model by ``linearize``."""
     hidden = hidden_widths(width, layers, bottleneck)
     shared = {
         "width": width,
@@ -103,7 +103,7 @@ def by_the_core(width: int, layers: int, bottleneck: int, activation: str, outpu
         gradient = jax.grad(lambda w: 0.5 * jnp.mean((apply(w, x) - y) ** 2))(at)
         return jax.tree.map(lambda weight, slope: weight - rate * slope, at, gradient)
 
-    # Not compiled as a whole: single operations are compiled once for all networks of these sizes.
+    # Not compiled as a whole, because all networks of one size share their compiled single operations.
     for _ in range(STEPS):
         w, w_linear = moved(net.apply, w), moved(linear_model, w_linear)
     kernel = ntk_core.empirical_ntk(net, w, x)[:, :, 0, 0]
@@ -122,7 +122,7 @@ def by_the_core(width: int, layers: int, bottleneck: int, activation: str, outpu
 
 
 def test_the_generator_is_threefry_with_twenty_rounds(model):
-    """The known answers of its authors' library, in the browser and in the generator of the tests."""
+    """Known answers from the authors' library, for the browser's generator and for that of the tests."""
     known = [
         ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
         ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
@@ -140,7 +140,7 @@ def test_the_generator_is_threefry_with_twenty_rounds(model):
 @pytest.mark.parametrize("shape", [(1, 7), (40, 1), (30, 50)])
 def test_normal_numbers_are_those_of_the_generator_in_python(model, shape):
     found = model.evaluate("async a => Array.from((await window.model).normals(...a))", [3, 2, *shape])
-    # Both use logarithm, sine and cosine to about one unit in the last place.
+    # Logarithm, sine and cosine are accurate to about one unit in the last place.
     assert np.abs(np.array(found).reshape(shape) - normals(3, 2, *shape)).max() < 1e-13
 
 
@@ -175,7 +175,7 @@ LARGE = """async ([exact, sizes, a, above, strengths]) => {
 
 
 def test_large_matrix_products_equal_numpy(model):
-    """Sizes that are no multiples of the blocks, and odd numbers of inputs, in either precision."""
+    """Sizes that are not multiples of the block size, and odd numbers of inputs, in both precisions."""
     draw = np.random.default_rng(0).standard_normal
     for neurons, fan_in, n, precision in (
         (64, 64, 4, "double"),
@@ -197,7 +197,7 @@ def test_large_matrix_products_equal_numpy(model):
 
 @pytest.mark.parametrize(("width", "layers", "activation", "outputs"), SETTINGS)
 def test_training_in_the_browser_is_training_by_the_core(model, x64, width, layers, activation, outputs):
-    """Function, linear model, kernel (in closed form at the start), ΔK and losses, of each network."""
+    """Function, linear model, kernel (in closed form at the start), ΔK and losses of each network."""
     hidden = hidden_widths(width, *LAYERS[layers])
     wrong = []
     for output in outputs:
@@ -211,7 +211,7 @@ def test_training_in_the_browser_is_training_by_the_core(model, x64, width, laye
 
 
 def test_only_the_linear_model_diverges_beyond_two(model):
-    """Frontier of the learning rate: at c = 3 the wide network climbs, comes down again and stays at a smaller c."""
+    """At c = 3 the wide network catapults, recovers, and ends at a smaller c."""
     begun = {"hidden": [512], "activation": "relu", "output": "linear", "seed": 1, "points": POINTS, "grid": GRID}
     follow = """async ([start, steps]) => {
       const training = new (await window.model).Training(start), losses = [];

@@ -1,4 +1,4 @@
-"""A file is uploaded in a browser, and one press runs its data."""
+"""A file uploaded in a browser, and a run on its data at one press."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_one_press_runs_uploaded_data(open_page, tmp_path, data_directory, name,
     before = set((data_directory / "linearity-lab" / "uploads").glob("*.npz"))
     page.get_by_role("button", name=button).click()
     page.wait_for_url(f"**/{to}?**", timeout=TIMEOUT_MS)
-    stop = page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop")  # Streamlit has one, too
+    stop = page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop")  # Streamlit has another one
     expect(stop).to_be_visible(timeout=TIMEOUT_MS)
     (kept,) = set((data_directory / "linearity-lab" / "uploads").glob("*.npz")) - before
     wait_until(page, f"location.search.includes('{kept.stem}')", timeout=TIMEOUT_MS)

@@ -1,4 +1,4 @@
-"""A figure is saved in the format whose button is pressed, at the first click, by the browser alone.
+"""Buttons that save a figure: each saves its format at the first click, in the browser alone.
 
 All under the security policy of the server; that no message of the browser speaks of it is checked wherever a page is
 opened.
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def exporting(page: Page) -> Page:
-    """The page with its menu opened, once its figures are drawn."""
+    """Open the page's menu once its figures are drawn."""
     page.wait_for_selector(".js-plotly-plot .main-svg", timeout=60_000)
     page.get_by_role("button", name="Export").click()
     page.get_by_role("button", name="PNG: ").first.wait_for()
@@ -29,14 +29,14 @@ def exporting(page: Page) -> Page:
 
 
 def saved(page: Page, kind: str, number: int = 0) -> tuple[str, bytes]:
-    """Name and content of the file that a click on the button of a figure gives."""
+    """Name and content of the file saved by a figure's button."""
     with page.expect_download() as download:
         page.get_by_role("button", name=f"{kind}: ").nth(number).click()
     return download.value.suggested_filename, Path(download.value.path()).read_bytes()
 
 
 def by_camera_and_as_numbers(page: Page) -> None:
-    """A picture by the tools of the figure, and a file; the menu is open before."""
+    """Save a picture by the figure's tools, and a file by the open menu."""
     page.keyboard.press("Escape")
     page.get_by_role("button", name="PNG: ").first.wait_for(state="hidden")
     with page.expect_download() as picture:
@@ -56,9 +56,9 @@ def test_first_click_saves_the_chosen_format(open_page, dashboard_url):
     page = open_page("/_stcore/health", ready=False)
     for path, begins in first.items():
         for kind in ("PNG", "SVG"):
-            page.goto(dashboard_url + path)  # another visit, and half of the work of another window
+            page.goto(dashboard_url + path)  # a new visit in a reused window, for half of the work
             exporting(page)
-            name, content = saved(page, kind)  # nothing was pressed before
+            name, content = saved(page, kind)  # the first click
             assert page.locator('[data-testid="stException"]').count() == 0
             assert name.endswith(f".{kind.lower()}")
             assert name.startswith(begins)
@@ -75,7 +75,7 @@ def test_first_click_saves_the_chosen_format(open_page, dashboard_url):
         if path == "/kernel_change":
             by_camera_and_as_numbers(page)
 
-    # The last page, of the graph: each of its figures has its buttons, and the camera keeps its format.
+    # The last page, of graphs: each figure has its buttons, and the camera keeps its format.
     rows = page.get_by_role("button", name="PNG: ").count()
     assert rows == page.get_by_role("button", name="SVG: ").count() > 1
     wait_until(page, f"document.querySelectorAll('.js-plotly-plot').length >= {rows}")

@@ -1,4 +1,4 @@
-"""Fifty runs as cards: imported, searched, starred, named, compared, and accessible."""
+"""Fifty runs as cards: import, search, star, name, compare; accessibility."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMEOUT_MS = 60_000
 
 @pytest.fixture(scope="module")
 def dashboard_url(new_server: str) -> str:
-    """Fifty runs and no others."""
+    """A server with fifty runs."""
     return new_server
 
 

@@ -1,4 +1,4 @@
-"""Long points are followed while they grow: on their page, embedded, and in the tray."""
+"""Partial results of long points: on their page, embedded, and in the tray."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser.conftest import SCREEN, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 TIMEOUT_MS = 120_000  # one worker computes all points, one after another
-# One point that takes long enough to be watched.
+# One point, slow enough to watch.
 SLOW = "preset=hu-fig2&values=512&dataset.num_samples=1000&training.max_steps=20000&training.learning_rate=0.5"
 STEPS_SHOWN = """Math.max(0, ...(document.querySelector('.js-plotly-plot')?.data ?? [])
   .filter(trace => !trace.meta?.ghost).flatMap(trace => Array.from(trace.x ?? [])))"""
@@ -32,7 +32,7 @@ def test_curves_grow_within_a_point_also_where_embedded(open_page):
     first = embedded.evaluate(STEPS_SHOWN)
     wait_until(embedded, f"{STEPS_SHOWN} > {first}", timeout=TIMEOUT_MS)
     embedded.close()
-    page.wait_for_timeout(1_000)  # while two sessions follow a job, Stop ends none
+    page.wait_for_timeout(1_000)  # Stop does not end a job that two sessions follow
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Stopped: 0 of 1 point are done. Run begins again")).to_be_visible(timeout=TIMEOUT_MS)
 
@@ -43,7 +43,7 @@ def test_tray_stops_a_run_and_leaves_the_menu_of_a_phone_free(open_page):
     page.set_viewport_size({"width": 360, "height": 740})
     tray = page.locator(".st-key-job_tray")
     expect(tray.get_by_role("button", name="1 running")).to_be_visible(timeout=TIMEOUT_MS)
-    page.get_by_test_id("stExpandSidebarButton").click(timeout=5_000)  # fails if something else is hit there
+    page.get_by_test_id("stExpandSidebarButton").click(timeout=5_000)  # fails if another element is on top
     page.get_by_test_id("stSidebarCollapseButton").click()
     tray.get_by_role("button", name="1 running").click()
     tray.get_by_role("button", name=re.compile("^Stop")).click()

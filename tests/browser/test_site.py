@@ -1,4 +1,4 @@
-"""The static site from a disk: scrolling, questions, drawing, training, frames, and no other requests."""
+"""The static site opened from a disk: scrolling, questions, drawing, training, frames, no other requests."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ PAGES = (
     "figures/lecture.bottleneck.html",
 )  # fmt: skip
 DRAWN = ".place[data-drawn] .js-plotly-plot .main-svg"
-PAINTED_MS = 3000  # of a machine that other tests keep busy; alone it is below 1 s (benchmarks)
-# axe checks the first of repeated elements.
+PAINTED_MS = 3000  # on a busy machine; below 1 s on a quiet one (benchmarks)
+# axe checks only the first of repeated elements.
 FEW_OF_EACH = """() => document.querySelectorAll(
   'tbody:nth-of-type(n+2), tr:nth-of-type(n+5), .entries article:nth-of-type(n+8), .step:nth-of-type(n+4)'
 ).forEach(each => each.remove())"""
@@ -82,7 +82,7 @@ def test_the_site_has_the_texts_of_the_app(site):
 
 @pytest.fixture(scope="module")
 def pages(browser) -> Iterator[tuple[Page, Page]]:
-    """A screen in light and a phone in dark; no console messages and no requests to hosts are allowed."""
+    """A screen in light and a phone in dark; console messages and requests to hosts fail the test."""
     reported: list[str] = []
     asked: list[str] = []
 
