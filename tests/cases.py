@@ -1,4 +1,4 @@
-"""The shared lists over which laws are tested: small networks, outputs, parameterizations, trained subsets."""
+"""Shared test cases: small networks, outputs, parameterizations, trained subsets."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _varied(case: Case, **settings) -> Case:
 OUTPUTS = ("linear", "softmax", "swish", "sigmoid", "leaky_softplus")
 PARAMETERIZATIONS = ("standard", "lecun", "ntk")
 TRAINED = ("first", "hidden", "last", "all")
-# Each architecture under two of the settings; counted by 5, 3 and 4, every two choices meet somewhere.
+# Each architecture under two settings; cycles of 5, 3 and 4 combine every two choices somewhere.
 SETTINGS_MET = [
     _varied(case, output=OUTPUTS[k % 5], parameterization=PARAMETERIZATIONS[k % 3], trained=TRAINED[k % 4])
     for start in (0, len(ARCHITECTURES))
@@ -155,7 +155,7 @@ SCALED = [
 SUBTRACTED = [Case(f"minus-start-{case.name}", Subtracted(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
 CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED + SUBTRACTED + SCALED
 
-# Sequences of T positions, in lists of their own: tests go through them in one program.
+# Sequences of T positions, in separate lists that tests compile into one program.
 _MIXED = parse_composition(
     {
         "layers": [
@@ -207,7 +207,7 @@ SEQUENCES = [
 
 
 def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Generator) -> dict[str, jax.Array]:
-    """Normal parameters of a layer (by NumPy: nothing to compile), and masks that leave one edge per neuron or more."""
+    """Normal parameters of a layer, by NumPy to avoid compilation, and masks with at least one edge per neuron."""
     shapes = jax.eval_shape(lambda key: layer.init(key, input_shape), jax.random.key(0))
     params = {}
     for name, array in shapes.items():
@@ -227,7 +227,7 @@ def random_layer(layer: Any, input_shape: tuple[int, ...], rng: np.random.Genera
 
 
 def random_params(case: Case, seed: int = 0) -> NetworkParams:
-    """Parameters of all layers of a case."""
+    """Draw the parameters of all layers of a case."""
     rng = np.random.default_rng(seed)
     shapes = case.net.layer_input_shapes(case.input_shape)
     return {name: random_layer(case.net.layers[name], shape, rng) for name, shape in shapes.items()}
@@ -238,5 +238,5 @@ def inputs(case: Case, num_rows: int, seed: int = 1) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).standard_normal((num_rows, *case.input_shape)), float)
 
 
-# Compiling takes most of the tests' time, and none of them is about speed.
+# Compilation takes most of the tests' time, and none measures speed.
 FAST_COMPILE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}

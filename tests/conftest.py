@@ -18,18 +18,18 @@ from hypothesis import settings
 import tests.typechecker  # noqa: F401  (found by its name, see pyproject.toml)
 from tests.compiler_flags import QUICK_FLAGS
 
-# No test is about speed, and a loaded machine would fail those that are drawn many times.
+# Property tests would miss their deadline on a loaded machine.
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
 
-# Folders whose tests compare with an oracle or with themselves in this process, never in speed.
+# Folders whose tests compare numbers within this process and measure no speed.
 QUICK_FOLDERS = frozenset({
     "cli", "dashboard", "data", "dynamics", "early_time", "examples", "experiments", "hessians", "kernels", "networks",
     "own_models", "runs", "traced",
 })  # fmt: skip
 TESTS = Path(__file__).resolve().parent
 _ENDED = itertools.count(1)  # tests
-SPREAD = 0.9  # files in a browser are so far from all of the others: none is the last
+SPREAD = 0.9  # relative distance between browser test files, below 1 so that none runs last
 
 # Read once, when JAX starts, so before any test module is imported.
 os.environ["XLA_FLAGS"] = " ".join([*QUICK_FLAGS, os.environ.get("XLA_FLAGS", "")])
@@ -38,9 +38,9 @@ CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrom
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first, so that all processes end together; those in a browser among the others.
+    """Run files with slow tests first, so that all processes end together, and spread browser tests between them.
 
-    Two browsers at a time leave each other little.
+    Simultaneous browsers slow each other down.
     """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     in_browser = {item.path for item in items if item.get_closest_marker("browser")}
@@ -55,15 +55,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Fix XLA's flags, the list of installed packages, and all imports so far."""
     _let_xla_read_its_flags()
-    if "streamlit" in sys.modules:  # each test of a page would read the metadata of every package again
+    if "streamlit" in sys.modules:  # otherwise each test of a page reads the metadata of every package
         from streamlit.components.v2 import manifest_scanner
 
         manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
-    gc.set_threshold(100_000, 20, 50)  # tracing makes many objects that live; looking for dead ones took a twentieth
+    gc.set_threshold(100_000, 20, 50)  # tracing makes many lasting objects; collection took a twentieth of the time
 
 
 def _let_xla_read_its_flags() -> None:
-    """And take them back: servers, workers and commands compile as they do for people."""
+    """Remove the flags once XLA has read them, so that started programs compile as for users."""
     if "jax" in sys.modules:
         import jax
 
@@ -76,7 +76,7 @@ def _let_xla_read_its_flags() -> None:
 
 @pytest.fixture(scope="module")
 def quick_compilation() -> Iterator[None]:
-    """Compile with few optimizations, where compiling takes most of the time and nothing is about speed."""
+    """Compile with few optimizations if compilation dominates and speed is not measured."""
     import jax
 
     before = jax.config.read("jax_disable_most_optimizations")
@@ -87,8 +87,8 @@ def quick_compilation() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs that tests start keep what they compile for each other, and not for the user."""
-    own = tmp_path_factory.getbasetemp()  # of this process; the one above is that of all processes that test
+    """Share compiled code between the programs that tests start, apart from the user's cache."""
+    own = tmp_path_factory.getbasetemp()  # of this process; its parent belongs to all test processes
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(
             "LINEARITY_LAB_CACHE", str((own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "compiled")
@@ -98,9 +98,9 @@ def _own_compiled_code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Non
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests and programs that they start keep runs and uploads below the temporary folder, if they name no other place.
+    """By default, store runs and uploads of tests and of programs that they start in the temporary folder.
 
-    The data directory too: some tests and programs take the name of the store out of their environment.
+    The data directory as well, since some tests and programs remove the store from their environment.
     """
     own = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
@@ -117,9 +117,9 @@ def _quickly(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(autouse=True)
 def _let_compiled_programs_go() -> Iterator[None]:
-    """Thousands of tests in one process compile more programs than a process may hold."""
+    """Release compiled programs, since thousands of tests exceed the limit of one process."""
     yield
-    if "jax" in sys.modules and next(_ENDED) % 20 == 0:  # to count them takes a hundredth of a second
+    if "jax" in sys.modules and next(_ENDED) % 20 == 0:  # counting them takes a hundredth of a second
         from ntk_core.runs.compiled_code import release_compiled
 
         release_compiled(most=8_000, most_bytes=math.inf)
@@ -127,7 +127,7 @@ def _let_compiled_programs_go() -> Iterator[None]:
 
 @pytest.fixture
 def x64() -> Iterator[None]:
-    """Float64 by default, where a test compares with a naive oracle."""
+    """Make float64 the default type, for comparisons with naive oracles."""
     import jax
 
     before = jax.config.read("jax_enable_x64")

@@ -1,4 +1,4 @@
-"""A claim with its source, its reading of two groups of runs, and the verdict of the numbers."""
+"""Claims with sources, measurements on two groups of runs, and verdicts."""
 
 import functools
 import inspect
@@ -24,18 +24,18 @@ _RESULT: TypeAdapter[Any] = TypeAdapter(Result)
 
 @dataclass(frozen=True)
 class Claim:
-    """One claim that users read.
+    """One claim shown to users.
 
     Attributes:
         sentence: as in ``document``, or in the claim of the preset where that is empty.
         source: paper and section.
-        preset: whose runs it is measured on.
+        preset: the runs that it is measured on.
         what: the measure, in words.
         reading: the measure.
         expected: interval that must contain the measured interval.
         interval_set: whether ``expected`` was fixed before or after the first measurement.
         caveat_interval: interval that must contain the measured one for the claim to hold with its caveat.
-        caveat: a restriction printed beside the sentence; a part of ``document``, added to a preset by ``Preset``.
+        caveat: restriction beside the sentence; part of ``document``, or added to a preset's claim by ``Preset``.
         document: the Markdown file with the sentence, from the root of the repository.
     """
 
@@ -53,7 +53,7 @@ class Claim:
 
     @property
     def fingerprint(self) -> str:
-        """The measure in one string: a confirmation of another measure does not count."""
+        """The measure as one string, since confirmations of other measures do not count."""
         return json.dumps({"preset": self.preset, **asdict(self.reading)}, sort_keys=True, ensure_ascii=False)
 
 
@@ -62,7 +62,7 @@ class Judged:
     """A claim with its measurements.
 
     Attributes:
-        measured: on the runs of the gallery, which its interval was set on.
+        measured: on the runs of the gallery, from which its interval was set.
         confirmation: on fresh runs; None before they are computed.
         fresh_seeds: number of seeds of the fresh runs.
     """
@@ -75,7 +75,7 @@ class Judged:
 
     @property
     def is_wide(self) -> bool:
-        """Whether the fresh runs resolve too little for a plain confirmation."""
+        """Whether the fresh runs' interval is too wide for a confirmation."""
         return self.confirmation is not None and self.confirmation.is_wide(self.claim.expected)
 
 
@@ -107,7 +107,7 @@ def judged(claim: Claim, folder: Path = GALLERY) -> Judged:
 
 
 def confirmation_of(claim: Claim, path: Path = CONFIRMED) -> Measured | None:
-    """Return the measurement on fresh runs, None where there is none of this very measure."""
+    """Return the measurement on fresh runs, None if there is none of the present measure."""
     kept, _ = _confirmed(path).get(claim.name, (None, 0))
     if kept is None or kept["measure"] != claim.fingerprint:
         return None

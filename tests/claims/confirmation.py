@@ -28,7 +28,7 @@ from tests.claims.claim import CONFIRMED, Claim, claims
 FIRST_SEED = 1000
 # Presets with one seed, too slow for eight, whose sentences compare methods.
 FEWER = {"beyond-gradient-descent": 4}
-# Sentences that their first confirmation contradicted: rewritten, then confirmed on the next seeds.
+# Sentences rewritten after the first confirmation contradicted them, then confirmed on the next seeds.
 REWRITTEN = dict.fromkeys(
     (
         "adam-moves-further",
@@ -73,11 +73,11 @@ FURTHER: dict[str, dict[str, int | list[str]]] = {
     "zhu-fig2": {"num_seeds": 4},
 }
 DRAWN = {"gaussian", "gaussian-mixture", "induction", "parity", "rademacher", "random-sequences", "single-index"}
-_MIN_SEEDS, _MAX_SECONDS = 8, 240  # of one preset, by the time that the gallery took
+_MIN_SEEDS, _MAX_SECONDS = 8, 240  # of one preset, by the time of its gallery run
 
 
 def groups() -> dict[str, tuple[str, int]]:
-    """Return the groups of fresh runs by their keys: a preset and its first seed."""
+    """Return the groups of fresh runs by key: preset and first seed."""
     found = {}
     for claim in claims():
         first = REWRITTEN.get(claim.name, FIRST_SEED)
@@ -86,12 +86,12 @@ def groups() -> dict[str, tuple[str, int]]:
 
 
 def key_of(preset: str, first: int) -> str:
-    """Return the name of the group of fresh runs that begin at this seed."""
+    """Return the key of the group of fresh runs from this seed on."""
     return preset if first == FIRST_SEED else f"{preset} from {first}"
 
 
 def fresh(name: str, first: int = FIRST_SEED) -> tuple[Any, ...]:
-    """Return a preset with fresh seeds: 8 or more where they take 4 minutes at most, else as many; then ``FURTHER``."""
+    """Return a preset with fresh seeds: at least 8 if they take 4 minutes at most, else as many; then ``FURTHER``."""
     spec: Any = PRESETS[name].spec
     seconds = json.loads((GALLERY / f"{name}.json").read_text(encoding="utf-8"))["runtime_s"]
     affordable = seconds * _MIN_SEEDS / spec.num_seeds <= _MAX_SECONDS
@@ -127,7 +127,7 @@ def confirm(key: str, results: Sequence[Any]) -> dict[str, Any]:
 
 
 def is_current(key: str, kept: Mapping[str, Any] | None) -> bool:
-    """Return whether the kept confirmation has the present measures on all planned seeds."""
+    """Return whether the stored confirmation has the present measures on all planned seeds."""
     if kept is None:
         return False
     measures = {name: claim.fingerprint for name, claim in _members(key).items()}
@@ -154,7 +154,7 @@ def _computed(key: str, spec: Any, store: Store) -> Any:
 
 
 def main() -> None:
-    """Confirm the groups whose measures or planned seeds differ from those kept: of the named presets, or all."""
+    """Confirm the groups, of these presets or all, whose measures or planned seeds differ from the stored ones."""
     parser = argparse.ArgumentParser(prog="python -m tests.claims.confirmation")
     parser.add_argument("presets", nargs="*", choices=[[], *PRESETS], metavar="PRESET")
     parser.add_argument("--from", dest="files", type=Path, nargs="*", default=(), help="run.jsonl of finished runs")

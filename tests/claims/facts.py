@@ -1,4 +1,4 @@
-"""Numbers of the gallery that pages, steps and papers rely on beyond the claims of ``claims.toml``."""
+"""Facts about the gallery that pages and lecture steps rely on, beyond ``claims.toml``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ HU = [
         fact("every", name, ratio("linear.test_loss.smallest", "linear.test_loss.first"), 0, 0.8)
         for name in ("hu-fig3-cnn", "hu-fig4-cifar")
     ),
-    # Not the agreement that the paper shows: patches of digits have unequal norms.
+    # Less agreement than in the paper, because patches of digits have unequal norms.
     fact("every", "hu-fig4-cnn", gap_at_first, 0.1, 0.5),
     fact("every", "hu-fig4-cnn", ratio("network.test_loss.last", "network.test_loss.first"), 0, 0.6),
     fact("every", "hu-fig4", "share_at_departure", 0.15, 0.45),
@@ -148,7 +148,7 @@ LAZY = [
         for of in ("kappa", "sup_change", "distance", "largest_distance")
     ),
     *(fact("exponent", "liu-lazy", of, -0.2, 0.2, **SCALES, **RANDOM) for of in ("sup_change", "distance")),
-    # Scaling soon has no effect: from three times the scale on nothing decreases.
+    # Scaling soon has no effect: from three times the scale on, no value decreases.
     *(
         fact("slopes", "liu-lazy", of, low, high, "scale", output="linear", width=100, scale=scales, **RANDOM)
         for of in ("sup_change", "distance")
@@ -160,7 +160,7 @@ LAZY = [
         for how, of, low, high in (
             ("exponent", "distance", -0.1, 0.1),
             ("slopes", "distance", -0.15, 0.15),
-            # The largest of m moves still grows towards its limit at these widths.
+            # The largest of m displacements still grows towards its limit at these widths.
             ("exponent", "largest_distance", -0.5, -0.35),
             ("slopes", "largest_distance", -0.6, -0.25),
             ("slopes", "sup_change", -INF, -0.5),
@@ -216,13 +216,13 @@ NORMS = [
     fact("every", "liu-nonlinear-output", lambda run: run.parts and run.parts.lower / run.norm, 0, 1 + 1e-5),
     *(fact("exponent", "liu-theorem31", of, -0.03, 0.03) for of in ("bound.q_221", "bound.q_l")),
     fact("exponent", "liu-table1", "norm", -0.15, 0.15, line="bottleneck"),
-    # Many neurons have nearly the largest |σ''|: Lanczos finds one of them, too small by the tolerance at most.
+    # Many neurons nearly attain the largest |σ''|; Lanczos finds one of them, within its tolerance.
     fact("every", "liu-shallow", lambda run: 1 - run.norm / run.exact, -1e-6, TOLERANCE, line="shallow"),
     *(
         fact("exponent", "liu-ball", "hessian", -0.7, -0.35, **BALLS, line=LINEAR, radius=radius)
         for radius in (0.5, 1.0, 2.0, 4.0)
     ),
-    # A large ball around a narrow network holds points whose curvature no wide one has.
+    # A large ball around a narrow network contains points of larger curvature than any wide network has.
     *(
         fact("exponent", "liu-ball", "hessian", -0.15, 0.15, **BALLS, line=NONLINEAR, radius=each)
         for each in (0.5, 1.0)
@@ -310,7 +310,7 @@ RATES = [
     fact("every", MAP, "curvature", 0, 2, model=NONLINEAR_MODELS, rate=BELOW_TWO),
     *(fact("means", MAP, _has_diverged, 1e-9, 1, model="quadratic", rate=rate) for rate in ABOVE_FOUR),
     fact("every", MAP, _has_diverged, 1, model="quadratic", rate=ABOVE_FOUR, width=WIDE_MAP),
-    # Two-layer ReLU, ten samples: about 1.8 from c = 2.2, near 1 from c = 3, nothing lost below 2.
+    # Two-layer ReLU, ten samples: about 1.8 from c = 2.2, near 1 from c = 3, unchanged below 2.
     *(
         fact("every", MAP, "curvature", low, high, model=model, rate=rate, width=WIDE_MAP)
         for model, rate, low, high in (
@@ -331,7 +331,7 @@ SMALL_BETA = [2.0**power for power in range(-10, -2)]  # up to 1/8
 DEPTHS = [
     fact("every", "depth-width", lambda p: p.expected_cv_squared * p.width, 3 - 3e-6, 3 + 3e-6, "beta", "", depth=1),
     fact("every", "depth-width", "largest_share", 0, MOST_OF_ONE, "beta", "", beta=SMALL_BETA),
-    # The formula within one and a half bootstrap intervals.
+    # The formula agrees within one and a half bootstrap intervals.
     fact(
         "every",
         "depth-width",

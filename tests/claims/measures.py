@@ -1,4 +1,4 @@
-"""Measures of records of the gallery, and facts that state their intervals."""
+"""Measures of records of the gallery, and facts with their intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Seen = tuple[float, int, float]
 
 
 class Fact(NamedTuple):
-    """A measure of every record that meets the conditions, and the interval that contains all of its numbers."""
+    """A measure of every record that meets the conditions, and the interval of all its values."""
 
     how: str
     preset: str
@@ -29,7 +29,7 @@ class Fact(NamedTuple):
     where: dict[str, Any]
 
     def seen(self) -> Iterator[Seen]:
-        """(swept value, seed, value) of the records; those without a value are left out."""
+        """(swept value, seed, value) of each record with a value."""
         for point in gallery_result(self.preset).points:
             for record in Record(point).inside(self.records):
                 if record.meets(self.where):
@@ -45,7 +45,7 @@ def fact(
 
 
 def _groups(seen: list[Seen]) -> list[list[float]]:
-    """The values at each swept value, ascending."""
+    """Values grouped by swept value, ascending."""
     ordered = sorted(seen, key=lambda each: each[0])
     return [[each[2] for each in group] for _, group in itertools.groupby(ordered, key=lambda each: each[0])]
 
@@ -92,18 +92,18 @@ def gap_at_first(run: Any) -> float:
 
 
 def gained_outside(run: Any, index: int) -> float:
-    """Part of the loss outside the span of the inputs that the network has removed."""
+    """Removed share of the loss outside the span of the inputs."""
     return 1 - run.network.complement_loss[index] / run.linear.complement_loss[0]
 
 
 def outside_share(run: Any) -> float | None:
-    """Share of the network's gain that is outside the span of the inputs, of runs that depart."""
+    """Share of the network's gain outside the span of the inputs, for runs that depart."""
     gains = [getattr(run.linear, of)[-1] - getattr(run.network, of)[-1] for of in ("complement_loss", "test_loss")]
     return None if run.departure is None else gains[0] / gains[1]
 
 
 def way_left(run: Any, part: str) -> float:
-    """Share of the linear model's progress that remains at the departure."""
+    """Remaining share of the linear model's progress at the departure."""
     curve, best = getattr(run.linear, f"{part}_loss"), getattr(run, f"optimal_{part}_loss")
     return (curve[run.departure] - best) / (curve[0] - best)
 
@@ -113,7 +113,7 @@ def over_bound(run: Any, bound: Any) -> float:
 
 
 def share_of_first_half(run: Any) -> float:
-    """Share of the fall of the logarithm of the loss in the first half of the steps."""
+    """Share of the decrease of log L in the first half of the steps."""
     middle = min(range(len(run.steps)), key=lambda i: abs(run.steps[i] - run.steps[-1] / 2))
     return math.log(run.loss[0] / run.loss[middle]) / math.log(run.loss[0] / run.loss[-1])
 

@@ -1,4 +1,4 @@
-"""``python -m tests.claims.page`` writes every claim beside its measurement to ``docs/truth.md``."""
+"""``python -m tests.claims.page`` writes every claim with its measurement to ``docs/truth.md``."""
 
 import math
 from collections import Counter
@@ -44,7 +44,7 @@ _COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "
 
 
 def rendered() -> str:
-    """Return the page, from the gallery and the confirmations as they are."""
+    """Return the page, from the present gallery and confirmations."""
     found = [judged(claim) for claim in claims()]
     counts: Counter[str] = Counter(each.verdict for each in found)
     total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict])
@@ -102,7 +102,7 @@ def _resolution(measured: Measured, seeds: int, expected: tuple[float, float]) -
 
 
 def _title(document: str) -> str:
-    """``kernel_change`` or ``lecture, bottleneck``: the page, and its step; else the file."""
+    """Page, with its step for the lecture (``lecture, bottleneck``); else the file."""
     path = Path(document)
     if path.stem == "words":
         return path.parent.name

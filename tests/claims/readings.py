@@ -1,4 +1,4 @@
-"""Numbers read off a result with their intervals: records of runs, then one reading of them; free of JAX."""
+"""Measures of results with intervals: records of runs, then one reading of them; without JAX."""
 
 import math
 import statistics
@@ -28,8 +28,8 @@ class Measured:
 
     Attributes:
         low, high: its interval; NaN where there are too few runs for one.
-        count: runs, or pairs of runs, that it rests on.
-        kind: what the interval is.
+        count: number of runs, or of pairs of runs.
+        kind: kind of interval.
     """
 
     value: float
@@ -49,7 +49,7 @@ class Measured:
 
 
 class Seen(NamedTuple):
-    """One value: of which swept value and seed."""
+    """One value with its swept value and seed."""
 
     swept: float
     seed: int
@@ -57,18 +57,18 @@ class Seen(NamedTuple):
 
 
 class Record:
-    """One run with what it belongs to; a name is looked up in the innermost part that has it."""
+    """One run with its enclosing objects; a name is looked up in the innermost one that has it."""
 
     def __init__(self, *parts: Any) -> None:
         self.parts = parts
 
     def look(self, path: str) -> Any:
-        """``bound.b_max.largest``: attributes and methods, and the first, last, largest or smallest of several.
+        """Follow a path of attributes, methods, and first, last, largest or smallest: ``bound.b_max.largest``.
 
-        What is below a None is None.
+        Paths below a None give None.
 
         Raises:
-            LookupError: nothing has that name.
+            LookupError: no object has that name.
         """
         name, *steps = path.split(".")
         found = next((getattr(part, name) for part in reversed(self.parts) if hasattr(part, name)), self)
@@ -81,7 +81,7 @@ class Record:
         return found
 
     def inside(self, path: str) -> Iterator["Record"]:
-        """The records of what a path of collections holds, ``runs.balls``; an empty path is this one."""
+        """Yield a record per item of nested collections, such as ``runs.balls``; itself for an empty path."""
         name, _, rest = path.partition(".")
         for each in getattr(self.parts[-1], name) if name else ():
             yield from Record(*self.parts, each).inside(rest)
@@ -96,18 +96,17 @@ class Record:
 
 @dataclass(frozen=True)
 class Reading:
-    """How a number is read off a result.
+    """A measure of a result.
 
     Attributes:
         how: one of :data:`READINGS`.
-        of: path of the value in a record; divided by that of ``over`` where one is named; where ``equals`` is given,
-            whether it equals that.
+        of: path of the value in a record; divided by that of ``over``, or compared with ``equals``.
         records: path of the collections from a point to its records.
-        against: path of what is swept.
+        against: path of the swept value.
         where: conditions on the records.
-        beside: conditions that replace some of ``where``: each value is divided by that of the same seed there.
-        same: path of what must be equal in both, apart from swept value and seed.
-        difference: whether the other value is subtracted instead.
+        beside: conditions in place of some of ``where``; each value is divided by its partner of the same seed there.
+        same: path of a value that partners share, besides swept value and seed.
+        difference: whether the partner's value is subtracted instead.
     """
 
     how: str
@@ -122,7 +121,7 @@ class Reading:
     difference: bool = False
 
     def measure(self, *results: ResultValue) -> Measured:
-        """The number with its interval, on the runs of one or more results, whose seeds differ."""
+        """Return the number with its interval, on the runs of results with different seeds."""
         conditions = dict(self.where or {})
         found = self._seen(results, conditions)
         if self.beside is None:
@@ -141,7 +140,7 @@ class Reading:
         )
 
     def _seen(self, results: Sequence[ResultValue], conditions: Mapping[str, Any]) -> list[tuple[Any, Seen]]:
-        """Return the finite values of the records that meet the conditions, with what identifies their partner."""
+        """Return the finite values of matching records, each with the key of its partner."""
         found = []
         for point in (point for result in results for point in result.points):
             for record in Record(point).inside(self.records):
@@ -157,7 +156,7 @@ class Reading:
 
 
 def exponent(seen: Sequence[Seen]) -> Measured:
-    """The fitted power of what is swept."""
+    """Return the fitted exponent in the swept value."""
     swept, seeds, values = zip(*seen, strict=True) if seen else ((), (), ())
     law = fit_power_law(swept, values, seeds=seeds, confidence=_LEVEL)
     if law is None:
@@ -167,7 +166,7 @@ def exponent(seen: Sequence[Seen]) -> Measured:
 
 
 def every(seen: Sequence[Seen]) -> Measured:
-    """The median, and the range that every run lies in: about these runs, not about others."""
+    """Return the median and the range of these runs; no statement about other runs."""
     values = [each.value for each in seen]
     if not values:
         return _nothing(0)

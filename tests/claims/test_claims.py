@@ -1,4 +1,4 @@
-"""Claims are measured: readings against scipy, verdicts at their edges, and the page against the gallery."""
+"""Claims: readings against scipy, verdicts at their edges, and the page against the gallery."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_presets_steps_pages_and_readme_have_claims():
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "linearity_lab/views").glob("*/words.md")
         if path.parent.name
-        not in ("overview", "own_data", "linearity_report", "results")  # which measure nothing of their own
+        not in ("overview", "own_data", "linearity_report", "results")  # which have no measures of their own
     }
     assert not set(PRESETS) - {claim.preset for claim in claims()}
     assert not steps - quoted
@@ -82,13 +82,13 @@ def test_every_claim_is_measured_on_runs():
 
 
 def statement(claim) -> str:
-    """Text that users read: the file that quotes the claim, or the statement of its preset."""
+    """Text shown to users: the file that quotes the claim, or the claim of its preset."""
     text = (ROOT / claim.document).read_text(encoding="utf-8") if claim.document else PRESETS[claim.preset].statement
     return plain(text).casefold()
 
 
 def test_what_is_not_confirmed_carries_its_caveat():
-    """Beside the sentence: in the same file, or in the statement of the preset."""
+    """In the same file as the sentence, or in the claim of the preset."""
     verdicts = [(claim, judged(claim).verdict) for claim in claims()]
     in_need = ("holds with a caveat", "not resolved", "not seen")
     assert [each.name for each, found in verdicts if found in in_need and not each.caveat] == []
@@ -104,7 +104,7 @@ def test_wide_fresh_intervals_confirm_nothing():
 
 
 def test_claims_on_one_run_say_so():
-    """Where the gallery and the fresh runs have one seed each."""
+    """If the gallery and the fresh runs have one seed each."""
     for claim in claims():
         found = judged(claim)
         if found.fresh_seeds == found.measured.count == 1:
@@ -116,7 +116,7 @@ def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
         batches = fresh(name, first)
         gallery: Any = PRESETS[name].spec
         seeds = [seed for spec in batches for seed in spec.seeds]
-        assert seeds == list(range(first, first + len(seeds)))  # none is left out
+        assert seeds == list(range(first, first + len(seeds)))  # complete
         assert first > max(gallery.seeds)
         assert all((spec.dataset.seed == first) == (spec.dataset.name in DRAWN) for spec in batches)
 
@@ -124,7 +124,7 @@ def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
 def test_confirmations_come_from_the_fresh_specs():
     kept = json.loads(CONFIRMED.read_text(encoding="utf-8"))
     assert kept
-    assert not [key for key, each in kept.items() if not is_current(key, each)]  # all planned seeds, and no others
+    assert not [key for key, each in kept.items() if not is_current(key, each)]  # exactly the planned seeds
 
 
 def test_rewritten_claims_exist():
@@ -212,7 +212,7 @@ def test_median_interval_is_the_tightest_with_95_percent(number):
     found = READINGS["median"](seen(*values))
     left_out = values.index(found.low)
     assert found.high == values[-1 - left_out]
-    # The median lies below the k-th smallest of n values where fewer than k of them lie below the median.
+    # The median is below the k-th smallest of n values if fewer than k of them are below the median.
     assert 2 * stats.binom.cdf(left_out, number, 0.5) <= 0.05 < 2 * stats.binom.cdf(left_out + 1, number, 0.5)
 
 
@@ -239,7 +239,7 @@ def test_average_of_balanced_seeds_uses_interval_of_means():
 
 
 def test_an_average_of_correlated_runs_covers_its_mean():
-    """Values share an error of their seed as large as their own, and seeds have 1 to 6 converged runs."""
+    """Errors shared within a seed are as large as individual ones; seeds have 1 to 6 converged runs."""
     rng = np.random.default_rng(0)
     hits = 0
     for _ in range(4000):
@@ -340,7 +340,7 @@ def test_runs_are_set_beside_those_of_the_same_width_and_seed():
 
 
 def test_runs_that_differ_beyond_seed_need_a_common_setting():
-    """Both radii of a run share its width and seed: which one is the partner must be named."""
+    """Both radii of a run share its width and seed, so that the partner must be named."""
     given = {"of": "found", "records": "runs.balls", "where": {"method": "b"}, "beside": {"method": "a"}}
     with pytest.raises(ValueError, match="name what must be equal"):
         Reading("every", **given).measure(result())

@@ -1,4 +1,4 @@
-"""Numbers of the gallery beyond ``claims.toml``: those of ``facts``, and those that compare several results."""
+"""Numbers of the gallery beyond ``claims.toml``: ``facts``, and comparisons of several results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_table_1_agrees_with_the_paper():
         law = norm_law(result.points, line, relative=True)
         stays = network.output != "linear" or network.bottleneck is not None
         assert becomes_linear(law) == ("no" if stays else "yes"), line
-        if network.bottleneck is None:  # one neuron scatters too much from draw to draw for slopes between neighbors
+        if network.bottleneck is None:  # one neuron varies too much between draws for slopes between neighbors
             assert all((each.slope > LINEARITY_LIMIT) == stays for each in law.local), line
 
 
@@ -78,7 +78,7 @@ def test_relu_hessian_is_smaller_but_its_kernel_moves_more():
             for trained, of in ((False, lambda run: run.norm), (True, lambda run: run.trained.sup_change))
         )
         assert 0.5 < norms[0] / norms[1] < 0.95
-        assert moved[0] > 1.5 * moved[1]  # what the kinks do
+        assert moved[0] > 1.5 * moved[1]  # the effect of the kinks
     for point in points:
         if point.blocks:
             assert (max(np.diag(point.blocks.norms)) == 0) == (point.network.activation == "relu")
@@ -153,7 +153,7 @@ def test_departures_end_in_high_dimension():
 
 
 def test_full_size_convolutions_depart_sooner():
-    """The paper's exception: relative distance of the outputs after the first tenth of the linear model's progress."""
+    """The paper's exception, by the relative output distance after a tenth of the linear model's progress."""
 
     def early(name):
         found = []
@@ -173,7 +173,7 @@ def test_horizons_beyond_two_grow_by_steps(rate):
 
 # Depth against width
 
-# E[K²] / E[K]² of an independent script with 1,500 networks of drawn weights: β → its value at m = 32, 64, 128.
+# E[K²] / E[K]² by an independent script with 1,500 networks of drawn weights: β → value at m = 32, 64, 128.
 INDEPENDENT = {1 / 16: (1.21, 1.24, 1.24), 1 / 8: (1.49, 1.48, 1.59), 1 / 4: (2.41, 2.27, 2.40), 1 / 2: (4.99, 4.70)}
 
 
@@ -182,7 +182,7 @@ def test_random_kernels_agree_with_an_independent_script():
     for beta, ratios in INDEPENDENT.items():
         for width, expected in zip((32, 64, 128), ratios, strict=False):
             point = points[round(beta * width), width]
-            # Theirs are means of 1,500 heavy-tailed numbers, given as ± 10%; ours have the interval that they state.
+            # Reference: means of 1,500 heavy-tailed numbers, taken as ± 10%; ours: the stated interval.
             assert abs(1 + point.cv_squared - expected) < 0.1 * (expected - 1) + (point.high - point.low), (beta, width)
     for beta in (1 / 32, 1 / 16, 1 / 8):
         growth = [point.growth for point in points.values() if point.beta == beta and point.depth > 1]
@@ -195,11 +195,11 @@ def test_random_kernels_agree_with_an_independent_script():
     assert mean([run.sup_change for run in large.runs]).value > mean([run.sup_change for run in small.runs]).value
 
 
-# Independent scripts: tables measured on draws that are not ours
+# Tables of independent scripts, on other draws
 
 
 def near(found: Sequence[float], expected: float, num_test: float = math.inf) -> bool:
-    """Within a tenth and two deviations: of our mean over seeds, of one draw of theirs, and of their test points."""
+    """Within a tenth and two deviations: our mean over seeds, one reference draw, and its test points."""
     spread = statistics.stdev(found) * math.sqrt(1 + 1 / len(found))
     binomial = math.sqrt(expected * (1 - expected) / num_test)
     return abs(statistics.fmean(found) - expected) <= 0.1 * expected + 2 * max(spread, binomial)
@@ -253,14 +253,14 @@ def test_wide_lazy_networks_err_as_their_kernel():
 
 
 def agrees(found: Sequence[float], expected: float, resolution: float) -> bool:
-    """Within a tenth and two errors of means, theirs as of four draws of ours; ours resolve enough for a check."""
+    """Within a tenth and two errors of means, the reference counted as four of our draws; ours resolve enough."""
     error = np.std(found, ddof=1) * math.sqrt(1 / len(found) + 1 / 4)
     assert error < resolution * expected, "otherwise the check is empty"
     return bool(abs(np.mean(found) - expected) < 0.1 * expected + 2 * error)
 
 
 def test_dial_has_the_table_of_an_independent_script():
-    """ΔK at the end and exponents of |Δh|, n = 20, d = 10, one hidden layer; theirs are means over 3 to 5 seeds."""
+    """Final ΔK and exponents of |Δh|, n = 20, d = 10, one hidden layer; references are means over 3 to 5 seeds."""
     table = {0.0: (0.152, 0.055, 0.013), 0.25: (0.85, 0.62, 0.40), 0.5: (3.07, 3.02, 3.01)}
     exponents = {0.0: -0.44, 0.25: -0.14, 0.5: 0.0}
     for rho, row in table.items():
@@ -278,7 +278,7 @@ def test_dial_has_the_table_of_an_independent_script():
 CATAPULTS = {
     ("network", 3.0): ((4.1, 42, 380), (1.20, 1.14, 1.09)),
     ("quadratic", 3.0): ((5.0, 50, 450), (1.13, 0.97, 0.92)),
-    ("network", 2.2): ((None, 2.1, 19), (1.82, 1.80, 1.80)),  # at m = 100 no loss rises: the first one is the largest
+    ("network", 2.2): ((None, 2.1, 19), (1.82, 1.80, 1.80)),  # at m = 100 the loss never rises above its initial value
     ("network", 1.5): (None, (1.5, 1.5, 1.5)),
     ("quadratic", 1.5): (None, (1.5, 1.5, 1.5)),
 }

@@ -1,4 +1,4 @@
-"""A store of their own for all tests of the command line."""
+"""A separate store for all tests of the command line."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="session", autouse=True)
 def own_store(tmp_path_factory):
-    """Keep the tests away from the user's own results."""
+    """Protect the user's results from the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LINEARITY_LAB_STORE", str(tmp_path_factory.mktemp("lab") / "results.sqlite"))
         yield

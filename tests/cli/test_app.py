@@ -1,4 +1,4 @@
-"""``app`` becomes the server; without its extra it reports what to install. ``make wheel`` tries it from a wheel."""
+"""The command ``app``: starts the server, or names the missing extra (from a wheel in ``make wheel``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as users and scripts see it."""
+"""The command line: output, exit codes, errors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.compiler_flags import QUICK_ENVIRONMENT
 ROOT = Path(__file__).resolve().parents[2]
 TINY = ["--set", "widths=10,20", "num_seeds=1", "outputs=linear", "training.max_steps=50", "training.num_records=4"]
 SLOW = KernelChangeSpec(
-    widths=(3, 3000),  # done soon, then work for half a minute
+    widths=(3, 3000),  # a quick point, then one of half a minute
     outputs=("linear",),
     num_seeds=1,
     training=TrainingSpec(max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6),
@@ -40,14 +40,14 @@ def command(*arguments: object) -> list[str]:
 
 
 def fails(capsys, *arguments: object) -> list[str]:
-    """The complaints of a command that must end with exit code 2, one per line."""
+    """Errors of a command that must end with exit code 2, one per line."""
     assert main([str(argument) for argument in arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert "Traceback" not in err
     assert err.endswith("\n")
     lines = err.splitlines()
-    # Some sentences list every setting; none may repeat the thousands of characters that some tests send.
+    # Some sentences list every setting; none may repeat thousands of characters of input.
     assert all(line.isprintable() and len(line) < 2000 for line in lines)
     return lines
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM leave a run that resumes, whatever the program is at."""
+"""Ctrl-C and SIGTERM at any stage leave a resumable run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ntk_core.runs.store import Store
 from tests.cli.test_command_line import ROOT, SLOW, command
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
-# Work in C that hears no signal, as compiling does, for minutes.
+# Minutes of work in C that ignores signals, as compilation does.
 DEAF = (
     "import hashlib, sys\n"
     "from ntk_core.cli import _following as i\n"
@@ -29,7 +29,7 @@ DEAF = (
 
 
 def started(line: str, *arguments: object, script: str = "", env=None) -> subprocess.Popen[str]:
-    """A process that has printed a line with this text."""
+    """Start a process and wait until it prints a line with this text."""
     called = [sys.executable, "-c", script, *map(str, arguments)] if script else command(*arguments)
     process = subprocess.Popen(
         called, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
@@ -64,7 +64,7 @@ def test_the_second_signal_ends_it_at_once():
 
 
 def test_run_stopped_early_keeps_points_and_explains_resume(tmp_path):
-    """The signal comes while the second point is compiled: right after the event of its start."""
+    """The signal arrives during compilation of the second point, right after its start event."""
     spec, location = tmp_path / "spec.json", str(tmp_path / "lab.sqlite")
     spec.write_text(canonical_json(SLOW))
     process = started('"key":"width=3000","index":1', "run", spec, env={"LINEARITY_LAB_STORE": location})

@@ -1,4 +1,4 @@
-"""Runs that the command line keeps in the store: listed, shown, resumed, exported, imported, deleted."""
+"""Stored runs by the command line: list, show, resume, export, import, delete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def store(tmp_path, monkeypatch):
 
 
 def refused(capsys, *arguments: str) -> str:
-    """The one sentence of a command that must end with exit code 2."""
+    """The single-sentence error of a command that must end with exit code 2."""
     assert main(arguments) == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -135,7 +135,7 @@ def test_model_file_is_swept_stored_and_never_restarted(model, capsys, tmp_path)
     assert not loaded.exists(), "the file was not run again"
     assert not (tmp_path / "out").exists()
     capsys.readouterr()
-    assert main([*command, "--json"]) == 0  # the same file again: both points are taken from the store
+    assert main([*command, "--json"]) == 0  # the same file again, with both points from the store
     assert loaded.exists()
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event.get("resumed") for event in events] == [True, True, None]

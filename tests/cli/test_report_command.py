@@ -1,4 +1,4 @@
-"""The command ``report``: two checkpoints of a file's model, stored and shown, started by nothing else."""
+"""The command ``report``: compares two checkpoints of a file's model, stores and displays the result."""
 
 from __future__ import annotations
 

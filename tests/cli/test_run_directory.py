@@ -1,4 +1,4 @@
-"""A run's directory: written whole, resumable, never mixed with another run."""
+"""A run's directory: complete files, resumable, refused for another run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The printed table never hides a run: means with errors, outcomes marked, exclusions counted."""
+"""The printed table accounts for every run: means with errors, marked outcomes, counted exclusions."""
 
 from __future__ import annotations
 
@@ -78,6 +78,6 @@ def test_summary_of_early_time_has_both_kernel_norms():
 
 
 def slope(found: list[tuple[Any, Any]]) -> float:
-    """Exponent of least squares."""
+    """Exponent by least squares."""
     x, y = np.log(found).T
     return float(np.polyfit(x, y, 1)[0])
