@@ -1,4 +1,4 @@
-"""Jobs without a worker, and a gallery of its own."""
+"""Fixtures: jobs without workers, a separate store and gallery."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ntk_core.runs import estimate, spec_digest
 
 
 class FakeJobs:
-    """Jobs frozen in the state that a test sets; ``others`` makes Stop only detach."""
+    """Jobs in states set by the test; with ``others``, Stop only detaches."""
 
     def __init__(self):
         self.snapshots, self.stopped, self.submitted, self.adopted = {}, [], [], []
@@ -82,7 +82,7 @@ class FakeJobs:
 
 @pytest.fixture(scope="session", autouse=True)
 def _nobodys_results(tmp_path_factory) -> Iterator[None]:
-    """Keep the tests away from the user's own results."""
+    """Protect the user's results from the tests."""
     with pytest.MonkeyPatch.context() as patch:
         yield from _store_at(patch, tmp_path_factory.mktemp("lab"))
 
@@ -106,7 +106,7 @@ def _store_at(patch: pytest.MonkeyPatch, folder: Path) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
-    """Jobs without a worker, in place of those of the server, for every test."""
+    """Replace the server's jobs by jobs without workers in every test."""
     fake = FakeJobs()
     _put_in_place(monkeypatch, fake)
     return fake
@@ -114,7 +114,7 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> FakeJobs:
 
 @pytest.fixture(autouse=True)
 def _without_cached_figures() -> None:
-    """Points made by tests may have the names of others that were drawn before, and other numbers."""
+    """Clear drawn figures, since made points may share the names of earlier ones."""
     from linearity_lab.components.shown import _kept
 
     _kept.clear()
@@ -122,7 +122,7 @@ def _without_cached_figures() -> None:
 
 @pytest.fixture
 def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
-    """A gallery of its own; call it with the name of a preset and a result to put one there."""
+    """An empty gallery; a call with preset and result adds one."""
     from linearity_lab.components import gallery as module
 
     monkeypatch.setattr(module, "GALLERY", tmp_path)
@@ -136,7 +136,7 @@ def gallery(monkeypatch: pytest.MonkeyPatch, tmp_path) -> Iterator[Callable]:
 
 @pytest.fixture(scope="module")
 def module_jobs() -> Iterator[FakeJobs]:
-    """Jobs without a worker for all tests of a module."""
+    """Jobs without workers for all tests of a module."""
     fake = FakeJobs()
     with pytest.MonkeyPatch.context() as patch:
         _put_in_place(patch, fake)
@@ -145,7 +145,7 @@ def module_jobs() -> Iterator[FakeJobs]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _through_the_menu() -> Iterator[None]:
-    """Every run of an ``AppTest`` goes through app.py, as on a server whose menu has been shown.
+    """Run every ``AppTest`` through app.py, as on a server that has shown its menu.
 
     An ``AppTest`` forgets ``st.navigation`` before each run and then executes a page of pages/ by itself.
     """

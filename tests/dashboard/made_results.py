@@ -1,4 +1,4 @@
-"""Results made by hand."""
+"""Synthetic results."""
 
 from __future__ import annotations
 

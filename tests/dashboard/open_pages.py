@@ -1,4 +1,4 @@
-"""Pages opened through app.py, and their texts."""
+"""Helpers that open pages through app.py and read their texts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def open_page(page: str, /, *, opened: bool = True, **query: str) -> AppTest:
-    """The page with these settings in its URL; ``__`` in a name is a dot.
+    """Open the page with these settings in its URL; ``__`` in a name is a dot.
 
     Args:
-        opened: with the panels open that need a click: all settings, and the text about each figure.
+        opened: whether to open the panels of all settings and of the text about each figure.
     """
     app = AppTest.from_file(ROOT / "app.py", default_timeout=30)
-    with mock.patch("linearity_lab.views.overview.page.show"):  # a run that only registers the pages with Streamlit
+    with mock.patch("linearity_lab.views.overview.page.show"):  # a run to register the pages with Streamlit
         app.run()
     app.switch_page(f"pages/{page}.py")
     if opened:
@@ -47,7 +47,7 @@ def checked(app: AppTest) -> AppTest:
 
 
 def press(app: AppTest, key: str) -> AppTest:
-    """The page after a click on this button."""
+    """Click on this button and run the page."""
     return checked(app.button(key=key).click().run())
 
 

@@ -35,7 +35,7 @@ STYLES = compared_styles({"A": "fully-connected", "B": "bottleneck"}, "linear")
 
 
 def beside(first: ArchitectureSpec, **settings) -> ArchitecturesSpec:
-    """This network beside the bottleneck."""
+    """Settings of a comparison of this network with the bottleneck."""
     return ArchitecturesSpec(architectures=(first, ArchitecturesSpec().architectures[1]), **settings)
 
 
@@ -104,7 +104,7 @@ COMPOSED = {
     ("network", "layers", "arcs", "marks"),
     [
         (COMPOSED["residual"], 3, 2, ["⊕", "⊕"]),
-        (COMPOSED["concat"], 3, 3, ["‖", "‖"]),  # the output layer sees the first and the second beside the third
+        (COMPOSED["concat"], 3, 3, ["‖", "‖"]),  # the output layer takes the first three layers
         (COMPOSED["bottleneck"], 3, 0, None),
         (COMPOSED["two-speeds"], 2, 0, None),
         (ArchitectureSpec(kind="resnet", depth=3), 3, 2, None),

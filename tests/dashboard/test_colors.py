@@ -1,4 +1,4 @@
-"""Every result that ships, as its page draws it: a network has one style in all figures, and each is explained."""
+"""Styles across all shipped figures: one per network, distinct, readable, and explained."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ OF_THE_FORM = {*(f"drawing_{letter}" for letter in "abcd"), "kernel_c", "kernel_
 
 @pytest.fixture(scope="module", params=["first", pytest.param("all", marks=pytest.mark.slow)])
 def figures(request) -> dict[str, list]:
-    """Preset or step → its charts as the site has them, equal to the app's: one preset of each page, or all."""
+    """Preset or lecture step → its charts, for one preset per page or all."""
     found = {
         preset: [chart_of(figure.page, each) for figure in gallery_figures([preset]) for each in figure.charts]
         for preset in (PRESETS if request.param == "all" else FIRST)
@@ -60,7 +60,7 @@ def figures(request) -> dict[str, list]:
 
 
 def chart_of(page: str, chart: Chart) -> SimpleNamespace:
-    """The figure, its words, and the key of the words about it."""
+    """A figure, its takeaway, and the key of its explanation."""
     return SimpleNamespace(spec=chart.figure.to_json(), alt=chart.takeaway, id=f"{page}.{chart.name}")
 
 
@@ -69,12 +69,12 @@ def test_every_figure_has_words_and_no_words_are_unused(figures):
     assert shown <= set(WRITTEN)
     if len(figures) > len(PRESETS):
         written = {key for key in WRITTEN if key.partition(".")[0] in (*EXPERIMENTS, "lecture")}
-        # Figures of the form, and of four networks, which no result of the gallery compares.
+        # Figures of the form, and of comparisons of four networks, have no result in the gallery.
         assert written - shown == {f"architectures.{each}" for each in OF_THE_FORM}
 
 
 def legend(figures) -> list[tuple[str, str, dict]]:
-    """(preset, name without its exponent, trace) of everything that is named, at its end or in a legend."""
+    """(preset, name without exponent, trace) of every trace with a name at its end or in a legend."""
     return [
         (preset, re.sub(r" ∝ .*", "", trace["name"]), trace)
         for preset, charts in figures.items()
@@ -85,7 +85,7 @@ def legend(figures) -> list[tuple[str, str, dict]]:
 
 
 def scatters(chart) -> list[dict]:
-    """The curves and marks of a chart, without words."""
+    """Curves and marks of a chart, without text traces."""
     found = [trace for trace in json.loads(chart.spec)["data"] if trace["type"] == "scatter"]
     return [trace for trace in found if "text" not in trace["mode"] and trace.get("fill") != "toself"]
 
@@ -100,13 +100,13 @@ def look_of(trace) -> tuple[str, str, str]:
 
 
 def test_a_name_has_one_style_in_every_figure_of_every_result(figures):
-    """One color; a network also one dash and one symbol."""
+    """One color per name; also one dash and one symbol per network."""
     networks = {network_style(kind, output).title for kind, output in product(ARCHITECTURES, OUTPUTS)}
     colors: dict[str, dict[str, str]] = {}
     marks: dict[str, dict[tuple, str]] = {}
     for preset, name, trace in legend(figures):
         color = str((trace.get("line") or trace.get("marker") or {}).get("color"))
-        if not name.startswith("point "):  # of other data it is another point
+        if not name.startswith("point "):  # point names depend on the data
             colors.setdefault(name, {})[color] = preset
         if name in networks and trace["mode"] == "lines+markers":
             marks.setdefault(name, {})[trace["line"]["dash"], str(trace["marker"]["symbol"])] = preset
@@ -129,7 +129,7 @@ def test_no_two_meanings_share_color_dash_and_symbol():
 
 
 def test_no_look_has_two_names(figures):
-    """In one figure, where strength may distinguish widths; unregistered looks in all figures."""
+    """Registered looks within a figure, where opacity may distinguish widths; other looks across all figures."""
     for preset, charts in figures.items():
         for chart in charts:
             names: dict[tuple, set[str]] = {}
@@ -154,7 +154,7 @@ def test_lines_and_marks_contrast_with_both_backgrounds(background):
 
 
 def test_words_of_figures_have_the_color_of_the_page(figures):
-    """WCAG 2.2, 1.4.3: 4.5:1 for text, which no color has on white and on black: figures name none."""
+    """WCAG 2.2, 1.4.3: 4.5:1 for text; no color has it on white and on black, so figures set none."""
     themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text())["theme"]
     for name in ("light", "dark"):
         assert contrast(themes[name]["textColor"], themes[name]["backgroundColor"]) >= 4.5
@@ -169,7 +169,7 @@ def test_words_of_figures_have_the_color_of_the_page(figures):
 
 
 def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
-    """Curves with a name, in each panel; seeds belong to the curve of their name, bands and guides are no curves."""
+    """Named curves per panel; seeds count with their curve, bands and guides do not count."""
     counted = {}
     for preset, charts in figures.items():
         for chart in charts:
@@ -195,7 +195,7 @@ def test_network_style_is_equal_among_graphs_and_pairs():
 
 
 def test_the_takeaway_of_a_figure_comes_from_its_numbers(figures):
-    """Another result gives another sentence, of every chart; those of liu-fig1-right are runs of the left one."""
+    """Different results give different sentences, except liu-fig1-right, whose runs are also in the left figure."""
     sentences: dict[str, dict[str, str]] = {}
     for preset, charts in figures.items():
         for chart in charts:

@@ -1,4 +1,4 @@
-"""A page follows its job: old figures stay until the run is complete, and nothing known is computed or drawn again."""
+"""Pages during a job: old figures stay until the run completes; stored points are reused, figures not redrawn."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POINTS = make_points(SPEC.widths)
 
 
 def ghosts(app) -> list[int]:
-    """How many pale curves each figure has."""
+    """Number of pale curves in each figure."""
     figures = [json.loads(each.proto.spec) for each in app.get("plotly_chart")]
     return [sum((trace.get("meta") or {}).get("ghost", False) for trace in figure["data"]) for figure in figures]
 
@@ -144,7 +144,7 @@ def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
     app = open_page("kernel_change", num_seeds="3")
     earlier = dict(app.query_params)
     app.number_input(key="kernel_change.num_seeds").set_value(4).run()
-    app.query_params = earlier  # of a browser that has not yet heard of the new address
+    app.query_params = earlier  # from a browser before the URL changed
     app.number_input(key="kernel_change.seed").set_value(7).run()
     shown = [app.number_input(key=f"kernel_change.{name}").value for name in ("num_seeds", "seed")]
     assert shown == [4, 7]

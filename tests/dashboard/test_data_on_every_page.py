@@ -1,4 +1,4 @@
-"""Pages that take data run uploaded data and networks of tokens, from their URL to their figures."""
+"""Uploaded data and networks of tokens on every page with data, from URL to figures."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ FAST = ("kernel_change", "dynamics", "generalization")
 
 
 def kind_of(page: str) -> str:
-    """The setting that names the first network of an experiment; empty where it takes none."""
+    """Name of the setting for the kind of the first network, or an empty string."""
     return next((each.name for each in settings(EXPERIMENTS[page].spec) if each.name.endswith("kind")), "")
 
 
-# The others take the same ways: kernel_change that of architectures, lazy and optimization that of dynamics.
+# kernel_change shares its code with architectures; lazy and optimization share theirs with dynamics.
 TRIED = [page for page in PAGES if kind_of(page) and page not in ("kernel_change", "lazy", "optimization")]
 TOKENS: tuple[dict[str, Any], ...] = (
     {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3},
@@ -74,7 +74,7 @@ def _own_directory(gallery, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 
 
 def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
-    """The result of these settings from the page's URL, once its figures are drawn."""
+    """Open the page with these settings, compute its run, draw its figures, and return the result."""
     texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
     app = open_page(page, opened=False, **texts)
     assert [error.value for error in app.error] == []
@@ -102,9 +102,9 @@ def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
     ],
 )
 def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
-    """Whatever the page's default outputs are, the URL gives its data, and the run learns those and no other."""
+    """The run uses the uploaded data from the URL with the page's default outputs."""
     upload = KINDS[kind]()
-    # Outputs stay: they are what the data may refuse.
+    # Default outputs are kept, because the data may not allow them.
     small = smallest(EXPERIMENTS[page].presets[0].spec, keep=("outputs",))
     result = runs_and_draws(page, jobs, {**small, "dataset.name": "upload", "dataset.digest": upload})
     spec = result.spec
@@ -116,7 +116,7 @@ def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TRIED)
 def test_a_page_runs_and_draws_networks_of_tokens(page, jobs):
-    """Kinds and data go around, so that each page meets one of each."""
+    """One kind of network and one data set per page, in rotation."""
     kind, data = "transformer" if page == "architectures" else "attention", TOKENS[TRIED.index(page) % 3]
     group = kind_of(page).removesuffix("kind")
     chosen = {
@@ -130,7 +130,7 @@ def test_a_page_runs_and_draws_networks_of_tokens(page, jobs):
 
 
 def _losses(result) -> list[float]:
-    """Some loss or norm of every run, by whichever name its experiment has."""
+    """One loss or norm of every run, under the experiment's name for it."""
     found = []
     for each in itertools.chain.from_iterable(point.runs for point in result.points):
         parts = (getattr(each, "trained", None), getattr(each, "network", None), each)

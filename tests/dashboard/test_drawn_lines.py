@@ -1,4 +1,4 @@
-"""A line drawn before the answer: what a browser may report, how it is compared, and that no axis gives it away."""
+"""Lines drawn before the answer: accepted input, comparison, and axes that do not reveal the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DRAWN_STEPS = pytest.mark.parametrize("step", DRAWN, ids=lambda step: step.name)
 
 
 def straight(step, power: float):
-    """A line of this power from the first point, as a browser reports it, and as the page takes it."""
+    """A power law from the first point, as reported by a browser and as parsed by the page."""
     line, _ = step.measured(_results(step))
     (first, start), *_, (last, _) = line.means
     ends = math.log10(first), math.log10(last)

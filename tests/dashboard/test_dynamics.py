@@ -1,4 +1,4 @@
-"""Figures and page of a network beside its linear model."""
+"""Page and figures of a network and its linear model."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_motion_has_a_frame_for_each_record(result):
             np.testing.assert_allclose(frame.data[0].x, np.ravel(run.linearized.outputs[index]))
             np.testing.assert_allclose(frame.data[1].y, np.ravel(run.network.test_outputs[index]))
     last = figure.frames[-1]
-    np.testing.assert_allclose(figure.data[last.traces[0]].y, last.data[0].y)  # what is seen first
+    np.testing.assert_allclose(figure.data[last.traces[0]].y, last.data[0].y)  # the first view
 
 
 def test_every_method_has_its_distance_and_its_kernel_change():
@@ -87,7 +87,7 @@ def test_one_method_shows_its_layers_instead_of_other_methods():
 
 
 def test_methods_that_leave_the_ball_are_named_with_the_step():
-    """At the largest width; a method leaves at 1.5 times the distance of gradient descent."""
+    """Largest width only; a method leaves the ball at 1.5 times the distance of gradient descent."""
     point = METHODS.points[-1]
     radius = point.of("linear", DESCENT)[0].sup_distance
     (sentence,) = leaving_caption(point, "linear")

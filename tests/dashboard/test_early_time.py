@@ -1,4 +1,4 @@
-"""The page on early time: its figures of results in the gallery, and the page through app.py."""
+"""The page on early time, and its figures of results in the gallery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requirements on every page: each is opened once, with the shipped gallery."""
+"""Requirements on every page, each opened once with the shipped gallery."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ KEY = re.compile(r"^.*?ID-[0-9a-f]+-")  # before the name of a chart
 
 @pytest.fixture(scope="module")
 def exported() -> dict[str, dict[str, object]]:
-    """Name of an export → what it was given."""
+    """Name of an export → its arguments."""
     return {}
 
 
 @pytest.fixture(scope="module", params=BY_NAME)
 def page(request, exported, module_jobs) -> Iterator[tuple[str, AppTest]]:
-    """The name of a page, and the page with what it shows at first."""
+    """The name of a page, and the page as first opened."""
     from linearity_lab.components import export
 
     show = export.export_menu
@@ -48,7 +48,7 @@ def page(request, exported, module_jobs) -> Iterator[tuple[str, AppTest]]:
         yield request.param, open_page(request.param)
 
 
-# Figures of a page as it opens, and a sentence beside them.
+# Page → number of figures when opened, and a sentence beside them.
 OPENED = {
     "architectures": (7, "What finite width changes."),
     "depth_width": (4, "bootstrap intervals"),
@@ -57,7 +57,7 @@ OPENED = {
     "generalization": (4, "Wilson's 95% intervals"),
     "dag": (2, "Precomputed figure"),  # ΔK, ‖H‖
 }
-# Page, preset, choices beside the figures: figures, and sentences then.
+# Page, preset, choices beside the figures → number of figures, and sentences.
 CHOSEN = [
     ("optimization", "", {"output": "softmax"}, 4, "maps (1, …, 1) to 0"),
     ("lazy", "liu-lazy", {"measure": KAPPA.title, "output": "swish"}, 4, "at scale α = 1."),
@@ -91,18 +91,16 @@ def test_choices_redraw_the_figures(chosen):
 
 
 def test_export_appears_once_above_the_figures(page):
-    """In a row of its own or with other buttons; it is closed where nothing is chosen yet."""
+    """In a row of buttons; disabled while no runs are selected."""
     name, app = page
     menus = [block for block in app.get("popover") if block.proto.popover.label == "Export"]
     assert len(menus) == (name not in WITHOUT_EXPORT)
     if menus:
         assert menus[0].proto.popover.disabled == (name == "results")
-        shown = list(app.main)  # a block, then what is in it
+        shown = list(app.main)  # each block precedes its elements
         assert any(is_row(block) and any(inside is menus[0] for inside in block) for block in shown)
         drawn = [index for index, element in enumerate(shown) if element.type == "plotly_chart"]
-        results = [
-            index for index in drawn if ".drawing" not in shown[index].proto.id
-        ]  # not what was drawn of the form
+        results = [index for index in drawn if ".drawing" not in shown[index].proto.id]  # without drawings of the form
         assert next(index for index, each in enumerate(shown) if each is menus[0]) < min(results, default=len(shown))
 
 
@@ -145,7 +143,7 @@ def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
     tables = [popover for popover in app.get("popover") if popover.proto.popover.label == ABOUT]
     assert len(tables) >= len(charts(app))
     assert all(len(popover.dataframe) == 1 for popover in tables)
-    for chart in charts(app):  # readable, and sent nowhere
+    for chart in charts(app):  # readable, and never sent to a cloud
         config = json.loads(chart.config)
         assert not config["showSendToCloud"]
         assert config["toImageButtonOptions"]["format"] in ("svg", "png")
@@ -153,7 +151,7 @@ def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
 
 
 def test_every_figure_and_interval_of_a_page_is_explained(page):
-    """Figures have both answers, and a formula in sight; every fit names its draws and its runs in one caption."""
+    """Figures have both answers and a visible formula; captions of fits name draws and runs."""
     name, app = page
     captions = [caption.value for caption in app.caption]
     for chart in charts(app):

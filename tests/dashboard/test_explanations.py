@@ -1,4 +1,4 @@
-"""Every control and figure is explained, in words of the glossary."""
+"""Explanations of all controls and figures, in terms of the glossary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHARTS = {f"{folder.name}.{name}": each for folder in FOLDERS for name, each in 
 
 
 def symbols(title: str) -> set[str]:
-    """Single letters (but for an article) and what is no plain word."""
+    """Single letters, except articles, and other symbols."""
     tokens = re.findall(r"[^\s,()×]+", title)
     letters = {token for token in tokens if len(token) == 1 and token.isalpha()}
     if tokens[-1] != "a":
@@ -126,7 +126,7 @@ def titles(app) -> list[str]:
 
 
 def opened(app) -> list[str]:
-    """Names of the entries whose sentence is shown, in order."""
+    """Names of the open entries in order."""
     shown = [text.value for text in app.markdown]
     return [name for name, each in glossary().items() if any(text.startswith(each.sentence) for text in shown)]
 

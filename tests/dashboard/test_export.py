@@ -1,4 +1,4 @@
-"""Exports work without the dashboard and without a network."""
+"""Exported files work without the dashboard and without a network."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_provenance_has_time_device_versions_identities():
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_program_computes_this_spec_and_no_other(experiment, monkeypatch):
-    """The text as it is, but for the computation itself, of which the first event is real."""
+    """The exported program unchanged, with a computation that ends after its first event."""
     preset = EXPERIMENTS[experiment].presets[0]
     spec = with_settings(preset.spec, {**smallest(preset.spec), "seed": 7})
     run, computed = ntk_core.run, []
@@ -112,7 +112,7 @@ def test_program_runs_in_an_empty_folder(tmp_path):
 
 
 def test_program_states_what_it_needs():
-    """As PEP 723 reads it; what is needed is what the package imports, with the bounds of the project."""
+    """Requirements in PEP 723 form: the package's imports, with the project's bounds."""
     text = program("Small", SMALL)
     (block,) = re.findall(r"(?m)^# /// script$\n((?:^#(?: .*)?$\n)+?)^# ///$", text)
     stated = tomllib.loads("".join(line[2:] or "\n" for line in block.splitlines(keepends=True)))
@@ -132,7 +132,7 @@ def test_program_states_what_it_needs():
 
 @pytest.mark.slow
 def test_notebook_computes_its_run():
-    """In the form that nbformat 4.5 asks for; each cell ends as Jupyter would show it."""
+    """Valid nbformat 4.5; the last expression of each cell is displayed as in Jupyter."""
     read = json.loads(notebook("Small", SMALL))
     assert set(read) == {"cells", "metadata", "nbformat", "nbformat_minor"}
     assert (read["nbformat"], read["nbformat_minor"]) == (4, 5)

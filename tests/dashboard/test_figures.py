@@ -1,4 +1,4 @@
-"""The figures of kernel change, decoded from what the browser gets, and the names at the ends of curves."""
+"""Figures of kernel change as sent to the browser, and names at the ends of curves."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.dashboard.made_results import make_points, make_run
 
 
 def numbers(values) -> np.ndarray:
-    """A trace's numbers, also where they travel as base64."""
+    """A trace's numbers, decoded from base64 if necessary."""
     if isinstance(values, dict):
         return np.frombuffer(base64.b64decode(values["bdata"]), np.dtype(values["dtype"]))
     return np.asarray(values, float)
@@ -135,7 +135,7 @@ def test_unconverged_runs_are_open_and_excluded_from_means():
     points = (*good, last)
     chart = figures.change_against_width(points)
     symbols = seeds(chart.figure, "linear")["marker"]["symbol"]
-    assert symbols[-4:] == ["circle", "circle-open", "x-thin-open", "line-ew-open"]  # ΔK = 0 has no place on this axis
+    assert symbols[-4:] == ["circle", "circle-open", "x-thin-open", "line-ew-open"]  # a logarithmic axis has no 0
     entries = [trace["name"] for trace in traces(chart.figure) if trace["name"][:4] in ("dead", "over", "dive", "stuc")]
     assert entries == ["dead: 1 run", "diverged: 1 run", "over-budget: 1 run", "stuck: 1 run"]
     assert numbers(mean_line(chart.figure, "linear")["y"])[-1] == 0.5
@@ -149,7 +149,7 @@ def test_unconverged_runs_are_open_and_excluded_from_means():
     assert "at m = 1,000 (seed 2): 1 of" in diverged
     assert "linear output got stuck on a plateau above the loss threshold at m = 1,000 (seed 3): 1 of" in stuck
     assert "linear output was dead: K(w₀) = 0 at m = 1,000 (seed 4): 1 of" in dead
-    # The run over its budget counts in the second exponent, the diverged one in none.
+    # The second exponent includes the run over its budget; diverged runs are always excluded.
     found = [(point.width, run.sup_change) for point in points for run in point.of("linear")]
     x, y = np.log([pair for pair in found if pair[1] not in (60.0, 0.0)]).T
     slope = np.polyfit(x, y, 1)[0]
@@ -239,7 +239,7 @@ def test_tables_hold_what_the_figures_show():
 
 
 def with_starts(points, **changes) -> list[KernelChangePoint]:
-    """The same with a velocity of 1/m and a change of 2 m^(-1/2) in a ball; three seeds."""
+    """Points with a velocity of 1/m and a change of 2 m^(-1/2) in a ball; three seeds."""
     found = []
     for point in points:
         starts = tuple(

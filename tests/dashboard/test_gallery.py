@@ -1,8 +1,8 @@
-"""Precomputed figures were computed by this project, from the current presets.
+"""Precomputed figures against the current code and presets.
 
-The cheapest point of every preset is recomputed with its first seed. ``TO_THE_END`` names those that go to their end;
-the others go three steps, which needs the same data, networks, kernels and rates, and of lists (outputs, rates, graphs)
-the first one is enough. Horizons are clocked by the loss of a whole run: these runs go to their end.
+The cheapest point of every preset is recomputed with its first seed, to its end for presets of ``TO_THE_END``. Others
+take three steps with the same data, networks, kernels and rates, and with the first of each list (outputs, rates,
+graphs). Horizons depend on the loss of a whole run, so these runs continue to their end.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ SPECS = presets()
 NAMES = sorted(path.relative_to(GALLERY).with_suffix("").as_posix() for path in GALLERY.glob("**/[!.]*.json"))
 NAMES = [name for name in NAMES if not name.startswith(".")]
 WHOLE = ("kernel_change", "architectures", "hessian")
-# liu-fig1-right has one large width, with the runs of left.
+# liu-fig1-right has one large width, whose runs are those of the left figure.
 TO_THE_END = [
     *(name for name in NAMES if SPECS[name].experiment in WHOLE and name != "liu-fig1-right"),
     *("zhu-fig2", "liu-true-and-linearized", "hu-fig1", "hu-fig5"),
 ]
-# Their network is that of hu-fig3-cnn, their data are those of hu-fig4 and hu-fig3.
+# They have the network of hu-fig3-cnn and the data of hu-fig4 and hu-fig3.
 COVERED = ("hu-fig4-cnn", "hu-fig4-cifar-cnn")
 BEGUN = [name for name in NAMES if SPECS[name].experiment not in WHOLE and name not in (*TO_THE_END, *COVERED)]
 LARGEST = {"early_time": 300_000, "hessian": 320_000}  # bytes
 
 NUM_STEPS = 3
-# After three steps float32 sums differ by their order, some hundred ulps: 1e-5 in a difference of kernels.
+# The order of float32 sums matters by some hundred ulps after three steps: 1e-5 in a difference of kernels.
 RELATIVE, ABSOLUTE = 2e-3, 1e-5
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
 AT_START = ("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree", "infinite_distance")
@@ -63,13 +63,13 @@ def close(value: Any) -> Any:
 
 
 def identity(each: Any) -> tuple[Any, ...]:
-    """Keys that identify a run within its point."""
+    """Values that identify a run within its point."""
     names = ("output", "graph", "method", "model", "rate", "start", "activation", "seed")
     return tuple(getattr(each, name, None) for name in names)
 
 
 def records(point: Any) -> Iterator[Any]:
-    """Everything that a point has for each seed."""
+    """Yield all records of a point's seeds."""
     for name in ("runs", "at_start", "kernels"):
         yield from getattr(point, name, ())
 
@@ -83,7 +83,7 @@ def at_the_end(record: Any, name: str) -> Any:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TO_THE_END)
 def test_one_point_of_the_gallery_is_found_again(name):
-    """The smallest width and first seed, of Hessians the first network alone."""
+    """Smallest width and first seed; for Hessians, the first network."""
     shown = gallery_result(name)
     swept = "values" if shown.spec.experiment == "early_time" else "widths"
     changes: dict[str, Any] = {swept: getattr(shown.spec, swept)[:1], "num_seeds": 1}
@@ -107,7 +107,7 @@ def test_one_point_of_the_gallery_is_found_again(name):
 
 
 def compare(again: Any, before: Any) -> int:
-    """Everything that both know of the first steps; how many numbers were compared."""
+    """Compare all common numbers of the first steps and return their count."""
     compared = 0
     for name in AT_START:
         if isinstance(getattr(again, name, None), float):
@@ -129,7 +129,7 @@ def compare(again: Any, before: Any) -> int:
 
 
 def beginning(spec: Any) -> dict[str, Any]:
-    """The first point: one seed, the first of every list but all models, three steps, few kernels."""
+    """Settings of the first point: one seed, first items of lists except models, three steps, few kernels."""
     small = smallest(spec, keep=("models",))
     values = values_of(spec)
     listed = {name: values[name][:1] for name in small if isinstance(values.get(name), tuple)}
@@ -140,7 +140,7 @@ def beginning(spec: Any) -> dict[str, Any]:
 
 
 def prefix(again: Any, before: Any) -> int:
-    """How many numbers two values have in common, where the lists of the first one are beginnings of the other's."""
+    """Count the numbers that two values share, if each list of the first is a prefix of the other's."""
     if isinstance(again, BaseModel):
         return sum(prefix(getattr(again, name), getattr(before, name)) for name in type(again).model_fields)
     if isinstance(again, tuple):
@@ -152,7 +152,7 @@ def prefix(again: Any, before: Any) -> int:
 
 
 def test_training_at_one_width_shows_runs_of_the_sweep():
-    """liu-fig1-right is the widest point of liu-fig1-left; no cheaper point could replace it."""
+    """liu-fig1-right is the widest point of liu-fig1-left, without a cheaper point to recompute."""
     (point,) = gallery_result("liu-fig1-right").points
     sweep = {each.width: each for each in gallery_result("liu-fig1-left").points}
     assert sorted(point.runs, key=identity) == sorted(sweep[point.width].runs, key=identity)
@@ -178,5 +178,5 @@ def test_the_cheapest_point_begins_as_it_is_shown(name):
         compared += together(each, known[identity(each)])
     if known or seeds:
         assert compared >= 3
-    else:  # no curves and no kernels: all that it is made of
+    else:  # no curves and no kernels, only its inputs
         assert prefix(again, before)

@@ -1,4 +1,4 @@
-"""Lasting objects are frozen for the garbage collector, once a page."""
+"""Garbage collection: lasting objects are frozen once per page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_page_freezes_loaded_objects_once(monkeypatch):
 
 
 def test_garbage_is_collected_occasionally(monkeypatch):
-    assert config.get_option("runner.postScriptGC") is False  # Streamlit's own, after every run
+    assert config.get_option("runner.postScriptGC") is False  # Streamlit's collection after every run
     counted: list[float] = []
     now = 0.0
     monkeypatch.setattr(gc, "collect", lambda: counted.append(now))
@@ -38,7 +38,7 @@ def test_garbage_is_collected_occasionally(monkeypatch):
         now = float(second)
         garbage.collect_garbage("hessian")
     assert counted == pytest.approx([100, 110, 120, 130])
-    garbage.collect_garbage("dag")  # what a page has loaded is looked at when it is drawn first
+    garbage.collect_garbage("dag")  # the first drawing of a page collects what it loaded
     assert len(counted) == 5
 
 

@@ -1,4 +1,4 @@
-"""Figures of Hessians show exponents, bounds, balls and blocks and hide nothing unknown; the choices of the page."""
+"""Figures of Hessians: exponents, bounds, balls, blocks, visible unknowns; choices of the page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def means(line: str, of, points=TABLE) -> list[float]:
 
 
 def changed(points, width: int, **changes):
-    """The points with these changes in all runs of one width."""
+    """Change all runs of one width."""
     return [
         point.model_copy(update={"runs": tuple(run.model_copy(update=changes) for run in point.runs)})
         if point.width == width
@@ -101,7 +101,7 @@ def test_measured_norm_is_between_its_bounds():
     above, below = (part_figures.bounded(BOUNDS, name) for name in (LINEAR, NONLINEAR))
     for chart, upper, lower in ((above, "bound", "norm"), (below, "norm", "lower")):
         high, low = (line(chart, name) for name in (upper, lower))
-        shared = np.isin(numbers(high["x"]), numbers(low["x"]))  # a lower bound below 0 has no place here
+        shared = np.isin(numbers(high["x"]), numbers(low["x"]))  # a logarithmic axis has no lower bound below 0
         assert np.all(numbers(high["y"])[shared] > numbers(low["y"]))
     assert part_figures.bounded(TABLE, CNN) is None
     assert part_figures.quantities(TABLE, CNN) is None

@@ -1,4 +1,4 @@
-"""The API of a session's jobs: its own alone, Stop, how often browsers ask; and the tray on every page."""
+"""API of a session's own jobs, Stop, polling intervals, and the tray on every page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def waiting(tmp_path, monkeypatch):
 
 
 def ask(path: str, session: str = "", method: str = "GET") -> tuple[int, Any]:
-    """Status and body of the answer to a request of this session."""
+    """Send a request of this session and return status and body."""
     app = Starlette(routes=job_status.routes())
     answer = Answer(app, path, method=method, headers={HEADER: session} if session else {})
     return answer.status, json.loads(answer.text) if answer.status != 405 else None

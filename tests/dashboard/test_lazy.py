@@ -1,4 +1,4 @@
-"""Figures of the two routes to linearity, and of the dial from lazy to rich, from results of the gallery."""
+"""Figures of the two routes to linearity and of the dial from lazy to rich, from the gallery."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Learning rate: its map, peaks and runs, and what the gallery shows of them."""
+"""The page *Learning rate*: map, peaks and runs, from the gallery."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The lecture: every step opens and is reached, hides its answer until asked, and agrees with the gallery."""
+"""The lecture: every step is reachable, hides its answer until asked, and agrees with the gallery."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def at(app) -> str:
 
 
 def places(app) -> list[str]:
-    """The choices from the first to the last, as their keys name them."""
+    """Places of the choices in order, from their keys."""
     keys = {app.button(key=f"lecture.choice{index}").proto.shortcut: index for index in range(3)}
     return [STEPS[0].question.choices[keys[key]] for key in sorted(keys)]
 
@@ -66,7 +66,7 @@ def test_a_step_is_named_by_its_number_and_by_its_name():
 
 
 def hides_its_answer(app, step) -> None:
-    """The question and the beginning of the figure are there, and nothing that gives the answer away."""
+    """Assert that question and unfinished figure are shown without any hint of the answer."""
     assert at(app) == step.asks
     assert address(app) == ({} if step is STEPS[0] else {"step": step.name})
     assert [piece.value.strip("$\n ") for piece in app.get("latex")] == list(step.formula)
@@ -95,7 +95,9 @@ def test_lecture_is_walked_by_buttons_and_counts_predictions():
         hides_its_answer(app, step)
         assert app.get("progress")[0].proto.text == f"Step {index + 1} of {len(STEPS)}"
         right = step.question.answer
-        chosen = right if (len(STEPS) - index) % 2 else (right + 1) % 3  # right: the last, the last but two, …
+        chosen = (
+            right if (len(STEPS) - index) % 2 else (right + 1) % 3
+        )  # right for every second step, counted from the last
         press(app, f"choice{chosen}")
         shows_its_answer(app, step)
         choices = step.question.choices
@@ -152,7 +154,7 @@ def test_choices_have_a_uniform_order_per_visit():
 
 
 def test_links_of_polls_of_earlier_versions_still_open():
-    """In this harness every session has one name, so that the teacher is the phone, too."""
+    """All sessions of ``AppTest`` share one id, so the teacher is also the phone."""
     app = press(open_page("lecture", step="2"), "poll")
     assert not [button.key for button in app.button if (button.key or "").startswith("lecture.choice")]
     (code,) = [each.value.partition("?poll=")[2] for each in app.get("code") if "?poll=" in each.value]
@@ -231,7 +233,7 @@ def test_bad_address_is_reported_and_opens_the_first_step():
     ):
         app.query_params = {name: text}
         (reported,) = checked(app.run()).warning
-        # A link has a joiner in it, and is none.
+        # An invisible joiner keeps the text from becoming a link.
         assert sentence in reported.value.replace("\\", "").replace("\u2060", "")
         assert at(app) == STEPS[0].asks
         assert address(app) == {}
@@ -266,13 +268,13 @@ def test_every_option_draws_and_a_veil_gives_nothing_away(step):
     assert 0 < len(drawn_rows(veiled.figure)) <= len(numbers_of(veiled))
     names = [trace.name or "" for trace in veiled.figure.data]
     assert not any("∝" in name or name.startswith("slope") for name in names)
-    if step.name != "diagonal-hessian":  # whose first width is all that is shown
+    if step.name != "diagonal-hessian":  # shown only at its first width
         assert len(numbers_of(veiled)) < len(numbers_of(first))
 
 
 @pytest.mark.parametrize("step", STEPS, ids=NAMES)
 def test_the_numbers_of_an_answer_are_read_from_the_results(step):
-    """With every exponent and mean of the results changed, the reason reads differently."""
+    """Changing every exponent and mean of the results changes the reason."""
     changed = {
         name: result.model_copy(update={"points": tuple(map(scaled, result.points))})
         for name, result in _results(step).items()
@@ -281,7 +283,7 @@ def test_the_numbers_of_an_answer_are_read_from_the_results(step):
 
 
 def scaled(point):
-    """The same point with its measured numbers times a power of its width, and those of networks twice that."""
+    """Multiply a point's measured numbers by a power of its width, and those of networks by twice that."""
 
     def walk(part, factor):
         if isinstance(part, Value):
@@ -296,7 +298,7 @@ def scaled(point):
 
 
 def test_diagonal_entries_are_those_of_the_hessian():
-    """Against central differences of f in float64: their error is about h² + eps/h², 1e-8 at h = 1e-4."""
+    """Central differences of f in float64, with error about h² + eps/h², 1e-8 at h = 1e-4."""
     width, h = 5, 1e-4
     weights, entries = lecture_exact.diagonal_entries(width, seed=3)
     draw = np.random.default_rng(3)
@@ -325,5 +327,5 @@ def test_the_drawn_norms_scale_as_the_step_states():
     for point in of_line(gallery_result("liu-shallow").points, "shallow"):
         norms = mean([run.norm for run in point.runs])
         largest = [float(abs(lecture_exact.diagonal_entries(point.width, seed)[1]).max()) for seed in range(5)]
-        # The largest of many entries close to the bound: it barely depends on the draw.
+        # The largest of many entries close to the bound barely depends on the draw.
         assert mean(largest).value == pytest.approx(norms.value, rel=0.01)

@@ -1,4 +1,4 @@
-"""A click on a mark moves the page's choices, and the figures beside follow; choices outlast the widths they name."""
+"""Linked figures: clicks set the page's choices, which survive a change of widths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGE = "kernel_change"
 
 @pytest.fixture
 def browser(monkeypatch, jobs) -> dict[str, Any]:
-    """Data of the browser component (``at``); the value of ``clicked`` arrives with the next run."""
+    """Data of the browser component in ``at``; ``clicked`` is its value at the next run."""
     there: dict[str, Any] = {"at": {}, "clicked": []}
 
     def linked(key, at, clicked, land, answer):

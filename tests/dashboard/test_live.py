@@ -1,4 +1,4 @@
-"""The live page: its settings, its URL, its way to the kernel page, and its scripts as one module."""
+"""The page *Live*: settings, URL, link to the page *Kernel*, and its scripts as one module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Before a run: long ones are asked for twice, short ones of a link begin, and stored ones are not computed again."""
+"""Starting runs: long ones need confirmation, short ones start from a link, stored ones are reused."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_unsuitable_preset_choice_keeps_the_rest_of_the_url(jobs):
     app = open_page("optimization", **given)
     assert f"{kept} is used instead" in words(app)
     checked(app.button(key="optimization.run").click().run())
-    assert jobs.submitted == [spec]  # what the form shows
+    assert jobs.submitted == [spec]  # as in the form
     base = with_settings(PRESETS["liu-true-and-linearized"].spec, {"outputs": ["softmax"]})
     spec, problems = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
     assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2), "the first that fits"
@@ -148,7 +148,7 @@ def test_links_show_stored_or_short_runs_with_valid_settings():
 
 @pytest.fixture
 def tried(jobs):
-    """A page as a link of what to try opens it."""
+    """Open a page by one of its suggestions to try."""
 
     def opened(**query: str):
         app = open_page("kernel_change", opened=False)

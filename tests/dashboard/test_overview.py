@@ -1,4 +1,4 @@
-"""The overview: a network in training, questions, and a card for every page."""
+"""The overview: a training network, questions, and a card for every page."""
 
 from __future__ import annotations
 

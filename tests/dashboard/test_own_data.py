@@ -1,4 +1,4 @@
-"""The upload page: every kind of file is read, and every refusal is beside its choice."""
+"""The upload page: every kind of file, and refusals beside the choices that cause them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def uploaded(data: bytes, name: str) -> AppTest:
 
 
 def widget(app: AppTest, kind: str, name: str):
-    """The widget of the file's version whose key ends so."""
+    """The widget of the uploaded file whose key has this ending."""
     (found,) = [each for each in app.get(kind) if each.key and each.key.endswith(f".{name}")]
     return found
 
@@ -93,7 +93,7 @@ def test_one_press_keeps_the_data_and_runs_kernel_change(jobs, data_directory):
     assert isinstance(spec, KernelChangeSpec)
     assert spec.is_private
     assert (data_directory / "uploads" / f"{spec.dataset.digest}.npz").exists()
-    app.switch_page("pages/kernel_change.py")  # as the page itself does in a browser
+    app.switch_page("pages/kernel_change.py")  # as the page does in a browser
     open_panels(app, "kernel_change")
     checked(app.run())
     assert app.selectbox(key="kernel_change.dataset.name").value == "upload"
@@ -111,7 +111,7 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
-    for total, trained, test_points in ((40, 32, 8), (3, 2, 1), (1000, 980, 20)):  # all are to be trained on
+    for total, trained, test_points in ((40, 32, 8), (3, 2, 1), (1000, 980, 20)):  # all rows are training data
         data = clean_upload(parse_upload(flowers(num_rows=total)), Choices(("sepal", "petal"), "size", "regression"))
         dataset = DatasetSpec(name="upload", digest=keep_upload(data), num_samples=total)
         page, first = Uploaded(dataset, "flowers", total, 0).first_look()
@@ -121,7 +121,7 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
 
 
 def houses() -> bytes:
-    """Prices in hundreds of thousands, of features between 1 and 20,000."""
+    """Prices in hundreds of thousands, with features between 1 and 20,000."""
     rng = np.random.default_rng(0)
     area, year, distance = rng.uniform(30, 250, 120), rng.integers(1900, 2020, 120), rng.exponential(5000, 120)
     price = 2500 * area * (1 - distance / 60_000) + 300 * (year - 1900) + rng.normal(0, 15_000, 120)
@@ -129,7 +129,7 @@ def houses() -> bytes:
 
 
 def customers() -> bytes:
-    """Three overlapping segments, with incomes in ten thousands beside ages."""
+    """Three overlapping segments by age and by income in ten thousands."""
     rng = np.random.default_rng(0)
     segment = rng.integers(0, 3, 120)
     income = np.array([20_000, 45_000, 90_000])[segment] + rng.normal(0, 15_000, 120)

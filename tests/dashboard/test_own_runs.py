@@ -1,4 +1,4 @@
-"""Runs and reports of your own models: shown, exported, compared, and started by nothing that a browser reaches."""
+"""Runs and reports of custom models: shown, exported, compared, and never started from a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages through app.py, without a browser and without a worker."""
+"""Pages through app.py, without browser and worker."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_first_visit_shows_the_precomputed_figure_and_origin(gallery, tmp_path):
     assert "Learning rate η used: linear output and softmax output 0.5." in words(app)
     assert "jax 0.10.2" in words(app)
     assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
-    assert "Run to update" in words(app)  # the made result has other widths than the preset
+    assert "Run to update" in words(app)  # the synthetic result has other widths than the preset
     (tmp_path / "liu-fig1-left.json").write_text('{"spec": 1}', encoding="utf-8")
     assert "Press Run: the points appear here one by one." in words(opened()), "no result is shown"
 
@@ -99,7 +99,7 @@ def test_settings_of_the_chosen_kinds_and_no_others_are_shown(kind, dataset):
 
 
 def place_of_run(app) -> tuple[str, str]:
-    """The container of Run or Stop, and the label of that button."""
+    """Container and label of the button Run or Stop."""
 
     def found(block):
         for child in block.children.values():

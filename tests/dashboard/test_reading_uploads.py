@@ -1,4 +1,4 @@
-"""Files are parsed in separate processes within time and memory, and cached once within bounds."""
+"""Parsing of uploads: separate processes, limits of time and memory, a bounded cache."""
 
 from __future__ import annotations
 

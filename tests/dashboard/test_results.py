@@ -1,4 +1,4 @@
-"""The results page: find, open, compare, export, import and delete stored runs."""
+"""The page *Results*: find, open, compare, export, import and delete stored runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of one experiment share a figure; color, dash and symbol differ, and nothing is silently averaged."""
+"""Runs of one experiment in a figure: distinct color, dash and symbol, and no silent averages."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tests.dashboard.made_results import make_points, make_result, make_run
 
 
 def pair(name: str):
-    """A gallery result twice, as of two seeds."""
+    """A gallery result as two runs with different base seeds."""
     result = gallery_result(name)
     other = result.model_copy(update={"spec": with_settings(result.spec, {"seed": result.spec.seed + 100})})
     return list(zip(labels([result.spec, other.spec]), (result, other), strict=True))
 
 
-# The presets of an experiment share axes and measures: one of each.
+# One preset per experiment, since its presets share axes and measures.
 LAST = tuple({preset.spec.experiment: name for name, preset in PRESETS.items()}.values())
 
 
@@ -33,7 +33,7 @@ LAST = tuple({preset.spec.experiment: name for name, preset in PRESETS.items()}.
     "name", [pytest.param(name, marks=[] if name in LAST else pytest.mark.slow) for name in (*LAST, "liu-lazy")]
 )
 def test_runs_of_every_experiment_are_drawn_on_every_axis(name):
-    """Axes with the first measure, and the first axis with others: each measure is drawn alike."""
+    """Every axis with the first measure, and every measure on the first axis."""
     runs = pair(name)
     how = comparison_of(runs[0][1].spec)
     measures, lines = measures_of(runs, how), lines_of(runs, how)
@@ -80,7 +80,7 @@ def test_networks_have_own_styles_and_equals_differ_in_dash():
 
     assert [line.line.color for line in lines(specs[:3])] == [network_style(kind).color for kind in kinds[:3]]
     assert len({(line.line.dash, line.marker.symbol) for line in lines(specs[:3])}) == 3
-    four = lines([result.spec] * 4)  # they differ without color, too
+    four = lines([result.spec] * 4)  # distinct without color, too
     for style in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
         assert len({style(trace) for trace in four}) == 4
 

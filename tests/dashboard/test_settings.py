@@ -1,4 +1,4 @@
-"""Settings as text: URLs and fields become a spec, or a sentence."""
+"""Settings as text: URLs and fields give a spec or an error sentence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BASES = st.sampled_from([preset.spec for preset in KERNEL_CHANGES] + [preset.pap
 
 
 def values(setting) -> st.SearchStrategy:
-    """Any value that the setting's own bounds allow."""
+    """Values within a setting's bounds."""
     low, high = bounds(setting.info)
     whole = st.integers(int(low or 0), int(high or 100))
     real = st.floats(low or 0, high or 1, exclude_min=True, allow_subnormal=False)
@@ -47,7 +47,7 @@ def values(setting) -> st.SearchStrategy:
 
 @st.composite
 def specs(draw) -> KernelChangeSpec:
-    """Any spec: settings drawn one by one, kept where the whole is still allowed."""
+    """Random specs: settings drawn one by one, each kept if the spec remains valid."""
     spec = draw(BASES)
     for name in draw(st.lists(st.sampled_from(sorted(SETTINGS)), max_size=6)):
         try:
@@ -79,7 +79,7 @@ def test_any_text_gives_a_spec_and_reports_unused_parts(texts, base):
 
 
 def settled(setting, text):
-    """The value as a spec keeps it: lists without doubles, widths ascending."""
+    """The value in a spec: lists without duplicates, widths ascending."""
     value = value_of(setting, text)
     if not isinstance(value, list):
         return value
@@ -108,7 +108,7 @@ def test_text_is_read_as_people_write_it(name, text, value):
         ("training.max_steps", "1e999"), ("outputs", "linear,argmax"), ("architecture.depth", "-1"),
         ("architecture.depth", "9" * 5000), ("architecture.activation", "RELU "), ("dataset.name", "imagenet"),
         *(("training.learning_rate", text) for text in ("inf", "0", "fast")), ("dataset.noise", "nan"),
-        ("dataset.resolution", "8"),  # of a data set that is not chosen
+        ("dataset.resolution", "8"),  # an option of another data set
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
@@ -124,7 +124,10 @@ def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
     texts = {"architecture.kind": "bottleneck", "num_seeds": "7"}  # one hidden layer cannot have a bottleneck
     spec, problems = spec_from_texts(texts, KernelChangeSpec())
     assert spec == KernelChangeSpec(num_seeds=7)
-    assert [problem.field for problem in problems] == ["architecture.depth", "architecture.kind"]  # why, and what went
+    assert [problem.field for problem in problems] == [
+        "architecture.depth",
+        "architecture.kind",
+    ]  # the reason, and the dropped setting
 
 
 @given(specs())

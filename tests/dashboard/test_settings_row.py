@@ -21,7 +21,7 @@ def chips(app) -> dict[str, str]:
 
 
 def in_panel(app) -> set[str]:
-    """Keys of the settings that the panel of all settings shows."""
+    """Keys of the settings shown in the panel of all settings."""
     (panel,) = (each for each in app.get("popover") if each.proto.popover.label == "All settings")
     kinds = (panel.selectbox, panel.multiselect, panel.number_input, panel.text_input, panel.toggle)
     return {widget.key for widgets in kinds for widget in widgets} - {PREFIX + "search"}
@@ -101,7 +101,7 @@ def test_own_headings_come_before_the_shared_ones():
 
 
 def slider_of(app):
-    """The slider of widths that is drawn; its key is a new one whenever its ends were written elsewhere."""
+    """The slider of widths; its key changes whenever its ends are set elsewhere."""
     return next(each for each in app.select_slider if each.key.startswith(PREFIX + "widths.range"))
 
 

@@ -1,6 +1,6 @@
-"""A copied address shows the same settings and the same result in another browser, also after a restart of the server.
+"""Copied URLs show the same settings and result in another browser, also after a server restart.
 
-Real jobs over a real store, without workers: whatever is shown has not been computed again.
+Real jobs and a real store without workers, so that no shown result is recomputed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ntk_core.settings.grammar import with_settings
 from tests.dashboard.conftest import _put_in_place
 from tests.dashboard.open_pages import address, open_page, words
 
-# Of each experiment the result of the gallery that is read the quickest.
+# For each experiment, its smallest result in the gallery.
 PRESET_OF = {
     name: min(
         (each.name for each in experiment.presets),
@@ -31,7 +31,7 @@ PRESET_OF = {
 
 @pytest.fixture
 def server(monkeypatch, tmp_path) -> Iterator[Callable[[], Store]]:
-    """Starts a server over the same store, in place of the one before; its workers compute nothing."""
+    """Restart the server on the same store, without workers."""
     running: list[Jobs] = []
 
     def refuse(*_) -> str:
@@ -53,7 +53,7 @@ def server(monkeypatch, tmp_path) -> Iterator[Callable[[], Store]]:
 
 
 def changed_copy(store: Store, name: str) -> Spec:
-    """A result of other settings than the gallery's, so that nothing but the store can show it."""
+    """Store a result with settings that are not in the gallery."""
     result = gallery.gallery_result(name)
     spec = with_settings(result.spec, {"seed": result.spec.seed + 123})
     store.save_result(result.model_copy(update={"spec": spec}))
@@ -61,10 +61,10 @@ def changed_copy(store: Store, name: str) -> Spec:
 
 
 def assert_shows(app: AppTest, spec: Spec) -> None:
-    """The page shows the stored run, and its form holds the run's settings."""
+    """Assert that the page shows the stored run and its form the run's settings."""
     output = words(app)
     assert app.get("plotly_chart")
-    assert spec_digest(spec)[:12] in output  # the origin below the figures
+    assert spec_digest(spec)[:12] in output  # origin of the result, below the figures
     assert "other settings than the form" not in output
     assert "cannot be used" not in output
     assert "Precomputed figure" not in output

@@ -1,4 +1,4 @@
-"""Figures elsewhere: the site without a server, and one figure alone for other pages, are those of the app."""
+"""Figures of the static site and single embedded figures against those of the app."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WITH_SLIDER = {"hessian": "liu-ball", "lazy": "richness-dial"}  # above their fi
 
 
 def read(script: str, name: str) -> dict:
-    """The data of a figure as its page takes it over."""
+    """Data of a figure in the script of its page."""
     found = re.fullmatch(r"lab\.take\((\".*?\"), (.*)\);\n", script, re.DOTALL)
     assert found is not None
     assert json.loads(found[1]) == name
@@ -41,7 +41,7 @@ def bare(figure: dict) -> dict:
 
 
 def shown_in_the_app(page: str, **query: str) -> list[dict]:
-    """Every figure of a page as Streamlit sends it."""
+    """Figures of a page as sent by Streamlit."""
     return [bare(json.loads(each.proto.spec)) for each in open_page(page, opened=False, **query).get("plotly_chart")]
 
 
@@ -74,7 +74,7 @@ def test_site_step_hides_its_answer_and_then_equals_the_app(step):
         sum(len(trace.get("y") or ()) for trace in traces)
         for traces in (options[data["start"]]["data"], data["veiled"]["figure"]["data"])
     )
-    assert veiled < whole or step.name == "diagonal-hessian"  # whose first width is all that is shown
+    assert veiled < whole or step.name == "diagonal-hessian"  # shown only at its first width
 
 
 def test_plotly_of_the_site_is_of_the_version_that_draws_the_app():
@@ -94,7 +94,7 @@ def test_formulas_and_tables_become_html():
 
 
 def test_all_pages_share_one_menu():
-    """Pages of the documentation use a template; the open page is an entry of the menu."""
+    """Including the template for pages of the documentation; the menu marks the open page."""
     framed = _page.page("frame.html", MENU | DOCUMENTATION, title="Title", here="live.html", up="../")
     assert re.findall(r'<a href="\.\./([^"]+\.html)"[^>]*>\w', framed) == [*MENU, *DOCUMENTATION]
     assert "docs/" not in _page.page("frame.html", MENU, title="Title")

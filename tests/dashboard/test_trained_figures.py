@@ -1,4 +1,4 @@
-"""Figures of horizons, generalization, optimization and depth against width, from results of the gallery."""
+"""Figures of horizons, generalization, optimization and depth against width, from the gallery."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ntk_core.settings.grammar import with_settings
 
 
 def means(chart) -> dict[str, Any]:
-    """Name in the legend → curve through the means."""
+    """Name in the legend → curve of means."""
     return {trace.legendgroup or trace.name: trace for trace in chart.figure.data if trace.mode == "lines+markers"}
 
 
@@ -150,7 +150,7 @@ def test_bound_uses_the_smallest_eigenvalue_and_slope():
     expected = SLOW.loss[0] * (1 - SLOW.learning_rate * level) ** np.array(SLOW.steps)
     np.testing.assert_allclose(bound.y, expected)
     (later,) = named(optimization.loss_against_step(POINT, OUTPUT, "log"), "bound")
-    assert list(later.x) == list(SLOW.steps[1:])  # step 0 has no place there
+    assert list(later.x) == list(SLOW.steps[1:])  # a logarithmic axis has no step 0
     measured = SLOW.loss[0] * (1 - SLOW.learning_rate * min(SLOW.pl_ratio)) ** np.array(SLOW.steps)
     np.testing.assert_allclose(SLOW.pl_bound(), measured)
     (drawn,) = named(optimization.pl_against_step(POINT, OUTPUT), "μρ²/n")

@@ -1,4 +1,4 @@
-"""URLs fill the form and stay in the address; what they contain of no use is named in a sentence, never a traceback."""
+"""URLs fill the form and stay in the address bar; invalid parts give a sentence, never a traceback."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ PREFIX = "kernel_change."
 
 @pytest.fixture(scope="module")
 def apps(module_jobs, tmp_path_factory) -> Iterator[dict[str, AppTest]]:
-    """Every page, without figures: an address has no part in those that ship."""
+    """All pages without figures, which do not depend on the URL."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("linearity_lab.components.gallery.GALLERY", tmp_path_factory.mktemp("gallery"))
         yield {name: open_page(name) for name in NAMES}
 
 
 def at(app: AppTest, **texts: str) -> AppTest:
-    """The page at another address; ``__`` in a name is a dot."""
+    """Open the page at another URL; ``__`` in a name is a dot."""
     app.query_params = {name.replace("__", "."): text for name, text in texts.items()}
     return checked(app.run())
 
@@ -71,7 +71,7 @@ def test_every_page_has_three_to_five_controls_and_no_chip(page, apps):
 
 
 def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
-    """Known settings and unknown ones with random values."""
+    """Known and unknown settings with random values."""
     known = [setting.name for setting in settings(SPECS[page])] if page in SPECS else ["step", "term", "run"]
     query: dict[str, str | list[str]] = {}
     for _ in range(draw.randint(1, 12)):
@@ -101,7 +101,7 @@ def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     assert address(apps[page]) == {}
 
 
-# Of each page the last preset; the others are slow.
+# The last preset of each page; the others are slow.
 LAST = {preset.spec.experiment: name for name, preset in PRESETS.items() if name != ON_NO_PAGE}.values()
 
 

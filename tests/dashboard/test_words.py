@@ -1,4 +1,4 @@
-"""Words are read from Markdown, errors name file, section and name; what comes from outside stays words."""
+"""Texts from Markdown: errors name file, section and name; text from outside is never markup."""
 
 from __future__ import annotations
 
