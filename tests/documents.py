@@ -13,10 +13,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = ("docs", "examples", "benchmarks", "ntk_core", "linearity_lab")
 SEPARATORS = {";", "&", "&&", "|", "||", "(", ")"}
 KEYWORDS = {"do", "done", "then", "fi", "exec"}
-# Variables that a document's machine has and not every machine.
+# Variables that are set in documents but not on every machine.
 SETTINGS = {"docs/cluster.md": {"XLA_FLAGS": "--xla_force_host_platform_device_count=4"}}
 ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
-# Commands of ours that neither stay nor need a cluster, a terminal or the network.
+# Commands that end, and need no cluster, terminal or network.
 ENDING = {"presets", "run", "show", "list", "export", "data", "own", "report", "site"}
 
 
@@ -30,7 +30,7 @@ class Block(NamedTuple):
 
     @property
     def runs_alone(self) -> bool:
-        """Whether it has commands of ``linearity-lab`` alone, which the wheel check runs."""
+        """Whether all commands are ``linearity-lab`` ones, which the wheel check runs."""
         found = list(commands(self.text))
         return self.language == "sh" and all(
             not each.variables and each.words[:1] == ["linearity-lab"] and each.words[1] in ENDING for each in found
@@ -69,7 +69,7 @@ def blocks_of(path: Path) -> list[Block]:
 
 
 def scripts(path: Path, folder: Path, data: Path) -> list[str]:
-    """Return the shell blocks that run alone; write the model that they name, and fill in uploaded data."""
+    """Return the shell blocks that run alone, after writing the models and uploads that they name."""
     blocks = blocks_of(path)
     for block in blocks:
         if block.language == "python" and "\ndef model(" in block.text:

@@ -1,4 +1,4 @@
-"""A small problem of training, shared by the tests of training."""
+"""A small training problem for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The closed form of the linear model against many small steps, in float64."""
+"""Closed form of the linear model against many small steps, in float64."""
 
 import jax
 import jax.numpy as jnp
@@ -93,7 +93,7 @@ def test_directions_without_a_kernel_do_not_move():
     at_train, at_test = form.flow([4.0])
     assert at_test is not None
     np.testing.assert_allclose(at_train[0], [[np.exp(-4.0)], [3.0]])
-    # A test point that meets only the direction of eigenvalue zero moves in a straight line, by K r₀ τ / n.
+    # A test point that couples only to eigenvalue zero changes linearly in time, by K r₀ τ / n.
     np.testing.assert_allclose(at_test[0], [[5.0 - 3.0 * 4.0 / 2]])
 
 

@@ -59,7 +59,7 @@ def test_the_linear_model_touches_the_network_at_its_origin(net):
         return float(distance(moved))
 
     assert apart(0.0) < 1e-14
-    # The difference is of second order: a tenth of the way, a hundredth of it.
+    # The difference is of second order: a tenth of the distance gives a hundredth.
     assert apart(1e-3) / apart(1e-4) == pytest.approx(100, rel=0.05)
 
 
@@ -95,7 +95,7 @@ def test_descent_equals_a_plain_loop_and_stops_at_threshold(output):
         steps += 1
     trained, fixed = net.partition(jax.tree.map(jnp.copy, params))
     state = descended(net, loss, trained, fixed, x, y, rate, 10_000, threshold)
-    # The loop sees the loss of a step when it takes the next one, so it may take one more.
+    # The loop reads a step's loss during the next step, so it may take one more.
     assert int(state.step) - steps in (0, 1)
     trained = jax.tree.map(jnp.copy, net.partition(params)[0])
     state = descended(net, loss, trained, fixed, x, y, rate, steps, 0.0)

@@ -1,4 +1,4 @@
-"""Training to a loss threshold with the kernels measured: where it stops, and its report."""
+"""Training to a loss threshold with measured kernels: stopping and records."""
 
 import math
 
@@ -17,7 +17,7 @@ RATE = 0.3
 
 
 def trained(losses_of, threshold, max_steps=40, num_records=4, seeds=1):
-    """Plain losses along the steps of one seed, and what KernelTraining records of all."""
+    """Losses of a plain loop for one seed, and the records of KernelTraining for all seeds."""
     params, x, y, _, _ = problem()
     together = jax.tree.map(lambda leaf: jnp.stack([leaf] * seeds), params)
     training = KernelTraining(
@@ -48,7 +48,7 @@ def test_training_stops_after_the_threshold_with_its_kernel():
     assert all(loss > threshold for _, loss in path[:23])
     *_, (found,) = trained(path, threshold)
     assert found["outcome"] == "converged"
-    assert found["steps"] == (0, 1, 3, 12, 24)  # the loop sees the loss of a step when it takes the next one
+    assert found["steps"] == (0, 1, 3, 12, 24)  # the loop reads a step's loss during the next step
     first, last = (empirical_ntk(NET, w, x) for w in (params, path[24][0]))
     assert found["change"][-1] == pytest.approx(float(kernel_change(last, first)), rel=1e-8)
     np.testing.assert_allclose(found["loss"], [path[step][1] for step in found["steps"]], rtol=1e-9)
@@ -75,9 +75,9 @@ def test_followed_outputs_are_those_of_the_network():
 
 @pytest.mark.usefixtures("x64")
 def test_loss_above_the_threshold_again_is_trained_further():
-    """The loss seen before the last step was below the threshold, the loss after it is not."""
+    """The loss is below the threshold before the last step and above it afterwards."""
     params, x, y, _, _ = problem()
-    rate = 6.0  # too large: the loss goes up and down
+    rate = 6.0  # too large, so that the loss oscillates
     losses = [loss for _, loss in plain(params, x, y, rate, 60)]
     dip = next(t for t in range(3, 60) if losses[t] < min(losses[:t]) and losses[t + 1] > losses[t])
     threshold = (losses[dip] + min(*losses[:dip], losses[dip + 1])) / 2
@@ -88,7 +88,7 @@ def test_loss_above_the_threshold_again_is_trained_further():
     )  # fmt: skip
     list(training.stretches())
     found = training.recorded(0, "linear")
-    assert dip + 1 in found["steps"]  # looked at where it seemed to be over
+    assert dip + 1 in found["steps"]  # recorded at the apparent end
     assert len(set(found["steps"])) == len(found["steps"])
     assert found["steps"][-1] > dip + 1
     assert found["outcome"] == "converged" or found["steps"][-1] == 60

@@ -1,4 +1,4 @@
-"""How trainings end, by their records: plateaus against slow trainings, dead networks, rates of nearly dead ones."""
+"""Outcomes from training records: plateaus and slow training, dead networks, rates of nearly dead ones."""
 
 import math
 
@@ -23,7 +23,7 @@ def test_constant_loss_is_stuck_and_decreasing_is_over_budget():
     assert ended(STEPS, PLATEAU, 0.01) == "stuck"
     assert ended(STEPS, SLOW, 0.01) == "over-budget"
     assert ended(STEPS, TINY_RATE, 0.01) == "over-budget"  # by 0.25% in the last half, but by half of all
-    assert ended(STEPS, [0.5 + 0.2 * (-1) ** step for step in STEPS], 0.01) == "over-budget"  # up and down
+    assert ended(STEPS, [0.5 + 0.2 * (-1) ** step for step in STEPS], 0.01) == "over-budget"  # oscillating
     assert ended(STEPS, PLATEAU, None) == "finished"
     assert ended(STEPS, PLATEAU, 0.5) == "converged"
     assert ended(STEPS, [*PLATEAU[:-1], math.nan], 0.01) == ended(STEPS, PLATEAU[::-1], 0.01) == "diverged"
@@ -39,7 +39,7 @@ def test_the_rule_does_not_depend_on_the_units_of_loss_and_step():
 
 @pytest.mark.usefixtures("x64")
 def test_swish_plateaus_are_stuck_and_slow_training_is_not():
-    """One sample starts where swish falls, so that training drives its output to −∞; without it all converge."""
+    """One sample starts where swish decreases, so training drives its output to −∞; without it all converge."""
     x, y = jnp.array([[3.0, 0.0], [0.0, 3.0]]), jnp.ones((2, 1))
     net = FullyConnected(width=16, num_outputs=1, activation="tanh", output="swish", use_bias=False)
     starts = {}
@@ -56,7 +56,7 @@ def test_swish_plateaus_are_stuck_and_slow_training_is_not():
     assert train(net, starts[high][1], x, y, learning_rate=1.0, **settings).network.outcome == "converged"
     slow = train(net, starts[high][1], x, y, learning_rate=1e-4, **settings).network
     assert slow.outcome == "over-budget"
-    # An eigenvalue 2,000 times smaller than the largest: the loss falls, ever more slowly.
+    # An eigenvalue 2,000 times smaller than the largest: the loss decreases ever more slowly.
     features = jnp.array([[1.0, 0.0], [0.0, 0.022]])
     linear = train(lambda w, x: x @ w, jnp.zeros((2, 1)), features, y, learning_rate=0.5, **settings).network
     assert linear.outcome == "over-budget"
@@ -80,7 +80,7 @@ def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
     features = rng.normal(size=(40, 5))
     full = np.einsum("if,jf->ij", features, features)[:, :, None, None]
     plain = 0.25 * 2 * 40 / np.linalg.eigvalsh(full[:, :, 0, 0])[-1]
-    assert auto_learning_rate(full, Loss("linear")) == pytest.approx(plain, rel=1e-12)  # unchanged where all are alive
+    assert auto_learning_rate(full, Loss("linear")) == pytest.approx(plain, rel=1e-12)  # unchanged if all are alive
     for live in (40, 21, 20, 10, 1):
         alive = np.arange(40) < live
         kernel = np.where((alive[:, None] & alive)[:, :, None, None], full, 0)
@@ -90,8 +90,8 @@ def test_rate_of_mostly_dead_networks_is_that_of_half_alive_ones():
         noise = np.where((alive[:, None] & alive)[:, :, None, None], kernel, 1e-18)
         assert auto_learning_rate(noise, Loss("linear")) == pytest.approx(expected, rel=1e-12)
     one = np.zeros((60, 60, 1, 1))
-    one[0, 0] = 4.26  # what a ReLU network of width 1 can be: alive at one input of 60
-    assert auto_learning_rate(one, Loss("linear")) < 0.25  # 7 if the others are taken to be dead for ever
+    one[0, 0] = 4.26  # as for a ReLU network of width 1 that is alive at one input of 60
+    assert auto_learning_rate(one, Loss("linear")) < 0.25  # 7 if the others counted as permanently dead
     assert math.isinf(auto_learning_rate(0 * one, Loss("linear")))
     assert math.isnan(auto_learning_rate(np.full_like(one, np.nan), Loss("linear")))
 

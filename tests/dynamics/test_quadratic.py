@@ -115,7 +115,7 @@ def test_one_sample_is_the_recursion_of_the_plane(rate):
 
 
 def _relu_gain(net, params, x, width, dim):
-    """By how much f(λv, λW) of this package, with its own gain, exceeds v·relu(Wx/√d)/√m, squared."""
+    """Squared ratio of this package's f, with its gain, to v·relu(Wx/√d)/√m."""
     hidden, output = params["hidden1"]["weight"], params["output"]["weight"]
     plain = (jnp.maximum(x @ hidden / np.sqrt(dim), 0) @ output / np.sqrt(width))[0, 0]
     return float(net.apply(params, x)[0, 0] / plain) ** 2

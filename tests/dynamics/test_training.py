@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side: identities in float64 against plain loops."""
+"""Simultaneous training of a network and its linear model, against plain loops in float64."""
 
 import inspect
 
@@ -26,7 +26,7 @@ OPTIMIZERS = {
 
 
 def batches(batch_size, n, steps):
-    """The rows of each step: a permutation per epoch, of the order of the epoch before; an incomplete batch is left."""
+    """Rows of each step: per epoch, permute the previous epoch's order and drop an incomplete batch."""
     order = jnp.arange(n, dtype=jnp.int32)
     for step in range(steps):
         if batch_size is None:

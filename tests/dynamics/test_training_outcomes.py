@@ -49,12 +49,12 @@ def test_divergence_is_an_outcome_with_the_last_finite_step():
     for path in (history.network, history.linearized):
         assert path.outcome == "diverged"
         finite = np.isfinite(path.loss)
-        # The recorded steps agree with the step that is named: finite up to it, not finite after it.
+        # Recorded losses are finite up to the reported step and not after it.
         assert finite.tolist() == (history.steps <= path.last_finite_step).tolist()
         assert not finite[-1]
         assert np.isnan(path.outputs[-1]).all()
     assert 0 < history.stable_rate < 1e6
-    assert history.steps[-1] < 1000  # nothing is trained once everything has diverged
+    assert history.steps[-1] < 1000  # training ends once all models have diverged
     stable = train(NET, params, x, y, learning_rate=0.5 * history.stable_rate, max_steps=100, num_records=3)
     assert stable.linearized.outcome == "finished"
 
@@ -65,12 +65,12 @@ def test_training_stops_at_the_threshold_and_on_request():
     assert history.network.outcome == history.linearized.outcome == "converged"
     assert history.network.loss[-1] <= 0.15 < history.network.loss[0]
     assert history.steps[-1] < 100_000
-    # At the same step as alone, where it ends there.
+    # The crossing step is the last step of the network trained alone.
     alone = train(NET, params, x, y, learning_rate=0.5, max_steps=100_000, loss_threshold=0.15, linearized=False)
     crossed = history.network.crossing_step
     assert crossed == alone.network.crossing_step == alone.steps[-1]
     before = train(NET, params, x, y, learning_rate=0.5, max_steps=int(crossed) - 2, kernels=False)
-    assert before.network.loss[-1] > 0.15  # the step before may have been there: the loss is seen a step late
+    assert before.network.loss[-1] > 0.15  # two steps earlier, since the loss is read one step late
     missed = train(NET, params, x, y, learning_rate=0.5, max_steps=2, loss_threshold=1e-6, kernels=False)
     assert missed.network.outcome == "over-budget"
 

@@ -68,12 +68,12 @@ def test_constants_are_taylor_coefficients(name):
 
 @pytest.mark.parametrize("name", ["erf", "softplus", "relu", "gelu"])
 def test_expanded_infinite_kernel_gives_the_two_layer_model(name):
-    """Two independent routes to ψ: Gaussian moments, and derivatives of the infinite-width kernel."""
+    """Two independent derivations of ψ: Gaussian moments, and derivatives of the infinite-width kernel."""
     for rates in ((1.0, 1.0), (0.7, 0.0), (0.0, 0.3)):
         moments = two_layer_features(activation_constants(name), 40, 1.5, *rates)
         expansion = deep_features(name, 1, 40, 1.5, *rates)
         assert expansion.inputs == pytest.approx(moments.inputs, abs=1e-7)
-        # Roots of rounding errors, for activations that have no such term.
+        # Square roots of rounding errors, for activations without this term.
         assert expansion.constant == pytest.approx(abs(moments.constant), abs=1e-6)
         np.testing.assert_allclose(expansion.norm, moments.norm, atol=1e-6)
 
@@ -87,7 +87,7 @@ def test_deep_linear_network_has_the_data_kernel():
 @pytest.mark.slow
 @pytest.mark.parametrize(("activation", "with_norm", "naive"), [("softplus", 0.0036, 0.0287), ("relu", 0.0090, 0.1080)])
 def test_second_layer_kernel_is_that_of_the_norm_dependent_model(activation, with_norm, naive):
-    """‖K₂ − ψψᵀ‖ / ‖K₂‖ at n = 600, d = 50, over 2 draws; sampling 60,000 neurons makes most of the first number."""
+    """‖K₂ − ψψᵀ‖ / ‖K₂‖ at n = 600, d = 50, over 2 draws; the first number is mostly from sampling 60,000 neurons."""
     n, d, num_neurons = 600, 50, 30_000  # of a symmetric network of width 60,000: half of its neurons are copies
     features = two_layer_features(activation_constants(activation), d, 1.0, 0.0, 1.0)
     ratios = []
@@ -102,7 +102,7 @@ def test_second_layer_kernel_is_that_of_the_norm_dependent_model(activation, wit
 
 
 def test_first_layer_kernel_approaches_its_linear_model():
-    """Prop. 3.4: the distance in the units n/d of the kernel itself falls with d, also for unequal eigenvalues."""
+    """Prop. 3.4: the distance in units n/d of the kernel decreases with d, also for unequal eigenvalues."""
     ratios = []
     for d in (20, 80):
         spectrum = covariance_spectrum((0.5, 1.0, 1.5), d)

@@ -1,4 +1,4 @@
-"""Inputs, targets and training from zero."""
+"""Inputs, targets and training from a zero function."""
 
 import jax
 import jax.numpy as jnp
@@ -40,7 +40,7 @@ def test_inputs_have_the_stated_covariance(entries):
 def test_targets_are_functions_of_the_inputs(target):
     data = synthetic_data("gaussian", np.ones(6), target, num_samples=50, num_test=20, seed=0)
     more = synthetic_data("gaussian", np.ones(6), target, num_samples=80, num_test=20, seed=0)
-    np.testing.assert_allclose(data.y, more.y[:50], rtol=1e-5)  # products of float32 depend on the size in the last bit
+    np.testing.assert_allclose(data.y, more.y[:50], rtol=1e-5)  # the last bit of float32 products depends on the size
     assert data.y.shape == (50, 1)
     if target == "norm":
         np.testing.assert_allclose(data.y[:, 0], np.linalg.norm(data.x, axis=1) / np.sqrt(6), rtol=1e-6)
@@ -101,7 +101,7 @@ NETS = [
     (
         FullyConnected(width=5, depth=2, activation="softplus", use_bias=False),
         (3,),
-    ),  # starts elsewhere: the outputs are subtracted
+    ),  # the initial outputs are subtracted
     (Mirrored(FullyConnected(width=4, depth=2, activation="tanh", use_bias=False)), (3,)),
     (ConvNet(width=3, depth=2, activation="erf", use_bias=False), (4, 4, 1)),
 ]
@@ -136,7 +136,7 @@ def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, 
 
 @pytest.mark.slow
 def test_wide_network_follows_its_linear_model_not_the_naive_one():
-    """Theorem D.1 for a target that depends on the norm, up to the sampling of the kernel by m neurons."""
+    """Theorem D.1 for a target that depends on the norm, up to kernel sampling error with m neurons."""
     d, rate = 20, 0.3
     data = synthetic_data("gaussian", np.ones(d), "norm", num_samples=600, num_test=200, seed=0)
     net = FullyConnected(width=4096, activation="softplus", symmetric=True, output_signs=True, use_bias=False)
@@ -165,7 +165,7 @@ def test_weighted_kernel_is_the_sum_of_the_layers_kernels():
 
 
 def test_kernel_of_1d_convolution_approaches_the_data_kernel():
-    """Prop. 4.1: on the hypercube, ‖Θ_CNN − 2ζ² XXᵀ/d‖ in units of n/d falls with d when the filter grows with it."""
+    """Prop. 4.1: on the hypercube, ‖Θ_CNN − 2ζ² XXᵀ/d‖ in units of n/d decreases with d if the filter grows with d."""
     ratios = []
     for d in (16, 49):
         x = draw_inputs("rademacher", np.ones(d), 5 * d, 0)

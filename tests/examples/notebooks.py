@@ -1,6 +1,6 @@
-"""The notebooks of examples/, executed; ``python -m tests.examples.notebooks`` writes their outputs into them.
+"""Execution of the notebooks; ``python -m tests.examples.notebooks`` writes their outputs into them.
 
-The lab need not be installed: a folder with its entry points, as after an installation, is on the kernel's path.
+The kernel's path contains a folder with the lab's entry points, so that no installation is necessary.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ FIGURE = "application/vnd.plotly.v1+json"
 
 
 def stated_entry_points() -> dict[str, dict[str, str]]:
-    """Group → name → target, as an installation has them."""
+    """Group → name → target of each entry point in an installation."""
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     found: dict[str, dict[str, str]] = stated["project"]["entry-points"]
     return found
 
 
 def as_if_installed(folder: Path) -> dict[str, str]:
-    """The environment of a program that finds the lab and its entry points."""
+    """Environment in which a program finds the lab and its entry points."""
     stated = stated_entry_points()
     lines = [f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items()) for group, each in stated.items()]
     (folder / "linearity_lab-0.dist-info").mkdir(exist_ok=True)
@@ -43,20 +43,20 @@ def as_if_installed(folder: Path) -> dict[str, str]:
 
 
 def executed(book: nbformat.NotebookNode, folder: Path) -> nbformat.NotebookNode:
-    """The notebook with its outputs, computed by a kernel that begins in ``folder``."""
+    """Execute the notebook in ``folder`` and return it with its outputs."""
     client = NotebookClient(book, timeout=900, record_timing=False, resources={"metadata": {"path": str(folder)}})
     client.execute(env=as_if_installed(folder))
     return book
 
 
 def smaller(source: str) -> str:
-    """A cell's code for two small widths with one output and one network."""
+    """Replace a cell's settings by two small widths, one output and one network."""
     source = re.sub(r"\[\d+(, \d+)+\]", "[4, 8]", source)
     return source.replace('"networks": 2', '"networks": 1').replace('"linear", "softmax"', '"linear"')
 
 
 def shown_in(book: nbformat.NotebookNode, mime: str) -> list[Any]:
-    """All outputs that a notebook shows as this MIME type."""
+    """All displayed outputs of this MIME type."""
     outputs = [output for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
     return [output.data[mime] for output in outputs if mime in output.get("data", {})]
 

@@ -1,4 +1,4 @@
-"""The examples that draw a paper's figure do so, in small."""
+"""Examples that draw a paper's figure, in small sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The notebooks of examples/ run, show what they promise, and come with outputs that are small and their own."""
+"""Notebooks of examples/: they run, show the promised outputs, and contain small, current ones."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_their_outputs_are_there_small_and_without_errors():
 
 @pytest.mark.slow
 def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
-    """At two small widths with one output and one network, one after the other in one kernel."""
-    for name, value in QUICK_ENVIRONMENT.items():  # nothing there is about speed
+    """Two small widths, one output and one network; all notebooks in one kernel."""
+    for name, value in QUICK_ENVIRONMENT.items():  # no notebook measures speed
         monkeypatch.setenv(name, value)
     all_of_them = nbformat.v4.new_notebook()
     for path in NOTEBOOKS:
@@ -56,7 +56,7 @@ def test_they_run_and_show_what_they_promise(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.usefixtures("quick_compilation")
 def test_the_marimo_notebook_runs_as_a_program():
-    """With a smaller spec in place of the one that its widgets make, which is checked too."""
+    """With a smaller spec than that of its widgets, which is checked, too."""
     app = runpy.run_path(str(ROOT / "examples" / "marimo_width.py"))["app"]
     small = {"widths": [4], "num_seeds": 1, "outputs": ["linear"], "dataset.num_samples": 6, "training.max_steps": 3}
     spec = ntk_core.experiments.with_settings(ntk_core.presets()["liu-fig1-left"], small)

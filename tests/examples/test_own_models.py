@@ -1,4 +1,4 @@
-"""The examples run, and their claims hold; kernels of other libraries' models are those of explicit Jacobians."""
+"""Examples with custom models: claims, and kernels against explicit Jacobians."""
 
 import importlib.util
 import sys
@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 def _example(name):
     spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
+    sys.modules[name] = module  # dataclasses look up their module
     spec.loader.exec_module(module)
     return module
 

@@ -1,4 +1,4 @@
-"""Several networks side by side: each is what ``kernel_change`` gives of it alone."""
+"""Comparison of networks: each equals its ``kernel_change`` run alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SPECS: dict[str, Any] = {preset.name: preset.spec for preset in EXPERIMENT.prese
 
 @pytest.fixture(scope="module")
 def results():
-    """Letter → the network alone by ``kernel_change``, and all of them under an empty letter."""
+    """Letter → result of that network by ``kernel_change``; empty letter → comparison of all."""
     specs = {"": SMALL, **{letter: SMALL.of_network(letter) for letter in SMALL.networks}}
     return {letter: list(run(spec))[-1].result for letter, spec in specs.items()}
 
@@ -39,7 +39,7 @@ def test_each_network_has_the_numbers_that_it_has_alone(results, letter):
 
 def test_rows_are_those_of_each_network_behind_its_letter(results):
     rows = results[""].rows()
-    distance = "distance_to_infinite_width"  # not known of a bottleneck
+    distance = "distance_to_infinite_width"  # unknown for a bottleneck
     for letter in "AB":
         alone = [{"network": letter, **row, distance: row.get(distance)} for row in results[letter].rows()]
         assert [{**row, distance: row.get(distance)} for row in rows if row["network"] == letter] == alone

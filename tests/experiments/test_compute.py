@@ -1,4 +1,4 @@
-"""``compute``: a spec or preset to its result, with settings, a bar and an error for a run that fails."""
+"""``compute``: results of specs and presets, settings, a progress bar, errors of failed runs."""
 
 from __future__ import annotations
 

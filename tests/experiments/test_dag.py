@@ -43,12 +43,12 @@ ZHU = [name for name, found in PRESETS.items() if isinstance(found.spec, DAGSpec
 
 @pytest.fixture(scope="module")
 def measured() -> DAGResult:
-    """Everything that can be measured, once."""
+    """One result with all measurements."""
     return result_of(with_settings(SMALL, {"pre_activations": True, "ball_radius": 0.5, "widths": [8]}))
 
 
 def drawn(spec, width):
-    """The network of a spec's first seed, its parameters and the data."""
+    """Network, parameters and data of a spec's first seed."""
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     net = DAGNetwork(
         width=width,

@@ -1,4 +1,4 @@
-"""Deep against wide: the law of K(x, x), drawn without weights, against network passes, 3/m and the general formula."""
+"""Depth against width: K(x, x) drawn without weights against network passes, 3/m and the general formula."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIMENSION = 4
 
 
 def noise_of(params, x: np.ndarray) -> Iterator[np.ndarray]:
-    """The normal numbers that replace these weights, by plain passes: z / √(2 q), then v, then Wᵀδ / |δ|."""
+    """Normal numbers equivalent to these weights, from plain passes: z / √(2 q), then v, then Wᵀδ / |δ|."""
     *hidden, output = [np.asarray(layer["weight"]) for layer in params.values()]
     a, before = x, []
     for weights in hidden:
@@ -80,7 +80,7 @@ def test_deep_networks_have_the_derived_moments(depth, width):
     assert abs(kernels.mean() - (depth + 1)) < 4 * kernels.std() / math.sqrt(len(kernels))
     ratios = [(group**2).mean() / (depth + 1) ** 2 for group in np.array_split(kernels, 20)]
     error = np.std(ratios, ddof=1) / math.sqrt(len(ratios))
-    # Terms of the order 1/m² are left out: L of them, with a coefficient of some units.
+    # L terms of order 1/m² are omitted, with coefficients of some units.
     assert abs(np.mean(ratios) - second_moment(depth, width)) < 4 * error + 5 * depth / width**2
 
 
@@ -89,7 +89,7 @@ def test_the_formula_goes_over_into_its_limit_along_beta():
     for beta in (0.01, 0.25, 1.0, 2.0):
         assert math.log(second_moment(depth, round(depth / beta))) == pytest.approx(
             math.log(limit_moment(beta)), rel=0.01
-        )  # it is off by a share of the order of 1/L + 1/m
+        )  # its relative error is of order 1/L + 1/m
     assert limit_moment(0.0) == 1
     assert limit_moment(0.99e-4) - 1 == pytest.approx((limit_moment(1.01e-4) - 1) * 0.99 / 1.01, rel=1e-3)
 
@@ -162,12 +162,12 @@ def test_a_run_draws_every_pair_and_trains_the_small_ones():
     (alone,) = again.result.points
     assert alone.runs == ()
     assert again.result.rows()[0]["sup_change"] is None
-    assert alone.cv_squared == deep.cv_squared  # a pair's draws are its own
+    assert alone.cv_squared == deep.cv_squared  # draws of a pair do not depend on other pairs
 
 
 @pytest.fixture(scope="module")
 def moments() -> list[tuple[int, float, float, float]]:
-    """Depth, β, ln(E[K²] / E[K]²) and its bootstrap error, of two layers and more without a dominant network."""
+    """Depth, β, ln(E[K²] / E[K]²) and its bootstrap error, from two layers on, without a dominant network."""
     points = json.loads((GALLERY / "depth-width.json").read_text(encoding="utf-8"))["points"]
     found = []
     for each in points:
@@ -183,7 +183,7 @@ def test_exponential_growth_is_likelier_than_linear(moments):
     exponential, linear = (
         -0.5 * (((found - law) / error) ** 2).sum(1).min() for law in (constants * beta, np.log1p(constants * beta))
     )
-    assert (len(moments), round(exponential), round(linear)) == (29, -33, -119)  # as the derivation's page states
+    assert (len(moments), round(exponential), round(linear)) == (29, -33, -119)  # as stated in the derivation
 
 
 @pytest.mark.parametrize(("least_depth", "gap", "errors"), [(2, 0.25, 4.1), (4, 0.16, 2.8)])
@@ -200,7 +200,7 @@ def test_preset_is_expected_within_four_minutes():
 
 
 def test_fifteen_hundred_draws_reproduce_the_independent_script():
-    """4.99 at m = 32: such estimates scatter from 4 to 9 around 5.9, since the tail is heavy."""
+    """4.99 at m = 32; such estimates vary from 4 to 9 around 5.9 because of the heavy tail."""
     found = []
     for seed in range(12):
         kernels = random_kernels(16, 32, 1500, np.random.default_rng(seed).standard_normal)

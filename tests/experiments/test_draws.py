@@ -1,4 +1,4 @@
-"""Seeds: the same network on every page, another one at every width."""
+"""Seeds: the same network in every experiment, an independent one at every width."""
 
 import jax
 import numpy as np
@@ -50,7 +50,7 @@ def test_seed_and_width_give_one_network_in_all_experiments():
 
 
 def largest_weights(key_of):
-    """‖v‖_∞ at two neighboring widths, for 400 seeds each."""
+    """‖v‖_∞ at two neighboring widths with 400 seeds each."""
 
     def largest(width):
         net = FullyConnected(width=width, use_bias=False)
@@ -61,7 +61,7 @@ def largest_weights(key_of):
 
 def test_draws_at_neighboring_widths_are_independent():
     narrow, wide = largest_weights(initial_key)
-    # Standard error 1/√400 = 0.05; with the seed's key alone the narrow draws are the first of the wide ones.
+    # Standard error 1/√400 = 0.05; with the seed's key alone, the wide draw begins with the narrow one.
     assert abs(np.corrcoef(narrow, wide)[0, 1]) < 0.2
     narrow, wide = largest_weights(lambda seed, width: jax.random.key(seed))
     assert np.corrcoef(narrow, wide)[0, 1] > 0.5

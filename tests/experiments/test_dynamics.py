@@ -1,4 +1,4 @@
-"""A network beside its linear model: the claims of Liu, Zhu & Belkin 2020, §2, and the honesty of the run."""
+"""A network and its linear model: claims of Liu, Zhu & Belkin 2020, §2, and reporting of runs."""
 
 import numpy as np
 import pytest

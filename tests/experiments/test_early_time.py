@@ -1,4 +1,4 @@
-"""The experiment of early time: what it records, streams, refuses and survives."""
+"""The experiment on early time: records, progress, refusals, failures."""
 
 import math
 
@@ -110,7 +110,7 @@ def test_images_and_convolutions_are_trained_on_minibatches():
     assert point.input_dim == 192
     assert point.span_dimension == 191
     assert each.outcome == "completed"
-    # A linear function of the inputs never leaves their span, so its loss outside is that of the targets.
+    # A linear function of the inputs stays in their span, so its loss outside is that of the targets.
     assert len({round(loss, 5) for loss in each.linear.complement_loss}) == 1
     assert each.network.complement_loss[-1] != each.network.complement_loss[0]
 

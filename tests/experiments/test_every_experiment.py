@@ -1,4 +1,4 @@
-"""Every experiment refuses bad settings by name, survives JSON, and has growing costs."""
+"""Every experiment: named refusals of bad settings, JSON round trips, growing costs."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
     ],
 }  # fmt: skip
 
-# settings, the keys of all points in order, and what the last one names
+# settings, the keys of all points in order, and the value of the last one
 KEYS: dict[str, tuple[dict[str, Any], tuple[str, ...], Any]] = {
     "architectures": (
         {"widths": [6, 4]},
@@ -166,7 +166,7 @@ def test_keys_name_the_points_and_are_read_back(experiment):
     spec, point = with_settings(EXPERIMENTS[experiment].spec(), settings), EXPERIMENTS[experiment].point
     assert spec.point_keys() == keys
     assert spec.value_of(keys[-1]) == last
-    if experiment not in ("hessian", "early_time", "generalization"):  # whose points call these parts otherwise
+    if experiment not in ("hessian", "early_time", "generalization"):  # their points have other names for these parts
         assert tuple(point.model_construct(**spec.parts_of(key)).key for key in keys) == keys
 
 

@@ -1,4 +1,4 @@
-"""A network beside its kernels: one run written out in float64, Wilson's interval, what is refused, a linear target."""
+"""A network and its kernels: one run written out in float64, Wilson's interval, refusals, a linear target."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SPEC = with_settings(
 
 
 class ByHand:
-    """F = m^(−ρ) (f − f₀) with f = v·max(Wx/√d, 0)/√m, its kernel from a Jacobian, and descent on (1/2n) Σ (F − y)²."""
+    """Plain F = m^(−ρ) (f − f₀), f = v·max(Wx/√d, 0)/√m, its kernel by a Jacobian, descent on (1/2n) Σ (F − y)²."""
 
     def __init__(self, richness: float):
         drawn = FullyConnected(width=WIDTH, depth=1, num_outputs=1, activation="relu", use_bias=False).init(
@@ -70,7 +70,7 @@ class ByHand:
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("richness", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_a_run_is_that_of_training_and_regression_written_out(richness):
-    """Also for ρ > 0, where f is trained toward y/α in the place of α f toward y."""
+    """Also for ρ > 0, where f is trained toward y/α instead of α f toward y."""
     spec = with_settings(SPEC, {"richness": [richness]})
     data = load(spec)
     (found,) = point_of(spec, data=data).runs
@@ -100,14 +100,14 @@ def test_a_run_is_that_of_training_and_regression_written_out(richness):
             cosine = (kernel * other).sum() / norm / np.linalg.norm(other)
             assert distance == pytest.approx(1 - cosine, abs=1e-9)
         assert found.condition[index] == pytest.approx(np.linalg.cond(matrix, 1), rel=0.5)
-    assert found.moved[-1] > 1e-4  # it did turn
+    assert found.moved[-1] > 1e-4  # it did rotate
     # The linear model, in the span of its first gradients.
     c = np.zeros(N)
     for _ in range(found.num_steps):
         c += found.learning_rate * (y - kernels[0] @ c) / N
     linear = first_tests @ first_gradients.T @ c
     assert found.linear.loss == pytest.approx(np.mean((linear - y_test) ** 2) / 2, rel=1e-7)
-    # Eigenvectors: all shares add up, and the angles are those between the leading spans.
+    # Eigenvectors: cumulative shares, and angles between the leading spans.
     values, vectors = zip(*(np.linalg.eigh(each) for each in (kernels[0], kernels[-1])), strict=True)
     assert min(np.diff(values[0]).min(), np.diff(values[1]).min()) > 1e-6
     for shares, each in ((found.first_share, vectors[0]), (found.last_share, vectors[1])):
@@ -125,12 +125,12 @@ def test_data_are_loaded_for_every_n():
     }
     assert (data[20].x_test == data[40].x_test).all()
     digits = with_settings(spec, {"dataset": {"name": "mnist", "classes": [4, 9]}, "num_test": 10_000, "samples": []})
-    assert digits.data_options()["num_test"] == 400  # all that there are
+    assert digits.data_options()["num_test"] == 400  # all test points
     assert digits.least_risk[0] != digits.least_risk[0]
 
 
 def test_wilson_is_the_score_interval():
-    """Its ends are the p that are z standard deviations, at p, from what was seen."""
+    """Its ends are the p whose distance from the observed share is z standard deviations at p."""
     for share, count in ((0.0, 50), (0.02, 50), (0.5, 7), (1.0, 9)):
         for end, at_edge in zip(wilson(share, count), (share == 0, share == 1), strict=True):
             if not at_edge:
@@ -154,7 +154,7 @@ def test_seeds_draw_separate_data_and_the_summary_reports_it():
 
 
 def test_dead_networks_and_missing_classes_are_reported():
-    """All inputs 0: the kernel is 0, nothing moves, regression predicts 0."""
+    """All inputs are 0: the kernel is 0, training changes no weights, regression predicts 0."""
     spec = with_settings(SPEC, {"dataset": {"name": "single-index", "num_samples": N, "input_dim": DIM, "degree": 1}})
     drawn = load_dataset(spec.dataset.name, **spec.data_options())
     zero = Dataset("zero", 0 * drawn.x, drawn.y, drawn.labels, drawn.x_test, drawn.y_test, drawn.labels_test, (), "")
@@ -167,7 +167,7 @@ def test_dead_networks_and_missing_classes_are_reported():
 
 @pytest.mark.slow
 def test_a_linear_target_has_no_price():
-    """y = x₁: lazy, rich, or a kernel, all predict it; the kernel of d directions needs some d points, not d²."""
+    """y = x₁: lazy and rich networks and kernels all predict it; the kernel needs about d points, not d²."""
     settings = {
         "widths": [512],
         "richness": [0, 0.5],

@@ -1,4 +1,4 @@
-"""Hessian norms against width: the numbers are those of the core, on the networks that are trained beside them."""
+"""Hessian norms against width: numbers of the core, for the same networks as those trained."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ SMALL = with_settings(
 
 
 def compared(*names, **shared) -> list[dict]:
-    """Networks by their names, as a spec takes them."""
+    """Settings of networks by name, as in a spec."""
     return [network.model_dump() for network in templates(*names, **shared)]
 
 
 @pytest.fixture(name="linear", scope="module")
 def _linear() -> HessianResult:
-    """A linear output with everything that is measured there, and the nonlinear one beside it."""
+    """A linear output with all its measurements, and a nonlinear one."""
     changed = {"networks": compared(LINEAR, NONLINEAR, layers=1), "num_trained": 1, "bounds": True, "blocks": True}
     return result_of(with_settings(SMALL, {**changed, "output_index": 1}))
 
@@ -184,7 +184,7 @@ def test_run_stops_between_two_seeds():
     assert last.result.points == ()
 
 
-# norm, K(x, x), bound or lower bound, closed form: as measured when networks had names in place of descriptions.
+# norm, K(x, x), bound or lower bound, closed form, as measured by an earlier version.
 KNOWN = [
     (LINEAR, "ntk", 0.750561, 1.44764, 5.11952, None),
     (NONLINEAR, "ntk", 0.672596, 0.823369, 0.171666, None),
@@ -302,7 +302,7 @@ def test_norms_of_a_run_ignore_what_was_asked_before():
     data = load_dataset(SMALL.dataset.name, **SMALL.dataset.options())
     net, x, output_index = _network(SMALL, data, 8, before.network)
     params = net.init(initial_key(0, 8), data.input_shape)
-    for _ in range(5):  # of which the last are made in optimized stretches
+    for _ in range(5):  # the last ones run in optimized stretches
         hessian_norm(net, params, x[:2], output_index, tolerance=1e-3, batched=True)
     after = result_of(SMALL).points[0]
     assert [run.norm for run in after.runs] == [run.norm for run in before.runs]

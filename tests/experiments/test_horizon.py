@@ -1,4 +1,4 @@
-"""Horizons of linearity: all four regimes against explicit Jacobians, and how departures are found."""
+"""Horizons of linearity: all four regimes against explicit Jacobians, and detection of departures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def result_of(**settings):
 
 
 class Naive:
-    """A two-layer ReLU network in float64 as three loops, with its Jacobian written out."""
+    """A two-layer ReLU network in float64 as three loops, with an explicit Jacobian."""
 
     def __init__(self, spec, data, width):
         net = build_network(spec.architecture, width, 1, "linear")
@@ -157,7 +157,7 @@ def test_dead_networks_are_named():
 
 
 def test_weight_decay_alone_shrinks_the_kernel_as_derived():
-    """At a large width ΔK = 1 − e^(−2ημt) up to what training adds, here below 2 percent."""
+    """At a large width ΔK = 1 − e^(−2ημt) up to the effect of training, here below 2 percent."""
     result = result_of(regimes=["weight-decay"], widths=[4000], max_steps=100, decay=0.01, output_threshold=10.0)
     (found,) = result.points[0].runs
     for clock, change in zip(found.clock, found.change, strict=True):

@@ -1,4 +1,4 @@
-"""Kernel change against width: the claims of Liu, Zhu & Belkin 2020, Fig. 1, and the honesty of the run."""
+"""Kernel change against width: claims of Liu, Zhu & Belkin 2020, Fig. 1, and reporting of runs."""
 
 import math
 
@@ -41,7 +41,7 @@ def sup_changes(result, output):
 
 @pytest.mark.slow
 def test_the_kernel_of_a_converged_softmax_vanishes():
-    """ΔK near 1 alone would not show this: a kernel that doubles has it too."""
+    """ΔK near 1 does not suffice, since a kernel that doubles has it, too."""
     spec = with_settings(
         KernelChangeSpec(), {"widths": [1000], "num_seeds": 1, "outputs": ["linear", "softmax"], "keep_kernels": True}
     )
@@ -75,7 +75,7 @@ def test_converged_runs_are_below_the_threshold(figure):
 
 @pytest.mark.slow
 def test_numbers_equal_those_of_a_plain_script(figure):
-    """The same science in plain JAX: Jacobian contraction, its own networks, losses and loop."""
+    """The same measurement in plain JAX: Jacobian contraction, separate networks, losses and loop."""
     spec = with_settings(figure.spec, {"widths": [100]})
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
     settings = spec.training
@@ -85,7 +85,7 @@ def test_numbers_equal_those_of_a_plain_script(figure):
     for output in spec.outputs:
         for each in figure.points[0].of(output):
             change, steps = found[100, output, each.seed]
-            # Two float32 trajectories of hundreds of steps; losses that hover at the threshold may differ by a step.
+            # Two float32 trajectories of hundreds of steps may cross the threshold at neighboring steps.
             assert each.sup_change == pytest.approx(change, rel=2e-2)
             assert abs(each.num_steps - steps) <= 0.01 * steps + 1
 
@@ -239,7 +239,7 @@ def test_kernels_are_kept_for_one_seed_and_agree_with_the_run():
     assert [(kept.output, kept.seed) for kept in point.snapshots] == [(output, spec.seed) for output in spec.outputs]
     for kept in point.snapshots:
         num_outputs = len(kept.initial_eigenvalues) // len(kept.initial)
-        # Single precision, all of it.
+        # All in single precision.
         assert np.trace(kept.initial) * num_outputs == pytest.approx(sum(kept.initial_eigenvalues), rel=1e-6)
         assert np.trace(kept.final) * num_outputs == pytest.approx(sum(kept.final_eigenvalues), rel=1e-6)
         assert list(kept.final_eigenvalues) == sorted(kept.final_eigenvalues, reverse=True)

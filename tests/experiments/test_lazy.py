@@ -40,7 +40,7 @@ def points() -> tuple[LazyPoint, ...]:
 def test_scale_makes_training_lazy_by_moving_weights_less(points):
     for of in (lambda run: run.kappa, lambda run: run.distance, lambda run: run.largest_distance):
         found = law(points, "scale", "linear", "subtracted", of)
-        # Exactly 1/α in the limit; at 32 it is near it.
+        # Exactly 1/α in the limit, and close to it at 32.
         assert found.exponent == pytest.approx(-1, abs=max(0.1, found.interval))
     change = law(points, "scale", "linear", "subtracted", lambda run: run.sup_change)
     assert all(each.slope < -0.8 for each in change.local)
@@ -49,7 +49,7 @@ def test_scale_makes_training_lazy_by_moving_weights_less(points):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["kappa", "distance", "sup_change"])
 def test_scale_leaves_the_order_of_what_does_not_start_at_zero(points, name):
-    """From |f(w₀) − y| it comes down to |f(w₀)|, once; with f(w₀) = 0 everything is divided by 32."""
+    """The scale reduces |f(w₀) − y| only to |f(w₀)|; with f(w₀) = 0 it divides all values by 32."""
     unscaled, scaled = points[0], points[1]
     assert (unscaled.scale, scaled.scale) == (1, 32)
     for start, lowest, highest in (("random", 0.15, 3.0), ("subtracted", 0.8 / 32, 1.5 / 32)):
@@ -77,7 +77,7 @@ def test_kernel_of_f_is_constant_while_that_of_swish_changes():
         assert found.pre_output_change < 0.1
         assert found.sup_change > 0.3
         of_one, of_all = found.least_distance
-        # Not sharp here: the kernel of swish is larger on the way.
+        # Not sharp here, because the kernel of swish is larger along the path.
         assert 0.3 * found.distance < of_one < of_all < found.distance
 
 
@@ -106,7 +106,7 @@ def test_kappa_is_that_of_full_hessians_and_gradients(output):
     ]
     found = laziness(net, params, data)
     assert found["hessian_converged"]
-    # Norms stop at a residual of √eps, which leaves an error of its square.
+    # Norms stop at a residual of √eps; the error is its square.
     assert found["kappa"] == pytest.approx(np.mean(kappas), rel=1e-7)
 
 
@@ -120,7 +120,7 @@ def test_kappa_equals_full_hessians_and_gradients():
         kappa_of(lambda w, x: net.apply(restore(w), x[None])[0, 0], flat, x, float(y[0]))
         for x, y in list(zip(data.x, data.y, strict=True))[:INPUTS_OF_A_CLASS]
     ]
-    # As above: norms stop at a residual of √eps.
+    # as above
     assert laziness(net, params, data)["kappa"] == pytest.approx(np.mean(kappas), rel=1e-7)
 
 

@@ -1,4 +1,4 @@
-"""Linear, quadratic and true model at rates below and above the stable one, against plain loops."""
+"""Linear model, quadratic model and network at rates below and above the stable one, against plain loops."""
 
 import math
 from typing import Any
@@ -129,7 +129,7 @@ def test_batches_and_other_outputs_run_too():
     assert all(each.num_steps == 4 for each in last.result.points[0].runs)
 
 
-# Each kind once, on images, with outputs and methods that meet it somewhere.
+# Each architecture once, on images, with outputs and methods in rotation.
 KINDS: dict[str, dict[str, Any]] = {
     kind: {
         **{f"architecture.{name}": value for name, value in settings_of(kind, depth=2).items()},
@@ -143,7 +143,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.slow
 def test_networks_of_other_kinds_run():
-    """Of every third kind: compiling takes seconds for each, and all are trained through one call."""
+    """Every third architecture, since each takes seconds to compile and all share one call."""
     for changes in [*KINDS.values()][2::3]:
         small = {"rates": [1.0], "num_seeds": 1, "max_steps": 2, "keep_paths": False, "widths": [4]}
         small |= {"models": ["quadratic", "network"]}
@@ -155,7 +155,7 @@ def test_networks_of_other_kinds_run():
 
 
 def test_every_setting_of_networks_outputs_and_data_is_taken():
-    """Cheap: only the settings, which are refused before anything runs."""
+    """Settings only, which are refused before a run."""
     for kind, changes in KINDS.items():
         assert with_settings(SMALL, {"widths": [4], **changes}).architecture.kind == kind
     numbers = {"dataset": {"name": "sine", "num_samples": 3}}

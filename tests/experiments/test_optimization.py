@@ -40,7 +40,7 @@ def result():
 @pytest.mark.usefixtures("x64")
 def test_the_stated_slope_is_the_least_one_of_the_output(output):
     slopes = jax.vmap(jax.grad(output_function(output)))(np.linspace(-50, 50, 4001))
-    # At f = −50 the slopes have come to their limits within e^(−50).
+    # At f = −50 the slopes are within e^(−50) of their limits.
     assert float(np.abs(slopes).min()) == pytest.approx(OUTPUTS[output].min_slope, rel=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_the_pl_ratio_is_above_the_eigenvalues_that_bound_it(result):
     (point,) = result.points
     (found,) = point.of("leaky_softplus", 2.0)
     for ratio, smallest, pre in zip(found.pl_ratio, found.smallest, found.pre_output_smallest, strict=True):
-        # Four digits are kept of each.
+        # Each has four digits.
         assert ratio >= smallest / point.num_samples * (1 - 2e-3)
         assert smallest >= OUTPUTS["leaky_softplus"].min_slope ** 2 * pre * (1 - 2e-3)
 
@@ -91,7 +91,7 @@ def test_recorded_spectrum_is_that_of_initial_kernels():
     np.testing.assert_allclose(history.kernel.smallest[0], eigenvalues(kernel)[-1], rtol=1e-9)
     np.testing.assert_allclose(history.kernel.pre_output_smallest[0], eigenvalues(pre)[-1], rtol=1e-9)
     assert history.kernel.pre_output_change[0] == 0
-    # λ_max at w₀ is what the stable rate is made of.
+    # The stable rate is computed from λ_max at w₀.
     assert history.stable_rate == pytest.approx(2 * 5 / eigenvalues(kernel)[0])
 
 
@@ -108,4 +108,4 @@ def test_softmax_has_no_guarantee_and_a_zero_eigenvalue():
     *_, ended = run(spec)
     (found,) = ended.result.points[0].runs
     assert found.bound(9) is None
-    assert max(found.smallest) < 1e-5 * min(found.largest)  # zero but for rounding in float32
+    assert max(found.smallest) < 1e-5 * min(found.largest)  # zero up to float32 rounding

@@ -1,4 +1,4 @@
-"""The dial from lazy to rich: its points, the change of features against training written out, and its exponents."""
+"""The dial from lazy to rich: points, feature change against explicit training, exponents."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_change_of_features_is_that_of_training_written_out():
     h1, h2, _ = forward()
     naive = (np.abs(h1 - begun1).mean(), np.abs(h2 - begun2).mean())
     assert min(naive) > 0.05
-    # Sums in another order over some dozen steps.
+    # Sums in a different order over some dozen steps.
     assert found.hidden_change == pytest.approx(naive, rel=1e-9)
     weights = {"hidden1": first, "hidden2": second, "output": last}
     ended = {name: {"weight": jnp.asarray(each.reshape(drawn[name]["weight"].shape))} for name, each in weights.items()}

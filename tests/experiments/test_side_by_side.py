@@ -1,4 +1,4 @@
-"""Trainings of one point side by side: what they compile, that no number changes, and how they stop."""
+"""Parallel trainings of one point: compiled programs, unchanged numbers, stopping."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_draws_are_those_of_their_own_shape_to_the_bit(shape):
 
 
 def counted(number, begun=None, alone=None):
-    """A work of a beginning and three messages; ``alone`` are the works at their beginning."""
+    """A task with a start and three messages; ``alone`` lists the tasks that are starting."""
     if alone is not None:
         alone.append(number)
         time.sleep(0.01)
@@ -110,7 +110,7 @@ def counted(number, begun=None, alone=None):
 
 
 def test_works_report_progress_and_return_results_in_order():
-    # Neither continues before both have started, so they run in parallel.
+    # Each waits for the other's start, so they run in parallel.
     begun = threading.Barrier(2, timeout=60)
     alone: list[int] = []
     found: list[int] = []

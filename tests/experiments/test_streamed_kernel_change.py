@@ -1,4 +1,4 @@
-"""Kernel change without a kernel in memory, as a run: the dense numbers, resumed inside a point, estimated, bounded."""
+"""Runs of kernel change without stored kernels: equal numbers, resuming within a point, estimates, limits."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ LARGE = with_settings(
 
 
 def finished(spec, should_stop=lambda: False) -> tuple[list[str], Ended]:
-    """Return the events of a run, and its end."""
+    """Return the messages of a run's points and its last event."""
     *events, last = run(spec, should_stop=should_stop)
     assert isinstance(last, Ended)
     return [event.message for event in events if isinstance(event, PointProgress)], last
@@ -48,7 +48,7 @@ def runs_of(spec):
 
 @pytest.fixture
 def streaming(monkeypatch):
-    """No kernel is small enough to be held; a few points at a time."""
+    """Stream every kernel, in blocks of a few points."""
 
     def begin(itemsize):
         monkeypatch.setattr(costs, "HELD_BYTES", 0)
@@ -137,7 +137,7 @@ def test_large_kernels_are_counted_before_any_work():
     assert estimate(LARGE).peak_bytes < 2 * 2**30
     few = with_settings(LARGE, {"probes": 32, "training.num_records": 4})
     assert estimate(few).seconds < estimate(LARGE).seconds / 10
-    for whole in ("keep_kernels", "infinite_width"):  # these need all of it, as before
+    for whole in ("keep_kernels", "infinite_width"):  # these need the whole kernel
         assert estimate(with_settings(LARGE, {whole: True})).peak_bytes > 2e11
         with pytest.raises(InvalidSpec, match="whole kernel"):
             with_settings(few, {whole: True})
@@ -156,7 +156,7 @@ def test_guest_on_a_small_host_is_offered_a_smaller_run():
 
 @pytest.mark.slow
 def test_memory_of_a_streamed_run_is_what_was_counted():
-    """In a process of its own, at n = 1,500 and C = 10: two kernels would take 1.8 GB."""
+    """In a separate process, at n = 1,500 and C = 10; two kernels would take 1.8 GB."""
     script = """
 import json
 from benchmarks.peers.side import forget_peak, resident_bytes

@@ -1,4 +1,4 @@
-"""The frozen ``Dataset``: what it refuses, what it keeps, and its fingerprint."""
+"""The frozen ``Dataset``: refused arguments, stored arrays, and its fingerprint."""
 
 import dataclasses
 

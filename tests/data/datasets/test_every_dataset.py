@@ -1,4 +1,4 @@
-"""Every data set: seeds, sizes known beforehand, options in one form, refusals by name."""
+"""Every data set: seeds, sizes known before loading, options, refusals by name."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_provenance_states_licence_and_our_choices(name):
     assert re.search("our choice", provenance, re.IGNORECASE)
 
 
-# Name of a data set → option → values that it refuses.
+# Name of a data set → option → refused values.
 REFUSED: dict[str, dict[str, list[object]]] = {
     "gaussian-mixture": {
         "num_samples": [0, 100_001, 10.0, True],

@@ -98,7 +98,7 @@ def test_chosen_classes_have_their_images_in_order():
 def test_subset_is_shuffled():
     labels = load_dataset("mnist", num_samples=200, classes=(0, 1)).labels
     changes = sum(a != b for a, b in pairwise(labels))
-    assert abs(changes - 100) < 5 * np.sqrt(50)  # 199 neighbors differ with probability 1/2; sorted labels differ once
+    assert abs(changes - 100) < 5 * np.sqrt(50)  # 199 neighbors differ with probability 1/2; sorted labels change once
 
 
 def test_smaller_subset_is_contained_in_a_larger_one():

@@ -1,4 +1,4 @@
-"""Each option is stated once, and a data set is one entry: what a spec takes, ``load_dataset`` takes too."""
+"""Options of data sets, each declared once: specs and ``load_dataset`` accept the same ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full sets are read exactly, and damaged or hostile files are refused without spending memory."""
+"""Full image sets: exact contents, and refusal of damaged or hostile files within bounded memory."""
 
 import dataclasses
 import gzip
@@ -158,7 +158,7 @@ def test_full_cifar2_is_pooled_or_not_as_asked(root, monkeypatch):
 
 
 def damaged(data):
-    """Copies of a file of which no byte may be used: cut, prolonged, shifted, replaced."""
+    """Damaged copies of a file: truncated, extended, shifted, replaced."""
     return (b"", data[:3], data[:-1], data + b"\0", data + data, data[:16], b"\x80\x04N.", bytes(len(data)))
 
 

@@ -1,4 +1,4 @@
-"""Tokens follow their stated laws: symbols and labels by naive rules, random targets, patches of images."""
+"""Token data against naive rules: symbols and labels, random targets, patches of images."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ LABELS = {
 
 
 def symbols_of(x, x_test):
-    """Each token's symbol, read off the tokens themselves: equal tokens are one symbol."""
+    """Number the tokens by symbol: equal tokens are one symbol."""
     tokens = np.concatenate([x, x_test]).reshape(-1, x.shape[-1])
     vectors, found = np.unique(tokens, axis=0, return_inverse=True)
     return vectors, found.reshape(-1, x.shape[1])
@@ -37,7 +37,7 @@ def test_labels_follow_the_rule_and_are_uniform(name):
     vectors, found = symbols_of(data.x, data.x_test)
     classes = 2 if name == "majority" else 4
     assert len(vectors) == classes == len(data.class_names)  # one embedding for both sets
-    # The order of np.unique is not that of the symbols: which vector a symbol has is read off labels by copying.
+    # np.unique has another order than the symbols, so labels by copying identify each symbol's vector.
     copied = load_dataset("copy", **SIZES | {"num_tokens": 1}, num_symbols=classes)
     order = {token.tobytes(): label for token, label in zip(copied.x[:, 0], copied.labels, strict=True)}
     numbers = np.array([order[vector.tobytes()] for vector in vectors])[found]

@@ -1,4 +1,4 @@
-"""The Gaussian mixture follows its stated law and is the same for equal seeds."""
+"""Synthetic data: stated distributions, and equal draws for equal seeds."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ STANDARD_ERRORS = 5  # two-sided 6e-7 for each of the few dozen statistics compa
 
 
 def means_of(seed, num_classes, input_dim):
-    """μ_c read off the data themselves: without noise every sample is its class mean."""
+    """Class means μ_c from data without noise, where every sample is its class mean."""
     data = load_dataset(
         "gaussian-mixture", num_samples=2000, num_classes=num_classes, input_dim=input_dim, noise=0, seed=seed
     )
@@ -106,7 +106,7 @@ def test_sine_curve_follows_its_law_on_an_even_test_grid():
     assert (data.x.shape, data.y.shape, data.x_test.shape, data.num_outputs) == ((10_000, 1), (10_000, 1), (61, 1), 1)
     assert data.class_names == ()
     assert np.abs(data.x).max() <= 2
-    # U[−2, 2] has variance 4/3 and fourth moment 16/5; the noise is what is left of y.
+    # U[−2, 2] has variance 4/3 and fourth moment 16/5; the rest of y is noise.
     assert abs(data.x.mean()) < STANDARD_ERRORS * np.sqrt(4 / 3 / 10_000)
     assert abs((data.x**2).mean() - 4 / 3) < STANDARD_ERRORS * np.sqrt((16 / 5 - 16 / 9) / 10_000)
     noise = data.y - np.sin(2 * data.x)
@@ -120,7 +120,7 @@ def test_given_points_are_kept_and_interpolated_for_tests():
     np.testing.assert_array_equal(data.x, np.array([[1], [-1.5], [0]], np.float32))
     np.testing.assert_array_equal(data.y, np.array([[2], [1], [0.5]], np.float32))
     np.testing.assert_allclose(data.x_test[:, 0], np.linspace(-1.5 - 2.5 / 4, 1 + 2.5 / 4, 5), rtol=1e-6)
-    # Left of the first point, then the line from (−1.5, 1) to (0, ½), then that from there to (1, 2).
+    # Left of the first point, then the line from (−1.5, 1) to (0, ½), then the line to (1, 2).
     grid = data.x_test[1:4, 0].astype(np.float64)
     np.testing.assert_allclose(data.y_test[0], 1.0)
     np.testing.assert_allclose(data.y_test[1:3, 0], 0.5 - grid[:2] / 3, rtol=1e-6)

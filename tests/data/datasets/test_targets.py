@@ -1,4 +1,4 @@
-"""Targets of a few directions: their laws, their Bayes error, and what their options allow."""
+"""Targets of a few directions: distributions, Bayes error, and allowed options."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_parity_noise_flips_at_the_bayes_error():
     assert flips == pytest.approx(0.158655, abs=1e-6)  # Φ(−1)
     found = np.mean((noisy.x[:, :3].prod(axis=1) > 0) != noisy.labels)
     assert abs(found - flips) < 5 * math.sqrt(flips * (1 - flips) / N)
-    # Of all multiples of the product, (1 − 2p) times it has the least square loss.
+    # Among all multiples of the product, the factor (1 − 2p) has the least square loss.
     y, product = 2.0 * noisy.labels - 1, noisy.x[:, :3].prod(axis=1)
     least = np.mean((y - (1 - 2 * flips) * product) ** 2) / 2
     assert least == pytest.approx(loss, abs=5 * np.std((y - (1 - 2 * flips) * product) ** 2 / 2) / math.sqrt(N))

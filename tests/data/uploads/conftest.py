@@ -1,4 +1,4 @@
-"""Each test has a data directory of its own."""
+"""A separate data directory for each test."""
 
 from pathlib import Path
 

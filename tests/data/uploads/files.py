@@ -1,4 +1,4 @@
-"""Files as people bring them: a table, arrays, a zip of image folders."""
+"""Typical uploaded files: a table, arrays, a zip of image folders."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def flowers(num_rows: int = NUM_ROWS, delimiter: str = ",") -> bytes:
 
 
 def arrays(**named) -> bytes:
-    """An npz file of these arrays, compressed as people do."""
+    """A compressed npz file of these arrays."""
     stream = io.BytesIO()
-    # Not np.savez: before NumPy 2.1 it keeps allow_pickle as one more array.
+    # Not np.savez, which stores allow_pickle as another array before NumPy 2.1.
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as entries:
         for name, values in named.items():
             array = io.BytesIO()
@@ -41,7 +41,7 @@ def blobs() -> bytes:
 
 
 def image(width: int, height: int, seed: int = 0, form: str = "PNG", mode: str = "RGB") -> bytes:
-    """Noise in one of the formats of images."""
+    """Noise in one of the image formats."""
     pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
     stream = io.BytesIO()
     Image.fromarray(pixels).convert(mode).save(stream, form)

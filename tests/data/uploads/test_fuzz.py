@@ -1,4 +1,4 @@
-"""Whatever the bytes: a data set or one sentence, in bounded time and memory."""
+"""Arbitrary bytes: a data set or one sentence, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SNIPPETS = (
 
 
 def mutated(data: bytes, rng: np.random.Generator) -> bytes:
-    """A few bytes changed, cut out, repeated or put in."""
+    """A few bytes changed, removed, repeated or inserted."""
     found = bytearray(data)
     for _ in range(rng.integers(1, 8)):
         at, length = int(rng.integers(0, len(found) + 1)), int(rng.integers(1, 60))
@@ -68,7 +68,7 @@ DTYPES = ("f8", "f4", "f2", "i8", "u1", "u8", "?", "<U2", "S3", "c8", ">f8", "M8
 
 
 def random_table(rng: np.random.Generator) -> bytes:
-    """A table of numbers, some of whose cells say something else."""
+    """A table of numbers with some other cells."""
     rows, columns, strange = int(rng.integers(0, 40)), int(rng.integers(1, 6)), rng.random() ** 3
     delimiter = ",;\t"[rng.integers(3)]
     lines = [delimiter.join(rng.choice(["a", "b", "c", "", "1"]) + str(i) for i in range(columns))]
@@ -94,7 +94,7 @@ def random_arrays(rng: np.random.Generator) -> bytes:
 
 
 def damaged_entries(rng: np.random.Generator) -> bytes:
-    """An intact archive of an image, or of an array, whose own bytes are damaged."""
+    """An intact archive of an image or an array with damaged bytes."""
     if rng.random() < 0.5:
         stream = io.BytesIO()
         np.save(stream, rng.normal(size=(9, 2)), allow_pickle=False)
@@ -106,7 +106,7 @@ def damaged_entries(rng: np.random.Generator) -> bytes:
 
 
 def upload(index: int) -> bytes:
-    """A file of the kinds that are allowed, damaged or strange; or noise that begins as one of them does."""
+    """A damaged or strange file of an allowed kind, or noise with its first bytes."""
     rng = np.random.default_rng(index)
     made = (random_table, random_arrays, damaged_entries, random_table, random_arrays, damaged_entries)
     if index % 8 < len(made):
@@ -122,7 +122,7 @@ def choices_of(candidate, rng: np.random.Generator) -> Choices:
 
 
 def outcome(index: int) -> str:
-    """``"data"``, or the sentence of the refusal; any other exception is a failure."""
+    """``"data"`` or the error sentence; other exceptions fail the test."""
     data = upload(index)
     try:
         candidate = parse_upload(data, LIMITS)
@@ -151,7 +151,7 @@ def test_the_fuzzed_uploads_reach_every_stage():
 
 
 def test_memory_stays_bounded_by_what_may_be_unpacked():
-    # A table of 50 rows and 2,000 columns, arrays that claim to be huge, and noise that begins as each kind does.
+    # A table of 50 rows and 2,000 columns, arrays with a huge declared size, and noise after the first bytes of a kind.
     wide = ",".join(f"c{i}" for i in range(2000)) + "\n" + (",".join(["1"] * 2000) + "\n") * 50
     claims = archive({"x.npy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (10**9,), }"})
     tracemalloc.start()

@@ -48,7 +48,7 @@ def test_forgetting_drops_one_reference():
     assert keep_upload(made(0), BEN) == digest
     forget_upload(digest, ANNA)
     assert is_kept(digest)
-    forget_upload(digest, ANNA)  # once more changes nothing
+    forget_upload(digest, ANNA)  # a repetition has no effect
     assert is_kept(digest)
     forget_upload(digest, BEN)
     assert not is_kept(digest)
@@ -100,7 +100,7 @@ def test_the_shipped_example_is_neither_kept_nor_forgotten():
     table = parse_upload(EXAMPLE.read_bytes())
     spirals = clean_upload(table, suggested_choices(table))
     digest = upload_digest(spirals)
-    assert len(read_upload(digest).x) == 120  # without having been kept
+    assert len(read_upload(digest).x) == 120  # never kept before
     assert keep_upload(spirals, ANNA) == digest
     assert not path_of(digest).exists()
     forget_upload(digest, ANNA)

@@ -1,4 +1,4 @@
-"""Every file that cannot be used is refused with one sentence that names what is wrong with it."""
+"""Refusals of uploaded files: one sentence that names the fault."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ X, Y = np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2
 
 
 def refusal(data: bytes, limits: Limits = SMALL, **changes) -> InvalidInput:
-    """Return the refusal of a file, with the suggested choices or with some changed."""
+    """Return the error of a file under the suggested choices with these changes."""
 
     def read() -> None:
         candidate = parse_upload(data, limits)
@@ -49,7 +49,7 @@ def with_link() -> bytes:
 
 
 def patched(data: bytes, at: int, value: bytes) -> bytes:
-    """Bytes changed behind every header of a zip's directory (b"PK\\x01\\x02")."""
+    """Replace bytes after every header of a zip's directory (b"PK\\x01\\x02")."""
     found = bytearray(data)
     start = data.find(b"PK\x01\x02")
     while start >= 0:

@@ -1,4 +1,4 @@
-"""From a file to a data set: parsed values equal written ones, are stored once, and work like any other data."""
+"""From a file to a data set: exact values, stored once, usable like other data."""
 
 from __future__ import annotations
 
