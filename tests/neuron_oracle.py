@@ -1,7 +1,7 @@
-"""The naive oracle of graphs: one neuron after another, as in Zhu, Liu & Belkin 2022, Eq. 2, in NumPy alone.
+"""Naive oracle of graphs in NumPy: single neurons, as in Zhu, Liu & Belkin 2022, Eq. 2.
 
 Sums over single edges, a backward pass over single neurons, and Hessians by complex steps (the imaginary part of a
-gradient at w + ih is exact to rounding), none of which knows of groups, masks or matrices.
+gradient at w + ih is exact to rounding), without groups, masks or matrices.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ACTIVATIONS = {
 
 
 class Neuron(NamedTuple):
-    """Its activation, its incoming (neuron, index of the weight) pairs, the neurons added behind it."""
+    """Activation, incoming (neuron, weight index) pairs, and neurons added to the output."""
 
     activation: str
     incoming: list[tuple[int, int]]
@@ -27,7 +27,7 @@ class Neuron(NamedTuple):
 
 
 class Neurons(NamedTuple):
-    """All neurons in an order of evaluation, the inputs first; the output neurons; the weights in one vector."""
+    """All neurons in order of evaluation, inputs first; output neurons; one vector of weights."""
 
     num_inputs: int
     neurons: list[Neuron]
@@ -36,7 +36,7 @@ class Neurons(NamedTuple):
 
 
 def written_out(net, params, num_inputs) -> Neurons:
-    """The graph of a DAGNetwork with dense edges and fixed skips, neuron by neuron."""
+    """Neurons of a DAGNetwork with dense edges and fixed skips."""
     index = {"input": list(range(num_inputs))}
     neurons: list[Neuron] = []
     weights: list[float] = []
@@ -70,7 +70,7 @@ def evaluate(graph: Neurons, weights, x):
 
 
 def gradient(graph: Neurons, weights, x, output):
-    """∂f_output/∂w, a number per edge."""
+    """∂f_output/∂w, one number per edge."""
     alpha, z = evaluate(graph, weights, x)
     back = [0.0] * len(alpha)
     back[graph.outputs[output]] = 1.0

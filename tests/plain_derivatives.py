@@ -1,6 +1,6 @@
-"""The naive oracles: the kernel of explicit Jacobians and the full Hessian of one output, each as one program.
+"""Naive oracles: the kernel of explicit Jacobians and the full Hessian of one output, each compiled as one program.
 
-Without ``jax.jit``, each operation of a derivative would be compiled alone: half of such a test's time.
+Without ``jax.jit``, separate compilation of each operation takes half of a test's time.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ def plain_kernel(apply, params, x1, x2=None):
 
 
 def plain_hessian(apply, params, x, output_index=0):
-    """H of any function over all parameters, flat, for one input without batch axis."""
+    """Flat Hessian of any function over all parameters, for one input without batch axis."""
     moving, restore = split_inexact(params)
     of = quickly(lambda w: dense_hessian(lambda w, x: apply(restore(w), x), w, x, output_index))
     return np.asarray(of(moving))
 
 
 def dense_hessian(apply, params, x, output_index=0):
-    """The same inside another program."""
+    """``plain_hessian`` for use inside another program."""
     moving, restore = split_inexact(params)
     flat, unravel = ravel_pytree(moving)
     return jax.hessian(lambda w: apply(restore(unravel(w)), x[None])[0, output_index])(flat)
 
 
 def small_hessian(net, params, x, output_index=0):
-    """(The Hessian of a network in the coordinates of the small space, the parameters that this space restricts)."""
+    """(Hessian of a network in coordinates of the small space, parameters that this space restricts)."""
     bases: set[str] = set()
 
     def columns(params, x):
@@ -72,17 +72,17 @@ def full_hessian(net, params, x, output_index=0):
 
 
 def largest(hessian):
-    """The spectral norm of a symmetric matrix, or of one that rounding has bent."""
+    """Spectral norm of a matrix that is symmetric up to rounding."""
     return np.abs(np.linalg.eigvalsh((hessian + hessian.T) / 2)).max()
 
 
 def by_size(eigenvalues):
-    """Eigenvalues by falling absolute value."""
+    """Eigenvalues by decreasing absolute value."""
     return eigenvalues[np.argsort(-np.abs(eigenvalues))]
 
 
 def assert_those_of_plain_derivatives(net, params, x, output_index=1):
-    """Kernel of all rows and Hessian norm of the first one, in float64."""
+    """Compare the kernel of all rows and the Hessian norm of the first with plain derivatives in float64."""
     kernel = plain_kernel(*of_trained(net, params), x)
     np.testing.assert_allclose(empirical_ntk(net, params, x), kernel, rtol=1e-10, atol=1e-13)
     hessian, _ = full_hessian(net, params, x[0], output_index)

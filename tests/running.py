@@ -1,4 +1,4 @@
-"""Runs and generators, taken to their end."""
+"""Helpers that finish runs and generators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ntk_core.runs.events import Ended
 
 
 def exhausted(work: Generator[Any, None, Any]) -> Any:
-    """Return the value of a generator."""
+    """Exhaust a generator and return its value."""
     while True:
         try:
             next(work)
@@ -19,7 +19,7 @@ def exhausted(work: Generator[Any, None, Any]) -> Any:
 
 
 def result_of(spec: Spec, **options: Any) -> Any:
-    """The result of a run that completes."""
+    """Run a spec to completion and return the result."""
     *_, last = run(spec, **options)
     assert isinstance(last, Ended), last
     assert last.status == "completed", last.reason
@@ -27,6 +27,6 @@ def result_of(spec: Spec, **options: Any) -> Any:
 
 
 def point_of(spec: Spec, key: str = "", data: Any = None) -> Any:
-    """The point of this key, by default the first one, computed here."""
+    """Compute the point with this key, by default the first one."""
     computation = experiment_of(spec).computation()
     return exhausted(computation.compute(spec, data or computation.load(spec), key or spec.point_keys()[0]))

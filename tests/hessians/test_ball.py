@@ -1,4 +1,4 @@
-"""The sup over a ball: a lower bound that beats random directions and rises with the radius."""
+"""The sup over a ball: a lower bound above random directions that increases with the radius."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""λ_min(K) over a ball: an upper bound of the infimum, as low as dense searches from many starts find it."""
+"""λ_min(K) over a ball: an upper bound of the infimum, as low as dense searches from many starts."""
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def test_smallest_eigenvalue_in_a_ball_starts_at_the_center(x64):
 
 
 def test_product_of_two_weights_has_the_geometric_infimum(x64):
-    """f = v w x has K = x² (v² + w²), smallest in the ball at the point nearest to 0."""
+    """f = v w x has K = x² (v² + w²), with its minimum over the ball at the point nearest to 0."""
     net = FullyConnected(width=1, depth=1, activation="identity", use_bias=False)
     params, x = net.init(jax.random.key(3), (1,)), jnp.array([[1.5]])
     size = float(jnp.linalg.norm(ravel_pytree(params)[0]))
@@ -47,7 +47,7 @@ def test_product_of_two_weights_has_the_geometric_infimum(x64):
 def dense_search(net, params, x, radius, num_starts):
     """The smallest λ_min(J Jᵀ) in the ball, from Jacobians of ``apply``: L-BFGS on a hardening soft minimum.
 
-    The ball is the image of u ↦ w₀ + R u / √(1 + ‖u‖²), so that nothing has to be projected.
+    The ball is the image of u ↦ w₀ + R u / √(1 + ‖u‖²), which avoids projections.
     """
     center, unravel = ravel_pytree(params)
 

@@ -65,7 +65,7 @@ def test_bottleneck_block_is_that_of_the_theorem(x64):
 
 
 LIMIT = 0.876  # median of |N(0, 3)| · ¾
-# Of a median of n values with this density at the median, 1 / (2 · density · √n): 6.7 % of it at n = 300.
+# Standard error of a median of n values, 1 / (2 · density at the median · √n): 6.7 % of it at n = 300.
 DENSITY = 2 / (0.75 * (6 * np.pi) ** 0.5) * np.exp(-((LIMIT / 0.75) ** 2) / 6)
 
 
@@ -75,7 +75,7 @@ def test_bottleneck_block_does_not_vanish_with_the_width(width, median):
     batches = [np.asarray(bottleneck_block_norm(*jnp.asarray(draw), jnp.asarray(1.0))) for draw in draws]
     medians = [float(np.median(batch)) for batch in batches]
     standard_error = 1 / (2 * DENSITY * 300**0.5)
-    # the stated medians are those of 300 seeds too: eight batches in a row, none picked, scatter around them as such do
+    # the stated medians also come from 300 seeds; eight successive batches vary around them accordingly
     assert np.median(np.concatenate(batches)) == pytest.approx(median, rel=0.1)
     assert all(abs(each - median) < 3.5 * 2**0.5 * standard_error for each in medians)
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 
 def recurrent(params, x):
-    """One matrix at three positions, a table of gains, and a bias: (n, 3) → (n, 2)."""
+    """A matrix shared by three positions, gains, and a bias: (n, 3) → (n, 2)."""
     state = jnp.zeros((len(x), 4))
     for column in x.T:
         state = jnp.tanh(state @ params["inner"] + column[:, None] * params["gain"] + params["shift"])
@@ -32,7 +32,7 @@ def recurrent(params, x):
 
 
 def chain(params, x):
-    """Two hidden layers without any layer of this package; weights are stored by features."""
+    """Two hidden layers in plain JAX; weights are stored by features."""
     first, second, out = params["w"]
     a = jax.nn.gelu(x @ first.T / 3**0.5 + 0.5 * params["b"])
     return jnp.sin(0.4 * (second @ a.T).T) @ out / 5**0.5

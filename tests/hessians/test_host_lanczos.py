@@ -1,4 +1,4 @@
-"""Lanczos around a compiled product against matrices whose spectrum is prescribed."""
+"""Lanczos around a compiled product against matrices with a prescribed spectrum."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.hessians.test_lanczos import SPECTRA
 
 
 def found_for(spectrum, dtype=float, scale=1.0, max_matvecs=60, tolerance=None):
-    """Eigenvalue found for a matrix of that spectrum times ``scale``."""
+    """Computed eigenvalue of a matrix with this spectrum times ``scale``."""
     rng = np.random.default_rng(0)
     basis, _ = np.linalg.qr(rng.normal(size=(len(spectrum), len(spectrum))))
     matrix = ((basis * spectrum) @ basis.T).astype(dtype) * dtype(scale)
@@ -25,7 +25,7 @@ def test_prescribed_spectrum_is_found_to_root_eps():
             largest = np.max(np.abs(spectrum)) * scale
             assert found.converged, name
             assert found.residual <= tolerance * abs(found.value)
-            # the error of an eigenvalue is at most its residual; above the norm it is only by rounding
+            # an eigenvalue's error is at most its residual; only rounding puts it above the norm
             assert abs(abs(found.value) - largest) <= tolerance * largest
             assert abs(found.value) <= largest * (1 + 60 * np.finfo(dtype).eps)
 
@@ -41,7 +41,7 @@ def test_residual_bounds_the_distance_before_convergence():
 
 
 def test_an_exhausted_space_ends_the_iteration():
-    """A multiple of the identity, a projection onto two dimensions, a matrix of rank one, and nothing at all."""
+    """A multiple of the identity, a projection onto two dimensions, a matrix of rank one, and zero."""
     start = np.random.default_rng(1).standard_normal(30)
     kept, matrix = (np.arange(30) < 2).astype(float), np.diag(np.arange(1.0, 31))
     scaled = leading(lambda v: (v, 3 * v), start, 9, 1e-8)

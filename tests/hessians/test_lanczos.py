@@ -1,4 +1,4 @@
-"""Lanczos against matrices whose spectrum is prescribed."""
+"""Lanczos against matrices with a prescribed spectrum."""
 
 import jax
 import jax.numpy as jnp
@@ -45,7 +45,7 @@ def extreme_of_scaled(scale: float):
 
 @pytest.mark.parametrize(("rows", "num_rows"), [(5, 5), (19, 1), (19, 8), (19, 9), (19, 17), (19, 19)])
 def test_a_vector_loses_its_part_in_the_rows_that_are_there(rows, num_rows, x64):
-    """In parts of eight rows: none of them whole, one, one and a bit, and a last one that would reach too far."""
+    """Blocks of eight rows: less than one, one, more than one, and a last one beyond the end."""
     orthonormal = np.linalg.qr(np.random.default_rng(0).standard_normal((40, rows)))[0].T
     basis = orthonormal * (np.arange(rows) < num_rows)[:, None]
     w = np.asarray(start_of(40))
@@ -60,7 +60,7 @@ def test_prescribed_spectrum_is_found_to_root_eps(name, x64):
     tolerance = np.finfo(float).eps ** 0.5
     found = lanczos_extreme(matrix.__matmul__, start_of(60), spare_of(60), max_steps=60, tolerance=tolerance)
     assert found.converged
-    # the error of an eigenvalue is at most its residual, which stopped the iteration at √eps of the norm
+    # an eigenvalue's error is at most its residual, which is √eps of the norm at the stop
     assert abs(abs(found.values[0]) - np.max(np.abs(spectrum))) <= tolerance * np.max(np.abs(spectrum))
 
 
@@ -87,7 +87,7 @@ def test_repeated_eigenvalues_survive_invariant_subspaces(x64):
     spectrum = np.array([2.0, 2.0, 2.0, 1.0, 1.0, 0.5] + [0.0] * 6)
     matrix = with_spectrum(spectrum)
     found = lanczos_extreme(matrix.__matmul__, start_of(12), spare_of(12), max_steps=12, tolerance=1e-10, num_wanted=6)
-    # one copy of each distinct eigenvalue is in the first Krylov space; the random restarts bring the others
+    # the first Krylov space has one copy of each distinct eigenvalue; random restarts find the others
     assert float(found.values[0]) == pytest.approx(2, rel=1e-12)
     assert np.sum(np.isclose(found.values, 2)) >= 2
 
@@ -101,7 +101,7 @@ def test_zero_matrix_has_norm_zero_and_converges(x64):
 
 @pytest.mark.parametrize("scale", [1.0, 1e-18, 1e-20, 1e-30])
 def test_small_matrices_keep_their_norm_in_single_precision(scale):
-    """Squares of entries below 1e-19 vanish in float32, the entries themselves do not."""
+    """Squares of entries below 1e-19 underflow in float32, but the entries do not."""
     found = extreme_of_scaled(scale)
     assert found.converged
     assert abs(float(found.values[0]) / scale - 2) < 1e-3

@@ -48,7 +48,7 @@ def test_any_callable_takes_the_generic_route_to_the_same_norm(x64):
 def test_generic_route_refuses_a_large_basis_before_tracing(monkeypatch, x64):
     params, x = drawn(NET)
     monkeypatch.setattr(operator_module.os, "sysconf", lambda name: 100)
-    with pytest.raises(TooLarge) as refused:  # no parameter multiplies as it is
+    with pytest.raises(TooLarge) as refused:  # no parameter is a direct factor
         hessian_norm(lambda params, x: NET.apply(jax.tree.map(jax.lax.sin, params), x), params, x)
     assert refused.value.field == "max_matvecs"
 
@@ -121,14 +121,14 @@ def test_single_precision_agrees_with_double():
     single = hessian_norm(NET, params, x)
     full, _ = full_hessian(NET, params, x)
     assert single.converged
-    # stopped at a residual of √eps = 3e-4 of the norm, which bounds the error
+    # the residual at the stop, √eps = 3e-4 of the norm, bounds the error
     assert single.value == pytest.approx(
         float(np.abs(np.linalg.eigvalsh(full)).max()), rel=float(np.finfo(np.float32).eps) ** 0.5
     )
 
 
 def test_many_products_in_single_precision_agree_with_double():
-    """84 products: a basis orthogonalized once has by then no digit left, and would give 0.202."""
+    """After 84 products a basis orthogonalized only once has no correct digit and gives 0.202."""
     net = FullyConnected(width=300, depth=2)
     params, x = net.init(jax.random.key(0), (10,)), jax.random.normal(jax.random.key(1), (10,))
     found = hessian_norm(net, params, x, tolerance=2e-6)
@@ -151,7 +151,7 @@ def test_hessian_of_a_linear_model_is_zero():
     "activation", ["relu", *(pytest.param(each, marks=pytest.mark.slow) for each in ("leaky_relu", "identity"))]
 )
 def test_piecewise_linear_layers_bend_together_but_not_alone(activation, x64):
-    """σ'' = 0 leaves the blocks of two layers; of one trained layer, none."""
+    """With σ'' = 0 only blocks of two layers remain, so one trained layer has none."""
     alone = FullyConnected(width=7, activation=activation, trained="first", use_bias=False)
     assert hessian_norm(alone, *drawn(alone)).value == 0
     net = FullyConnected(
@@ -166,7 +166,7 @@ def test_piecewise_linear_layers_bend_together_but_not_alone(activation, x64):
 
 
 def test_almost_everywhere_hessian_misses_the_kinks(x64):
-    """One trained ReLU layer: H = 0 wherever it exists, while the gradient jumps where a neuron switches."""
+    """One trained ReLU layer: H = 0 wherever it exists, but the gradient jumps at each switch of a neuron."""
     net = FullyConnected(width=50, activation="relu", trained="first", use_bias=False)
     params, x = drawn(net)
     away = jax.tree.map(lambda leaf: leaf + 2 * jax.random.normal(jax.random.key(7), leaf.shape), params)
@@ -178,7 +178,7 @@ def test_almost_everywhere_hessian_misses_the_kinks(x64):
 
 @pytest.mark.slow
 def test_relu_curvature_is_below_tanh_and_decreases_with_width():
-    """Means over eight draws; the ratio to tanh is .6 to .8, and both fall by about half from width 100 to 400."""
+    """Means over eight draws; the ratio to tanh is .6 to .8, and both decrease by about half from width 100 to 400."""
     norms = {}
     x = jax.random.normal(jax.random.key(1), (10,))
     for activation, width in itertools.product(("relu", "tanh"), (100, 400)):
@@ -227,7 +227,7 @@ def test_weights_are_read_but_never_copied():
 
 
 def test_a_leading_axis_of_one_is_a_batch_of_one():
-    """A network that flattens its inputs takes (1, d) as one input too: the number is the same."""
+    """Networks that flatten inputs also accept (1, d) as one input, with the same norm."""
     net = FullyConnected(width=6, depth=1, activation="tanh")
     params = net.init(jax.random.key(0), (4,))
     x = jax.random.normal(jax.random.key(1), (4,))

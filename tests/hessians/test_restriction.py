@@ -1,4 +1,4 @@
-"""The small space holds the whole non-zero spectrum, for every architecture and every output."""
+"""The small space contains the whole non-zero spectrum, for every architecture and every output."""
 
 from dataclasses import replace
 
@@ -15,9 +15,9 @@ from tests.cases import ARCHITECTURES, SEQUENCES, Case, inputs, random_params
 from tests.plain_derivatives import by_size, full_hessian, small_hessian
 
 OUTPUTS = ("linear", "softmax", "swish", "tanh", "quadratic")
-# each architecture meets one output and each output several architectures: an output only changes the scalar at the end
+# each architecture with one output, since outputs only change the final scalar
 CASES = [replace(case, net=replace(case.net, output=OUTPUTS[k % 5])) for k, case in enumerate(ARCHITECTURES)]
-# Kinks are in the activation, one function for all layer kinds, so every second architecture has one.
+# Every second architecture has a kink, since all kinds of layers share one activation function.
 KINKS, KINKED_OUTPUTS = ("relu", "leaky_relu"), ("linear", "swish", "leaky_relu")
 CASES += [
     Case(
@@ -34,7 +34,7 @@ def drawn(case):
     return random_params(case), inputs(case, 1)[0]
 
 
-# Each kind of layer, graph and kink; all other cases are slow, and so are most sequences.
+# Each kind of layer, graph and kink; all other cases and most sequences are slow.
 FAST = (
     *("shallow", "bottleneck", "resnet", "densenet", "dropped", "conv-2d", "conv-pooled", "graph", "composed"),
     *("shallow-relu", "conv-2d-leaky_relu", "attention"),

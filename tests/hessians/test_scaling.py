@@ -1,4 +1,4 @@
-"""How the Hessian norm scales with the width: it falls, but not with nonlinear outputs and bottlenecks."""
+"""Hessian norm against width: it decreases, except with nonlinear outputs and bottlenecks."""
 
 import jax
 import jax.numpy as jnp
@@ -86,6 +86,6 @@ def test_norms_decrease_with_head_dimension_if_scores_vanish():
             net = Attention(num_heads=1, head_dim=dim, score_exponent=exponent)
             drawn = [net.init(key, (4, 4)) for key in jax.random.split(jax.random.key(dim), 16)]
             means[exponent, dim] = hessian_norm(net, drawn, x, tolerance=1e-2).value.mean()
-    # Eight times as wide: by derivation 1 and 8^(−½) = 0.35; means over 16 draws that vary by half.
+    # Eight times the width: 1 and 8^(−½) = 0.35 by derivation; means over 16 draws that vary by half.
     assert 0.6 < means[0.5, 64] / means[0.5, 8] < 1.7
     assert 0.2 < means[1.0, 64] / means[1.0, 8] < 0.6

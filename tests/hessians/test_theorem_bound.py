@@ -42,7 +42,7 @@ def test_every_block_is_below_its_own_bound():
         quantities = layer_quantities(net, params, x)
         blocks = hessian_block_norms(net, params, x)
         assert blocks.layers[:-1] == quantities.layers
-        # a shallow block meets its bound exactly: single precision may round it above
+        # a shallow block equals its bound, and single precision may round above it
         assert np.all(blocks.values <= quantities.block_bounds * (1 + 1e-5))
         assert quantities.bound == pytest.approx(quantities.block_bounds.sum())
 
@@ -58,7 +58,7 @@ def dense_layer(sigma, multiplier):
 
 
 def norm_221(tensor, seed=0, num_rounds=200):
-    """sup over unit x, z of Σ_k |Σ_ij T_kij x_i z_j|, from below: alternate the signs and the leading singular pair."""
+    """Lower bound of sup over unit x, z of Σ_k |Σ_ij T_kij x_i z_j|: alternate signs and leading singular pair."""
     best = 0.0
     for round_key in jax.random.split(jax.random.key(seed), 8):
         signs = jnp.sign(jax.random.normal(round_key, tensor.shape[:1]))
@@ -87,7 +87,7 @@ def test_layer_quantities_are_those_of_the_layer_function(x64):
         return first(w, a), jax.jacfwd(first, (0, 1))(w, a)
 
     (by_weight, by_input), ((second_weight, mixed), (_, second_input)) = derivatives(w, a)
-    tight = {"rel": 1e-3}  # norms behind the quantities are stopped at a relative residual of 1e-3
+    tight = {"rel": 1e-3}  # norms in the quantities have a relative residual of 1e-3
     assert quantities.weight_jacobian[1] == pytest.approx(np.linalg.norm(by_weight, 2), rel=1e-10)
     assert quantities.input_jacobian[1] == pytest.approx(np.linalg.norm(by_input, 2), **tight)
     assert quantities.second_weight[1] == pytest.approx(norm_221(np.asarray(second_weight)), rel=1e-8)

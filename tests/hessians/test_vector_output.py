@@ -1,4 +1,4 @@
-"""The norm of the Hessian of all outputs, a tensor, against searches of the dense one."""
+"""Norm of the Hessian tensor of all outputs against dense searches."""
 
 from dataclasses import replace
 
@@ -15,12 +15,12 @@ NET = FullyConnected(width=7, depth=2, num_outputs=3, activation="tanh", use_bia
 
 
 def dense_norm(net, params, x, num_draws=100):
-    """max_u ‖Σ u_c H_c‖ over many unit vectors u, then over ever smaller steps around the best one."""
+    """max_u ‖Σ u_c H_c‖ over many unit vectors u, then over decreasing steps around the best one."""
     trained, fixed = net.partition(params)
     flat, unravel = ravel_pytree(trained)
     tensor = jax.jit(jax.hessian(lambda flat: net.apply(merge(unravel(flat), fixed), x[None])[0]))
     matrices = np.asarray(tensor(flat))
-    # The directions along which some H_c bends: the others only add zeros to every spectrum.
+    # The joint range of all H_c; other directions only add zeros to every spectrum.
     _, sizes, directions = np.linalg.svd(matrices.reshape(-1, flat.size), full_matrices=False)
     basis = directions[sizes > 1e-12 * sizes[0]]
     small = basis @ matrices @ basis.T

@@ -1,4 +1,4 @@
-"""Documentation of containers and settings, compared with the files themselves."""
+"""Documentation of containers and settings against the files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_every_image_is_named_by_its_digest(compose):
     for image in (base, fetched[0]):
         assert re.search(r"@sha256:[0-9a-f]{64}\}?$", image)
     assert len(fetched) == 1
-    for tag in (base.partition("@")[0], "postgres:17-alpine"):  # a compose file takes no tag beside a digest
+    for tag in (base.partition("@")[0], "postgres:17-alpine"):  # compose files allow no tag with a digest
         assert f"docker buildx imagetools inspect {tag}" in HOSTING
 
 
@@ -81,7 +81,7 @@ def test_the_compose_file_is_one_by_the_specification():
 def test_nginx_alone_is_published_on_this_machine_by_default(compose):
     ports = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
     assert ports == {"nginx": ["${LINEARITY_LAB_BIND:-127.0.0.1}:8501:8080"]}
-    # The app believes X-Forwarded-For of any peer, and nginx is the only one.
+    # The app trusts X-Forwarded-For of any peer, and nginx is the only one.
     assert compose["services"]["dashboard"]["environment"]["FORWARDED_ALLOW_IPS"] == "*"
     assert set(compose["services"]["nginx"]["environment"]) <= set(DEFAULTS)
     assert set(re.findall(r"\$\{(\w+)\}", CONFIGURATION.read_text())) == set(DEFAULTS)

@@ -19,7 +19,7 @@ PYTHON_3_11 = {"python_version": "3.11", "python_full_version": "3.11.9", "sys_p
 
 
 def locked(path: Path) -> dict[str, tuple[Version, str]]:
-    """Name → (version on the image's Python, its text with hashes)."""
+    """Name → (version on the image's Python, requirement with hashes)."""
     entries = re.split(r"\n(?=[a-z0-9])", path.read_text(encoding="utf-8"))
     found: dict[str, tuple[Version, str]] = {}
     for entry in entries:
@@ -31,7 +31,7 @@ def locked(path: Path) -> dict[str, tuple[Version, str]]:
 
 
 def script(name: str) -> ModuleType:
-    """A script of .ci/, which is no package."""
+    """Load a script of .ci/, which is not a package."""
     specification = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

@@ -53,7 +53,7 @@ def test_full_database_is_not_treated_as_damaged(tmp_path, caplog):
 
 
 def _full() -> sqlite3.OperationalError:
-    """The error of SQLite when a file may not grow."""
+    """SQLite's error on a full disk."""
     connection = sqlite3.connect(":memory:")
     connection.execute("PRAGMA page_size=512")
     connection.execute("PRAGMA max_page_count=2")

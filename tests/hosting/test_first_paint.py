@@ -1,4 +1,4 @@
-"""Streamlit's page holds words before its scripts run; other answers are untouched."""
+"""First paint: Streamlit's page contains text before its scripts run; other responses are unchanged."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_home_and_live_begin_before_streamlits_scripts(path):
 
 def test_other_pages_wait_for_streamlits_scripts():
     assert "/api/early" not in answer().text
-    # Its relative URLs would be of another folder.
+    # Its relative URLs would refer to another folder.
     assert "/api/early" not in answer("/live/").text
     assert Answer(Starlette(routes=[early.ROUTE]), EARLY_SCRIPT.format(page="lecture")).status == 404
 

@@ -1,6 +1,6 @@
 """Random specs: parsed, estimated, refused in sentences or accepted, never a traceback.
 
-Ten thousand of them: ``python -m benchmarks.drills.fuzzed_specs``.
+``python -m benchmarks.drills.fuzzed_specs`` tries ten thousand.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences(count, seed):
 
 
 def test_half_of_a_character_is_refused_and_written_out():
-    """JSON may hold one half of a pair of surrogates, which neither a browser nor a terminal can show."""
+    """JSON may contain an unpaired surrogate, which neither browsers nor terminals can display."""
     data = json.loads(canonical_json(PRESETS["zhu-fig2"].spec))
     data["graph"]["edges"][0]["kind"] = "\ud800"
     with pytest.raises(InvalidSpec) as refused:

@@ -1,4 +1,4 @@
-"""nginx in front of the app, as compose.yaml starts it: slow and greedy clients do not reach the app."""
+"""nginx in front of the app, as in compose.yaml: slow and heavy clients do not reach the app."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def app() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def lab(app) -> Iterator[str]:
-    """``host:port`` of nginx; clients state an address, as behind a proxy for TLS."""
+    """``host:port`` of nginx; clients state their address, as behind a TLS proxy."""
     with proxied(app, sessions_per_client=SESSIONS) as address:
         yield address
 
@@ -88,7 +88,7 @@ def test_requests_of_one_client_are_limited(lab):
 
     assert 429 in [status("198.51.100.1") for _ in range(600)]
     assert status("198.51.100.2") == 200
-    # The addresses of one IPv6 network count as one client.
+    # Addresses of one IPv6 network count as one client.
     assert 429 in [status(f"2001:db8:1:2::{index:x}") for index in range(1, 600)]
     assert status("2001:db8:1:3::1") == 200
 
@@ -113,7 +113,7 @@ def test_sessions_of_one_client_are_limited(lab):
 
 @pytest.mark.parametrize(("entrance", "status"), [("lab", b" 413 "), ("app", b" 40")], ids=["nginx", "the app alone"])
 def test_a_claimed_length_costs_no_one_a_file(request, entrance, status):
-    """A 3: one request with a large Content-Length dropped every visitor's file."""
+    """A 3: one request with a large Content-Length removed every visitor's file."""
     lab = request.getfixturevalue(entrance)
 
     async def story() -> bool:
@@ -157,7 +157,7 @@ def test_silent_connections_are_closed(lab):
 
 
 def test_large_files_of_one_client_leave_the_reader_to_others(lab):
-    """A 6: slow 8 MiB files of one address kept a small file waiting for 98 s."""
+    """A 6: slow 8 MiB files of one address delayed a small file by 98 s."""
     rows = b"\n".join(b",".join([b"1.5"] * 2000) for _ in range(900))
     slow = b",".join(b"c%d" % index for index in range(2000)) + b"\n" + rows
 
@@ -180,5 +180,5 @@ def test_large_files_of_one_client_leave_the_reader_to_others(lab):
         await asyncio.gather(*attackers, return_exceptions=True)
         return took
 
-    # Small files have a process of their own.
+    # Small files have a separate process.
     assert asyncio.run(story()) < 45

@@ -1,4 +1,4 @@
-"""Class polls: unguessable codes, bounded numbers, one vote each, deleted at their end."""
+"""Class polls: random codes, bounded numbers, one vote per participant, deletion at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ORDER = (2, 0, 1)
 
 
 class Clock:
-    """Seconds that a test lets pass."""
+    """A clock that the test advances."""
 
     now = 1000.0
 

@@ -1,4 +1,4 @@
-"""Every limit of every profile: exactly at it passes, one above is refused in one sentence."""
+"""Every limit of every profile: accept the exact limit, refuse one above it in one sentence."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def _bare_environment(monkeypatch):
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: math.inf)
-    monkeypatch.setattr("ntk_core.runs._costs._here", SHIPPED)  # not how long runs of other tests took
+    monkeypatch.setattr("ntk_core.runs._costs._here", SHIPPED)  # without timings of other tests' runs
 
 
 @pytest.fixture
 def costs(monkeypatch):
-    """The test sets the cost of specs."""
+    """Cost of specs, set by the test."""
 
     def state(*, seconds: float = 1.0, peak_bytes: float = 1.0) -> None:
         monkeypatch.setattr("ntk_core.runs._estimate.seconds_of_points", lambda *_: {"": seconds})
@@ -130,7 +130,7 @@ def test_file_at_the_limit_passes_and_one_more_byte_fails(limits, monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", limits.name)
     most = limits.max_upload_bytes
     largest = b"%PDF-" + b" " * (most - 5)
-    with pytest.raises(InvalidInput, match="file: a PDF"):  # accepted by its size, quickly refused by its kind
+    with pytest.raises(InvalidInput, match="file: a PDF"):  # accepted by size, quickly refused by kind
         parse_upload(largest, upload_limits())
     with pytest.raises(InvalidInput, match=rf"^file: .*{most + 1:,} bytes.*at most {most:,} bytes"):
         parse_upload(largest + b" ", upload_limits())
@@ -145,7 +145,7 @@ def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
-    """By the type that all widths share, so that a new setting cannot be forgotten."""
+    """By the shared type of all widths, so that new settings are included."""
     every = settings(EXPERIMENTS[experiment].spec)
     wide = [each for each in every if each.name != "training.max_steps" and "le=10000000" in repr(each.info)]
     wide += [each for each in every if each.entry == "integer" and each.name.endswith("width")]
@@ -155,7 +155,7 @@ def test_every_setting_that_counts_neurons_is_held_to_the_width(experiment):
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_refusal_names_the_largest_value_that_fits(name):
-    """On the costs as they are estimated: the paper's sizes against half of what they cost."""
+    """Estimated costs: the paper's sizes against half of their cost."""
     spec = PRESETS[name].paper_spec
     limits = replace(PROFILES["local"], max_seconds=estimate(spec).seconds / 2)
     with pytest.raises(TooLarge) as refused:
@@ -167,7 +167,7 @@ def test_refusal_names_the_largest_value_that_fits(name):
 
 
 def taken_down(spec, limits) -> tuple[Any, Any]:
-    """The spec with every refused setting at the nearest value that was named, and what is refused of it even so."""
+    """Set every refused setting to the named nearest value; return the spec and any remaining refusal."""
     refusal = None
     for _ in range(len(settings(type(spec)))):
         try:
@@ -185,7 +185,7 @@ def test_largest_size_here_passes_every_limit(limits):
     for name in [name for name, spec in largest.items() if spec is None]:
         small, refusal = taken_down(PRESETS[name].paper_spec, limits)
         if refusal is None:
-            with pytest.raises(InvalidSpec):  # no longer a whole
+            with pytest.raises(InvalidSpec):  # no longer a valid combination
                 with_settings(small, {})
         else:  # too large with any number of samples
             assert (refusal.field, refusal.given, refusal.unit) == ("dataset.num_samples", "1", "bytes")
@@ -228,7 +228,7 @@ def test_only_shared_servers_show_limits_beside_fields(name, shown, monkeypatch)
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_check_of_the_largest_spec_is_short(experiment):
-    """A 2: a page load without Run kept the server busy for minutes. Ten times the usual processor time, as a guard."""
+    """A 2: a page load without Run kept the server busy for minutes. The limit is ten times the usual time."""
     spec = largest(experiment)
     for limits in PROFILES.values():
         took_s = []

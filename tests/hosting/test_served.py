@@ -1,4 +1,4 @@
-"""The dashboard as a host starts it: one server of the hosted profile, asked from outside."""
+"""The dashboard in the hosted profile: requests from outside to one server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.drills.browser_session import BrowserSession
 from benchmarks.drills.report import own_data
 from benchmarks.drills.served_app import ServedApp, answer_of, served_app
 
-# As many points, seeds and steps as the bounds admit.
+# The most points, seeds and steps within the bounds.
 LARGEST = (
     "widths=10,11,12,13,14&richness=0,0.1,0.2,0.3&samples=10,20,30,40,50,60&num_seeds=100&training.max_steps=10000000"
 )
@@ -55,7 +55,7 @@ def test_health_and_readiness_carry_the_security_headers(served):
         assert "script-src 'self' blob: 'wasm-unsafe-eval' 'sha256-" in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
     assert served.get("/_stcore/health")[1] == "ok"
-    assert json.loads(served.get("/api/ready")[1])["workers"] == 2  # one is spare
+    assert json.loads(served.get("/api/ready")[1])["workers"] == 2  # one of them is a spare
 
 
 def test_another_host_is_refused(served):
@@ -100,7 +100,7 @@ async def upload_three(app: ServedApp) -> None:
 
 
 def test_checks_end_when_their_session_is_gone(served):
-    """A 2: estimates of a page load went on for minutes after the visitor had left."""
+    """A 2: estimates of a page load continued for minutes after the visitor had left."""
 
     async def come_and_go() -> None:
         for seed in range(5):
@@ -115,11 +115,11 @@ def test_checks_end_when_their_session_is_gone(served):
 
 
 def test_the_server_ends_gracefully_and_logs_no_user_data(served):
-    """The last test of this server: it ends it."""
+    """The last test of this server, because it ends the server."""
     served.get("/kernel_change?widths=secret", X_Forwarded_For="192.0.2.7", User_Agent="secret", Host="secret.example")
     served.get("/secret.csv")
     served.app.process.send_signal(signal.SIGTERM)
-    # Uvicorn ends itself by the same signal again once everything is closed.
+    # After closing, Uvicorn raises the same signal again.
     assert served.app.process.wait(timeout=20) in (0, -signal.SIGTERM, None)
     text = served.log.read_text().splitlines()
     lines = [json.loads(line) for line in text if "resource_tracker" not in line]

@@ -44,7 +44,7 @@ def test_the_policy_allows_own_scripts_only():
     assert rules["default-src"] == rules["connect-src"] == ["'self'"]
     assert rules["object-src"] == ["'none'"]
     scripts = rules["script-src"]
-    # A blob is made by a script that runs already, and so is WebAssembly, which no text can become.
+    # Only a running script can create a blob or WebAssembly, and text cannot become either.
     assert scripts[:3] == ["'self'", "blob:", "'wasm-unsafe-eval'"]
     assert len(scripts) == 3 + len([OWN_SCRIPT, *inline_scripts()]) >= 4
     assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "data:", "https:"} & set(scripts)
@@ -99,7 +99,7 @@ def test_readiness_hides_the_address_of_a_broken_store(monkeypatch):
 
 @pytest.fixture
 def logs() -> Iterator[io.StringIO]:
-    """JSON logs in a buffer; the loggers of the process are left as they were."""
+    """JSON logs in a buffer; the process's loggers are restored."""
     root, kept = logging.getLogger(), logging.getLogger().handlers[:]
     before = {
         name: (logger.handlers[:], logger.propagate)
@@ -118,7 +118,7 @@ def logs() -> Iterator[io.StringIO]:
 
 
 def test_logs_are_json_without_user_data(logs):
-    """Whatever a library writes, in whatever way, of addresses, names of files, settings, texts of exceptions."""
+    """Addresses, file names, settings and exception texts from libraries, in every way of logging."""
     secret = "192.0.2.7 marks.csv widths=987654321"
     logging.getLogger("linearity_lab.jobs").warning("a run failed: %s", secret, extra={"facts": {"experiment": "dag"}})
     logging.getLogger("streamlit.web").error("upload of %s refused", secret)

@@ -63,7 +63,7 @@ def test_a_local_server_answers_to_loopback_names_only(monkeypatch):
 
 
 class Session:
-    """An application that notes messages, behind the middleware."""
+    """An application behind the middleware that records messages."""
 
     def __init__(self, loaded: threading.Event = READY, **headers: str):
         self.messages: list[bytes] = []
@@ -127,7 +127,7 @@ def test_messages_of_a_session_wait_on_a_shared_server(monkeypatch, profile, wai
     monkeypatch.setattr(_visitors.asyncio, "sleep", sleep)
     asyncio.run(session.open(*[b"x"] * 5))
     assert len(session.messages) == 5, "delayed, not dropped"
-    # The sixth is the disconnection; without real waiting the debt adds up at three a second.
+    # The sixth is the disconnection; without real waits the delays add up at three messages a second.
     assert slept == (pytest.approx([0, 0, 0, 1 / 3, 2 / 3, 1], abs=0.1) if waits else [])
 
 

@@ -1,4 +1,4 @@
-"""Real worker processes, one set for all tests that leave them unharmed."""
+"""Real worker processes, shared by tests that leave them intact."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs.store import Store
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
-PATIENCE_S = 150.0  # a busy machine gives niced workers little
+PATIENCE_S = 150.0  # niced workers are slow on a busy machine
 
 
 def worker_pid(jobs: Jobs, job_id: str) -> int | None:
-    """Process id of the worker that computes this job now."""
+    """Process id of the worker that computes this job."""
     computation = jobs._jobs[job_id].computation
     return None if computation is None else computation.pid
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_data_directory(tmp_path_factory):
-    """Keep the data directory of the user as it is."""
+    """Protect the user's data directory from the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
         patch.delenv("LINEARITY_LAB_STORE", raising=False)
@@ -37,7 +37,7 @@ def own_data_directory(tmp_path_factory):
 
 @pytest.fixture(scope="module", autouse=True)
 def _workers_compile_quickly():
-    """Numbers are only compared with those of processes that compile in the same way."""
+    """Compile fast, since numbers are only compared between processes with equal flags."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUICK_ENVIRONMENT.items():
             patch.setenv(name, value)
@@ -58,7 +58,7 @@ def jobs(shared_store_file) -> Iterator[Jobs]:
 
 @pytest.fixture
 def unattended(tmp_path, monkeypatch) -> Iterator[Callable[..., Jobs]]:
-    """Makes jobs without workers: they wait, or freeze once :meth:`Jobs._begun` has begun one."""
+    """Make jobs without workers: they wait, or freeze after :meth:`Jobs._begun`."""
     made = []
 
     def make(profile: str = "local", **limits: Any) -> Jobs:
@@ -83,7 +83,7 @@ def tiny() -> Callable[..., KernelChangeSpec]:
 
 @pytest.fixture(scope="session")
 def long(tiny) -> Callable[[int], KernelChangeSpec]:
-    """A first point that is done soon, then work for minutes."""
+    """A spec with a quick first point, then minutes of work."""
 
     def make(seed: int) -> KernelChangeSpec:
         slow = TrainingSpec(max_steps=30_000, num_records=200, loss_threshold=1e-9, learning_rate=1e-6)
@@ -101,7 +101,7 @@ def has_a_point(snapshot: Snapshot) -> bool:
 
 
 def eventually(condition: Callable[[], object]) -> None:
-    """Wait until a condition holds."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""Every job ends: by its wall clock, its memory or an operator; points are kept and other jobs continue."""
+"""Jobs ended by wall clock, memory or operator: their points are kept and other jobs continue."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     jobs = make_jobs()
     job_id = jobs.submit(long(seed=70))
     wait_for(jobs, job_id, has_a_point)
-    os.kill(worker_pid(jobs, job_id), signal.SIGSTOP)  # it does not respond
+    os.kill(worker_pid(jobs, job_id), signal.SIGSTOP)  # unresponsive to the request
     jobs._limits = replace(jobs._limits, max_job_s=0.1)
     found = wait_for(jobs, job_id, ended)
     assert (found.status, found.reason, len(found.points)) == ("stopped", "over time: under 1 s allowed", 1)
@@ -80,10 +80,10 @@ def end_by_the_server(jobs, job_id):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("experiment", "preset"), [("kernel_change", "liu-fig1-left"), ("early_time", "hu-fig1")])
 def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, monkeypatch, experiment, preset):
-    """A 1, A 4: both take gibibytes where far less was estimated; the cap is that of the hosted profile."""
+    """A 1, A 4: both take gibibytes despite far smaller estimates; the cap is the hosted profile's."""
     spec, wrong = spec_from_texts(dict(parse_qsl(HUNGRY[experiment])), PRESETS[preset].spec)
     assert not wrong
-    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)  # which refuses one of them
+    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)  # it would refuse one of them
     jobs, cap = make_jobs("hosted", num_workers=2), PROFILES["hosted"].max_memory_bytes
     other = jobs.submit(long(seed=75), "ann")
     wait_for(jobs, other, has_a_point)
@@ -102,7 +102,7 @@ def test_job_over_memory_ends_and_others_go_on(make_jobs, long, tiny, wait_for, 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit data")
 def test_system_refuses_a_burst_beyond_the_budget():
-    """XLA reports it as an error, and the worker lives on."""
+    """XLA reports an error, and the worker survives."""
     script = (
         "import jax.numpy as jnp; from linearity_lab.jobs._process import limit_memory\n"
         "jnp.ones(3).block_until_ready(); limit_memory(6e8)\n"

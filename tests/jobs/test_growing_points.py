@@ -1,4 +1,4 @@
-"""A point that grows is shown while it is computed, and never counted as finished."""
+"""Partial points: shown during computation, never counted as finished."""
 
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.jobs._job import Job
@@ -20,7 +20,7 @@ def test_growing_point_is_shown_until_it_is_finished():
     assert job.now.growing == ()
     job.take(progress(POINT))
     before = job.now
-    job.take(progress())  # a stretch without a record: the curves so far stay
+    job.take(progress())  # a stretch without a record keeps the partial curves
     assert before.growing == job.now.growing == (POINT,)
     assert job.now.points == ()
     job.take(PointFinished(key=POINT.key, point=POINT, fraction=0.3, remaining_s=None))

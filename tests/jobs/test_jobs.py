@@ -28,7 +28,7 @@ def test_job_gives_what_run_gives(jobs, tiny, wait_for):
     job_id = jobs.submit(spec)
     assert job_id == spec_digest(spec)[:16]
     snapshot = wait_for(jobs, job_id, ended)
-    # In another process, which compiles as the worker does and not as tests do: to the last bit.
+    # Equal to the last bit in another process, which compiles like the worker and not like tests.
     program = (
         "import sys; from ntk_core.experiments import KernelChangeSpec, run; "
         "*_, last = run(KernelChangeSpec.model_validate_json(sys.argv[1])); "
@@ -45,7 +45,7 @@ def test_job_gives_what_run_gives(jobs, tiny, wait_for):
 
 @pytest.fixture(scope="module")
 def seen(jobs, tiny) -> list[Snapshot]:
-    """Snapshots of a job that eight threads submit."""
+    """Snapshots of a job submitted by eight threads."""
     ids: list[str] = []
     threads = [threading.Thread(target=lambda: ids.append(jobs.submit(tiny(seed=4)))) for _ in range(8)]
     for thread in threads:
@@ -92,14 +92,14 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert stopped.result.provenance.data_sha256
     jobs.submit(spec)
     resumed = wait_for(jobs, job_id, lambda s: s.status == "running" and "3,000" in s.message)
-    assert resumed.points == kept  # the runtime would differ had it been computed again
+    assert resumed.points == kept  # a second computation would have another runtime
     jobs.stop(job_id)
     assert jobs.snapshot(job_id).points == kept
 
 
 @pytest.fixture(scope="module")
 def running(jobs, completed, long, wait_for) -> Iterator[Snapshot]:
-    """A running job with a point, for all tests: to end one costs the start of a worker."""
+    """A running job with a point, shared because ending one costs the start of a worker."""
     found = wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
     yield found
     jobs.stop(found.job_id)
@@ -127,7 +127,7 @@ def test_next_job_runs_after_a_stop(jobs, running, tiny, wait_for):
 
 
 def test_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for, monkeypatch):
-    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)  # the worker checks it again
+    monkeypatch.setattr(_jobs, "check_limits", lambda spec, limits: None)  # the worker repeats the check
     spec = tiny(seed=12, widths=(10_000_000,), dataset=DatasetSpec(num_samples=10_000))
     snapshot = wait_for(jobs, jobs.submit(spec), ended)
     assert snapshot.status == "failed"

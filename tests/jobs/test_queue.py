@@ -1,4 +1,4 @@
-"""First in, first out; one running and one waiting job per session on shared servers. Without a process."""
+"""The queue without processes: first in, first out; one running and one waiting job per session."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
         reading.start()
         reading.join(10.0)
         assert not reading.is_alive()
-        jobs.stop(stopped, "ann")  # a job that is stopped meanwhile does not compute
+        jobs.stop(stopped, "ann")  # a job stopped before its start does not compute
 
     monkeypatch.setattr(jobs._workers, "warm_up", start_pool)
     job = jobs._begun()
@@ -46,7 +46,7 @@ def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
     with pytest.raises(NoRoom, match="a third unfinished run of yours cannot be taken; try again when one has"):
         jobs.submit(tiny(3), "ann")
     assert jobs._begun().now.job_id == running
-    assert jobs._begun().now.job_id == other  # a free worker is for another session
+    assert jobs._begun().now.job_id == other  # the free worker is reserved for another session
     assert jobs._first() is None
     jobs.stop(running, "ann")
     assert jobs._begun().now.job_id == waiting
@@ -118,6 +118,6 @@ def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
     assert not jobs.stop(job_id, "ann", connected.__contains__)
     assert jobs.snapshot(job_id).status == "queued"
     jobs.snapshot(job_id, "ann")
-    connected.remove("ann")  # her page was reloaded, which is another session
+    connected.remove("ann")  # after a reload, as another session
     assert jobs.stop(job_id, "bob", connected.__contains__)
     assert jobs.snapshot(job_id).status == "cancelled"

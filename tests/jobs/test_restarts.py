@@ -1,4 +1,4 @@
-"""A server that ends, in whatever way, leaves its unfinished jobs to the next one."""
+"""Restarts: the next server takes over unfinished jobs, however the last one ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ sys.stdin.read()
 
 @pytest.fixture
 def served(tmp_path, long, tiny):
-    """A server that computes a long job, of which one point is finished, while a short one waits."""
+    """A server with a running job, one of whose points is finished, and a waiting job."""
     specs = (long(seed=60), tiny(seed=60))
     command = [sys.executable, "-c", SERVER, str(tmp_path / "s.sqlite"), *map(canonical_json, specs)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:

@@ -1,4 +1,4 @@
-"""Jobs behind a real server, seen by browser sessions over web sockets."""
+"""Jobs of a real server, by browser sessions over web sockets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_sessions_share_equal_sweeps_while_others_look_around():
                 idle_s=0.5,
             )
         )
-    claims = sessions.claims(found)  # those about time are for a quiet machine
+    claims = sessions.claims(found)  # claims about time need a quiet machine
     assert [
         claim for claim, holds in claims.items() if not holds and "idle" not in claim and "grows" not in claim
     ] == [], found
@@ -52,7 +52,7 @@ def test_restart_resumes_running_job_that_can_be_stopped():
 
 
 async def begin_and_end_the_server(app: ServedApp) -> str:
-    # Not what the gallery holds: that is not computed again.
+    # Not a gallery result, which would not be computed.
     async with BrowserSession(f"ws://{app.address}", PAGE, "seed=7") as session:
         await session.act()
         await session.act({f"{PAGE}.run": CLICK})
@@ -73,6 +73,6 @@ async def find_again_and_stop(app: ServedApp, query: str) -> None:
         goes_on = session.live
         assert not any(b"Stopped: " in message for message in seen)
         await session.act({f"{PAGE}.stop": CLICK})
-        assert any(b"Stopped: " in message for message in seen)  # in the page that Stop itself brings
+        assert any(b"Stopped: " in message for message in seen)  # on the page after Stop
         assert (goes_on, session.live) == (True, False)
         assert session.errors == []

@@ -1,4 +1,4 @@
-"""Worker processes: killed, orphaned, idle, warm, isolated from the start script."""
+"""Worker processes: killed, orphaned, idle, warm, separate from the start script."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_killed_spare_worker_disturbs_no_job(jobs, long, wait_for):
 @pytest.mark.slow
 @posix
 def test_broken_pool_fails_its_job_and_is_replaced(jobs, long, wait_for):
-    """pebble gives a pool up when an idle worker dies before it knows which one has taken the job."""
+    """pebble abandons a pool if an idle worker dies before acknowledging a job."""
     job_id = jobs.submit(long(seed=28))
     kept = wait_for(jobs, job_id, has_a_point).points
     pid = worker_pid(jobs, job_id)
@@ -146,12 +146,12 @@ def test_idle_workers_use_little_processor_time(jobs, tiny, wait_for):
     processes = [psutil.Process(), *map(psutil.Process, jobs.worker_pids())]
 
     def used() -> float:
-        """By the busiest of them in two seconds."""
+        """Processor time of the busiest process within two seconds."""
         before = [sum(process.cpu_times()[:2]) for process in processes]
         time.sleep(2.0)
         return max(sum(process.cpu_times()[:2]) - start for process, start in zip(processes, before, strict=True))
 
-    eventually(lambda: used() <= 0.1)  # a worker may still warm up; pebble's threads wake ten times a second
+    eventually(lambda: used() <= 0.1)  # a worker may still be warming up; pebble's threads wake ten times a second
 
 
 @posix
@@ -171,7 +171,7 @@ def test_compiled_code_is_private_to_the_user(jobs, tiny, wait_for):
 
 @pytest.fixture
 def sent(monkeypatch, tmp_path):
-    """Messages that a worker would send, computed in this process."""
+    """Messages of a worker, computed in this process."""
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     monkeypatch.setattr(worker, "limit_memory", lambda max_bytes: None)
 

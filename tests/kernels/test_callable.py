@@ -1,4 +1,4 @@
-"""Any callable: both routes give the kernel of explicit Jacobians, and the cheaper one is taken."""
+"""Kernels of any callable: both routes equal explicit Jacobians, and the cheaper one is chosen."""
 
 import functools
 
@@ -17,7 +17,7 @@ X = np.random.default_rng(0).standard_normal((5, 3))
 
 
 def apply(params, x):
-    """No parameter multiplies as it is, so that none is a layer."""
+    """A function without layers, since no parameter is a direct factor."""
     return jnp.tanh(x @ jnp.sin(params["a"])) @ jnp.sin(params["b"]) + params["step"]
 
 

@@ -1,4 +1,4 @@
-"""How far weights must have moved (Liu, Zhu & Belkin 2020, Eq. 2), beside dense Jacobians on a fine grid."""
+"""Lower bounds of weight displacement (Liu, Zhu & Belkin 2020, Eq. 2) against dense Jacobians on a fine grid."""
 
 import jax
 import jax.flatten_util
@@ -18,7 +18,7 @@ def network(**settings):
 
 
 def displaced(net, length, seed=1):
-    """w₀ and a point in a random direction at this distance, on the trained weights."""
+    """w₀ and a point at this distance in a random direction of the trained weights."""
     start = net.init(jax.random.key(0), X.shape[1:])
     flat, restore = jax.flatten_util.ravel_pytree(start)
     away = np.random.default_rng(seed).standard_normal(flat.size)
@@ -49,13 +49,13 @@ def test_bounds_are_those_of_dense_jacobians_and_hold(length, output, x64):
     found = least_distance(net, start, end, X)
     five, many = (dense_bounds(net, start, end, points) for points in (5, 201))
     np.testing.assert_allclose(found, five, rtol=1e-9)
-    # Five points miss little of the supremum, and what they miss breaks no bound.
+    # Five points nearly reach the supremum, and a smaller value violates no bound.
     np.testing.assert_allclose(found, many, rtol=0.02)
     assert max(found) <= length
 
 
 def test_linear_model_moves_exactly_its_bound(x64):
-    """Gradient descent stays in that span; off it the bound is the length of the part inside."""
+    """Gradient descent stays in the span of the gradients; otherwise the bound is the length of the part inside."""
     net = network()
     start = net.init(jax.random.key(0), X.shape[1:])
     flat, restore = jax.flatten_util.ravel_pytree(start)
@@ -68,7 +68,7 @@ def test_linear_model_moves_exactly_its_bound(x64):
 
 
 def test_weights_that_are_not_trained_count_nowhere(x64):
-    """A copy that is subtracted changes neither outputs' differences nor kernels; frozen output weights neither."""
+    """A subtracted copy and frozen output weights change neither output differences nor kernels."""
     plain, kept = network(trained="hidden"), Subtracted(network(trained="hidden"))
     start = plain.init(jax.random.key(0), X.shape[1:])
     away = jax.tree.map(lambda w: 0.3 * jnp.ones_like(w), start["hidden1"])

@@ -1,4 +1,4 @@
-"""Laws of the empirical tangent kernel over the shared list of networks, against explicit Jacobians in float64."""
+"""The empirical tangent kernel of all shared cases against explicit Jacobians in float64."""
 
 import functools
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tests.compiler_flags import AS_FOR_PEOPLE
 
 BY_NAME = {case.name: case for case in (*CASES, *SEQUENCES)}
 SEQUENCES_ARE_SLOW = [pytest.param(case.name, marks=pytest.mark.slow) for case in SEQUENCES]
-# Most architectures alone are slow: tests/kernels/test_every_setting.py has each of them under some settings.
+# Most architectures are slow here; tests/kernels/test_every_setting.py has each under some settings.
 NAMES = [
     *(
         pytest.param(case.name, marks=pytest.mark.slow if case in ARCHITECTURES and k % 4 else [])
@@ -30,7 +30,7 @@ NAMES = [
 
 @functools.cache
 def _kernels(name):
-    """(structured kernel, explicit Jacobians' kernel) of a case, compiled together."""
+    """(structured kernel, kernel of explicit Jacobians) of a case, compiled together."""
     case = BY_NAME[name]
     trained, fixed = case.net.partition(random_params(case))
 
@@ -126,10 +126,10 @@ def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
     program = program_of_network(net, params, jax.ShapeDtypeStruct(input_shape, jnp.float32))
     compiled = views_of.lower(program, jax.tree.leaves(params), x).compile()
     memory = compiled.memory_analysis()
-    # The result and one copy of the largest weights may be in memory, whatever the number of rows.
+    # The result and one copy of the largest weights may be in memory for any number of rows.
     used = memory.temp_size_in_bytes + memory.output_size_in_bytes
     assert used <= 4 * rows * program.row_bytes()
-    assert used >= 0.2 * rows * program.row_bytes()  # and is no wild exaggeration
+    assert used >= 0.2 * rows * program.row_bytes()  # without a gross overestimate
 
 
 def test_one_row_of_each_side_is_the_least(x64):

@@ -1,9 +1,9 @@
 """Structured kernels against explicit Jacobians under every setting of a network.
 
-The settings are independent: an output function is applied after the layers, a trained subset keeps the parts of its
-layers, and a parameterization is a matter of each layer (tests/networks/architectures/test_layers.py). Each law is
-checked by itself, and every architecture meets several settings. The whole grid is a slow test of every seventh case:
-seven and three are coprime, so that it meets every parameterization.
+The settings are independent: output functions act after the layers, a trained subset keeps the parts of its
+layers, and parameterizations act within layers (tests/networks/architectures/test_layers.py). Each law is
+checked separately, and every architecture has several settings. The slow tier has every seventh case of the grid;
+seven and three are coprime, so every parameterization occurs.
 """
 
 import functools
@@ -86,9 +86,9 @@ SETTINGS = list(itertools.product(OUTPUTS, TRAINED))
 
 @functools.cache
 def _kernels(case):
-    """(output, trained subset) → (structured kernel, Gram matrix of the explicit Jacobians of that subset).
+    """(output, trained subset) → (structured kernel, Gram matrix of the subset's explicit Jacobians).
 
-    One Jacobian of all parameters per output, of the network as people call it; a subset is a part of its columns.
+    One Jacobian of all parameters per output, by the public call; a subset has some of its columns.
     """
     params, x = random_params(case), inputs(case, 3)
     trained, fixed = case.net.partition(params)
@@ -120,12 +120,12 @@ def _gram(jacobian, names):
 
 
 def _is_constant(net, output):
-    """The softmax of one output is always 1."""
+    """Whether the output is constant, as the softmax of one number."""
     return output == "softmax" and net.num_outputs == 1
 
 
 def _compare(structured, oracle, constant):
-    """The same matrix, symmetric and without negative eigenvalues; only rounding where the output is constant."""
+    """Assert equal, symmetric, positive semidefinite matrices; only rounding for constant outputs."""
     scale = np.abs(oracle).max()
     if constant:
         assert max(scale, np.abs(structured).max()) < 1e-12

@@ -30,7 +30,7 @@ def test_degrees_and_second_moments_are_those_of_the_activations(name, x64):
 
 @functools.partial(jax.jit, static_argnums=0)
 def _squares(net, keys, x):
-    """(‖∇f‖², its part of the output layer) of each seed."""
+    """(‖∇f‖², part from the output layer) for each seed."""
 
     def one(key):
         parts = empirical_ntk(net, net.init(key, x.shape), x[None], per_layer=True)
@@ -47,7 +47,7 @@ def measured(net, num_seeds=1000):
 
 @pytest.mark.parametrize("use_bias", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_bound_of_relu_networks_is_the_output_layers_part(use_bias, x64):
-    """Of degree 1 Jensen's inequality is an equality, along any graph without removed edges."""
+    """With degree 1 Jensen's inequality is an equality, along any graph without removed edges."""
     bound, whole, last = measured(of(few_bottleneck_neurons_graph(), activation="relu", use_bias=use_bias))
     assert abs(last.mean() - bound) <= 4 * last.std() / np.sqrt(last.size)
     assert whole.mean() > bound

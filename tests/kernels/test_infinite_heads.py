@@ -1,4 +1,4 @@
-"""The kernel of infinitely many heads is where kernels of more and more heads go."""
+"""The kernel of infinitely many heads as the limit of kernels with many heads."""
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ def test_kernels_of_many_heads_converge(x64):
         wide = Attention(num_heads=num_heads, head_dim=3, causal=True)
         drawn = [empirical_ntk(wide, wide.init(jax.random.key(s), (4, 3)), x)[..., 0, 0] for s in range(4)]
         distances.append(np.mean([np.linalg.norm(kernel - limit.value) for kernel in drawn]) / scale)
-    # Means over independent heads: 16 times as many are 4 times as near, but for the error of the limit itself.
+    # Means over independent heads: 16 times as many are 4 times as close, up to the error of the limit.
     assert distances[1] == pytest.approx(distances[0] / 4, rel=0.5)
     assert distances[2] < distances[1] / 4 + 3 * error
 

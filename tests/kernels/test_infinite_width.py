@@ -141,7 +141,7 @@ def test_empirical_kernels_converge_as_inverse_root_of_width(net, x, x64):
         squares = ((kernels - limit) ** 2).sum(axis=(1, 2)) / (limit**2).sum()
         logs.append((math.log(width), 0.5 * math.log(squares.mean())))
         errors.append(0.5 * squares.std(ddof=1) / squares.mean() / math.sqrt(NUM_SEEDS))
-    # The average over seeds meets the limit: along the limit itself, the bias of order 1/m is below the standard error.
+    # The mean over seeds equals the limit; the bias of order 1/m is below the standard error.
     along = (kernels * limit).sum(axis=(1, 2)) / (limit**2).sum()
     assert abs(along.mean() - 1) < 3 * along.std(ddof=1) / math.sqrt(NUM_SEEDS)
     (m1, low), (m2, high) = logs

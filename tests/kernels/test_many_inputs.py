@@ -1,4 +1,4 @@
-"""Kernels too large for memory: sums and products against the dense kernel in float64, estimates by their coverage."""
+"""Kernels too large for memory: sums and products against dense kernels in float64, coverage of estimates."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ NET, N, C = CASE.net, 7, 2
 
 
 def own_function(params, x):
-    """A callable that is no network, with an integer parameter."""
+    """A callable, not a network, with an integer parameter."""
     return jnp.tanh(x @ params["a"]) @ params["b"] * params["step"]
 
 
 def limit_of(net, params, x):
-    """Views of three rows on both sides, for functions also what makes them, and their block: three blocks of 7."""
+    """Memory limit for blocks of three rows (three blocks of 7): views on both sides, work space, one block."""
     return 3 * (2 if net is NET else 4) * checked(net, params, x).row_bytes() + 9 * 6 * 8 * C**2
 
 
@@ -65,7 +65,7 @@ def estimated(*given) -> Estimated:
 
 
 def dense(net, params, x, x2=None):
-    """Rows (i, a), i before a."""
+    """Dense kernel with rows ordered by (i, a)."""
     kernel = np.asarray(empirical_ntk(net, params, x, x2))
     return kernel.transpose(0, 2, 1, 3).reshape(kernel.shape[0] * C, -1)
 
@@ -112,13 +112,13 @@ def test_pairs_are_stopped_kept_resumed_and_divided(x64, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x), kept=kept, progress=stop)
     assert reported == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6])
-    kept.write_text(kept.read_text()[:-9])  # the machine went down while the last line was written
+    kept.write_text(kept.read_text()[:-9])  # the machine failed while writing the last line
 
     def counted(function, pairs):
         asked.extend(pairs)
         return map(function, pairs)
 
-    # With other memory, too: the blocks are those of the file.
+    # Other memory limits keep the file's blocks.
     again = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=1e9, kept=kept, mapped=counted)
     assert again == whole
     assert asked == [(1, 1), (1, 2), (2, 2)][-len(asked) :]
@@ -188,7 +188,7 @@ def test_intervals_of_estimates_have_nominal_coverage(power):
     changes = np.array([np.sqrt(each.sums[2] / each.sums[0]) for each in found])
     errors, halves = (np.array([getattr(each, name) for each in found]) for name in ("error", "interval"))
     covered = np.mean(np.abs(changes - truth) <= halves)
-    # 95% ± two standard deviations of 200 draws; steep spectra leave one direction, whose skewed spread covers 92%.
+    # 95% ± two standard deviations of 200 draws; steep spectra have one skewed direction, with 92% coverage.
     assert (0.92 if power < 1 else 0.88) <= covered <= 0.98
     assert np.std(changes) == pytest.approx(np.sqrt(np.mean(errors**2)), rel=0.15)
     assert abs(np.mean(changes) - truth) <= 3 * np.std(changes) / np.sqrt(draws)
@@ -237,13 +237,13 @@ def test_a_dask_client_divides_the_pairs(x64):
     ):
         divided = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x), mapped=client.map)
     assert divided == whole
-    assert sent[0] is True  # weights and inputs, to every worker, once
+    assert sent[0] is True  # weights and inputs, sent once to every worker
     assert sent[1] < 500 < sum(leaf.nbytes for leaf in jax.tree.leaves((w0, w1, x)))
 
 
 @pytest.mark.slow
 def test_memory_is_a_part_of_one_kernel():
-    """In a process of its own, 64-fold blocks below the limit: n = 2,000 and C = 10 would take 1.5 GiB a kernel."""
+    """In a separate process, blocks 64 times below the limit; a kernel at n = 2,000, C = 10 would take 1.5 GiB."""
     found = isolated(large_n.first_call, "exact", 2000, 100)
     assert found["kernel_would_need_bytes"] == 4 * 20_000**2
     assert found["added_bytes"] < 1.5 * 2**30  # of 1 GiB allowed, plus compiled programs and their code

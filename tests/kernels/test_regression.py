@@ -1,4 +1,4 @@
-"""Kernel regression, alignment, distance and eigenspaces against the same written out in float64."""
+"""Kernel regression, alignment, distance and eigenspaces against explicit formulas in float64."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_regression_solves_its_equations_like_scikit_learn(ridge):
     reference = KernelRidge(alpha=alpha, kernel="precomputed").fit(KERNEL, Y)
     assert found.outputs == pytest.approx(reference.predict(CROSS), rel=ROUNDING)
     assert found.jitter == JITTER
-    # LAPACK's estimate of the 1-norm of an inverse is a lower bound, here exact.
+    # LAPACK estimates the 1-norm of an inverse from below, exactly here.
     assert found.condition == pytest.approx(np.linalg.cond(matrix, 1), rel=0.2)
     assert found.condition <= np.linalg.cond(matrix, 1) * (1 + ROUNDING)
 
@@ -47,11 +47,11 @@ def test_regression_solves_its_equations_like_scikit_learn(ridge):
 def test_scaled_kernel_predicts_alike_and_interpolates():
     plain, scaled = (kernel_regression(c * KERNEL, Y, c * CROSS, 0.1).outputs for c in (1.0, 7.0))
     assert scaled == pytest.approx(plain, rel=ROUNDING)
-    assert kernel_regression(KERNEL, Y, KERNEL).outputs == pytest.approx(Y, rel=1e-3)  # but for the jitter
+    assert kernel_regression(KERNEL, Y, KERNEL).outputs == pytest.approx(Y, rel=1e-3)  # up to the jitter
 
 
 def test_jitter_grows_until_cholesky_succeeds():
-    wanting = np.diag([1.0, 1.0, -1e-4])  # as rounding leaves a kernel of three equal inputs
+    wanting = np.diag([1.0, 1.0, -1e-4])  # like a kernel of three equal inputs after rounding
     found = kernel_regression(wanting, np.ones((3, 1)), wanting)
     assert found.jitter == pytest.approx(1e-3)
     broken = kernel_regression(np.full((2, 2), np.nan), np.ones((2, 1)), np.ones((1, 2)))

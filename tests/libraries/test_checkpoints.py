@@ -17,7 +17,7 @@ from ntk_core import from_torch, linearity_report  # noqa: E402
 from ntk_core.errors import InvalidInput  # noqa: E402
 from ntk_core.own_models import read_checkpoint, with_checkpoints  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("default")  # theirs are not ours
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of other libraries
 X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
 
 

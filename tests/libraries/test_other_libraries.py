@@ -1,4 +1,4 @@
-"""Models of PyTorch, Hugging Face and Keras: kernels and Hessian norms of plain derivatives (make torch)."""
+"""Models of PyTorch, Hugging Face and Keras against plain derivatives: kernels and Hessian norms (make torch)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.documents import ROOT, blocks_of  # noqa: E402
 
 nn: Any = torch.nn
 TOKENS = np.random.default_rng(0).integers(0, 11, (3, 6))
-pytestmark = pytest.mark.filterwarnings("default")  # theirs are not ours
+pytestmark = pytest.mark.filterwarnings("default")  # warnings of other libraries
 
 
 def drawn(*shape):
@@ -50,7 +50,7 @@ class Residual(nn.Module):
 
 
 class Sequence(nn.Module):
-    """Embedded words through a layer that reads sequences, and the mean over positions."""
+    """Embedded tokens through a sequence layer, averaged over positions."""
 
     def __init__(self, layer):
         super().__init__()
@@ -108,7 +108,7 @@ def test_a_module_of_pytorch_has_the_kernel_of_its_jacobians(name):
 
 
 def test_weights_stay_where_pytorch_has_them():
-    """No copies: the same address, of a transposed matrix too; what begins at an odd place is copied."""
+    """Same address, also of a transposed matrix; only misaligned tensors are copied."""
     module = nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.Linear(64, 2))
     module[0].weight = nn.Parameter(torch.randn(64 * 64 + 1)[1:].reshape(64, 64))
     module[2].weight = nn.Parameter(torch.randn(64, 2).T)
@@ -151,7 +151,7 @@ def test_hessian_norm_of_module_equals_dense_hessian():
 
 
 def test_module_with_an_output_per_token_has_pytorchs_kernel():
-    """The kernel of Jacobians that PyTorch itself computes; an output (t, c) counts as t·C + c."""
+    """Against Jacobians computed by PyTorch; output (t, c) has index t·C + c."""
     torch.manual_seed(0)
     module, x = nn.Sequential(nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), nn.Linear(4, 2)), drawn(3, 5, 4)
     module.eval()

@@ -1,7 +1,7 @@
-"""Every hot path, lowered for accelerators on a machine without one: what the program must hold, and what it must not.
+"""Every hot path, lowered for accelerators on a machine without one: required and forbidden operations.
 
-It checks the programs for XLA: types, precisions, calls out of the program, reused buffers. What XLA makes of it there,
-and how fast that is, only such a machine shows (``benchmarks/growth.py``, tests marked ``gpu``).
+The tests check the programs given to XLA: types, precisions, host calls, reused buffers. Compilation and speed on an
+accelerator need such a machine (``benchmarks/growth.py``, tests marked ``gpu``).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from ntk_core.networks.architectures import ConvNet, DenseNet, FullyConnected, T
 from ntk_core.traced import kernels_of, program_of_network, views_of, whole_kernels
 
 PLATFORMS = ("cuda", "tpu")
-# Sizes that no other test has: what was traced for a CPU is not met again here, nor the other way round.
+# Sizes of no other test, so that programs traced for a CPU are not reused here, nor the reverse.
 N, C, D, WIDTH = 11, 3, 7, 23
 CALLS_OUT = ("callback", "infeed", "outfeed", "stablehlo.send", "stablehlo.recv")
 
 
 def shapes_of(net, input_shape=(D,), seeds=()):
-    """Parameters that are all 0: only their shapes matter."""
+    """Parameters without values, since only their shapes matter."""
     drawn = jax.eval_shape(lambda key: net.init(key, input_shape), jax.random.key(0))
     return jax.tree.map(lambda leaf: jnp.zeros((*seeds, *leaf.shape), leaf.dtype), drawn)
 
@@ -67,7 +67,7 @@ def programs():
     leaves = program.leaves(params)
     views = jax.eval_shape(partial(views_of, program), leaves, x)
     origin, one = Origin(trained, fixed), shapes_of(net, seeds=(1,))
-    with jax.default_matmul_precision("highest"):  # as all that calls them does
+    with jax.default_matmul_precision("highest"):  # as in all their callers
         ball = _kernel_ascent.trace(net, params, x, kernel, True)
         eigenpairs = _leading.trace(net, params, floats(D), 0, 1, 0.1, 9, jax.random.key(0))
         linearized, image = _compiled("gpu")
@@ -115,7 +115,7 @@ def programs():
 
 @pytest.fixture(scope="module")
 def lowered():
-    """(name, platform) → text, traced as an accelerator is: what a CPU does in stretches is done in one call."""
+    """(name, platform) → text, traced as for an accelerator, where one call replaces a CPU's stretches."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jax, "default_backend", lambda: "gpu")
         return {
@@ -126,7 +126,7 @@ def lowered():
 
 
 def products(text):
-    """The lines of matrix products and convolutions."""
+    """Lines with matrix products and convolutions."""
     return [line for line in text.splitlines() if re.search(r"stablehlo\.(dot|convolution)", line)]
 
 
@@ -134,7 +134,7 @@ def test_programs_are_those_of_an_accelerator_and_lower_for_each(lowered):
     assert len(lowered) >= 2 * 18
     assert all("stablehlo" in text for text in lowered.values())
     kernel = lowered["kernel", "cuda"]
-    assert "stablehlo.while" not in kernel  # on a CPU long rows are taken a stretch at a time
+    assert "stablehlo.while" not in kernel  # a CPU splits long rows into stretches
 
 
 def test_nothing_is_in_double_precision_by_accident(lowered):
@@ -142,7 +142,7 @@ def test_nothing_is_in_double_precision_by_accident(lowered):
 
 
 def test_every_product_asks_for_full_single_precision(lowered):
-    """No TF32 on a GPU, no bfloat16 on a TPU: a kernel change of 1e-3 would be rounding."""
+    """No TF32 on a GPU and no bfloat16 on a TPU, whose rounding would exceed a kernel change of 1e-3."""
     assert sum(len(products(text)) for text in lowered.values()) > 200
     lower = [
         (*of, line.strip()) for of, text in lowered.items() for line in products(text) if line.count("HIGHEST") != 2

@@ -1,4 +1,4 @@
-"""An accelerator computes in single precision what a CPU computes in double: ``pytest -m gpu`` where there is one."""
+"""Accelerators in single precision against a CPU in double; ``pytest -m gpu`` on such a machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every activation and output is one entry, and its properties are true."""
+"""Every activation and output: one entry with correct properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Written-out networks compute what the class of their architecture computes."""
+"""Written-out networks against the classes of their architectures."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SPECS = [
     ),
 ]
 
-# Settings that change what is counted, but not what a layer sees.
+# Settings that change counts but not a layer's inputs.
 COUNTED = [
     ArchitectureSpec(depth=3, use_bias=False),
     ArchitectureSpec(kind="densenet", depth=2, use_bias=False),
@@ -54,7 +54,7 @@ COUNTED = [
 
 
 def _shape(spec: ArchitectureSpec) -> tuple[int, ...]:
-    """Images, or sequences for what takes no images."""
+    """Shape of an image, or of a sequence for kinds that take no images."""
     try:
         spec.check_inputs(SHAPE)
     except InvalidInput:
@@ -76,7 +76,7 @@ def test_layers_are_counted_and_trained_as_the_network_has_them(spec):
     assert [size.num_params for size in sizes] == counted
     assert sum(counted) == net.num_params(shape)
     assert min_width(spec, sizes) == net.min_width(shape)
-    own = [block.size(7) is not None for block in spec.written_out.trained()]  # not so for gains and positions
+    own = [block.size(7) is not None for block in spec.written_out.trained()]  # except gains and positions
     assert spec.widths(7) == tuple(size.features for size, has in zip(sizes[:-1], own, strict=True) if has)
     assert spec.written_out.trains(spec.trained) == tuple(net.layers[name].trainable for name in names)
 
@@ -91,14 +91,14 @@ IN_TIERS = [
 @pytest.mark.parametrize("spec", IN_TIERS, ids=_name)
 def test_the_skips_are_what_the_network_computes(spec):
     ways = spec.written_out.connections()
-    below = [{0}]  # what is added up to what each layer gives, itself included
+    below = [{0}]  # layers summed into each layer's output, including itself
     for number in range(1, len(spec.biases()) + 1):
         around = [skip.start for skip in ways.skips if (skip.kind, skip.end) == ("residual", number)]
         below.append({number}.union(*(below[start] for start in around)))
     expected = []
     for number in range(1, len(below) + 1):
         arriving = [skip for skip in ways.skips if skip.end == number and skip.kind != "residual"]
-        branches = any(skip.kind == "branch" for skip in arriving)  # and sees nothing of the layer below
+        branches = any(skip.kind == "branch" for skip in arriving)  # without the layer below
         beside = set().union(*(below[skip.start] for skip in arriving))
         expected.append(beside if branches else below[number - 1] | beside)
     assert _seen(spec) == expected
@@ -106,7 +106,7 @@ def test_the_skips_are_what_the_network_computes(spec):
 
 
 def _seen(spec: ArchitectureSpec) -> list[set[int]]:
-    """Oracle: whose outputs each layer's inputs depend on, 0 the network's input, when nothing passes a layer."""
+    """Oracle: layers (0: the input) on whose outputs each layer's inputs depend directly."""
     net = build_network(spec, 5, NUM_OUTPUTS, "linear")
     reached = net.layer_input_shapes(_shape(spec))
     names, draws = list(reached), np.random.default_rng(0)
@@ -116,7 +116,7 @@ def _seen(spec: ArchitectureSpec) -> list[set[int]]:
         seen = {}
 
         def call(name, a):
-            seen[name] = jnp.vdot(a, jnp.cos(jnp.arange(a.size)))  # a plain sum would not see what is normalized
+            seen[name] = jnp.vdot(a, jnp.cos(jnp.arange(a.size)))  # normalization would hide inputs from a plain sum
             return given[name]
 
         net.body(call, x)

@@ -1,4 +1,4 @@
-"""Any elementwise JAX function as an activation: taken by networks, with its kernel of infinite width."""
+"""Elementwise JAX functions as activations: networks and kernels of infinite width."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PAIRS = np.array([[1.3, 1.3, 1.3], [0.999, 1, 1], [0.4, 0.5, 2.0], [-0.8, 0.8, 1
 
 
 def by_products(sigma, cov, variance1, variance2):
-    """E[σ(u)σ(v)] by a product of rules that are cut where u = 0 and, for each u, where v = 0."""
+    """E[σ(u)σ(v)] by a product of rules, split at u = 0 and, for each u, at v = 0."""
     nodes, weights = leggauss(100)
 
     def cut(at):
@@ -59,7 +59,7 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
     values, slopes = pair_expectations(activation, *map(jnp.asarray, PAIRS.T))
     for row, (pair, found, moved) in enumerate(zip(PAIRS, values, slopes, strict=True)):
         np.testing.assert_allclose(found, by_products(sigma, *pair), rtol=1e-7, atol=1e-9)
-        if row < 5:  # where one is constant at a kink, its slope has no meaning
+        if row < 5:  # the slope of a constant at a kink is undefined
             np.testing.assert_allclose(moved, by_products(slope, *pair), rtol=1e-6, atol=1e-9)
     constant = jnp.asarray(0.7)
     g = np.random.default_rng(0).standard_normal(1_000_000) * np.sqrt(0.7)

@@ -1,4 +1,4 @@
-"""An architecture is one file and one line: a toy in a copy of the tree is parsed, counted, drawn and computed."""
+"""A toy architecture in a copy of the tree, one file and one line: parsed, counted, drawn, computed."""
 
 from __future__ import annotations
 

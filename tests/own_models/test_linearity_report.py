@@ -31,7 +31,7 @@ W1 = jax.tree.map(np.add, W0, checkpoint(3, 0.2))
 
 
 def jacobian(apply, params):
-    """By leaf, (n C, size); naive."""
+    """Naive Jacobian by leaf, (n C, size)."""
     leaves = jax.tree.leaves(jax.jacrev(lambda w: apply(w, X))(params))
     return [np.asarray(leaf).reshape(X.shape[0] * leaf.shape[1], -1) for leaf in leaves]
 
@@ -183,7 +183,7 @@ def test_integers_that_differ_are_refused():
 
 
 def test_kernels_of_token_ids_are_compared():
-    """Integer inputs stay integers, also where the size of blocks is planned."""
+    """Integer inputs stay integers, also while the block size is planned."""
     ids = np.random.default_rng(6).integers(0, 4, (3, 5))
     before = {"words": jnp.ones((4, 6)), "head": jnp.ones((6, 2))}
 

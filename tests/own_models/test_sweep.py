@@ -1,4 +1,4 @@
-"""Any ``apply(params, x)`` against width: the numbers of the networks that we know, and sentences for what is wrong."""
+"""Sweeps of any ``apply(params, x)`` against width: known networks' numbers, one-sentence errors."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Scaled:
 
 
 def changing(where):
-    """A model with one function for all seeds; each call changes what the function reads."""
+    """A model with one function for all seeds, whose captured data each call changes."""
     scale, shared = np.ones(()), Scaled()
     functions = {
         "closure": lambda p, x: scale * jnp.tanh(x @ p[0]) @ p[1][:, None],
@@ -111,7 +111,7 @@ def changing(where):
 
 
 def constant(width, key):
-    """The same functions, each with its number inside."""
+    """The same functions with constants in place of captured data."""
     drawn = jax.random.uniform(key, minval=1.0, maxval=2.0).item()
     return (lambda p, x: drawn * jnp.tanh(x @ p[0]) @ p[1][:, None]), (jnp.ones((3, width)), jnp.ones(width))
 

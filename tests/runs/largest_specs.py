@@ -1,4 +1,4 @@
-"""Specs as large as the bounds of their settings admit."""
+"""The largest specs within the bounds of their settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ntk_core.settings.walk import Setting, settings, values_of
 
 
 def largest(experiment: str, kind: str = "") -> Spec:
-    """Every setting of an experiment as large as the ones before it allow; ``kind`` of architecture, if it has one."""
+    """Each setting of an experiment as large as earlier ones allow; ``kind`` of architecture if it has one."""
     spec = EXPERIMENTS[experiment].spec()
     if kind:
         spec = with_settings(spec, {"architecture.kind": kind})
@@ -28,7 +28,7 @@ def largest(experiment: str, kind: str = "") -> Spec:
 
 
 def _large(setting: Setting, value: Any) -> Iterator[Any]:
-    """Values of a setting, the largest first; none where size does not depend on it."""
+    """Values of a setting, largest first; none for settings without effect on size."""
     if setting.entry == "choices":
         yield setting.options[: lengths(setting.info)[1]]
     elif setting.entry == "switch":

@@ -1,4 +1,4 @@
-"""Estimates of the remaining time, by a clock that the test sets."""
+"""Estimates of the remaining time, with a simulated clock."""
 
 import pytest
 

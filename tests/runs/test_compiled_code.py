@@ -1,4 +1,4 @@
-"""Compiled code kept on disk changes no number, and whatever is wrong with the disk fails no run."""
+"""Cached compiled code changes no number, and disk errors fail no run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ntk_core.runs.compiled_code import OFF, VARIABLE, compiled_code_directory, 
 
 ROOT = Path(__file__).resolve().parents[2]
 JAX_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
-# A training run of three networks and its kernels, to the last bit, and how many programs came from the disk.
+# Prints a training run of three networks with kernels, to the last bit, and the number of programs from disk.
 RUN = """
 import json, sys
 from ntk_core.runs.compiled_code import keep_compiled_code
@@ -52,7 +52,7 @@ def started(place: Path | str, *arguments: object) -> subprocess.Popen[str]:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[dict, int]:
-    """Its point, and how many programs it found on the disk; stderr must be empty."""
+    """Return the point of a process and its number of programs from disk; stderr must be empty."""
     printed, complaints = process.communicate(timeout=120)
     assert (process.returncode, complaints) == (0, "")
     point, hits = json.loads(printed)
@@ -65,7 +65,7 @@ def entries(place: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory) -> tuple[Path, dict]:
-    """A directory that two processes have filled in parallel, and the point of a process that keeps nothing."""
+    """A cache filled by two parallel processes, and the point of a process without cache."""
     place = tmp_path_factory.mktemp("filled")
     processes = [started(OFF), started(place), started(place)]
     (plain, hits), *others = map(ended, processes)
@@ -97,7 +97,7 @@ def test_full_disk_and_damaged_files_fail_no_run(tmp_path, filled):
 
 @pytest.fixture
 def place(tmp_path, monkeypatch) -> Path:
-    """An own directory, and a process that has not heard of JAX yet."""
+    """A separate directory in a process without JAX."""
     monkeypatch.setenv(VARIABLE, str(tmp_path / "kept"))
     monkeypatch.setenv(JAX_VARIABLE, "")
     monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "")
@@ -144,7 +144,7 @@ def test_it_can_be_turned_off(place, monkeypatch):
 
 
 def refusal(caplog) -> str:
-    """The line logged when nothing can be kept; JAX is not configured then."""
+    """Return the warning for an unusable cache, and assert that JAX is not configured."""
     with caplog.at_level(logging.WARNING):
         keep_compiled_code()
     assert os.environ[JAX_VARIABLE] == ""

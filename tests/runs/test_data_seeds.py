@@ -1,4 +1,4 @@
-"""Seeds that draw the data too: every run is that of its own data, and results written before know nothing of it."""
+"""Seeds that also draw the data: runs use their data, and earlier results stay valid."""
 
 import pytest
 
@@ -102,7 +102,7 @@ def test_intervals_say_what_they_are_about():
 def test_time_is_that_of_all_seeds_compiled_once():
     both = tiny(draws="network and data", num_seeds=3)
     alone = estimate(tiny(num_seeds=1))
-    # The data of all seeds have one shape: what is compiled for the first serves the others.
+    # The data of all seeds have one shape and share compiled code.
     compiled = machine().seconds(
         Work(programs=sum(each.programs for each in work_of_points(tiny(num_seeds=1)).values()))
     )

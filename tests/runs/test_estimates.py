@@ -30,7 +30,7 @@ from ntk_core.runs._spec import MAX_POINTS
 from ntk_core.settings.grammar import InvalidSpec
 from tests.runs.largest_specs import largest
 
-# As many points as a run may have, with all seeds and steps that the bounds of their settings admit.
+# The most points of a run, with the most seeds and steps within their bounds.
 LARGEST: dict[str, Any] = {
     "experiment": "generalization",
     "widths": list(range(100, 105)),

@@ -1,4 +1,4 @@
-"""Events and results keep their meaning on the way through JSON, infinities and NaN included."""
+"""JSON round trips of events and results, with infinities and NaN."""
 
 import csv
 import io

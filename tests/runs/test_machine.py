@@ -1,4 +1,4 @@
-"""Constants of a machine learned from finished points; near the shipped ones with little data."""
+"""Machine constants learned from finished points, close to the shipped ones with few data."""
 
 from __future__ import annotations
 

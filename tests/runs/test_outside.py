@@ -1,4 +1,4 @@
-"""Experiments of other distributions: refused ones are left out by name and leave the lab's own as they are."""
+"""Experiments of other distributions: refused ones are named, and the lab's own keep working."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets are tables beside their experiment: what differs from the defaults, and what the paper's sizes change."""
+"""Presets as tables beside their experiment: changes from the defaults, and the paper's sizes."""
 
 from __future__ import annotations
 

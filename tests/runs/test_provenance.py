@@ -1,4 +1,4 @@
-"""Points keep their provenance: a run that takes points over does not claim them."""
+"""Provenance of points, kept when another run reuses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EARLIER = Provenance(
 
 
 class Kept:
-    """Points in memory."""
+    """Points in memory, as in a store."""
 
     def __init__(self, points):
         self.points = dict(points)

@@ -1,4 +1,4 @@
-"""docs/scale.md: its formulas are what is counted, and its exponents those of every experiment's costs, by doubling."""
+"""Formulas of docs/scale.md against counts, and its exponents against costs at doubled sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ntk_core.runs._costs import total_work
 from ntk_core.settings.grammar import settings, with_settings
 
 ROOT = Path(__file__).resolve().parents[2]
-# Growing size, up to one that dominates all others, and the sizes of the others.
+# Letter → setting and a value at which it dominates the costs.
 GROWING: dict[str, tuple[str, object]] = {
     "n": ("dataset.num_samples", 50_000),
     "m": ("widths", (4_000_000,)),
@@ -31,7 +31,7 @@ KEPT: dict[str, object] = {
     "training.num_records": 2,
     "num_seeds": 1,
 }
-# Experiments with other names for these, or with bounds of their own.
+# Experiments with other names or bounds for these settings.
 OWN_KEPT: dict[str, dict[str, object]] = {
     "depth_width": {"depths": (2,), "trained_width": 10_000_000, "hessian_depth": 0},
     "early_time": {"values": (4,), "network.depth": 2, "dataset.num_test": 10},
@@ -48,11 +48,11 @@ OWN_GROWING: dict[str, dict[str, tuple[str, object]]] = {
     "learning_rate": {"n": ("dataset.num_samples", 200), "T": ("max_steps", 50_000)},
     "optimization": {"n": ("dataset.num_samples", 150)},
 }
-WIDE = {"widths": (3_000,), "values": (3_000,)}  # where L grows: what is between hidden layers, not around them
+WIDE = {"widths": (3_000,), "values": (3_000,)}  # sizes at which hidden layers dominate, for growing L
 
 
 def written():
-    """The table of exponents: experiment → column → cell."""
+    """Table of exponents: experiment → column → cell."""
     text = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"\| experiment \| n \|.*?\n\n", text, re.DOTALL)
     head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in block.strip().splitlines())
@@ -89,14 +89,14 @@ def test_exponents_are_those_of_the_costs(name):
         twice = tuple(2 * each for each in largest) if isinstance(largest, tuple) else 2 * largest
         pairs = zip(*(counted(with_settings(kept, {**at, setting: value})) for value in (largest, twice)), strict=True)
         operations, memory = (math.log2(after / before) for before, after in pairs)
-        allowed = 0.25 if size == "L" else 0.15  # of L layers L − 1 lie between others
+        allowed = 0.25 if size == "L" else 0.15  # of L layers, L − 1 are between hidden layers
         assert operations == pytest.approx(float(cells[size]), abs=allowed), f"{name}: operations in {size}"
         if cells.get(f"memory: {size}", "–") != "–":
             assert memory == pytest.approx(float(cells[f"memory: {size}"]), abs=0.15), f"{name}: memory in {size}"
 
 
 def test_counted_exponents_lie_in_the_measured_intervals():
-    """Over the very sizes that were measured, in the seconds that the counts foresee."""
+    """At the measured sizes, with seconds predicted from the counts."""
     measured = json.loads((ROOT / "benchmarks" / "results" / "growth.json").read_text(encoding="utf-8"))["works"]
     outside = {}
     for work in ("kernel", "training_step"):

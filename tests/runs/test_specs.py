@@ -1,4 +1,4 @@
-"""Specs: one canonical text, one digest, one clear sentence for everything that cannot be used."""
+"""Specs: canonical text, digest, and one clear sentence for every invalid input."""
 
 import json
 from pathlib import Path
@@ -126,7 +126,7 @@ def test_any_value_for_any_setting_is_taken_or_answered(name, value):
 
 
 def taken_or_answered(name, value):
-    """The spec, or None for an answer that names a field; any other exception fails the test."""
+    """The spec, or None for an error that names a field; other exceptions fail the test."""
     try:
         return with_settings(SPEC, {name: value})
     except InvalidSpec as error:
@@ -171,7 +171,7 @@ def test_errors_survive_the_way_to_another_process():
         InvalidInput("width", 0, "1 to 9"),
         TooLarge("width", 9, required=2e9, limit=1e9, unit="bytes", nearest=4),
     ):
-        again = copy.copy(error)  # goes through __reduce__, as any transport does
+        again = copy.copy(error)  # by __reduce__, as in any transport
         assert str(again) == str(error)
         assert type(again) is type(error)
 
@@ -186,7 +186,7 @@ def test_settings_of_what_was_swept_before_are_dropped():
 
 
 def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
-    """Importing a submodule binds its name on the package, over anything that is public there."""
+    """Importing a submodule binds its name on the package, in place of an equal public name."""
     modules = {path.stem for path in Path(ntk_core.__file__).parent.iterdir() if path.suffix == ".py" or path.is_dir()}
     hidden = modules & set(dir(ntk_core))
     assert all(isinstance(getattr(ntk_core, name), ModuleType) for name in hidden), hidden

@@ -1,4 +1,4 @@
-"""Low-rank adapters are their formula; their kernels and Hessians are those of plain derivatives."""
+"""Low-rank adapters against their formula; kernels and Hessians against plain derivatives."""
 
 import jax
 import numpy as np
@@ -44,7 +44,7 @@ def test_it_starts_as_its_base_and_moves_adapters_alone(base):
     assert not params["hidden4"]["weight"].any()
     assert not params["hidden7"]["weight"].any()
     moved = jax.tree.map(lambda leaf: leaf, trained)
-    moved["hidden3"]["weight"] = moved["hidden3"]["weight"] + 1.0  # while B = 0, A changes nothing
+    moved["hidden3"]["weight"] = moved["hidden3"]["weight"] + 1.0  # A has no effect while B = 0
     x = inputs(Case("", net, (4,)), 3)
     np.testing.assert_array_equal(net.apply(merge(moved, fixed), x), net.apply(params, x))
 
@@ -96,6 +96,6 @@ def test_a_spec_sweeps_the_width_or_the_rank():
 def test_wrong_settings_are_refused_by_name(settings, field):
     with pytest.raises(InvalidInput, match=field):
         _case(**settings)
-    if field not in ("base", "adapter_rank", "rank_exponent"):  # those a spec refuses by their types
+    if field not in ("base", "adapter_rank", "rank_exponent"):  # refused by the types of a spec
         with pytest.raises(ValueError, match=field):
             ArchitectureSpec(**{"kind": "adapted", "depth": 3, **settings})

@@ -1,4 +1,4 @@
-"""Assemblies are sums of copies; their kernels and Hessians are those of plain derivatives."""
+"""Assemblies against sums of copies; kernels and Hessians against plain derivatives."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Networks of registered layers are the networks that they make up, with the same parameters."""
+"""Networks of registered layers against equal architectures with the same parameters."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_the_first_layers_are_those_that_see_the_input(trained, x64):
     layers = [{"kind": "concat", "layers": dense()}, *dense()]
     net = Composed(parse_composition({"layers": layers}), M, C, trained=trained)
     moving = {name for name, layer in net.layers.items() if layer.trainable}
-    # The second one sees the input beside the first: it is not of the first layers.
+    # The second layer takes the input and the first layer, so it is not a first layer.
     assert moving == {"first": {"hidden1"}, "hidden": {"hidden1", "hidden2"}, "last": {"output"}}[trained]
 
 

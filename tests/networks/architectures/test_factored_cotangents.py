@@ -1,4 +1,4 @@
-"""Cotangents behind an elementwise function are slopes times weights, and their products those of whole cotangents."""
+"""Cotangents below an elementwise function: slopes times weights, with the products of whole cotangents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_factorable_networks_are_recognized():
 
 
 def _moved_one_layer_at_a_time(net, params, x, name):
-    """Oracle: ∂f_c(x_i)/∂z_j of one layer, of each input with respect to each, by forward differentiation."""
+    """Oracle: ∂f_c(x_i)/∂z_j of one layer, for every pair of inputs, by forward differentiation."""
     shape = net.layers[name].output_shape(net.layer_input_shapes(x.shape[1:])[name])
 
     def outputs(tap):
@@ -62,7 +62,7 @@ def _factored(seed, num_inputs, num_outputs, length):
 
 
 @pytest.mark.parametrize("stretches", [True, False])
-@pytest.mark.parametrize("num_outputs", [1, 2, 3, 5, 9])  # of nine there are more pairs than inputs
+@pytest.mark.parametrize("num_outputs", [1, 2, 3, 5, 9])  # nine outputs have more pairs than there are inputs
 @pytest.mark.parametrize("same", [True, False])
 def test_products_of_factored_cotangents_are_those_of_whole_ones(x64, monkeypatch, same, num_outputs, stretches):
     monkeypatch.setattr(_contractions, "STRETCH", 7)
@@ -114,5 +114,5 @@ def test_hidden_cotangents_are_never_in_memory_together():
     x = jax.ShapeDtypeStruct((rows, 10), jnp.float32)
     compiled = jax.jit(lambda p, x: empirical_ntk(net, p, x)).lower(params, x).compile()
     if jax.default_backend() == "cpu":
-        # Pre-activations, activations and slopes are; the three cotangents would be as much on top.
+        # Pre-activations, activations and slopes fit; three cotangents would take as much again.
         assert compiled.memory_analysis().temp_size_in_bytes < 4 * rows * 60_000 * 3.2

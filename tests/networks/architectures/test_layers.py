@@ -1,4 +1,4 @@
-"""The kernel of every layer is the Gram matrix of its own Jacobian."""
+"""The kernel of every layer against the Gram matrix of its Jacobian."""
 
 import functools
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def _case(request, x64):
 
 @dataclass(frozen=True)
 class Alone(Network):
-    """Two sums of slopes of one layer, so that its cotangents differ from input to input."""
+    """A network with one layer and two nonlinear sums, so that cotangents depend on the input."""
 
     layer: Layer
     output: str = "linear"

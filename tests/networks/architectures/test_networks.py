@@ -1,4 +1,4 @@
-"""Each architecture is the formula of its paper, written out in NumPy; counts follow from its settings."""
+"""Each architecture against its paper's formula in NumPy; counts against its settings."""
 
 import functools
 
@@ -25,12 +25,12 @@ from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, MIRRORED, SUBTRACTED
 from tests.compiler_flags import USUAL_EMITTERS
 
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
-# Two halves cancel exactly only with XLA's usual emitters; without optimizations they leave 1e-8 in float32.
+# Two halves cancel exactly only with XLA's usual emitters; without optimizations 1e-8 remains in float32.
 alike = functools.partial(jax.jit, compiler_options={**FAST_COMPILE, **USUAL_EMITTERS})
 
 
 def _drawn(net, input_shape, seed=0):
-    """Parameters as the network draws them."""
+    """Initial parameters of the network."""
     return fast(lambda key: net.init(key, input_shape))(jax.random.key(seed))
 
 
@@ -186,7 +186,7 @@ def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
 
 @pytest.mark.parametrize("kind", ["ntk", "standard", "lecun"])
 def test_masked_networks_keep_the_size_of_pre_activations(kind):
-    """Scaled by actual in-degrees, pre-activations have variance 1 however many edges are dropped."""
+    """With scaling by actual in-degrees, pre-activations have variance 1 for any number of removed edges."""
     net = DenseNet(width=400, depth=1, drop_probability=0.9, parameterization=kind, use_bias=False)
     params, x = _drawn(net, (400,)), jnp.ones((1, 400))
     z = np.asarray(net.layers["hidden1"].apply(params["hidden1"], x))[0]

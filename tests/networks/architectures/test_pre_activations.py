@@ -1,4 +1,4 @@
-"""Pre-activations are networks of the weights below them (Zhu, Liu & Belkin 2022, Theorem 3.8)."""
+"""Pre-activations as networks of the weights below them (Zhu, Liu & Belkin 2022, Theorem 3.8)."""
 
 import jax
 import jax.numpy as jnp

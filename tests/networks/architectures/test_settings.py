@@ -1,4 +1,4 @@
-"""Impossible settings are refused with the name of the field, or of the group of a graph."""
+"""Refusals of impossible settings, with the name of the field or of a graph's group."""
 
 import jax
 import pytest

@@ -1,4 +1,4 @@
-"""Attention and transformers compute what their formulas say, and a layer's heads share nothing."""
+"""Attention and transformers against their formulas, with independent heads."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def matrices(params):
 
 
 def heads_of(x, q, k, v, num_heads, exponent, causal):
-    """Oracle for one sequence (T, features): Σⱼ Aᵢⱼ vⱼ of every head, side by side, one score at a time."""
+    """Oracle for one sequence (T, features): concatenated Σⱼ Aᵢⱼ vⱼ of all heads, by single scores."""
     length, dim = len(x), q.shape[-1] // num_heads
     projected = [(x @ each / np.sqrt(x.shape[-1])).reshape(length, num_heads, dim) for each in (q, k, v)]
     found = np.zeros((length, num_heads, dim))

@@ -1,4 +1,4 @@
-"""Custom layers: JSON in and out, errors with their place, shapes and verdict by counting."""
+"""Custom layers: JSON round trips, errors with their place, shapes and verdict by counting."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_bypassed_narrow_layer_is_left_to_measurement():
 
 
 def random_json(rng: random.Random, depth: int = 0):
-    """JSON that often is a layer, and as often something else."""
+    """Random JSON, half of it layers."""
     if rng.random() < 0.25:
         return rng.choice([None, True, -1, 0, 2.5, "m", "3m", "x" * 99, [], {}, 10**400, float("inf"), [[1]], "dense"])
     layer = {"kind": rng.choice([*BLOCKS, "lambda", 3])}

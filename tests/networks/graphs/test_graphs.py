@@ -1,4 +1,4 @@
-"""Structure, JSON and verdicts of graphs; nothing here starts JAX."""
+"""Structure, JSON and verdicts of graphs, without JAX."""
 
 import itertools
 import json
@@ -106,7 +106,7 @@ def test_bad_json_is_one_sentence_with_its_field(data, field, shown):
     ("edges", "shown"),
     [
         ([Edge("a", "b"), Edge("a", "b", kind="shared")], "each edge once"),
-        ([Edge("a", "b", kind="skip")], "group 'b'"),  # a fixed skip alone is no in-degree
+        ([Edge("a", "b", kind="skip")], "group 'b'"),  # a fixed skip alone gives no in-degree
         ([Edge("a", "b", kind="shared")], "positions"),
         ([Edge("a", "b"), Edge("input", "b", kind="shared")], "one of both kinds"),
         ([Edge("a", "b"), Edge("a", "output", kind="skip")], "no activation"),
@@ -171,7 +171,7 @@ def test_an_output_of_fixed_in_degree_is_narrow():
 
 
 def test_narrow_neurons_are_harmful_without_wide_neighbors():
-    """The same two neurons, but the next group sees them alone."""
+    """Two neurons are harmful if they are the only inputs of the next group."""
     edges = [
         Edge(*pair.split()) for pair in ("input a", "input one", "one few", "a b", "b output", "few c", "c output")
     ]

@@ -1,4 +1,4 @@
-"""500 random graphs: each is built and equals its neurons one by one, or is refused with the reason that it has.
+"""500 random graphs: built and equal to single neurons, or refused with the right reason.
 
 The slow tier evaluates a quarter of them and compiles fewer; ``make programs`` evaluates all.
 """
@@ -28,7 +28,7 @@ ENDS = ("input", "output")
 
 
 def random_parts(rng):
-    """Groups and edges, mostly forward, now and then backward, to itself, missing or skipping."""
+    """Groups and edges, mostly forward, some backward, self-referential, missing or skipping."""
     names = list(rng.permutation(list("abcde")[: rng.integers(1, 6)]))
     groups = tuple(
         Group(str(name), int(rng.integers(1, 4)), rng.choice([None, "quadratic", "identity"], p=[0.6, 0.2, 0.2]))
@@ -47,7 +47,7 @@ def random_parts(rng):
 
 
 def defects(groups, edges):
-    """Names of groups for which the graph is impossible, by matrices of reachability; empty where it is possible."""
+    """Names of groups that make the graph impossible, by reachability matrices; empty for possible graphs."""
     names = ["input", *(group.name for group in groups), "output"]
     size = {group.name: group.size for group in groups}
     step, trained = np.zeros((len(names),) * 2, int), np.zeros((len(names),) * 2, int)
@@ -112,7 +112,7 @@ def test_impossible_random_graphs_are_refused_by_name(graphs):
 @pytest.mark.parametrize("chosen", ALL)
 def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
     checked = 0
-    with jax.disable_jit():  # compiling five hundred different programs would take half an hour
+    with jax.disable_jit():  # compilation of five hundred different programs takes half an hour
         for index, net in list(accepted(graphs))[chosen]:
             case = Case("", net, (NUM_INPUTS,))
             params, x = random_params(case, index), inputs(case, 2, index)
@@ -131,7 +131,7 @@ def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
 
 @pytest.mark.parametrize("chosen", [pytest.param(FEW, id="few"), TENTH])
 def test_random_graphs_have_the_hessians_of_their_neurons(graphs, chosen, x64):
-    """Every eigenvalue: those of the small space, and zeros, are those of all weights; a program for each graph."""
+    """The small space has all non-zero eigenvalues of the full Hessian; one program per graph."""
     for index, net in list(accepted(graphs))[chosen]:
         release_compiled(most=8_000)
         case = Case("", net, (NUM_INPUTS,))
@@ -145,7 +145,7 @@ def test_random_graphs_have_the_hessians_of_their_neurons(graphs, chosen, x64):
 
 @pytest.mark.parametrize("chosen", [slice(0, None, 200), pytest.param(slice(0, None, 24), marks=pytest.mark.slow)])
 def test_random_graphs_have_the_hessian_norms_of_their_neurons(graphs, chosen, x64):
-    """As people ask for them; of some, since each is a program twice as long as the one above."""
+    """By the public function, for some graphs, since each program is twice as long as the one above."""
     for index, net in list(accepted(graphs))[chosen]:
         case = Case("", net, (NUM_INPUTS,))
         params, x = random_params(case, index), inputs(case, 1, index)[0]

@@ -1,4 +1,4 @@
-"""A graph written out is the architecture of the same shape: outputs, kernels, Hessian norms."""
+"""Explicit graphs against architectures of the same shape: outputs, kernels, Hessian norms."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ PAIRS = {
 
 
 def test_chain_of_groups_has_the_steps_of_its_layers():
-    """A composition is a graph whose edges form a chain."""
+    """Compositions against graphs whose edges form a chain."""
     layers = [{"kind": "dense"}, {"kind": "activation", "function": "tanh"}] * 3
     graph, composition = fully_connected_graph(3), parse_composition({"layers": layers})
     flat, *chain = graph_steps(graph, 5, "tanh", False)
@@ -67,7 +67,7 @@ def test_written_out_graph_equals_its_architecture(name, x64):
 
 
 def test_shared_weights_are_a_convolution(x64):
-    """Equal but for the order in which the positions are read out."""
+    """Equal up to the order of positions in the readout."""
     net, dag = ConvNet(depth=2, **SETTINGS), of(shared_graph(2))
     case = Case("", net, (3, 4, 2))
     params, x = random_params(case), inputs(case, 2)
@@ -82,7 +82,7 @@ def test_shared_weights_are_a_convolution(x64):
 
 
 def test_random_draws_are_those_of_the_architecture(x64):
-    """The same key draws the same masks and weights, so that presets of both kinds can be compared run by run."""
+    """Equal keys give equal masks and weights, so presets of both kinds have comparable runs."""
     net, graph, shape = PAIRS["dropped"]
     ours, theirs = (each.init(jax.random.key(3), shape) for each in (of(graph), net))
     for a, b in zip(ours.values(), theirs.values(), strict=True):

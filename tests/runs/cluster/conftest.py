@@ -1,4 +1,4 @@
-"""A real cluster of several processes, started by the commands of docs/cluster.md; one for all tests of this folder."""
+"""A real cluster of several processes for this folder, started by the commands of docs/cluster.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ START_S = 60.0
 
 
 def documented(beginning: str) -> str:
-    """The commands of docs/cluster.md in the block that begins so."""
+    """The block of commands of docs/cluster.md with this beginning."""
     blocks = re.findall(r"```sh\n(.*?)```", (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8"), re.DOTALL)
     (found,) = [block for block in blocks if block.startswith(beginning)]
     return found
@@ -31,7 +31,7 @@ def documented(beginning: str) -> str:
 
 @dataclass
 class LocalCluster:
-    """A scheduler and its workers, each a process with a nanny above it."""
+    """A scheduler and its workers, each a process below a nanny."""
 
     port: int
     environment: dict[str, str]
@@ -43,16 +43,16 @@ class LocalCluster:
         return f"tcp://127.0.0.1:{self.port}"
 
     def add_workers(self) -> None:
-        """The two of the documents."""
+        """Start the two workers of the docs."""
         self.workers.append(start(documented("for gpu in") + "wait", self.port, self.environment))
 
     def computing(self) -> list[psutil.Process]:
-        """The processes that compute, below the nannies."""
+        """Computing processes, below the nannies."""
         below = [child for shell in self.workers for child in psutil.Process(shell.pid).children(recursive=True)]
         return [child for child in below if "spawn_main" in " ".join(child.cmdline())]
 
     def num_messages(self) -> int:
-        """How many messages its workers have sent about their points."""
+        """Number of messages from workers about their points."""
         from distributed import Client
 
         with Client(self.address, set_as_default=False) as client:
@@ -65,7 +65,7 @@ class LocalCluster:
 
 
 def start(commands: str, port: int, environment: dict[str, str]) -> subprocess.Popen:
-    """Commands in a shell, with another port; the shell leads a group of processes."""
+    """Start the commands with another port in a shell that leads a process group."""
     return subprocess.Popen(
         ["bash", "-c", commands.replace("8786", str(port))],
         cwd=ROOT,
@@ -98,7 +98,7 @@ def _dask_is_there():
 
 @pytest.fixture(scope="module", autouse=True)
 def _nothing_compiled_otherwise() -> None:
-    """Programs that earlier tests compiled with all optimizations differ in the last bit from those of workers."""
+    """Clear programs compiled with all optimizations, which differ in the last bit from those of workers."""
     import jax
 
     jax.clear_caches()
@@ -106,7 +106,7 @@ def _nothing_compiled_otherwise() -> None:
 
 @pytest.fixture(scope="session")
 def cluster_environment(tmp_path_factory) -> dict[str, str]:
-    """Programs are compiled as in these tests (``quick_compilation`` and flags), and once for all workers."""
+    """Environment of workers: flags of ``quick_compilation`` and a shared cache of compiled code."""
     return {
         "PATH": os.pathsep.join((os.path.dirname(sys.executable), os.environ["PATH"])),
         "PYTHONPATH": str(ROOT),
@@ -128,7 +128,7 @@ def cluster(cluster_environment) -> Iterator[LocalCluster]:
 
 @pytest.fixture
 def lonely_scheduler(cluster_environment) -> Iterator[LocalCluster]:
-    """A scheduler without workers, to be harmed."""
+    """A scheduler without workers, which a test may break."""
     cluster = start_scheduler(cluster_environment)
     yield cluster
     cluster.end()

@@ -1,4 +1,4 @@
-"""A run on a cluster is the run in one process, to the bit, whatever happens to the workers."""
+"""Runs on a cluster: equal to runs in one process to the bit, also when workers fail."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def example(name):
 
 
 def numbers(result):
-    """Everything of a result's points but how long they took and when."""
+    """All data of a result's points except dates and durations."""
     return [
         point.model_copy(update={"runtime_s": 0.0, "provenance": None}).model_dump_json() for point in result.points
     ]
@@ -149,7 +149,7 @@ def test_stop_ends_the_run_at_once_and_frees_the_workers(cluster):
 
 
 def test_finished_points_are_not_sent_again(cluster, here):
-    marked = here[-1].result.points[0].model_copy(update={"num_params": 12_345})  # a number that no run computes
+    marked = here[-1].result.points[0].model_copy(update={"num_params": 12_345})  # a value that no run computes
     points = Memory({marked.key: marked})
     events = list(run(TINY, scheduler=cluster.address, points=points))
     assert isinstance(events[1], PointFinished)

@@ -47,7 +47,7 @@ def measured(net, shape):
 
 
 def everything():
-    """Parameters, kernel, weights after training, Hessian norm: as numbers; and the arrays on their devices."""
+    """Parameters, kernel, trained weights and Hessian norm as numbers, and the arrays on their devices."""
     x, y = problem()
     params = NET.init(jax.random.key(0), (5,))
     kernel = ntk_core.empirical_ntk(NET, params, x)
@@ -70,13 +70,13 @@ def everything():
 
 
 def largest_share(tree):
-    """Of the largest array: the share of it that the first device holds."""
+    """The first device's share of the largest array."""
     largest = max(jax.tree.leaves(tree), key=lambda leaf: leaf.size)
     return largest.addressable_shards[0].data.size / largest.size
 
 
 def largest_difference(one, other):
-    """Relative to the largest number of each array."""
+    """Largest difference relative to the largest number of each array."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     return max(float(np.abs(a - b).max() / np.abs(a).max()) for a, b in pairs)
 
@@ -110,7 +110,7 @@ def report():
 
 
 def run_of_a_sweep():
-    """The same small sweep, by the environment, on four devices and on one: largest difference, and shares met."""
+    """Run one small sweep on four devices and on one: largest difference, and shares per device."""
     spec = with_settings(
         KernelChangeSpec(),
         {

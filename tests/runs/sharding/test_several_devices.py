@@ -1,4 +1,4 @@
-"""A network divided over four devices is the network on one device, and each device holds a quarter of it."""
+"""A network on four devices: equal to one on one device, with a quarter on each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("params", "kernel", "norm", "trained", "last kernel", "change", "produc
 
 @pytest.fixture(scope="module")
 def measured():
-    """The number of devices is fixed when JAX starts, hence the process."""
+    """Measurements from another process, since the number of devices is fixed when JAX starts."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("LINEARITY_LAB_")}
     ended = subprocess.run(
         [sys.executable, "-m", "tests.runs.sharding.four_devices"],
@@ -54,7 +54,7 @@ def test_a_sweep_is_divided_by_the_environment(measured):
     divided, whole = measured["run"]["shares"]
     assert divided == [0.25]
     assert 1.0 in whole
-    assert 0 < measured["run"]["difference"] < 1e-5  # its data are float32; not 0: the sums are others
+    assert 0 < measured["run"]["difference"] < 1e-5  # float32 data; not 0, since the order of sums differs
 
 
 @pytest.mark.parametrize(

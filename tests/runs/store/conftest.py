@@ -1,4 +1,4 @@
-"""A store of its own for every test, in SQLite and in Postgres."""
+"""A separate store for every test, in SQLite and in Postgres."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.runs.store.made_runs import result, spec
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """URL of a Postgres that lives as long as the tests do."""
+    """URL of a Postgres server for the whole test session."""
     found = postgres_cluster.programs()
     if found is None:
         pytest.skip("no Postgres: neither initdb on the PATH nor /usr/lib/postgresql (apt-get install postgresql)")
@@ -28,7 +28,7 @@ def postgres() -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
 def location(request, tmp_path) -> Iterator[str]:
-    """Where an empty store can be: a path of a SQLite file, then the URL of a schema in Postgres."""
+    """Location of an empty store: path of a SQLite file, or URL of a Postgres schema."""
     if request.param == "sqlite":
         yield str(tmp_path / "lab" / "results.sqlite")
         return
@@ -51,7 +51,7 @@ def store(location) -> Iterator[Store]:
 
 @pytest.fixture
 def num_bytes_of_a_run(tmp_path) -> int:
-    """Bytes that a completed run takes, for seeds of four digits."""
+    """Size of a completed run in bytes, for seeds of four digits."""
     store = Store(tmp_path / "one.sqlite")
     store.save_result(result(spec=spec(1000)))
     store.close()
@@ -60,7 +60,7 @@ def num_bytes_of_a_run(tmp_path) -> int:
 
 @pytest.fixture
 def change(location, store) -> Callable[..., None]:
-    """Changes exactly one row behind the store's back."""
+    """Change exactly one row without the store."""
 
     def execute(statement: str, **values: object) -> None:
         engine = sa.create_engine(location if "://" in location else f"sqlite:///{location}")

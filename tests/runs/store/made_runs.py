@@ -1,4 +1,4 @@
-"""Runs made by hand."""
+"""Synthetic runs."""
 
 from __future__ import annotations
 

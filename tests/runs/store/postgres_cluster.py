@@ -1,4 +1,4 @@
-"""A Postgres of its own for the tests: a cluster in a temporary folder, reached by a socket there."""
+"""A separate Postgres cluster for the tests, with folder and socket in a temporary directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ START_TIMEOUT_S = 60.0
 
 
 def programs() -> Path | None:
-    """The folder of initdb and postgres, the newest one found; Debian keeps it off the PATH."""
+    """Newest folder with initdb and postgres, which is not on Debian's PATH."""
     folders = [os.path.dirname(found) for found in [shutil.which("initdb")] if found]
     folders += sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: -float(path.split("/")[4]))
     return next((Path(folder) for folder in folders if Path(folder, "initdb").exists()), None)
@@ -26,7 +26,7 @@ def programs() -> Path | None:
 
 @contextlib.contextmanager
 def running(bin_folder: Path) -> Iterator[str]:
-    """The URL of a database in a new cluster, which ends with the block."""
+    """Yield the URL of a database in a new cluster, which stops after the block."""
     owner = _owner()
     folder = Path(tempfile.mkdtemp(prefix="lab-postgres-"))  # not tmp_path: another user must be able to enter it
     server = None
@@ -46,13 +46,13 @@ def running(bin_folder: Path) -> Iterator[str]:
         yield url
     finally:
         if server is not None:
-            server.send_signal(signal.SIGINT)  # without waiting for clients that are left
+            server.send_signal(signal.SIGINT)  # without waiting for remaining clients
             server.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _owner() -> dict[str, Any]:
-    """Postgres refuses to run as root: so use its own user, or ``nobody``."""
+    """User for Postgres if tests run as root, which it refuses: ``postgres`` or ``nobody``."""
     if os.geteuid() != 0:
         return {}
     import grp

@@ -1,4 +1,4 @@
-"""A full store deletes the least recently used runs, and none with an unfinished job."""
+"""Eviction from a full store: least recently used runs, none with an unfinished job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.runs.store.made_runs import point, result, spec
 
 @pytest.fixture
 def full(location, num_bytes_of_a_run, monkeypatch):
-    """A store with space for three and a half completed runs."""
+    """A store with room for three and a half completed runs."""
     monkeypatch.setattr(_store, "TOUCH_S", 0.0)
     store = Store(location, max_bytes=int(3.5 * num_bytes_of_a_run))
     yield store

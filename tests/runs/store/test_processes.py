@@ -1,4 +1,4 @@
-"""Several processes write to one store in parallel, and one of them is killed."""
+"""Parallel writes to one store from several processes, one of which is killed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CLOSE = (
 
 
 def test_second_store_of_a_process_keeps_the_locks_of_the_first(tmp_path):
-    """Otherwise a process that closes the file last, as it thinks, deletes the log that this one writes to."""
+    """Otherwise a process that seems to close the file last deletes this process's log."""
     file = tmp_path / "s.sqlite"
     with contextlib.closing(Store(file)) as store:
         store.save_spec(SPEC)
@@ -64,7 +64,7 @@ def test_second_store_of_a_process_keeps_the_locks_of_the_first(tmp_path):
 
 def test_concurrent_writers_lose_no_point(location):
     processes = [start(SAVE, location, NO_LIMIT, number) for number in range(3)]
-    store = Store(location)  # opened while the others create it
+    store = Store(location)  # opened during creation by the others
 
     def write(thread: int) -> None:
         for i in range(10):
@@ -88,7 +88,7 @@ def test_concurrent_evictions_stay_within_the_limit(location, num_bytes_of_a_run
     assert one.num_bytes() <= limit
     rows = one.runs(limit=1000).runs
     assert 8 < len(rows) <= 15
-    for run in rows:  # what is there is whole
+    for run in rows:  # stored rows are complete
         found = one.result(run.digest)
         assert found is not None
         assert (found.spec, found.status, spec_digest(found.spec)) == (run.spec, "completed", run.digest)

@@ -1,4 +1,4 @@
-"""Runs as one file: complete ones are restored, others are named and skipped."""
+"""Runs in one file: complete ones are restored, others are named and skipped."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINES = [run_line(result()).encode(), run_line(result("cancelled", spec=spec(9))
 
 
 def signed(line: bytes, **changes: object) -> bytes:
-    """The line with these changes and a SHA-256 that matches them."""
+    """The line with these changes and a matching SHA-256."""
     data = {**json.loads(line), **changes}
     del data["sha256"]
     text = json.dumps(data, separators=(",", ":"))
@@ -36,7 +36,7 @@ def test_exported_runs_come_back_as_they_were(store, other):
     store.save_result(result())
     store.save_result(result("cancelled", spec=spec(1)))
     store.points(spec(2)).save("width=20", point(20))
-    store.save_spec(spec(3))  # without a point there is nothing to write
+    store.save_spec(spec(3))  # no file for runs without a point
     file = io.BytesIO()
     assert write_runs(store, [spec_digest(spec(number)) for number in (0, 1, 2, 3, 4)], file) == 3
     file.seek(0)
@@ -69,7 +69,7 @@ def test_a_damaged_line_costs_no_other_run(other):
 
 
 def changed(data: dict, **changes: object) -> dict:
-    """The points, the first of them changed."""
+    """The points with changes in the first one."""
     return {"points": [{**data["points"][0], **changes}, *data["points"][1:]]}
 
 

@@ -1,4 +1,4 @@
-"""SQLite files: damaged ones of ours are set aside, those of other programs are refused untouched."""
+"""SQLite files: damaged stores are set aside, files of other programs are refused unchanged."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_tests_keep_what_they_store_below_their_temporary_folder(tmp_path_factor
     assert Path(store.location).is_relative_to(below)
     store.close()
     monkeypatch.delenv("LINEARITY_LAB_STORE", raising=False)  # as tests of jobs and drills do
-    if sys.platform == "linux":  # elsewhere the data directory has no name in the environment
+    if sys.platform == "linux":  # other systems have no variable for the data directory
         assert data_directory().is_relative_to(below)
 
 
@@ -185,7 +185,7 @@ def bytes_of_a_good_file(file) -> bytes:
 
 
 def damages(data: bytes) -> dict[str, bytes]:
-    """Every kind: the header's versions and formats, letters of the schema, noise, and files that were cut."""
+    """All kinds of damage: versions and formats in the header, schema text, noise, truncation."""
     draw = random.Random(7)
     found = {}
     for at, value in (
@@ -214,7 +214,7 @@ def damages(data: bytes) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
-    """A changed header makes SQLite refuse the file as a later format, or as one that may not be written."""
+    """With some changed headers SQLite refuses the file as a later format or as read-only."""
     data = bytes_of_a_good_file(tmp_path / "good" / "results.sqlite")
     refused, kinds = [], damages(data)
     assert len(kinds) >= 60
@@ -226,13 +226,13 @@ def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
             store = Store(file, busy_timeout_s=1.0)
             store.save_result(result(spec=spec(9)))
             found = store.result(spec_digest(spec(9)))
-            if found is None:  # reading has found the damage, and begun a new file
+            if found is None:  # reading has detected the damage and started a new file
                 store.save_result(result(spec=spec(9)))
                 found = store.result(spec_digest(spec(9)))
             store.runs()
             store.points(spec(1)).finished()
             store.close()
-        except InvalidInput:  # what is cut before the mark is no longer known to be ours
+        except InvalidInput:  # truncated before the mark that identifies a store
             refused.append(name)
             assert file.read_bytes() == damaged
             continue
@@ -242,7 +242,7 @@ def test_file_with_any_damage_is_used_or_set_aside(tmp_path):
     assert refused == ["cut at 1"]
 
 
-@pytest.mark.parametrize(("at", "value"), [(18, 3), (47, 255), (63, 1)])  # the last: an earlier layout of the tables
+@pytest.mark.parametrize(("at", "value"), [(18, 3), (47, 255), (63, 1)])  # the last is an earlier table layout
 def test_header_that_cannot_be_used_is_damage(file, at, value):
     data = bytes_of_a_good_file(file)
     file.write_bytes(data[:at] + bytes([value]) + data[at + 1 :])

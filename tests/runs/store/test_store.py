@@ -1,4 +1,4 @@
-"""The store keeps what is finished, whatever happens around it: real SQLite files, a real Postgres."""
+"""The store keeps finished points despite failures, with real SQLite files and a real Postgres."""
 
 from __future__ import annotations
 

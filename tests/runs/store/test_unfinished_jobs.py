@@ -1,4 +1,4 @@
-"""Unfinished jobs survive their server and are taken over by the next one: in SQLite and in Postgres."""
+"""Unfinished jobs survive their server and pass to the next one, in SQLite and Postgres."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_live_server_of_a_shared_database_keeps_its_jobs(postgres, monkeypatch):
     store.write_jobs([job(1)])
     monkeypatch.undo()
     store.write_jobs([job(2)])
-    store.write_jobs([])  # its own alone
+    store.write_jobs([])  # only its own jobs
     assert store.claim_jobs() == ()
     monkeypatch.setattr(_store, "SILENT_S", -1.0)
     assert store.claim_jobs() == (job(1),)
