@@ -1,4 +1,4 @@
-"""The smallest settings of an experiment, and a network of every kind, derived from the tables: no test lists them."""
+"""Smallest settings of experiments, and networks of every kind, derived from the tables of the core."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ WIDTH, NUM_STEPS, NUM_SAMPLES = 8, 4, 6
 
 
 def settings_of(kind: str, depth: int = 3) -> dict[str, Any]:
-    """Settings of a network of this architecture, this deep if its layers are numbered."""
+    """Settings of a network of this kind, with this depth if it has a depth."""
     return {"kind": kind, **({"depth": depth} if "depth" in ARCHITECTURES[kind].settings else {})}
 
 
 def network_of(kind: str) -> ArchitectureSpec:
-    """A network of this kind with its usual settings, of three layers where they are numbered."""
+    """A network of this kind with its default settings and three layers if it has a depth."""
     return ArchitectureSpec(**settings_of(kind))
 
 
 def patch_size_for(kind: str) -> int:
-    """The size of the patches in which images are handed to this kind; 0 where it takes them whole."""
+    """Patch size of images for this kind; 0 if it takes whole images."""
     return 1 if "num_heads" in ARCHITECTURES[kind].settings else 0
 
 
 def smallest(spec: Spec, keep: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Dotted name → value: one small width, one of every list, as few of everything that is counted as is allowed.
+    """Dotted name → value: one small width, one item per list, the least allowed value of every count.
 
     Args:
-        keep: settings that stay as they are.
+        keep: settings to leave unchanged.
     """
     values = values_of(spec)
     found: dict[str, Any] = {name: 1 for name in type(spec).model_fields if _is_list_of_parts(getattr(spec, name))}

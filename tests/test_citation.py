@@ -1,4 +1,4 @@
-"""A citation names everything that finds the run again, and nothing that breaks BibTeX."""
+"""Citations: all data that identify the run, in valid BibTeX."""
 
 from __future__ import annotations
 

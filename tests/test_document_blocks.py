@@ -1,4 +1,4 @@
-"""Every block of code in a document is run by a test, or its commands, files and settings are checked here.
+"""Code blocks of documents: each is run by a test, or its commands, files and settings are checked here.
 
 The wheel check runs the Python blocks and those shell blocks whose commands are all ``linearity-lab``; ``make docs``
 and the tutorials' tests run the rest of the Python. Docker, clusters and other hosts are not run.
@@ -28,7 +28,7 @@ from ntk_core.variables import Settings
 from tests.documents import ROOT, Block, Command, blocks_of, commands, documents
 
 BLOCKS = [block for path in documents() for block in blocks_of(path)]
-# Programs of a host, whose options are not ours.
+# Programs of a host, whose options are not checked.
 OUTSIDE = {
     *("apt-get", "buildah", "cat", "cd", "chown", "debootstrap", "docker buildx", "env", "for", "git", "hf", "ln"),
     *("mkdir", "mktemp", "mount", "mv", "printf", "unshare"),
@@ -129,7 +129,7 @@ def known_variables() -> set[str]:
 
 
 def check_command(command: Command) -> None:
-    """Raise where program, options, files or settings do not exist."""
+    """Raise if program, options, files or settings do not exist."""
     if command.words:
         program = " ".join(command.words[: 2 if command.words[:2] == ["docker", "buildx"] else 1])
         assert program in CHECKS or program in OUTSIDE, program
@@ -147,7 +147,7 @@ def check_shell(block: Block) -> None:
 
 
 def check_usage(block: Block) -> None:
-    """The synopsis lists every command, and only options that exist."""
+    """The synopsis lists every command and only existing options."""
     app, shown = _main._app(), {}
     for line in block.text.splitlines():
         program, name, *rest = line.split(maxsplit=2)
@@ -172,7 +172,7 @@ def check_tree(block: Block) -> None:
         folders[depth:] = [names.rstrip("/")]
 
 
-# Texts that are no code, by document; None: a drawing or a line for a program that is not ours.
+# Document → check of its blocks without code; None: a drawing, or a line for another program.
 TEXTS = {
     "docs/architecture.md": check_tree,
     "docs/command-line.md": check_usage,
@@ -183,7 +183,7 @@ TEXTS = {
 
 
 def check_block(block: Block) -> None:
-    """Raise where a block is of no class, or names what does not exist."""
+    """Raise if a block has no known class or names something that does not exist."""
     match block.language:
         case "python":
             ast.parse(block.text)
@@ -227,7 +227,7 @@ def test_every_block_of_a_document_is_checked() -> None:
 
 
 def test_commands_in_sentences_are_accepted() -> None:
-    """They may leave out arguments, and name a preset that a tutorial adds; the changelog names earlier commands."""
+    """They may omit arguments and name a tutorial's preset; the changelog, with earlier commands, is not read."""
     problems = []
     for path in documents():
         if path.name == "CHANGELOG.md":

@@ -1,4 +1,4 @@
-"""The Python that documents show runs: examples in docstrings, and blocks of code in Markdown.
+"""Python in documents runs: examples in docstrings, and blocks of code in Markdown.
 
 The ```python blocks of a document are one program from top to bottom, which starts in an empty folder. Short ones
 share a process.
@@ -29,7 +29,7 @@ EXAMPLES = [
     pytest.param(path, marks=pytest.mark.slow if path in RUNS else [])
     for path in sorted(set(WITH_EXAMPLES) - {NEEDS_TORCH})
 ]
-# They start JAX and need nothing of their own but a folder for data.
+# They start JAX, and need only a separate folder for data.
 SHARING = ("notebooks", "own-data-and-models", "scale", "tour")
 
 
@@ -38,7 +38,7 @@ def named(path: Path) -> str:
 
 
 def installed_command(folder: Path) -> Path:
-    """Return a folder with the command ``linearity-lab``, as an installation of this checkout has it."""
+    """Return a folder with the command ``linearity-lab`` of this checkout."""
     command = folder / "bin" / "linearity-lab"
     command.parent.mkdir(exist_ok=True)
     program = "import sys; from ntk_core.cli import program; sys.exit(program())"
@@ -48,11 +48,11 @@ def installed_command(folder: Path) -> Path:
 
 
 def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str:
-    """Output of a command that leaves no files outside the folder."""
+    """Run a command that leaves no files outside the folder, and return its output."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
     environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
     environment["PATH"] = os.pathsep.join((str(installed_command(folder)), environment["PATH"]))
-    environment.pop("LINEARITY_LAB_STORE", None)  # as a newcomer's: the one of the data directory
+    environment.pop("LINEARITY_LAB_STORE", None)  # as for newcomers, in the data directory
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
@@ -95,7 +95,7 @@ for name in {names}:
 
 @pytest.mark.slow
 def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
-    """Each is a program with names and results of its own, in one process; the cluster's starts others that read it."""
+    """Each is a separate program in one process; the cluster's starts others that read it."""
     assert len(TOGETHER) >= 8
     names = [f"{'-'.join(path.relative_to(ROOT).with_suffix('').parts)}.py" for path in TOGETHER]
     for name, path in zip(names, TOGETHER, strict=True):

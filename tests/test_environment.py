@@ -84,7 +84,7 @@ def test_relative_home_is_refused(monkeypatch):
 
 
 def test_memory_is_asked_for_while_jax_is_being_imported():
-    """As in a server whose first two pages open simultaneously."""
+    """As in a server with two simultaneous first pages."""
     code = """
 import sys, threading
 from ntk_core.environment import accelerator_bytes

@@ -1,6 +1,6 @@
-"""The tutorial's experiment, in a copy of the repository and as an installed distribution, needs nothing but its files.
+"""The tutorial's experiment in a copy of the repository and as a distribution, from its files alone.
 
-From these alone it must be known to the command line, estimated, run, stored and resumed; it must have a page with a
+The command line must list, estimate, run, store and resume it; it must have a page with a
 form, a job, a chart with its words and an export, a card on the overview and a place in comparisons.
 """
 
@@ -66,11 +66,11 @@ print(json.dumps([len(first), dict(app.query_params), len(app.get("plotly_chart"
 
 @dataclass(frozen=True)
 class Place:
-    """Where the toy is.
+    """Location of the toy.
 
     Attributes:
         folder: where programs start.
-        path: where Python finds the lab and the toy.
+        path: folders from which Python imports the lab and the toy.
         experiment, views: its folders.
         gallery: arguments of ``gallery`` that write its result where the page reads it.
     """
@@ -83,7 +83,7 @@ class Place:
 
 
 def in_a_repository(root: Path) -> Place:
-    """A copy of the product with the toy: two folders, a line in a table and a script."""
+    """Copy the product and add the toy: two folders, a line in a table and a script."""
     for name in ("ntk_core", "linearity_lab", "pages", "gallery", ".streamlit"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".runs"))
     shutil.copy(ROOT / "app.py", root)
@@ -102,7 +102,7 @@ def in_a_repository(root: Path) -> Place:
 
 
 def installed(root: Path) -> Place:
-    """The toy as a wheel, built and installed offline beside the lab."""
+    """Build the toy as a wheel and install it offline beside the lab."""
     (source := root / "source").mkdir()
     (empty := root / "empty").mkdir()
     write_files("own-experiment.md", source)
@@ -129,7 +129,7 @@ def environment(place: Place, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def reported(place: Place, environment: dict[str, str], *arguments: str) -> str:
-    """Return the output of a program."""
+    """Run a program and return its output."""
     done = subprocess.run(
         [sys.executable, "-W", "error:The experiment", *arguments],
         cwd=place.folder,

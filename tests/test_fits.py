@@ -1,4 +1,4 @@
-"""A slope is never without its interval, and the interval is right."""
+"""Fitted slopes and the coverage of their intervals."""
 
 import math
 
@@ -50,7 +50,7 @@ def test_interval_of_complete_seeds_is_that_of_their_slopes():
 
 
 def test_errors_of_incomplete_clusters_equal_the_dense_formula():
-    """CR2 with its degrees of freedom, written with all n × n matrices, on clusters of different sizes."""
+    """CR2 with its degrees of freedom, with explicit n × n matrices, on clusters of different sizes."""
     rng = np.random.default_rng(2)
     clusters = rng.integers(0, 5, 17)
     design = np.stack([np.ones(17), rng.normal(size=17), rng.normal(size=17)], 1)

@@ -1,4 +1,4 @@
-"""Every public function that takes a model checks it at its entrance: accepted, or refused in one sentence."""
+"""Models as arguments of every public function: accepted, or refused in one sentence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def moved(params: Any) -> Any:
     return jax.tree.map(lambda leaf: 1.1 * leaf if hasattr(leaf, "dtype") else leaf, params)
 
 
-# How each function is called with any model; `one`: it takes one input without a batch axis.
+# Call of each function with any model; `one`: a single input without batch axis.
 ANY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "KernelOperator": lambda net, w, x: ntk_core.KernelOperator(net, w, x).product(Y),
     "diagonal_ntk": lambda net, w, x: ntk_core.kernels.diagonal_ntk(net, w, x),
@@ -83,7 +83,7 @@ TAKING_A_MODEL = {"net", "apply", "model"}
 
 @pytest.fixture(autouse=True)
 def without_checks_of_types():
-    """As for users, who have no type checker around the mathematics."""
+    """Disable the type checks of the mathematics, as for users."""
     jaxtyping.config.update("jaxtyping_disable", True)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
@@ -94,7 +94,7 @@ def apply(params: Any, x: Any) -> Any:
 
 
 def given(name: str) -> Any:
-    """The inputs of this function."""
+    """Inputs for this function."""
     return X[0] if name in ANY_ONE else X
 
 
@@ -115,7 +115,7 @@ def test_no_public_function_that_takes_a_model_is_forgotten():
             continue
         if TAKING_A_MODEL & inspect.signature(each).parameters.keys():
             found.add(name)
-    assert found - {"freeze"} == EVERY.keys() | NETWORK.keys()  # which measures nothing
+    assert found - {"freeze"} == EVERY.keys() | NETWORK.keys()  # it measures nothing
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -188,7 +188,7 @@ def test_functions_about_layers_refuse_plain_functions(name):
 
 
 def split_by_its_remedy(model: Any, **names: Any) -> tuple[Any, Any]:
-    """(apply, params) from the lines that the error for this module states."""
+    """(apply, params) by the code in the error for this module."""
     lines = refusal("empirical_ntk", model, None, X).allowed.removeprefix("(apply, params), made by: ").split("; ")
     known = {"model": model, "jax": jax, "x": X, "ntk_core": ntk_core, **names}
     exec("\n".join(lines), known)

@@ -1,4 +1,4 @@
-"""Numbers as every page, summary and message writes them."""
+"""Format of numbers on pages, in summaries and in messages."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Rules of the project: file sizes, directions of imports, safety, and true documents."""
+"""Rules of the project: file sizes, import directions, safety, correct documents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PRODUCT = ["app.py", "pages", "linearity_lab", "ntk_core", "benchmarks", "exampl
 
 
 def python_files(*places: str) -> list[Path]:
-    """Every Python file of these places at the top level, each once; a place need not exist."""
+    """Every Python file of these top-level files and folders, existing or not, without repeats."""
     roots = [ROOT / place for place in places]
     return sorted(path for root in roots for path in ([root] if root.is_file() else root.rglob("*.py")))
 
@@ -34,7 +34,7 @@ def tree(path: Path) -> ast.Module:
 
 
 def imported_modules(module: ast.AST) -> set[str]:
-    """Full names of every module imported anywhere in the file, also inside functions."""
+    """Full names of all modules imported in the file, also inside functions."""
     found = set()
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
@@ -49,7 +49,7 @@ def within(name: str, packages: set[str]) -> bool:
 
 
 def unsafe_uses(module: ast.AST) -> Iterator[str]:
-    """Ways to run code that came in as data: pickles and their relatives, eval and exec, np.load that may unpickle."""
+    """Uses that execute data as code: pickle and relatives, eval, exec, np.load with pickles."""
     pickles = {"pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve", "jsonpickle"}
     yield from (f"import {name}" for name in imported_modules(module) if within(name, pickles))
     for node in ast.walk(module):
@@ -67,13 +67,13 @@ def unsafe_uses(module: ast.AST) -> Iterator[str]:
 
 
 def requirements(name: str) -> list[Requirement]:
-    """Requirements of a file, read as hatch_build.py reads them: comments have their own lines."""
+    """Requirements of a file, parsed as in hatch_build.py, with comments on separate lines."""
     lines = (line.strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
     return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
 
 
 def violations(paths: Iterable[Path], found: Callable[[Path], Iterable[object]]) -> list[str]:
-    """Matches in any of these files, each with its file name; there must be such files."""
+    """Matches in these files, each with its file name; at least one file must exist."""
     looked_at = list(paths)
     assert looked_at
     return [f"{named(path)}: {each}" for path in looked_at for each in found(path)]
@@ -113,7 +113,7 @@ def test_safe_code_is_not_called_unsafe() -> None:
     assert list(unsafe_uses(ast.parse(source))) == []
 
 
-# Streamlit imports app.py before it listens; what pages need comes later, and JAX in workers.
+# Streamlit imports app.py before it listens; imports of pages follow later, and JAX in workers.
 STARTED = """
 import sys
 words = []
@@ -151,20 +151,20 @@ def test_every_requirement_has_a_lower_bound_that_is_met_here(name: str) -> None
     assert wanted
     for requirement in wanted:
         bounds = sorted(bound.operator for bound in requirement.specifier)
-        # The one cap has a test of its own that explains why, and when it can be raised.
+        # A separate test explains the only upper bound, and when to raise it.
         assert bounds == (["<", ">="] if requirement.name == "streamlit" else [">="]), f"{requirement}: one lower bound"
         assert requirement.specifier.contains(importlib.metadata.version(requirement.name)), requirement
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in ROOT.glob("requirements*.txt")))
 def test_every_requirement_fits_into_metadata(name: str) -> None:
-    """Some lines are metadata of the wheel, where a comment behind a requirement is an error."""
+    """The wheel's metadata allows no comment after a requirement."""
     assert requirements(name)
     assert not any(requirement.url for requirement in requirements(name))
 
 
 def test_every_import_is_a_stated_requirement() -> None:
-    """The library's list has the core's requirements; those of a cluster are optional."""
+    """The library's list has the core's requirements; a cluster's requirements are optional."""
     own = {path.stem for path in ROOT.iterdir()}
     providers = importlib.metadata.packages_distributions()
     optional = ("requirements-cli.txt", "requirements-cluster.txt", "requirements-torch.txt")
@@ -205,7 +205,7 @@ def test_continuous_integration_runs_both_tiers_of_tests() -> None:
 
 
 def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function, without those of functions and classes inside it."""
+    """Nodes of a function, without nested functions and classes."""
     for child in ast.iter_child_nodes(function):
         if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
             yield child
@@ -213,7 +213,7 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
 
 
 def test_no_test_returns_before_its_end() -> None:
-    """It would pass without having asserted anything; which cases there are is chosen where tests are collected."""
+    """An early return passes without assertions; cases must be selected at collection."""
 
     def returning(path: Path) -> Iterator[str]:
         functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)]

@@ -27,14 +27,14 @@ DESCRIBING = ("spec", "result")
 
 
 def printed(code: str) -> str:
-    """Return what a fresh Python prints."""
+    """Run code in a fresh Python and return its output."""
     ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout.strip()
 
 
 def describing_modules() -> list[str]:
-    """Modules that describe, store and show work: all of an experiment except its computation."""
+    """Modules that describe, store and show work: all modules of an experiment except computation."""
     alone = sorted(path.stem for path in (ROOT / "ntk_core").glob("*.py") if not path.stem.startswith("__"))
     folders = [f"experiments.{name}" for name in EXPERIMENTS]
     parts = [
@@ -51,7 +51,7 @@ def test_importing_the_core_loads_nothing_heavy() -> None:
 
 
 def test_core_imports_within_a_few_python_starts() -> None:
-    """In processor time of one process, since other programs may be busy; typical is one start."""
+    """Processor time of one process, independent of other programs; typically one start."""
     code = """if True:
         import time
         start = time.process_time()
@@ -94,7 +94,7 @@ def test_moved_names_raise_with_their_new_name() -> None:
 
 @functools.cache
 def statements(module: str) -> list[ast.stmt]:
-    """Statements of a module, of a package's stub if it has one; none of third-party modules."""
+    """Statements of a module, or of a package's stub; none for third-party modules."""
     place = ROOT / module.replace(".", "/")
     paths = (place / "__init__.pyi", place / "__init__.py", place.with_suffix(".py"))
     return next((ast.parse(path.read_text(encoding="utf-8")).body for path in paths if path.is_file()), [])
@@ -110,7 +110,7 @@ def imported_names(module: str) -> Iterator[tuple[str, str, str]]:
 
 
 def definition(module: str, name: str) -> tuple[str, ast.ClassDef | ast.FunctionDef] | None:
-    """Find the class or function of that name where it is defined; of overloads the last. Nothing is imported."""
+    """Find the definition of a class or function without imports; the last one of overloads."""
     nodes = [node for node in statements(module) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
     if found := [node for node in nodes if node.name == name]:
         return module, found[-1]
@@ -127,7 +127,7 @@ def public_names() -> list[tuple[str, str]]:
 
 
 def is_error(module: str, name: str) -> bool:
-    """Whether the bases of a class lead to an exception."""
+    """Whether a class derives from an exception."""
     if isinstance(builtin := getattr(builtins, name, None), type):
         return issubclass(builtin, BaseException)
     found = definition(module, name)
@@ -137,7 +137,7 @@ def is_error(module: str, name: str) -> bool:
 
 
 def lacking(docstring: str) -> list[str]:
-    """Parts that a public docstring lacks; examples and code are no formulas."""
+    """Missing parts of a public docstring; examples and code do not count as formulas."""
     words = re.sub(r"^>>> .*?(\n\n|\Z)|``.*?``", "", docstring, flags=re.DOTALL | re.MULTILINE)
     formula = re.search("[=‖Σ→↦←∂≤∝⊗]", words) is not None
     source = re.search(r"^Source: \S", docstring, flags=re.MULTILINE) is not None
@@ -146,7 +146,7 @@ def lacking(docstring: str) -> list[str]:
 
 
 def test_every_public_docstring_has_a_formula_and_a_source() -> None:
-    """Or the mapping that it computes; submodules and errors compute nothing."""
+    """A mapping counts as formula; submodules and errors are exempt, since they compute nothing."""
     missing = {}
     for module, name in public_names():
         if not is_error(module, name):
@@ -158,7 +158,7 @@ def test_every_public_docstring_has_a_formula_and_a_source() -> None:
 
 
 def test_every_public_name_and_traced_class_has_an_example() -> None:
-    """Reports and errors of the package ``traced`` name its classes."""
+    """Including classes of the package ``traced``, which appear in reports and errors."""
     classes = [name for name in dir(traced) if isinstance(getattr(traced, name), type)]
     places = [*public_names(), *(("ntk_core.traced", name) for name in classes)]
     found = {name: place[1] for module, name in places if (place := definition(module, name))}
@@ -175,7 +175,7 @@ def test_a_docstring_without_formula_and_source_is_recognized() -> None:
 
 
 def missing_sections(function: ast.FunctionDef) -> list[str]:
-    """Sections that the docstring of a public function lacks, and undocumented arguments."""
+    """Missing sections of a public function's docstring, and undocumented arguments."""
     text = ast.get_docstring(function) or ""
     given = function.args
     names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]

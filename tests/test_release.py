@@ -1,4 +1,4 @@
-"""Files for maintainers: workflows, citation, changelog, and the first screen."""
+"""Files for maintainers: workflows, citation, changelog, first screen of the README."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_citation_and_changelog_have_one_version():
 
 
 def test_project_urls_are_those_of_the_cited_papers():
-    """The project has no address of its own, and none is invented."""
+    """The project has no public address."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["references"]
     assert list(project["urls"].values()) == [each["url"] for each in cited]
     for label, paper in zip(project["urls"], cited, strict=True):
-        assert len(label) <= 32  # as an index requires
+        assert len(label) <= 32  # limit of package indexes
         assert label.startswith(paper["authors"][0]["family-names"])
         assert label.endswith(str(paper["year"]))
 

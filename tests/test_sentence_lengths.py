@@ -18,7 +18,7 @@ from linearity_lab.words.pages import SEE
 SCREEN = Path(__file__).resolve().parent.parent / "linearity_lab"
 MAX_SENTENCE, MAX_BESIDE = 20, 60
 STEPS = "views/lecture/steps"
-# Fields of front matter that are sources or lists, and notes that only a speaker reads.
+# Fields of front matter with sources or lists, and notes for speakers.
 NOT_SENTENCES = {"source", "terms", "steps", "formula", "gallery"}
 UNSEEN = {"Notes"}
 
@@ -32,7 +32,7 @@ def words(text: str) -> list[str]:
 
 
 def sentences(text: str) -> Iterator[str]:
-    """Yield the sentences of a text, and its list items and paragraphs without a full stop."""
+    """Yield the sentences, list items and paragraphs of a text."""
     text = re.sub(r"\$\$[^$]*\$\$", "\n\n", text)
     for paragraph in re.split(r"\n\s*\n|\n(?=- |\d\. )", text):
         line = " ".join(paragraph.split()).replace("App. ", "App.").replace("Fig. ", "Fig.").replace("Eq. ", "Eq.")
@@ -40,7 +40,7 @@ def sentences(text: str) -> Iterator[str]:
 
 
 def sections(section: Section, heading: str = "") -> Iterator[tuple[str, Section]]:
-    """Yield (heading, section) of a file and everything below."""
+    """Yield (heading, section) of a file and all its subsections."""
     yield heading, section
     for name, below in section.sections.items():
         if name not in UNSEEN:
@@ -54,7 +54,7 @@ def shown(section: Section) -> Iterator[str]:
 
 
 def strings(source: str) -> Iterator[str]:
-    """Yield the strings of a module that people read: literals and help texts, without docstrings, HTML and CSS."""
+    """Yield the visible strings of a module: literals and help texts, without docstrings, HTML and CSS."""
     tree = ast.parse(source)
     owners = (node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)))
     hidden = {id(node.body[0].value) for node in owners if node.body and isinstance(node.body[0], ast.Expr)}

@@ -1,4 +1,4 @@
-"""Notebooks show specs, estimates, runs and networks: correct, escaped, without a user interface."""
+"""Specs, estimates, runs and networks in notebooks: correct, escaped, without the dashboard."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENTRIES = "ntk_core.shown.entry_points"
 
 
 def parsed(text: str) -> ElementTree.Element:
-    """The HTML, which is closed and escaped as XML is."""
+    """Parse HTML that is closed and escaped like XML."""
     return ElementTree.fromstring(f"<div>{text}</div>")
 
 
@@ -76,7 +76,7 @@ def test_result_without_dashboard_names_the_extra(monkeypatch):
 
 
 def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
-    """Of the smallest result of the gallery; the displayed bundle is Plotly's, without a script."""
+    """For the smallest result of the gallery; the displayed bundle is Plotly's, without a script."""
     (target,) = stated_entry_points()["linearity_lab.figures"].values()
     module, _, name = target.partition(":")
     load = functools.partial(getattr, import_module(module), name)
@@ -112,7 +112,7 @@ def test_marimo_stacks_html_and_figure(monkeypatch):
 
 
 class Screen:
-    """Where a notebook shows HTML, and what stood there."""
+    """Output area of a notebook, with the HTML displayed so far."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []

@@ -1,4 +1,4 @@
-"""The files that a tutorial shows, so that tests add, build and install them as a reader would."""
+"""Files of a tutorial, to add, build and install as its readers do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices of settings have titles that people read."""
+"""Titles of the choices of settings."""
 
 from ntk_core.runs import KINDS
 from ntk_core.settings.walk import settings

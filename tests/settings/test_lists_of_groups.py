@@ -1,4 +1,4 @@
-"""A list of groups of settings is walked by index: ``networks.1.depth``; its own value is its length."""
+"""Lists of setting groups, addressed by index (``networks.1.depth``); their value is their length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ntk_core.settings.walk import settings, value_at, values_of, with_value
 
 
 class Toy(SpecPart):
-    """A spec with up to three networks, of which only ``several`` has any."""
+    """A spec with up to three networks if ``several`` is set, else none."""
 
     selector: ClassVar[str] = "kind"
     relevant: ClassVar[dict[str, tuple[str, ...]]] = {"networks": ("several",)}
@@ -119,7 +119,7 @@ def test_groups_that_the_chosen_kind_does_not_use_are_dropped():
         ("networks.0", 2, "the settings are networks, networks.0.kind"),
         ("networks.1.depth", 0, "an integer from 1 to 16"),
         ("networks.1.color", 0, "the settings are networks, networks.0.kind"),
-        ("networks.1.depth", 1, "2 to 16 with a bottleneck"),  # found by the group as a whole
+        ("networks.1.depth", 1, "2 to 16 with a bottleneck"),  # refused by the group's own validator
     ],
 )
 def test_what_cannot_be_used_is_named_with_its_index(name, value, allowed):

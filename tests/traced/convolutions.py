@@ -1,4 +1,4 @@
-"""Hessian norms of convolutional programs beside dense Hessians, in a process with XLA's default flags.
+"""Hessian norms of convolutional programs against dense Hessians, in a process with XLA's default flags.
 
 ``python -m tests.traced.convolutions NAME...`` prints one line for each program: its name and the relative error.
 """

@@ -12,7 +12,7 @@ from jax import lax
 from tests.traced.more_programs import WUV, WV, X
 from tests.traced.programs import RNG, Case, draw, normalized
 
-# Derivatives of their own
+# Custom derivatives
 
 
 @jax.custom_jvp

@@ -1,4 +1,4 @@
-"""Programs as researchers write them: tables and padding, sequences, images, norms, routing."""
+"""Typical research programs: tables and padding, sequences, images, norms, routing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jax import lax
 
 from tests.traced.programs import Case, conv, draw, normalized
 
-# Tables and look-ups outside of them
+# Tables, with look-ups outside their range
 
 
 def looked_up(mode, **settings):
@@ -24,7 +24,7 @@ def default_indexing(p, x):
 
 
 def default_indexing_outside_constant(p, x):
-    """Reverse mode of default indexing: indices outside the table have no effect."""
+    """Default indexing, whose reverse mode ignores indices outside the table."""
     rows = p["table"][x]
     inside = ((x >= -7) & (x < 7))[..., None]
     return jnp.tanh(jnp.where(inside, rows, lax.stop_gradient(rows)) @ p["v"]).sum(1)
@@ -83,7 +83,7 @@ def weights_scattered(p, x):
 
 def sliced_at_data(p, x):
     def row(a):
-        start = (4 * a[0]).astype(int)  # clamped if outside
+        start = (4 * a[0]).astype(int)  # clamped to the valid range
         return jnp.tanh(a @ lax.dynamic_slice(p["w"], (0, start), (3, 4))) @ lax.dynamic_slice(p["v"], (7, 0), (4, 2))
 
     return jax.vmap(row)(x)
@@ -242,7 +242,7 @@ def while_with_weights(p, x):
 
 
 X, IMAGES, SERIES = draw(4, 3), draw(3, 4, 4, 2), draw(3, 3, 3)
-TOKENS = np.array([[0, 3, 6], [5, 1, 1], [7, -1, 2], [9, 4, -8]])  # of 7 words: the later rows read outside
+TOKENS = np.array([[0, 3, 6], [5, 1, 1], [7, -1, 2], [9, 4, -8]])  # 7 words; later rows have ids outside the table
 WUV = {"w": draw(3, 8), "u": draw(8, 8), "v": draw(8, 2)}
 WV = {name: WUV[name] for name in "wv"}
 TABLE = {"table": draw(7, 4), "v": draw(4, 2)}

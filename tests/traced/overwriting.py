@@ -1,4 +1,4 @@
-"""Programs that reverse an array which a scatter has filled, beside plain ones, in a process with XLA's default flags.
+"""Programs that reverse an array filled by a scatter, against plain ones, with XLA's default flags.
 
 ``python -m tests.traced.overwriting`` prints the errors of kernels and Hessians. Under ``jax.jit`` XLA aborts the
 process for the programs themselves (docs/decisions/0005).

@@ -1,4 +1,4 @@
-"""Tiny programs of usual architectures, and what kinds of layers they have."""
+"""Tiny programs of usual architectures, with the kinds of their layers."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ RNG = np.random.default_rng(0)
 
 @dataclass(frozen=True)
 class Case:
-    """A program, and kinds of layers in the order of its parameters.
+    """A program with the kinds of its layers in the order of its parameters.
 
     Attributes:
-        tolerance: of its numbers, in units of the largest: that of the types in which it computes.
-        oracle: what to compare with where derivatives of the program itself are not those of its function.
+        tolerance: of its numbers, relative to the largest; by its number types.
+        oracle: reference program if the program's own derivatives differ from those of its function.
     """
 
     name: str
     apply: Callable[[Any, Any], Any]
     params: Any
     x: Any
-    kinds: str  # a letter each: p(roduct) c(onvolution) l(ook-up) a(ddition) g(ain) j(acobian)
+    kinds: str  # one letter each: p(roduct) c(onvolution) l(ook-up) a(ddition) g(ain) j(acobian)
     tolerance: float = 1e-9
     oracle: Callable[[Any, Any], Any] | None = None
 
@@ -186,7 +186,7 @@ def backwards_in_time(p, x):
 
 
 def deep_in_time(p, x):
-    """Layers scanned over, and time within each."""
+    """A scan over layers, with a scan over time in each."""
 
     def layer(a, w):
         def step(h, b):

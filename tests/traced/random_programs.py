@@ -1,6 +1,6 @@
-"""Random programs: a chain of steps, drawn by Hypothesis, from (n, T, D) to outputs (n, C).
+"""Random programs: chains of steps, drawn by Hypothesis, from (n, T, D) to outputs (n, C).
 
-Parameters are drawn by name, may be shared by several steps, and enter directly or by way of one of ``ways``.
+Parameters are drawn by name, may be shared by several steps, and enter directly or through one of ``WAYS``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TIME, WIDTH, OUTPUTS, WORDS = 3, 4, 2, 5
 
 @dataclass
 class Weights:
-    """Parameters by name and shape: those that exist while a program is run, new ones while it is drawn."""
+    """Parameters by name and shape; with a seed, new names draw new parameters."""
 
     values: dict[str, Any]
     seed: int | None = None
@@ -54,11 +54,11 @@ def _unit(a: Any) -> Any:
 
 
 def _tokens(a: Any, x: Any) -> Any:
-    """Ids from the data, some outside of the table."""
+    """Token ids from the data, some outside the table."""
     return jnp.floor(3 * x[..., 0]).astype(int)
 
 
-# How a matrix becomes another one of its shape before it is used.
+# Transformations of a matrix, of equal shape, before its use.
 WAYS: dict[str, Callable[[Any], Any]] = {
     "itself": lambda w: w,
     "scaled": lambda w: -0.5 * w / jnp.sqrt(3.0),
@@ -300,7 +300,7 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "jit": jax.jit(jnp.sin),
 }  # fmt: skip
 
-# Steps that are refused by name: rows that meet, and loops without a gradient.
+# Steps that are refused by name: interacting rows, and loops without a gradient.
 REFUSED: dict[str, Callable[..., Any]] = {
     "batch norm": lambda w, a, x, v: (a @ v - (a @ v).mean(0)) / jnp.sqrt((a @ v).var(0) + 0.1),
     "while": lambda w, a, x, v: lax.while_loop(lambda b: jnp.sum(b**2) > 4, lambda b: 0.5 * b @ v, a),
@@ -309,7 +309,7 @@ REFUSED: dict[str, Callable[..., Any]] = {
 
 @dataclass(frozen=True)
 class Link:
-    """One step of a chain: what is done, with which matrix, what follows, and whether its input is added."""
+    """One step of a chain: operation, matrix, activation, and whether its input is added."""
 
     step: str
     way: str = "itself"
@@ -320,7 +320,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Chain:
-    """A program; equal chains are one function."""
+    """A program; equal chains hash alike, as the same function."""
 
     links: tuple[Link, ...]
     readout: str = "mean"
@@ -339,14 +339,14 @@ class Chain:
         return self.run(Weights(params), x)
 
     def params(self, x: Any) -> dict[str, Any]:
-        """Drawn for all names that a run asks for."""
+        """Draw the parameters of all names used in a run."""
         w = Weights({}, self.seed)
         jax.eval_shape(lambda x: self.run(w, x), x)
         return {name: jnp.asarray(value) for name, value in sorted(w.values.items())}
 
 
 def chains(most: int = 2) -> Any:
-    """A strategy for chains of one to ``most`` links; some programs are to be refused."""
+    """A strategy for chains of one to ``most`` links, some of which must be refused."""
     link = st.builds(
         Link,
         step=st.sampled_from([*STEPS, *REFUSED]),

@@ -1,4 +1,4 @@
-"""A function that has changed is measured as it is now; compiled code is reused where it has not."""
+"""Changed functions are measured in their present state; unchanged ones reuse compiled code."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_arrays_changed_in_place_are_measured(x64):
     ],
 )
 def test_constants_changed_in_place_are_measured(dtype, shape):
-    """JAX reuses its copy of a float64 array while one of its programs keeps it."""
+    """JAX reuses its copy of a float64 array as long as one of its programs keeps it."""
     params, x = (jax.tree.map(lambda leaf: np.asarray(leaf, np.float32), each) for each in (PARAMS, X))
     mask = np.ones(shape, dtype)
     apply = masked(mask)
@@ -154,7 +154,7 @@ def test_a_frozen_function_is_traced_once(x64):
 
 
 def trained(apply):
-    """Weights after three steps, by the loops that are compiled for a function."""
+    """Weights after three steps, by the compiled loops for a function."""
     asked = {"learning_rate": 0.05, "max_steps": 3, "num_records": 2, "kernels": False}
     history = train(apply, jax.tree.map(jnp.asarray, PARAMS), X, np.ones((4, 2)), **asked)
     return [*jax.tree.leaves(history.params), history.linearized.outputs[-1]]

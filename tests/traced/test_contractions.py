@@ -1,4 +1,4 @@
-"""Products of long rows, taken a stretch at a time, are the products."""
+"""Products of long rows in stretches against whole products."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_products_of_long_rows_are_summed_over_their_stretches(x64, monkeypatch,
     left = jax.random.normal(jax.random.key(0), (*rows, length))
     right = left if same else jax.random.normal(jax.random.key(1), (4, length))
     found = jax.jit(lambda a, b: gram(a, a if same else b))(left, right)
-    # Sums of at most 50 products of numbers of order one, in another order.
+    # Sums of at most 50 products of order one, in a different order.
     np.testing.assert_allclose(found, np.tensordot(left, right, (-1, -1)), rtol=0, atol=200 * EPS * 50)
     assert found.shape == (*rows, *right.shape[:-1])
 

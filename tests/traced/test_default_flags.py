@@ -1,4 +1,4 @@
-"""Convolutional programs in a process of their own, compiled as for users: XLA may abort it."""
+"""Convolutional programs compiled as for users, in a separate process because XLA may abort it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def errors_of(names, module="tests.traced.convolutions"):
 
 
 def test_directions_are_written_without_a_scatter():
-    """XLA aborts where a reverse follows a scatter of a whole array (docs/decisions/0005)."""
+    """XLA aborts if a reverse follows a scatter of a whole array (docs/decisions/0005)."""
     apply, params, x = PROGRAMS["strides"]
     program = traced(apply, params, jnp.asarray(x)[None])
 
@@ -49,7 +49,7 @@ def test_directions_are_written_without_a_scatter():
     assert "scatter" not in text
 
 
-# Single precision: it is where XLA aborted, and an estimate's error is the square of its residual, 3e-4 of the norm.
+# Single precision, in which XLA aborted; an estimate's error is the square of its residual, 3e-4 of the norm.
 @pytest.mark.slow
 def test_strided_convolutions_do_not_abort():
     assert errors_of(["strides"])["strides"] < 1e-3

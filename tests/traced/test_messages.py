@@ -1,4 +1,4 @@
-"""Long compilations name themselves: on stderr, or as a bar in a notebook that goes away."""
+"""Messages of long compilations: on stderr, or as a temporary bar in a notebook."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_short_compilations_and_long_computations_say_nothing(impatient, capsys,
 
 
 def test_warm_calls_start_no_thread(impatient, monkeypatch):
-    # Computed by no other test: the fourth call of one program compiles again.
+    # Not computed by other tests, since the fourth call of a program compiles again.
     def model(p, x):
         return 2 * my_model(p, x)
 

@@ -1,4 +1,4 @@
-"""Functions with outputs (n, T, C) against derivatives of the function itself, in float64."""
+"""Functions with outputs (n, T, C) against plain derivatives in float64."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_hessian_norm_counts_outputs_row_by_row(problem, output):
 
 
 def test_functions_of_single_rows_keep_their_batch(problem):
-    """``x @ w`` takes x (n, d) as one input of n tokens, too."""
+    """``x @ w`` also accepts x (n, d) as one input of n tokens."""
     params, x, _ = problem
     rows = x[:, 0]
     batch = ntk_core.hessian_norm(pointwise, params, rows)

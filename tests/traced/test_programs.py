@@ -1,4 +1,4 @@
-"""Every program of the zoo has the kernel of explicit Jacobians and the Hessian norm of the dense Hessian."""
+"""Every program of the zoo: kernel against explicit Jacobians, Hessian norm against the dense Hessian."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def numbers(case):
 
 
 def zoo():
-    """All cases, the quick ones in the quick tier."""
+    """All cases, with the quick ones in the quick tier."""
     return [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in ZOO]
 
 
 def compare(case):
-    """The kernel of different rows, and the Hessian norm of the last row, against whole-batch derivatives."""
+    """Compare a kernel between rows, and the Hessian norm of the last row, with whole-batch derivatives."""
     params, x = numbers(case)
     oracle = case.oracle or case.apply
     expected, dense = plain_kernel(oracle, params, x[:-1], x[1:]), plain_hessian(oracle, params, x[-1])
@@ -65,7 +65,7 @@ def test_uses_are_found_in_all_programs(x64):
     for case in ZOO:
         params, x = numbers(case)
         program = traced(case.apply, params, x)
-        program.kept["kernel"] = None  # what was found, without the comparison
+        program.kept["kernel"] = None  # analysis only, without the comparison
         kinds = "".join(layer.kind[0] for layer in layers_of(case.apply, params, x).layers)
         assert kinds == case.kinds, (case.name, kinds)
         del program.kept["kernel"]
@@ -101,7 +101,7 @@ def test_blocks_of_rows_eigenvectors_and_traces_take_it_too(x64):
 
 @pytest.mark.slow
 def test_check_uses_random_numbers_inside_jit_and_vmap(x64, monkeypatch):
-    """A program that was not checked before takes the structured route there: nothing goes by whole Jacobians."""
+    """Unchecked programs take the structured route inside jit and vmap, without whole Jacobians."""
     monkeypatch.setattr(_empirical, "callable_ntk", None)
     params, x = numbers(CASES[0])
     expected = plain_kernel(mlp, params, x)

@@ -1,4 +1,4 @@
-"""Random programs are right to 1e-8, or refused by name: 150 in the slow tier, 1,000 by ``make programs``."""
+"""Random programs, right to 1e-8 or refused by name: 150 in the slow tier, 1,000 by ``make programs``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOLERANCE = 1e-8
 
 
 def assert_near(found, expected, chain):
-    """To the tolerance in units of the largest; not finite in the same places."""
+    """Assert equality to the tolerance relative to the largest number, with non-finite numbers in equal places."""
     scale = np.abs(np.where(np.isfinite(expected), expected, 0)).max(initial=0)
     np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE * max(scale, 1e-3), err_msg=repr(chain))
 
@@ -38,7 +38,7 @@ def norm(hessian):
 
 
 def rows_of(views, rows):
-    """Views of some of the rows: axis 0 of outputs and inputs, axis 1 of what there is for each output."""
+    """Views of some rows: axis 0 of outputs and inputs, axis 1 of arrays per output."""
     by_output = jax.tree.map(lambda each: each[:, rows], (views.cotangents, views.jacobians))
     first = jax.tree.map(lambda each: each[rows], (views.outputs, views.inputs))
     return type(views)(*first, *by_output)
@@ -59,7 +59,7 @@ def verdict(chain):
 
     @jax.jit
     def both(params, x):
-        """The structured route and the plain one, compiled once."""
+        """Results of the structured and of the plain route, compiled once."""
         views = program.views(program.leaves(params), x)
         left, right = (rows_of(views, rows) for rows in (slice(2), slice(1, None)))
         hessian = operator(program if program.layers else chain, params, x[-1], lambda f: f[0])

@@ -1,4 +1,4 @@
-"""Rows that interact are refused, wherever in the batch they are, and others are proven apart."""
+"""Interacting rows are refused at any place in the batch; others are proven independent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def net(p, x):
 
 
 def masked_mean(p, x):
-    """Rows beyond the second one take part in a mean."""
+    """Some rows beyond the second one enter a mean."""
     late = jnp.where(x[:, :1] > 5, x, 0)
     return net(p, x + late.mean(0))
 
@@ -42,7 +42,7 @@ def with_noise(p, x):
 
 
 def hidden_gradient(p, x):
-    """Outputs do not show it."""
+    """A mixture of rows in gradients that outputs do not show."""
     mean = net(p, x).mean(0)
     return net(p, x) + mean - jax.lax.stop_gradient(mean)
 

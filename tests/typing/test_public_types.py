@@ -1,4 +1,4 @@
-"""Type checkers see every name of ``import ntk_core`` with its signature, and no other name."""
+"""Names of ``import ntk_core`` for type checkers: each with its signature, and no others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ NAMES = [name for name in dir(ntk_core) if not name.startswith("_")]
 
 @pytest.fixture(scope="module")
 def shown() -> list[str]:
-    """Messages of mypy on a program of a missing name, then every public name."""
+    """Messages of mypy for a missing name, then for every public name."""
     program = ["import ntk_core", "ntk_core.nothing", *(f"reveal_type(ntk_core.{name})" for name in NAMES)]
     ended = subprocess.run(
-        [sys.executable, "-m", "mypy", "-c", "\n".join(program)],  # knows what make static has seen
+        [sys.executable, "-m", "mypy", "-c", "\n".join(program)],  # mypy's cache from make static
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""A user's program passes strict type checkers, and runs."""
+"""A user's program: strict type checks, and a run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow  # type checkers read all that the public API leads to
+pytestmark = pytest.mark.slow  # type checkers read all code behind the public API
 PROGRAM = Path(__file__).with_name("user_program.py")
 ROOT = PROGRAM.parents[2]
 
 
 def reported(*command: str, folder: Path) -> str:
-    """Return the output of a command, which must succeed."""
+    """Run a command that must succeed, and return its output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MYPYPATH": str(ROOT)}
     ended = subprocess.run(
         [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
@@ -34,7 +34,7 @@ def test_program_runs(tmp_path):
 
 
 def test_program_passes_mypy_strict(tmp_path):
-    """As from outside: without the settings of this project."""
+    """Without this project's mypy settings, as for users."""
     config = tmp_path / "mypy.ini"
     config.write_text("[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = True\n")
     reported("-m", "mypy", "--config-file", str(config), "--follow-imports=silent", str(PROGRAM), folder=tmp_path)

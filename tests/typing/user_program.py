@@ -1,4 +1,4 @@
-"""A program as a user writes it: checked by mypy --strict and pyright, and run."""
+"""A user's program, checked by mypy --strict and pyright, and run."""
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +30,7 @@ def model(params: dict[str, Array], x: Array) -> Array:
 
 
 def main() -> None:
-    """Everything once."""
+    """Use the main functions once."""
     narrow, wide = measured(8), measured(128)
     assert wide[0] < narrow[0]
 
