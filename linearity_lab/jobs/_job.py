@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 from linearity_lab.jobs.profile import Profile
 from linearity_lab.jobs.worker import Computation
@@ -112,49 +112,49 @@ class Job:
     def begin(self) -> None:
         """Start running."""
         self._began_s = time.monotonic()
-        self._set(status="running", message="starting")
+        self.now = replace(self.now, status="running", message="starting")
 
     def end(self, status: EndStatus, reason: str = "") -> None:
         """End it and keep partial points."""
         points: dict[str, Point] = {point.key: point for point in self.now.points}
-        done = {"fraction": 1.0} if status == "completed" else {}
+        fraction = 1.0 if status == "completed" else self.now.fraction
         result = self.now.result or partial_result(self.spec, points, status)
-        self._set(status=status, reason=reason, remaining_s=None, message="", result=result, **done)
+        self.now = replace(
+            self.now, status=status, reason=reason, remaining_s=None, message="", result=result, fraction=fraction
+        )
         self.computation = None
 
     def keep(self, points: Iterable[Point]) -> None:
         """Add finished points."""
-        self._set(points=self._merged(self.now.points, points))
+        self.now = replace(self.now, points=self._merged(self.now.points, points))
 
     def take(self, event: Event) -> None:
         """Record an event of the run."""
         match event:
             case PointStarted():
-                self._set(message=f"{key_words(event.key)}: starting")
+                self.now = replace(self.now, message=f"{key_words(event.key)}: starting")
             case PointProgress():
-                self._set(message=event.message, fraction=event.fraction, remaining_s=event.remaining_s)
+                now = replace(self.now, message=event.message, fraction=event.fraction, remaining_s=event.remaining_s)
                 if event.point is not None:
-                    self._set(growing=self._merged(self.now.growing, [event.point]), grown=self.now.grown + 1)
+                    now = replace(now, growing=self._merged(now.growing, [event.point]), grown=now.grown + 1)
+                self.now = now
             case PointFinished():
                 self._drop(event.key)
                 self.keep([event.point])
-                self._set(fraction=event.fraction, remaining_s=event.remaining_s)
+                self.now = replace(self.now, fraction=event.fraction, remaining_s=event.remaining_s)
             case PointFailed():
                 self._drop(event.key)
-                self._set(failures=(*self.now.failures, event))
+                self.now = replace(self.now, failures=(*self.now.failures, event))
             case Ended():
                 if event.result is not None:
-                    self._set(result=event.result)
+                    self.now = replace(self.now, result=event.result)
                     self.keep(event.result.points)
                 self.end(event.status, event.reason)
-
-    def _set(self, **changes: Any) -> None:
-        self.now = replace(self.now, **changes)
 
     def _drop(self, key: str) -> None:
         """Forget a partial point."""
         left = tuple(point for point in self.now.growing if point.key != key)
-        self._set(growing=left, grown=self.now.grown + 1 if left else 0)
+        self.now = replace(self.now, growing=left, grown=self.now.grown + 1 if left else 0)
 
     def _merged(self, known: Iterable[Point], added: Iterable[Point]) -> tuple[Point, ...]:
         """Return points in the order of the spec's keys."""

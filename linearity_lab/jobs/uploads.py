@@ -30,7 +30,7 @@ def start(max_bytes: int) -> None:
     limit_memory(max_bytes)
 
 
-def parse(work: Callable[..., Any], arguments: tuple[object, ...]) -> tuple[Any, int]:
+def parse(work: Callable[..., _T], arguments: tuple[object, ...]) -> tuple[_T, int]:
     """Return the result of a parser and its size in bytes; without enough memory the process ends."""
     try:
         found = work(*arguments)

@@ -211,7 +211,7 @@ class ArchitectureSpec(SpecPart):
     @property
     def activations(self) -> tuple[str, ...]:
         """Every nonlinearity of the hidden layers."""
-        return self.written_out.functions()
+        return tuple(map(str, self.written_out.functions()))
 
     @property
     def has_infinite_width(self) -> bool:

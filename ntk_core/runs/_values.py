@@ -4,12 +4,15 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
 from ntk_core.markup import Part, Shown
 from ntk_core.runs._spec import Spec, point_key
+
+if TYPE_CHECKING:
+    from ntk_core.runs.columns import Columns
 
 # How a run ended: ``cancelled`` by the user, ``stopped`` by the server or its operator.
 EndStatus = Literal["completed", "cancelled", "stopped", "failed"]
@@ -21,8 +24,6 @@ OUTCOME_WORDS: dict[str, str] = {
     "diverged": "diverged: the loss ended above its initial value, or became infinite or not a number",
     "dead": "was dead: K(w₀) = 0",
 }
-
-
 Record = Any  # one seed's part of a point; each experiment has its own type
 
 
@@ -165,7 +166,7 @@ class ResultValue(Value, Shown):
     (True, 1, 'completed')
     """
 
-    columns: ClassVar[Sequence[Any]] = ()
+    columns: ClassVar["Columns"] = ()
 
     spec: Spec
     points: tuple[PointValue, ...]

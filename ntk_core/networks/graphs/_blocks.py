@@ -11,9 +11,11 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS, SUB_MODELS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from jax import Array
 
-    FunctionName = str
+    FunctionName = str | Callable[[Array], Array]  # functions only in networks, built without validation
 else:
     FunctionName = Literal[tuple(ACTIVATIONS)]
 

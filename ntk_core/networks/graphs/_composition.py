@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
-from ntk_core.networks.graphs._blocks import BLOCKS, Block, Nested, Trained
+from ntk_core.networks.graphs._blocks import BLOCKS, Block, FunctionName, Nested, Trained
 from ntk_core.networks.graphs._steps import (
     Connections,
     Step,
@@ -99,7 +99,7 @@ class Composition(Written):
         )
         return (*hidden, trains_output(choice))
 
-    def functions(self) -> tuple[str, ...]:
+    def functions(self) -> tuple[FunctionName, ...]:
         """The activations in use."""
         found = [block.function for _, block in positions(self.layers) if block.kind == "activation"]
         return tuple(dict.fromkeys(found))

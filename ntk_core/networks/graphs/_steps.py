@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.graphs._blocks import (
@@ -19,6 +18,7 @@ from ntk_core.networks.graphs._blocks import (
     FixedPositionsBlock,
     FlattenBlock,
     FlattenInputBlock,
+    FunctionName,
     GainBlock,
     GlobalAverageBlock,
     Keys,
@@ -90,7 +90,7 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
     return tuple(steps)
 
 
-def graph_steps(graph: Graph, width: int, activation: Any, use_bias: bool) -> tuple[Step, ...]:
+def graph_steps(graph: Graph, width: int, activation: FunctionName, use_bias: bool) -> tuple[Step, ...]:
     """Return the steps of a graph at width m: layer, activation and skips of each group.
 
     Args:
