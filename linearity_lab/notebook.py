@@ -18,7 +18,7 @@ def first_chart(result: ResultValue) -> Chart:
 
 
 def figure_and_words(result: ResultValue) -> tuple[go.Figure, str] | None:
-    """The first figure of a result and the sentences below it; None where its experiment has no view."""
+    """The first figure of a result and the sentences below it; None for experiments without a view."""
     if not has_view(result.spec.experiment, "figures"):
         return None
     chart = first_chart(result)

@@ -68,7 +68,7 @@ def least_squares(
 
 
 def _adjusted(kept: np.ndarray, vector: np.ndarray) -> np.ndarray:
-    """kept^{−1/2} · vector; directions determined by one cluster have no residual and are excluded."""
+    """kept^{−1/2} · vector, without directions determined by one cluster, which have no residual."""
     values, vectors = np.linalg.eigh(kept)
     scale = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
     return vectors @ (scale * (vectors.T @ vector))

@@ -32,7 +32,7 @@ OUTSIDE = "linearity_lab.experiments"  # entry points of other distributions: na
 
 
 def command_name() -> str:
-    """Name of the command line: ``python -m ntk_core`` if this process was started so."""
+    """Name of the command line: ``python -m ntk_core`` if it started this process."""
     called = Path(sys.argv[0]).parts[-2:] if sys.argv else ()
     return "python -m ntk_core" if called == ("ntk_core", "__main__.py") else _NAME
 

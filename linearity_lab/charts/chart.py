@@ -221,7 +221,7 @@ def _pale(trace: go.Scatter) -> JSON:
 
 
 def _axes(figure: go.Figure) -> dict[str, tuple[object, ...]]:
-    """Map each axis to its quantity; what follows a comma explains it, such as the channels of a CNN."""
+    """Map each axis to its quantity, without the explanation after a comma, such as the channels of a CNN."""
     names = [name for name in figure.layout if name[:5] in ("xaxis", "yaxis")]
     axes = {name: figure.layout[name] for name in names}
     return {name: ((axis.title.text or "").partition(",")[0], axis.type) for name, axis in axes.items()}

@@ -68,7 +68,7 @@ class Horizons:
 
     @cached_property
     def law(self) -> PowerLaw | None:
-        """The power law of the horizons; where a slope is predicted, its exponent is their slope in ln m."""
+        """The power law of the horizons; with a predicted slope, its exponent is their slope in ln m."""
         if self.slope is None:
             return self.line().law if self.line().fit else None
         return fit_runs(self.runs, lambda run: math.exp(self.at(run).horizon), lambda run: True)

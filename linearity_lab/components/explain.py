@@ -68,13 +68,13 @@ def things_to_try(page: str) -> None:
 
 
 def open_and_run(page: str, query: Mapping[str, str]) -> None:
-    """Open a page with these settings, where a short run starts immediately."""
+    """Open a page with these settings; a short run starts immediately."""
     st.session_state[TRIED] = page
     st.switch_page(page_script(page), query_params=query)
 
 
 def page_answers(page: str) -> None:
-    """Show what the page shows, and what finite width changes."""
+    """Show the page's texts on its figures and on the effects of finite width."""
     for column, heading in zip(st.columns(2, gap="medium"), (SHOWS, CHANGES), strict=True):
         column.markdown(titled_prose(page, heading))
 

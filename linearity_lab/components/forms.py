@@ -132,7 +132,7 @@ class SpecForm(Generic[AnySpec]):
         )
 
     def new_data(self) -> None:
-        """Show a button for new data per seed, where all seeds share one draw."""
+        """Show a button for new data per seed if all seeds share one draw."""
         spec = self.spec
         if isinstance(spec, SeededSpec) and not spec.draws_data and spec.dataset.uses("seed"):
             st.button(
@@ -323,7 +323,7 @@ class SpecForm(Generic[AnySpec]):
 
 
 def help_of(setting: Setting) -> str:
-    """Meaning of a setting, its allowed values, and the limit of a server that others use too."""
+    """Meaning of a setting, its allowed values, and its limit on a shared server."""
     limits = profile()
     most = largest_of(setting, limits) if limits.is_shared else None
     return "\n\n".join(filter(None, [setting.help, f"On this server: at most {most:,}." if most else ""]))

@@ -15,10 +15,10 @@ INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent n
 
 
 def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = math.inf) -> Spec | None:
-    """``spec`` with every refused setting taken down to the nearest that fits; None where that does not help.
+    """Return ``spec`` with refused settings at the nearest values within the limits; None if that does not suffice.
 
     Args:
-        expected_s: how long it should take at most, in seconds.
+        expected_s: limit of the expected time, in seconds.
     """
     for _ in settings(type(spec)):
         refusal = _refusal(spec, limits, expected_s)
@@ -36,10 +36,10 @@ def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = m
 
 
 def quick(spec: Spec, expected_s: float) -> Spec | None:
-    """``spec`` with fewer seeds and fewer values of its sweep, both ends kept, so that it takes at most so long.
+    """Return ``spec`` with fewer seeds and swept values, but both ends, within this expected time.
 
-    Intervals need three seeds and four values, so these go last. Where two values of one seed take too long,
-    :func:`largest_fit` of them; None where that does not help.
+    Intervals need three seeds and four values, which are removed last. If two values of one seed take too long,
+    return their :func:`largest_fit`; None if that does not suffice.
     """
     thinned = list(_thinned(spec))
     fitting = (each for each in thinned if _refusal(each, None, expected_s) is None)

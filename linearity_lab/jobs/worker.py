@@ -1,4 +1,4 @@
-"""A worker process that computes specs one after another, and the server's side of each computation."""
+"""A worker process that computes specs sequentially, and the server's side of each computation."""
 
 import contextlib
 import logging

@@ -118,7 +118,7 @@ async def bound_uploads(max_bytes: int) -> None:
 
 
 def shrink(uploads: Any, max_bytes: int) -> None:
-    """Remove the oldest file of the session that holds most, until the rest fits.
+    """Remove the oldest file of the largest session repeatedly, until the rest fits.
 
     Only bytes that have arrived count; the size that a request claims does not.
     """

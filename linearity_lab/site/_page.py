@@ -140,7 +140,7 @@ def _relinked(children: list[Token], link: Callable[[str], str | None]) -> list[
 
 
 def _name_cells(tokens: list[Token]) -> None:
-    """Label every cell of a table with its column, for phones, where each row is a card."""
+    """Label every table cell with its column, since phones show each row as a card."""
     columns: list[str] = []
     for at, token in enumerate(tokens):
         if token.type == "thead_open":

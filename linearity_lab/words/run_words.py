@@ -25,7 +25,7 @@ def nearest_preset(spec: Spec) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def variation(spec: Spec) -> str:
-    """``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``: the nearest preset of the experiment and what differs."""
+    """Name the nearest preset and the differing settings: ``liu-fig1-left``, or ``liu-fig1-left with Seeds 3``."""
     name, titles = nearest_preset(spec), _titles(spec)
     shown = [f"{titles[setting]} {_short(text)}" for setting, text in differences(spec, PRESETS[name].spec).items()]
     return f"{name} with {_joined(shown)}" if shown else name
@@ -81,7 +81,7 @@ def _settings(spec: Spec) -> dict[str, Setting]:
 
 
 def _titles(spec: Spec) -> dict[str, str]:
-    """Dotted name → title; with the part it belongs to where two settings have one title."""
+    """Dotted name → title, with the group's name if two settings share a title."""
     found = settings(type(spec))
     titles = [setting.full_title for setting in found]
     return {

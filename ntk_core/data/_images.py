@@ -144,7 +144,7 @@ class Originals:
     kept_labels: tuple[int, ...] = ()
 
     def header(self, shape: tuple[int, ...]) -> bytes:
-        """Header before the bytes of this shape: in MNIST, 0x0800 + ndim and the dimensions, big-endian."""
+        """Header of a file with this shape: in MNIST, 0x0800 + ndim and the dimensions, big-endian."""
         return b"" if self.kept_labels else struct.pack(f">{1 + len(shape)}I", 0x0800 + len(shape), *shape)
 
     def sets(self, files: Sequence[NDArray]) -> tuple[LabeledImages, LabeledImages]:

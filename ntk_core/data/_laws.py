@@ -52,7 +52,7 @@ class Curve(DatasetInfo):
         return shapes_of(options, (1,), ())
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """x uniform on [−2, 2] and y = sin 2x + s ε; the test points are an even grid on [−3, 3] without noise."""
+        """Draw x uniform on [−2, 2] and y = sin 2x + s ε; test points are an even grid on [−3, 3] without noise."""
         n, seed = options["num_samples"], options["seed"]
         x = SINE_REACH * (2 * stream(seed, TRAIN, 0).random((n, 1)) - 1)
         y = np.sin(2 * x) + options["noise"] * stream(seed, TRAIN, 1).standard_normal((n, 1))
@@ -74,7 +74,7 @@ class Points(DatasetInfo):
             raise InvalidInput("ys", f"{len(ys)} numbers", f"{len(xs)}, one for each x")
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """Return the points, and their polygon on an even grid a quarter of their range wider at both ends."""
+        """Return the points, and their polygon on an even grid extended by a quarter of their range at both ends."""
         xs, ys = np.asarray(options["xs"]), np.asarray(options["ys"])
         beyond = (xs.max() - xs.min()) / 4 or 1.0
         grid = np.linspace(xs.min() - beyond, xs.max() + beyond, options["num_test"])
@@ -94,7 +94,7 @@ class Kept(DatasetInfo):
         return shapes_of(options, kept.input_shape, kept.class_names, available, kept.num_targets)
 
     def samples(self, options: Options) -> tuple[Samples, Samples]:
-        """Draw balanced training points by the seed, and test points from the rest."""
+        """Draw balanced training points by the seed, and test points from the remaining ones."""
         kept, seed = read_upload(options["digest"]), options["seed"]
         labels = kept.labels if kept.class_names else np.zeros(len(kept.x), np.int64)
         classes, y = list(range(max(1, len(kept.class_names)))), kept.labels if kept.class_names else kept.targets
@@ -153,7 +153,7 @@ class Parity(FewDirections):
         return np.prod(x[:, : options["num_relevant"]], axis=1)
 
     def least_risk(self, options: Options) -> tuple[float, float]:
-        """The noise flips a share p = Φ(−1/s): error p, and with one column ±1 the square loss 2 p (1 − p)."""
+        """The noise flips a share p = Φ(−1/s); the error is p, and the square loss of one column ±1 is 2 p (1 − p)."""
         flips = math.erfc(1 / (options["noise"] * math.sqrt(2))) / 2 if options["noise"] else 0.0
         return flips, 2 * flips * (1 - flips)
 

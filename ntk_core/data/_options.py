@@ -57,7 +57,7 @@ class Option:
         return Field(**{"default": self.default, "title": self.title, "description": self.help, **bounds, **changes})
 
     def check(self, value: object) -> object:
-        """Return the canonical value (Python int, float, bool, str, or a tuple of class names)."""
+        """Return the canonical value: a Python int, float, bool, str, or a tuple of class names."""
         try:
             return self._adapter.validate_python(value)
         except (ValidationError, OverflowError):  # OverflowError: an integer beyond float64

@@ -85,7 +85,7 @@ class ClosedForm:
     def descent(
         self, steps: ArrayLike, learning_rate: float
     ) -> tuple[Float[np.ndarray, "T n C"], Float[np.ndarray, "T others C"] | None]:
-        """Return the same after these numbers of gradient descent steps; infinite after overflow."""
+        """Return f at both sets of points after these numbers of gradient descent steps; infinite after overflow."""
         share = learning_rate * self.eigen[0] / len(self.start)
         count = np.asarray(steps, np.float64)[:, None]
         slow = share < 0.5
@@ -96,7 +96,7 @@ class ClosedForm:
         return self._outputs(left, gone, count * learning_rate / len(self.start))
 
     def _outputs(self, left: FloatArray, gone: FloatArray, limit: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """Combine the remaining part of each eigen-direction, the removed part, and removed / λ at λ = 0."""
+        """Combine each eigendirection's remaining part, removed part, and limit of removed / λ at λ = 0."""
         values, vectors = self.eigen
         size = len(values)
         modes = vectors.T @ (self.start - self.targets).reshape(size, -1)  # one column per output, or a single one

@@ -96,7 +96,7 @@ class Optimizer:
         return moved, memory
 
     def stable_rate(self, largest_eigenvalue: float, num_samples: int, curvature: float) -> float | None:
-        """2n / (β λ_max), and (1 + μ) times that with momentum: the linear model diverges above; None for Adam.
+        """2n / (β λ_max), times 1 + μ with momentum, above which the linear model diverges; None for Adam.
 
         β bounds the curvature of one sample's loss in the model's outputs; for square loss (β = 1) the rate is sharp.
         """
@@ -230,7 +230,7 @@ def _steps(
 
 
 def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:
-    """Apply ``one`` to each seed; a single seed skips ``vmap``, whose batch of one slows some operations."""
+    """Apply ``one`` to each seed; a single seed skips ``vmap``, since a batch of one slows some operations."""
     if jax.tree.leaves(batched)[0].shape[0] > 1:
         return jax.vmap(one)(*batched)
     return jax.tree.map(lambda leaf: leaf[None], one(*jax.tree.map(lambda leaf: leaf[0], batched)))
@@ -299,7 +299,7 @@ class Descent:
         return np.asarray(self._dead | ~np.isfinite(losses) | at_end)
 
     def note(self, losses: Array) -> None:
-        """Record the losses at w_t, a scalar, or (S,) together."""
+        """Record the losses at w_t: a scalar, or (S,) for several seeds."""
         # The loop continues from these: a loss that rose above the threshold again is not the end.
         self.state = self.state._replace(loss=losses)
         noted = np.where(self._lost, np.nan, np.asarray(losses, np.float64).reshape(-1))
@@ -332,7 +332,7 @@ class Descent:
 
 
 def stretches(descents: Sequence[Descent], record: Callable[[int], None], records: Sequence[int]) -> Iterator[int]:
-    """Train all side by side and yield the current step several times a second; leave the loop to stop.
+    """Train all models simultaneously and yield the current step several times a second; leave the loop to stop.
 
     ``record`` measures the models and their losses: by the caller before the loop, and here at every step of
     ``records`` and at the crossing, until all are done. The crossing is the step at which the first model's loss

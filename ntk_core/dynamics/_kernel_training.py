@@ -53,7 +53,7 @@ class Recorded(TypedDict):
 
 
 class KernelTraining:
-    """Gradient descent of one network for each seed, side by side, and ΔK of its outputs at the recorded steps.
+    """Simultaneous gradient descent of one network for each seed, with ΔK of its outputs at the recorded steps.
 
     Outputs that share their parameters share one kernel of the pre-outputs.
 
@@ -205,7 +205,7 @@ class _Row(NamedTuple):
 
 
 class _Measured(NamedTuple):
-    """The kernel under each observed output, the loss, and the outputs at the followed points, (outputs, F)."""
+    """Kernel under each observed output, loss, and outputs at the followed points, (outputs, F)."""
 
     kernels: Kernels
     loss: Array

@@ -220,7 +220,7 @@ class KernelModel(Model):
             return fixed.start + jnp.einsum("ijab,jb->ia", fixed.kernel, trained)
 
     def loss_and_gradient(self, fixed: KernelAndStart, x: Array, y: Array) -> LossAndGradient:
-        """The "gradient" is ∂L/∂F, at the rows of the batch and zero elsewhere."""
+        """Return a function to the loss and the "gradient" ∂L/∂F, which is zero outside the batch."""
         n, num_outputs = y.shape
         matrix = jnp.transpose(fixed.kernel[:n], (0, 2, 1, 3)).reshape(n, num_outputs, n * num_outputs)
 

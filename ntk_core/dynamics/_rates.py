@@ -62,7 +62,7 @@ def auto_learning_rate(kernel: Float[Array | np.ndarray, "n n C C"], loss: Loss)
 
 
 def streamed_rate(kernel: KernelOperator, loss: Loss) -> float:
-    """Return the same η for a kernel given by products, with λ_max to the precision of their type."""
+    """Return :func:`auto_learning_rate` of a kernel given by products, with λ_max to the precision of their type."""
     sizes, size = kernel.row_traces, kernel.shape[0]
     if not (np.isfinite(sizes).all() and sizes.any()):
         return math.nan if sizes.any() else math.inf
@@ -87,7 +87,7 @@ def _rate(largest: float, sizes: Float[np.ndarray, " n"], loss: Loss) -> float:
 
 
 def adam_rate(model: Model, origin: Origin, x: Array) -> float:
-    """η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁: Adam's first step, η per weight, changes no output by more than 0.05.
+    """η = 0.05 / max ‖∇_w F_a(x_i; w₀)‖₁, so that Adam's first step, η per weight, changes outputs by at most 0.05.
 
     The maximum is over all outputs of the first 16 inputs. It grows as √m in the NTK parameterization. Our choice.
     Infinite if no weight changes an output.

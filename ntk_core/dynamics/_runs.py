@@ -171,7 +171,7 @@ def _measure_in_weights(
 def _measure_by_kernel(
     model: KernelModel, tangent: Model | None, trained: Array, fixed: PyTree, origin: Origin | None, x: Array, y: Array
 ) -> _Measured:
-    """w − w₀ = ∇F(w₀)ᵀ c has the norm √(cᵀ K c); its largest entry takes one backward pass."""
+    """Measure w − w₀ = ∇F(w₀)ᵀ c: its norm √(cᵀ K c), and its largest entry by one backward pass."""
     n = len(trained)
     outputs = model.outputs(trained, fixed, x)
     _, gradient = model.loss_and_gradient(fixed, x, y)(trained, None)

@@ -259,7 +259,7 @@ class KernelNorms:
 
 
 def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> KernelNorms:
-    """Compare a kernel (n, n) at these inputs with that of the linear model.
+    """Compare a kernel (n, n) at these inputs with the linear model's.
 
     Largest eigenvalues come from Lanczos iterations, which avoid cubic cost in n.
 

@@ -59,7 +59,7 @@ def draw_inputs(entries: str, spectrum: NDArray, n: int, seed: int, split: int =
 
 
 def covariance_ratio(x: NDArray) -> float:
-    """Tr[Σ²]/d from samples: the mean of (x·x')²/d over all pairs of different inputs, which is unbiased."""
+    """Unbiased Tr[Σ²]/d from samples: the mean of (x·x')²/d over all pairs of different inputs."""
     flat = np.asarray(x, np.float64).reshape(len(x), -1)
     n, d = flat.shape
     squares = np.einsum("ij,ij->i", flat, flat)

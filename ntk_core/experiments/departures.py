@@ -1,4 +1,4 @@
-"""Departures of runs from their linear models: the first crossing of a threshold, or why there is none."""
+"""Departures of runs from their linear models: first crossing of a threshold, or the reason for none."""
 
 import math
 from collections import Counter
@@ -44,7 +44,7 @@ class Departure(Value):
 
 
 def departure(clock: Sequence[float], values: Sequence[float], threshold: float, outcome: str) -> Departure:
-    """Return the first crossing of the threshold, log-linear between records, or why there is none."""
+    """Return the first crossing of the threshold, log-linear between records, or the reason for none."""
     index = next((index for index, value in enumerate(values) if value > threshold), None)
     if index is None:
         ends: dict[str, DepartureOutcome] = {"converged": "never", "diverged": "diverged", "dead": "dead"}

@@ -116,7 +116,7 @@ class RecordedTraining(Value):
 
     @property
     def sup_change(self) -> float:
-        """sup over the recorded times of ΔK(t) (Liu, Zhu & Belkin 2020, §6)."""
+        """Sup of ΔK(t) over recorded times (Liu, Zhu & Belkin 2020, §6)."""
         return finite_sup(self.change)
 
     @property
@@ -159,7 +159,7 @@ class TrainedPoint(WidthPoint, Generic[Run]):
     runs: tuple[Run, ...]
 
     def of(self, *line: object) -> tuple[Run, ...]:
-        """The runs with these values of the fields of :attr:`line`, in this order; None, or no value, takes all."""
+        """Runs with these values of the fields of :attr:`line`, in order; None or a missing value selects all."""
         wanted = [(name, value) for name, value in zip(self.line, line, strict=False) if value is not None]
         return tuple(run for run in self.runs if all(getattr(run, name) == value for name, value in wanted))
 

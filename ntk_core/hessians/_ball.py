@@ -189,7 +189,7 @@ def ball_sups_in_turn(
 
 
 def ascend(measure: Measure, center: PyTree, start: Place, radius: float, num_steps: int) -> list[Place]:
-    """Return the point after each step, from the start; rejected steps halve the next one."""
+    """Return the start and the point after each step; a rejected step halves the next one."""
     visited, length = [start], radius
     for _ in range(num_steps):
         place = visited[-1]
@@ -278,7 +278,7 @@ def _hessian_ascent(
     vector, _ = moving_of(net, hessian.direction(found.vectors[0]))
 
     def rayleigh(moving: PyTree) -> Array:
-        """yᵀ H(w) y of the eigenvector y at the present point, held fixed, with the sign of its eigenvalue."""
+        """yᵀ H(w) y with the fixed eigenvector y of the present point, times the sign of its eigenvalue."""
         bent = second_derivatives(net, restore(moving), x, vector)[output_index]
         return jnp.sign(found.values[0]) * bent
 

@@ -74,7 +74,7 @@ def drawn_start(rng: np.random.Generator, zero: Array | jax.ShapeDtypeStruct) ->
 
 @cache
 def _stretches(backend: str) -> tuple[Wrapped, Wrapped]:
-    """Compile programs that run often: on a CPU with LLVM's first optimization level, in two thirds of the time."""
+    """Compile programs that run often; on a CPU with LLVM's first optimization level, in two thirds of the time."""
 
     def begin(
         net: Network | Program, most: int, params: PyTree, x: Array, output_index: int | Array, start: Array

@@ -95,7 +95,7 @@ def leading_in_stretches(
 def _ritz(
     diagonal: Float[np.ndarray, " k"], off_diagonal: Float[np.ndarray, " k"], tolerance: float, limits: np.finfo
 ) -> Leading:
-    """The Ritz value of largest |θ| of T, whose last off-diagonal entry β leads out of it."""
+    """Return the Ritz value of largest |θ| of T; β is the next off-diagonal entry."""
     values, vectors = eigh_tridiagonal(diagonal, off_diagonal[:-1])
     at = np.argmax(np.abs(values))
     size, beta = abs(float(values[at])), float(off_diagonal[-1])

@@ -1,4 +1,4 @@
-"""The Hessian of one output for one input as a symmetric operator on flat vectors, of networks and any callable."""
+"""The Hessian of one output for one input of a network or callable, as a symmetric operator on flat vectors."""
 
 import math
 import os

@@ -1,4 +1,4 @@
-"""The Hessian of all outputs together, a tensor of order three, and its spectral norm."""
+"""The Hessian of all outputs as a tensor of order three, and its spectral norm."""
 
 from dataclasses import dataclass
 from functools import partial

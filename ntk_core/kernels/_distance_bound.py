@@ -1,4 +1,4 @@
-"""Lower bounds of the distance of weights from the change of outputs (Liu, Zhu & Belkin 2020, Eq. 2)."""
+"""Lower bounds of the distance of weights, by the change of outputs (Liu, Zhu & Belkin 2020, Eq. 2)."""
 
 import math
 from typing import NamedTuple

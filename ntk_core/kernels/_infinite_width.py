@@ -321,7 +321,7 @@ def _pool(size: int, positions: Positions, cov: Array) -> Array:
 
 
 def _read_out(limit: Limit, block: Block, positions: Positions) -> Limit:
-    """Flat features: their average product runs over equal positions (flatten), or over all pairs (global average)."""
+    """Flat features, whose average product is over equal positions (flatten) or all pairs (global average)."""
     if isinstance(block, graphs.GlobalAverageBlock):
         return _each(limit, lambda cov: cov.mean(axis=positions.pair_axes))
     return _each(limit, lambda cov: positions.diagonal(cov).mean(axis=tuple(range(-positions.axes, 0))))

@@ -1,4 +1,4 @@
-"""Compute points in this process one after another, and report the progress of their parts."""
+"""Compute points sequentially in this process, and report the progress of their parts."""
 
 import math
 import platform
@@ -162,7 +162,7 @@ def rescaled(report: AnyReport, share: float) -> AnyReport:
 
 
 def one_after_another(works: Sequence[Generator[AnyReport, None, Found]]) -> Generator[AnyReport, None, list[Found]]:
-    """Run several works one after another; rescale their reported shares to the total."""
+    """Run several computations sequentially; rescale their reported shares to the total."""
     found = []
     for index, work in enumerate(works):
         found.append((yield from _within(work, index, len(works))))
@@ -174,6 +174,6 @@ def _within(work: Generator[AnyReport, None, Found], index: int, count: int) -> 
 
 
 def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:
-    """AnyReport a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
+    """Report a training's progress on a logarithmic axis of steps, starting at the share ``first``."""
     for step in stretches:
         yield first + (1 - first) * math.log1p(step) / math.log1p(max_steps), f"{words}, step {step:,}"

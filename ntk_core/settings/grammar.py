@@ -129,7 +129,7 @@ def text_of(value: object) -> str:
 
 
 def value_of(setting: Setting, text: str) -> Any:
-    """Parse text for a spec; return unparsable text unchanged, for the spec to refuse."""
+    """Parse text for a spec; leave unparsable text to the spec's validation."""
     text = text.strip()
     if setting.entry in _AS_IT_IS:
         return None if text in _NOTHING else text

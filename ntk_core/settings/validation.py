@@ -44,7 +44,7 @@ def part_type(info: FieldInfo) -> type[SpecPart] | None:
 
 
 def holds_several(info: FieldInfo) -> bool:
-    """Whether a field holds a list of groups of settings."""
+    """Whether a field is a list of groups of settings."""
     return part_type(info) is not None and typing.get_origin(info.annotation) is tuple
 
 

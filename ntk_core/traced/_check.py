@@ -110,7 +110,7 @@ def compared_once(
 
 
 def _numbers(params: PyTree, x: Rows) -> tuple[PyTree, Rows] | None:
-    """Replace unknown parameters and inputs by small random numbers; None for keys, which cannot be drawn."""
+    """Replace unknown parameters and inputs by small random numbers; return None for keys, which cannot be drawn."""
     draw = partial(_drawn, np.random.default_rng(0))
     leaves = (*jax.tree.leaves(params), x)
     if any(isinstance(each, jax.core.Tracer) and jnp.issubdtype(each.dtype, jax.dtypes.extended) for each in leaves):

@@ -24,7 +24,7 @@ BlockKernel = Callable[[Side, Side], Array]  # (C, n1, C, n2)
 
 
 class FactoredCotangents(NamedTuple):
-    """δ^c_ik = slopes_ik · weights_ck, at a layer z that reaches the outputs through one function of each z_k alone.
+    """δ^c_ik = slopes_ik · weights_ck, at a layer z whose only route to the outputs is one function of each z_k.
 
     Attributes:
         slopes: ∂a_ik/∂z_ik of that function, (n, *output_shape).

@@ -33,7 +33,7 @@ CALLS = {
 
 
 def operation_between_rows(closed: ClosedJaxpr, size: int) -> str | None:
-    """Return None if each output row depends only on its input row, else the operation where the proof fails.
+    """Return None if each output row depends only on its input row, else the first unproven operation.
 
     Args:
         closed: a program of (*parameters, x) for a batch of ``size`` rows, at least two.

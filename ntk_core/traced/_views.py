@@ -33,7 +33,7 @@ def shape_of(atom: Var | Literal) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class View:
-    """An array made of one parameter.
+    """An array computed from one parameter.
 
     Attributes:
         leaf: number of the parameter.
@@ -66,7 +66,7 @@ class View:
         return tuple(found)
 
     def inside_scan(self, stacked: bool) -> "View":
-        """Return the view of one step of a scan: all of it, or one entry along its first axis."""
+        """Return the view in one step of a scan: unchanged, or one entry along its first axis."""
         if not stacked:
             return replace(self, levels=(*self.levels, None))
         if self.axes is None or len(self.axes[0]) > 1:

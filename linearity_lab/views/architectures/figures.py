@@ -65,7 +65,7 @@ def measures(points: Points, output: str) -> tuple[str, ...]:
 
 
 def kept_at(points: Points, output: str) -> dict[int, dict[str, KernelSnapshot]]:
-    """Map ascending widths to kernels by network, where all networks have stored one."""
+    """Map ascending widths to kernels by network, for widths with a stored kernel of every network."""
     kept: dict[int, dict[str, KernelSnapshot]] = {}
     for letter, found in points.items():
         for point in found:
@@ -153,7 +153,7 @@ def _kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:
 
 
 def infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
-    """Eigenvalues of K_∞ ⊗ I_C, descending: those of K_∞, each C-fold; None where K_∞ was not kept."""
+    """Eigenvalues of K_∞ ⊗ I_C, descending: those of K_∞, each C-fold; None without a stored K_∞."""
     if snapshot.infinite is None:
         return None
     matrix = np.asarray(snapshot.infinite)

@@ -80,7 +80,7 @@ def drawn(spec: ArchitecturesSpec, letter: str) -> Chart:
 
 
 def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
-    """One row per width: parameters, edges that a mask removes included, and smallest width or in-degree of each."""
+    """One row per width: number of parameters (with removed edges), and smallest width or in-degree of each network."""
     rows = []
     for width in spec.widths:
         row: dict[str, object] = {"width m": width}
@@ -191,7 +191,7 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], color: str) -> 
 
 
 def _end(high: int, kind: str) -> float:
-    """Where a skip arrives: a sum after the layer, a concatenation before it."""
+    """End point of a skip: after the layer for a sum, before it for a concatenation."""
     return high if kind == "residual" else high - _HALF / 2
 
 

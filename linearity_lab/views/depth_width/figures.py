@@ -153,7 +153,7 @@ def _by_width(
 def _add_intervals(
     figure: go.Figure, points: Sequence[DepthWidthPoint], at: Of, scale: Callable[[float], float]
 ) -> None:
-    """Draw bootstrap intervals, and open rings where a single network dominates."""
+    """Draw bootstrap intervals, and open rings at points dominated by a single network."""
     for index, (style, own) in enumerate(_by_width(points)):
         visible = True if index in _first(points) else "legendonly"
         drawn = [(at(p), scale(p.cv_squared), scale(p.low), scale(p.high)) for p in own if p.cv_squared > 0]
@@ -194,7 +194,7 @@ def _add_intervals(
 
 
 def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
-    """Return the number of networks, and where it is too small."""
+    """Return the number of networks, and the points for which it is too small."""
     counted = " or ".join(f"{count:,}" for count in sorted({point.num_kernels for point in points}))
     sentences = [f"{counted} networks for each point; bars are 95% bootstrap intervals."]
     rings = sorted(((p.beta, p) for p in points if p.largest_share > MOST_OF_ONE), key=lambda pair: pair[0])

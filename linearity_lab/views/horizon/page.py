@@ -9,7 +9,7 @@ from ntk_core.experiments.horizon import REGIMES, HorizonPoint, HorizonSpec
 
 
 def charts(shown: Shown[HorizonSpec, HorizonPoint], of: str, width: int, regime: str) -> list[Chart]:
-    """Horizons against width, runs of one width and regime, and steps above the stable rate where there are any."""
+    """Draw horizons against width, runs of one width and regime, and any steps above the stable rate."""
     points, spec = shown.points, shown.spec
     found = [figures.against_width(points, spec, of), figures.along_clock(points, spec, regime, width)]
     return [*found, *([figures.departure_steps(points, spec.widths)] if "large-rate" in spec.regimes else [])]

@@ -115,5 +115,5 @@ def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _short(name: str) -> str:
-    """Shorten a class name for a legend, where Plotly parses tags."""
+    """Shorten and escape a class name for a legend, since Plotly parses tags."""
     return html.escape(shortened(name, 24), quote=False)

@@ -215,7 +215,7 @@ def sizes(data: Cleaned, num_samples: int) -> None:
 
 
 def samples(page: str, data: Cleaned, standardize: str, above: DeltaGenerator) -> None:
-    """Thumbnails, the samples in the plane of largest variance, counts, and what is done to the inputs.
+    """Show thumbnails, samples in the plane of largest variance, counts, and the transformation of the inputs.
 
     Their exports are drawn in ``above``.
     """

@@ -87,7 +87,7 @@ class ImageEntry:
 
 @dataclass(frozen=True, eq=False)
 class ImageFolders:
-    """A zip of images in folders, one folder per class; ``data`` are its bytes."""
+    """A zip of images in folders, one folder per class; ``data`` contains its bytes."""
 
     data: bytes
     entries: tuple[ImageEntry, ...]

@@ -189,7 +189,7 @@ def _folder() -> Path:
 
 
 def _path(digest: str) -> Path:
-    """Return the path of this digest; refuse anything else, which could name another file."""
+    """Return the path of this digest; refuse other text, which could name another file."""
     if not DIGEST.match(digest):
         raise ValueError(digest)
     shipped = _SHIPPED / f"{digest}.npz"

@@ -132,7 +132,7 @@ BALL_VALUES, BALL_KERNELS, BALL_CUBES, BALL_CALLS = 4 * 33, 4.5, 20, 375
 
 
 def counts(spec: DAGSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width, all graphs, outputs and seeds; ``most`` takes all allowed steps and products."""
+    """Count one width with all graphs, outputs and seeds; ``most`` assumes all allowed steps and products."""
     return tuple(_of_graph(spec, network, most) for network in _networks(spec, spec.value_of(key)))
 
 
@@ -181,7 +181,7 @@ def _of_graph(spec: DAGSpec, network: Counted, most: bool) -> Counts:
 
 
 def _basis_entries(layers: Sequence[LayerSize]) -> int:
-    """Numbers in one direction of the Hessian's space: all edges of masked layers, else fan-in and features."""
+    """Size of one direction of the Hessian's space: all edges of masked layers, else fan-in and features."""
     return sum(
         layer.num_params
         if layer.masked

@@ -202,22 +202,22 @@ class DynamicsRun(RecordedTraining):
 
     @property
     def sup_change(self) -> float:
-        """sup of ΔK(t) over the recorded times until the network reaches the threshold, as in every experiment."""
+        """Sup of ΔK(t) over recorded times until the network reaches the threshold, as in every experiment."""
         return finite_sup(self.change[: self._num_until_crossing])
 
     @property
     def sup_difference(self) -> float:
-        """sup over the recorded times of the relative mean-squared difference on the training points."""
+        """Sup over recorded times of the relative mean-squared difference on the training points."""
         return finite_sup(self.difference)
 
     @property
     def sup_distance(self) -> float:
-        """sup of ‖w_t − w₀‖₂ until the network reaches the threshold: the radius of the smallest ball it stays in."""
+        """Sup of ‖w_t − w₀‖₂ until the network reaches the threshold: radius of the smallest ball with the path."""
         return finite_sup(self.network.distance[: self._num_until_crossing])
 
     @property
     def _num_until_crossing(self) -> int:
-        """Records until the network reaches the threshold; the linear model may take longer."""
+        """Number of records until the network reaches the threshold; the linear model may take longer."""
         crossed = self.network.crossing_step
         return len(self.steps) if crossed is None else self.steps.index(crossed) + 1
 

@@ -88,7 +88,7 @@ class EarlyRun(Value):
 
     @property
     def linear_phase(self) -> int:
-        """Index of the first record at which the linear model has made 80% of its progress; the last if never."""
+        """Index of the first record with 80% of the linear model's progress; else of the last."""
         start, end = self.linear.train_loss[0], self.optimal_train_loss
         goal = start - LINEAR_PHASE_SHARE * (start - end)
         return next((i for i, loss in enumerate(self.linear.train_loss) if loss <= goal), len(self.steps) - 1)
@@ -135,12 +135,12 @@ class EarlyRun(Value):
 
     @property
     def discrepancy(self) -> float:
-        """sup of mean (f − f_lin)² / mean y² over the linear phase."""
+        """Sup of mean (f − f_lin)² / mean y² over the linear phase."""
         return max(self.distance[: self.linear_phase + 1]) / self.target_power
 
     @property
     def relative_error(self) -> Series:
-        """mean (f − f_lin)² / mean f_lin² at each record; NaN at the start, where both are 0."""
+        """Mean (f − f_lin)² / mean f_lin² at each record; NaN at the start, where both are 0."""
         return tuple(d / p if p > 0 else math.nan for d, p in zip(self.distance, self.linear_power, strict=True))
 
 
@@ -299,7 +299,7 @@ class EarlyTimeResult(ResultValue):
 
 
 def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
-    """One line per point and activation of the trained networks, then the compared kernels, each with its exponents."""
+    """Return one line per point and activation of trained networks, then compared kernels, each with exponents."""
     swept = {"width": "m", "input_dim": "d"}[spec.swept]
     lines: list[str] = []
     if any(point.runs for point in points):

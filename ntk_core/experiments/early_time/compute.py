@@ -1,4 +1,4 @@
-"""Networks beside their linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
+"""Networks and their linear models, one width or input dimension at a time (Hu, Xiao, Adlam & Pennington 2020)."""
 
 import math
 from collections.abc import Generator, Iterator

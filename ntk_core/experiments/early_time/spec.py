@@ -264,7 +264,7 @@ class EarlyTimeSpec(SeededSpec):
         return shape[0] if len(shape) == 1 else shape[0] * shape[1] * shape[2]
 
     def width_at(self, key: str) -> int:
-        """m at a point; even where it follows the dimension, so that neurons can be mirrored."""
+        """Width m at a point; even if it follows the dimension, so that neurons can be mirrored."""
         if self.swept == "width":
             return self.value_of(key)
         return max(2, round(self.width * (self.value_of(key) / self.values[0]) ** self.width_exponent / 2) * 2)

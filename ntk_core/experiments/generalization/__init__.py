@@ -202,7 +202,7 @@ class GeneralizationRun(TrainedRun):
 
     @property
     def kernel_lead(self) -> float:
-        """First recorded step with a test error of at most 5%, over that of regression with the kernel there."""
+        """Ratio of first recorded steps with a test error of at most 5%: network to regression with its kernel."""
         network, after = (
             next((step for step, each in zip(self.steps, errors, strict=True) if each.error <= 0.05), math.nan)
             for errors in (self.network, self.after)
@@ -329,13 +329,13 @@ def generalization_summary(spec: GeneralizationSpec, points: Sequence[Generaliza
 
 
 def measured(points: Sequence[GeneralizationPoint]) -> str:
-    """``error`` where there are classes, else ``loss``."""
+    """``error`` for data with classes, else ``loss``."""
     errors = [run.network[0].error for point in points for run in point.runs]
     return "error" if any(error == error for error in errors) else "loss"
 
 
 def values(runs: Sequence[GeneralizationRun], name: str, what: str) -> list[float]:
-    """The test error or loss of one predictor at the end of each run that has it."""
+    """Test error or loss of one predictor at the end of each run with this predictor."""
     found = [predictors(run)[name] for run in runs]
     return [getattr(each, what) for each in found if each is not None]
 
@@ -347,7 +347,7 @@ def pooled(runs: Sequence[GeneralizationRun], name: str) -> tuple[float, float]:
 
 
 def _ends(runs: Sequence[GeneralizationRun]) -> str:
-    """Wilson's interval where there are classes, and the runs that did not converge."""
+    """Wilson's interval for data with classes, and the runs that did not converge."""
     low, high = pooled(runs, "network")
     return " ".join(filter(None, [f"95%: {low:.3g}–{high:.3g}" if low == low else "", marks(runs)]))
 

@@ -1,4 +1,4 @@
-"""Networks, their linear models and regression with their kernels on test points, a width, ρ and n at a time."""
+"""Networks, their linear models and kernel regression on test points, one width, ρ and n at a time."""
 
 import math
 from collections.abc import Generator, Iterator

@@ -57,7 +57,7 @@ class NonlinearParts(Value):
 
 
 class VectorNorm(Value):
-    """The Hessian of all C outputs together, means over the inputs (Zhu, Liu & Belkin 2022, App. C).
+    """The Hessian tensor of all C outputs, means over the inputs (Zhu, Liu & Belkin 2022, App. C).
 
     Attributes:
         norm: of the tensor, the largest value found: a lower bound.
@@ -195,7 +195,7 @@ class HessianPoint(WidthPoint):
 
 
 def _part(name: str, title: str, path: str) -> Column:
-    """A number of a part of a run that may be missing: ``bound.q_inf``."""
+    """Column for a number of an optional part of a run: ``bound.q_inf``."""
     part, field = path.split(".")
     return Column(name, title, lambda _, run: getattr(getattr(run, part), field, None))
 

@@ -86,7 +86,7 @@ class ComparedNetwork(ArchitectureSpec):
 
     @property
     def closed_form(self) -> str:
-        """``shallow`` or ``quadratic-bottleneck``, whose Hessians on x = 1 are known; else empty."""
+        """``shallow`` or ``quadratic-bottleneck``, with known Hessians on x = 1; else empty."""
         if self.input == "data":
             return ""
         plain = self.model_copy(update={"parameterization": "ntk"})

@@ -181,7 +181,7 @@ COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 
 
 def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width and network, all seeds; ``most`` takes all allowed steps and products."""
+    """Count one width and network with all seeds; ``most`` assumes all allowed steps and products."""
     width, line = spec.value_of(key)
     network = _lines(spec)[line]
     counted = _counted(spec, network, width)

@@ -127,7 +127,7 @@ class HorizonSpec(TrainedSweep):
 
 
 def counts(spec: HorizonSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width and regime, all rates and seeds: a step, a kernel and outputs at each record."""
+    """Count one width and regime with all rates and seeds: a step, a kernel and outputs at each record."""
     width, name = spec.value_of(key)
     network, steps = spec.counted(width), typical_steps(spec.most_steps(name), most, REGIMES[name].typical_steps)
     records, with_test = steps / REGIMES[name].stretch(steps // 8), 1 + network.num_test / network.num_samples
@@ -236,7 +236,7 @@ class RegimeLine(NamedTuple):
 
     @property
     def slope(self) -> float | None:
-        """Predicted steps until outputs depart per unit of ln m; None at stable rates."""
+        """Predicted increase of the outputs' departure step per unit of ln m; None at stable rates."""
         return 1 / (2 * math.log(self.rate - 1)) if self.rate > 2 else None
 
 

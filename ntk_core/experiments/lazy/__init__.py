@@ -90,7 +90,7 @@ class LazySpec(TrainedSweep):
 
 
 def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one point, all outputs, starts and seeds; ``most`` takes all allowed steps."""
+    """Count one point with all outputs, starts and seeds; ``most`` assumes all allowed steps."""
     width, num_lines = spec.value_of(key)[0], len(spec.outputs) * len(spec.starts)
     copies = 1 if spec.starts == ("random",) else 2  # an output of 0 at w₀ needs a copy
     network = spec.counted(width)

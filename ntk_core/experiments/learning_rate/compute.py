@@ -1,4 +1,4 @@
-"""Linear, quadratic and true models at many rates and seeds, trained together, one width at a time."""
+"""Simultaneous training of linear, quadratic and true models at many rates and seeds, one width at a time."""
 
 from collections.abc import Generator, Sequence
 from functools import partial
@@ -70,7 +70,7 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
 
 def _records(spec: LearningRateSpec) -> list[int]:
-    """Return the recorded steps: all early ones, where losses peak, then a logarithmic grid."""
+    """Return the recorded steps: all early ones, which include peaks of the loss, then a logarithmic grid."""
     dense = range(1, min(spec.max_steps, DENSE_RECORDS) + 1)
     return sorted({*dense, *record_steps(spec.max_steps, DENSE_RECORDS)})
 
@@ -112,7 +112,7 @@ class _Start:
 
 
 class _Chunk:
-    """Some runs of one model, trained together."""
+    """Some runs of one model, trained simultaneously."""
 
     def __init__(self, spec: LearningRateSpec, start: _Start, name: str, pairs: Pairs):
         self.spec, self.start, self.name, self.pairs = spec, start, name, pairs

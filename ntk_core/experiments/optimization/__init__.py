@@ -50,7 +50,7 @@ class OptimizationSpec(TrainedSweep):
 
 
 def counts(spec: OptimizationSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
-    """Count one width: always all steps, and all eigenvalues of two kernels per record."""
+    """Count one width with all allowed steps, and all eigenvalues of two kernels per record."""
     num_lines, spectra = len(spec.outputs) * len(spec.rates), {"spectra": len(spec.outputs)}
     cubes = 20 * spec.training.num_records
     return (spec.trainings(spec.value_of(key), num_lines, spec.training.max_steps, programs=spectra, cubes=cubes),)
@@ -91,16 +91,16 @@ class OptimizationRun(TrainedRun):
 
     @property
     def condition(self) -> tuple[float, ...]:
-        """λ_max / λ_min of the kernel of φ(f); infinite where λ_min is not above zero."""
+        """λ_max / λ_min of the kernel of φ(f); infinite unless λ_min > 0."""
         return tuple(high / low if low > 0 else math.inf for low, high in zip(self.smallest, self.largest, strict=True))
 
     @property
     def overshoot(self) -> float:
-        """max L / L₀ over the recorded times; above 1 the loss rose before it fell, or diverged."""
+        """Max L / L₀ over recorded times; above 1 if the loss increased first or diverged."""
         return max(filter(math.isfinite, self.loss)) / self.loss[0]
 
     def bound(self, num_samples: int) -> tuple[float, ...] | None:
-        """(1 − ημρ²/n)^t L₀ at the recorded steps; None where ρ = 0 or no μ > 0 was measured.
+        """(1 − ημρ²/n)^t L₀ at the recorded steps; None if ρ = 0 or without a measured μ > 0.
 
         η here is the rate for the mean loss, n times that of Liu, Zhu & Belkin 2020, Eq. 34, whose loss is the sum.
         """
@@ -110,7 +110,7 @@ class OptimizationRun(TrainedRun):
         return self._geometric(self.learning_rate * self.min_eigenvalue * slope**2 / num_samples)
 
     def pl_bound(self) -> tuple[float, ...] | None:
-        """(1 − ημ*)^t L₀ with the measured PL* constant μ*; None where none is positive."""
+        """(1 − ημ*)^t L₀ with the measured PL* constant μ*; None unless μ* > 0."""
         return self._geometric(self.learning_rate * self.pl_constant) if self.pl_constant > 0 else None
 
     def _geometric(self, share: float) -> tuple[float, ...] | None:

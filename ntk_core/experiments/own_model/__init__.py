@@ -62,7 +62,7 @@ class OwnModelSpec(SweepSpec):
 
 
 def counts(spec: OwnModelSpec, key: str, most: bool = False) -> NoReturn:
-    """Refuse every page, job, upload and spec: they contain no code to run."""
+    """Refuse pages, jobs, uploads and specs, since they contain no code to run."""
     command = f"`linearity-lab {spec.command()[0]} {spec.file}` in a terminal: only this command runs your own files"
     raise InvalidInput("experiment", spec.experiment, command)
 
@@ -79,7 +79,7 @@ class OwnLayer(Value):
 
     @property
     def route(self) -> str:
-        """Route of its part of the kernel, and operations that prevent the structured route."""
+        """Route to this part of the kernel, and operations that prevent the structured route."""
         why = f" ({', '.join(self.operations)})" if self.operations else ""
         return "structured" if self.uses else f"Jacobian{why}"
 

@@ -99,7 +99,7 @@ class Convolution(Layer):
         return jnp.pad(a, widths, mode="wrap" if self.padding == "circular" else "constant")
 
     def windows(self, sizes: Shape) -> list[tuple[slice, ...]]:
-        """For each offset o of the kernel: the padded pixels that meet W[o], one slice per spatial axis."""
+        """For each offset o of the kernel, the padded pixels multiplied by W[o], as one slice per spatial axis."""
         return [
             tuple(slice(o, o + size, self.stride) for o, size in zip(offset, sizes, strict=True))
             for offset in itertools.product(range(self.kernel_size), repeat=self.dimensions)
@@ -131,7 +131,7 @@ def attend(
     exponent: float,
     causal: bool,
 ) -> Float[Array, "n T F"]:
-    """Σⱼ Aᵢⱼ vⱼ with Aᵢ = softmaxⱼ(qᵢ·kⱼ / d^τ), head by head: F = H d features, those of a head side by side.
+    """Σⱼ Aᵢⱼ vⱼ of each head with Aᵢ = softmaxⱼ(qᵢ·kⱼ / d^τ): F = H d features, contiguous for each head.
 
     Args:
         exponent: τ.
@@ -148,7 +148,7 @@ def attend(
 def scores_of(
     queries: Float[Array, "n T F"], keys: Float[Array, "n T F"], num_heads: int, exponent: float, causal: bool
 ) -> Float[Array, "n H T T"]:
-    """qᵢ·kⱼ / d^τ of every head; −∞ for j > i where it is causal."""
+    """qᵢ·kⱼ / d^τ of every head; −∞ for j > i if causal."""
     q, k = (each.reshape(*each.shape[:-1], num_heads, -1) for each in (queries, keys))
     scores = jnp.einsum("nihc,njhc->nhij", q, k) / q.shape[-1] ** exponent
     return jnp.where(jnp.tri(scores.shape[-1], dtype=bool), scores, -jnp.inf) if causal else scores

@@ -40,7 +40,7 @@ def _check_bottleneck(architecture: ArchitectureSpec) -> None:
 
 
 def _resnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """First layer, then residual blocks of ``skip_every`` layers; remaining layers have no skip."""
+    """Stack a first layer and residual blocks of ``skip_every`` layers; remaining layers have no skip."""
     first, *others = [dense(width, bias, settings.activation) for width, bias in hidden]
     blocks: list[Block] = [FlattenInputBlock(), *first]
     for low in range(0, len(others), settings.skip_every):

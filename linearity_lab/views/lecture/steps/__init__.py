@@ -21,7 +21,7 @@ __all__ = ["PARTS", "STEPS", "Control", "Question", "Step", "named_option", "opt
 
 
 def part_of(step: Step) -> tuple[int, str]:
-    """(number from 1, title) of the part of the story that a step belongs to."""
+    """(number from 1, title) of a step's part of the story."""
     return next((at, title) for at, (title, names) in enumerate(PARTS.items(), start=1) if step.name in names)
 
 

@@ -1,4 +1,4 @@
-"""Any graph, the first steps of training, what linearity costs, and what is open."""
+"""The steps on arbitrary graphs, early training, the cost of linearity, and open questions."""
 
 import math
 from collections.abc import Sequence

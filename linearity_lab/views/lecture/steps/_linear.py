@@ -19,7 +19,7 @@ DEEP = (LINEAR_OUTPUT, "resnet", "densenet", "convnet", "mixed")
 
 
 def exponent(law: PowerLaw | None) -> str:
-    """LaTeX of a fitted power of m with its interval; a dash where there is none."""
+    """LaTeX of a fitted power of m with its interval; a dash without a fit."""
     if law is None:
         return "–"
     interval = f" \\pm {law.interval:.2f}" if math.isfinite(law.interval) else ""
