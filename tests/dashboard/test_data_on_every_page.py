@@ -116,7 +116,7 @@ def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", TRIED)
 def test_a_page_runs_and_draws_networks_of_tokens(page, jobs):
-    """One kind of network and one data set per page, in rotation."""
+    """One data set of tokens per page, in rotation."""
     kind, data = "transformer" if page == "architectures" else "attention", TOKENS[TRIED.index(page) % 3]
     group = kind_of(page).removesuffix("kind")
     chosen = {

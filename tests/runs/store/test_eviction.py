@@ -14,7 +14,7 @@ from tests.runs.store.made_runs import point, result, spec
 
 @pytest.fixture
 def full(location, num_bytes_of_a_run, monkeypatch):
-    """A store with room for three and a half completed runs."""
+    """A store with space for three and a half completed runs."""
     monkeypatch.setattr(_store, "TOUCH_S", 0.0)
     store = Store(location, max_bytes=int(3.5 * num_bytes_of_a_run))
     yield store
