@@ -68,10 +68,7 @@ COEFFICIENTS: dict[str, float] = {
     "loop": 1.2,
     "early time": 0.6,
 }
-PER_LAYER, PER_CONVOLUTION = (
-    0.33,
-    1.33,
-)  # compile time, relative to a network without layers
+PER_LAYER, PER_CONVOLUTION = 0.33, 1.33  # compile time, relative to a network without layers
 # Memory for compiling: the first program, each second of compiling, and second derivatives.
 COMPILING_BYTES, SECOND_BYTES, DERIVATIVE_BYTES = 1.15e8, 2.1e7, 9.7e7
 MAX_COMPILING_S = 6.0  # later programs replace earlier ones

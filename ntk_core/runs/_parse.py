@@ -63,9 +63,7 @@ def spec_from(given: Spec | Preset[Spec] | Mapping[str, object] | str) -> Spec:
 
 
 def canonical_json(spec: Spec) -> str:
-    """Return a spec's canonical JSON.
-
-    Spec → JSON with sorted names, without spaces and unused settings.
+    """Spec → canonical JSON: sorted names, no spaces, no unused settings.
 
     >>> from ntk_core.experiments import KernelChangeSpec
     >>> parse_spec(canonical_json(KernelChangeSpec())) == KernelChangeSpec()

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ntk_core.environment import how_to_install
 from ntk_core.runs._estimate import check_size, estimate, scheduler_address, seconds_of_points
@@ -164,13 +164,6 @@ def _site(spec: Spec, address: str | None, computation: Computation | None) -> "
 TRUST_S = 1.0
 
 
-class Shares(TypedDict):
-    """Progress of a run, as in events."""
-
-    fraction: float
-    remaining_s: float | None
-
-
 class Clock:
     """Progress of a run by the expected seconds of its points; ``skipped`` points are from an earlier run."""
 
@@ -184,7 +177,7 @@ class Clock:
         self._began = time.monotonic() if self._began is None else self._began
         self._shares[key] = share
 
-    def so_far(self) -> Shares:
+    def so_far(self) -> dict[str, Any]:
         """Return the finished share of the run and the remaining seconds (None before any work), as in events."""
         whole = sum(self._expected.values())
         done = sum(self._expected[key] * share for key, share in self._shares.items())

@@ -11,12 +11,11 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Generic, Protocol, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from pydantic import BeforeValidator, SerializeAsAny
 
 from ntk_core.data import Dataset, data_fingerprint, load_dataset
-from ntk_core.data.spec import DatasetSpec
 from ntk_core.environment import OUTSIDE
 from ntk_core.errors import InvalidInput
 from ntk_core.runs._costs import Counts, CountsOf
@@ -171,14 +170,7 @@ class Experiment:
         return Computation(module.compute, getattr(module, "load", load_data))
 
 
-class _WithData(Protocol):
-    @property
-    def dataset(self) -> DatasetSpec: ...
-
-    def data_options(self) -> Mapping[str, object]: ...
-
-
-def load_data(spec: _WithData) -> Dataset:
+def load_data(spec: Any) -> Dataset:
     """Return the data set of a spec; raise ``InvalidInput`` if it is not available."""
     return load_dataset(spec.dataset.name, **spec.data_options())
 

@@ -20,8 +20,8 @@ from ntk_core.runs.compiled_code import release_compiled
 from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
 
 Found = TypeVar("Found")
-Given = TypeVar("Given")
-Reported = TypeVar("Reported")
+Old = TypeVar("Old")
+New = TypeVar("New")
 AnyReport = TypeVar("AnyReport", bound=Progress | Growth)
 # Events of points with ``fraction`` of the point; ``run`` converts it to the fraction of the run.
 Report = PointStarted | PointProgress | PointFinished | PointFailed
@@ -114,9 +114,7 @@ def on_own_data(computation: Computation) -> Computation:
         works = one_after_another([computation.compute(*one, key) for one in zip(spec.each_seed(), data, strict=True)])
         # Partial points of a single seed are not drawn.
         points: list[PointValue] = yield from relayed(works, lambda report: (report[0], report[1]))
-        together = {
-            name: tuple(run for each in points for run in getattr(each, name)) for name in points[0].of_each_seed
-        }
+        together = {of: tuple(run for each in points for run in getattr(each, of)) for of in points[0].of_each_seed}
         return points[0].model_copy(update=together)
 
     return Computation(compute, load)
@@ -143,34 +141,23 @@ def sentence(error: BaseException) -> str:
     return f"the computation failed ({type(error).__name__}: {text[0][:200] if text else 'no message'})"
 
 
-def relayed(
-    work: Generator[Given, None, Found], change: Callable[[Given], Reported]
-) -> Generator[Reported, None, Found]:
+def relayed(work: Generator[Old, None, Found], change: Callable[[Old], New]) -> Generator[New, None, Found]:
     """Run the work and apply ``change`` to each of its reports."""
     while True:
         try:
             report = next(work)
         except StopIteration as end:
-            found: Found = end.value
-            return found
+            return cast(Found, end.value)
         yield change(report)
-
-
-def rescaled(report: AnyReport, share: float) -> AnyReport:
-    """Return a report with another share."""
-    return cast(AnyReport, (share, *report[1:]))
 
 
 def one_after_another(works: Sequence[Generator[AnyReport, None, Found]]) -> Generator[AnyReport, None, list[Found]]:
     """Run several computations sequentially; rescale their reported shares to the total."""
     found = []
     for index, work in enumerate(works):
-        found.append((yield from _within(work, index, len(works))))
+        of_all = lambda report, at=index: cast(AnyReport, ((at + report[0]) / len(works), *report[1:]))  # noqa: E731
+        found.append((yield from relayed(work, of_all)))
     return found
-
-
-def _within(work: Generator[AnyReport, None, Found], index: int, count: int) -> Generator[AnyReport, None, Found]:
-    return relayed(work, lambda report: rescaled(report, (index + report[0]) / count))
 
 
 def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:

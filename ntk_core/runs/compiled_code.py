@@ -2,8 +2,7 @@
 
 The same directory keeps finished parts of long points, so a stopped or killed run resumes within a point.
 
-``import ntk_core`` does not change JAX's settings. A notebook enables the cache by
-``ntk_core.runs.compiled_code.keep_compiled_code()``.
+``import ntk_core`` does not change JAX's settings; a notebook enables the cache by :func:`keep_compiled_code`.
 """
 
 import gc

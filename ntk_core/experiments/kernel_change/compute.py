@@ -32,7 +32,7 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, by_steps, one_after_another, rescaled
+from ntk_core.runs import Growth, Progress, by_steps, one_after_another
 from ntk_core.runs.compiled_code import unfinished_directory
 
 Found = TypeVar("Found")
@@ -119,6 +119,11 @@ def side_by_side(
                 shares[index] = later[0]
                 yield rescaled(later, math.fsum(shares) / len(works))
     return [found[index] for index in range(len(works))]
+
+
+def rescaled(report: Report, share: float) -> Report:
+    """Return a report with another share."""
+    return cast(Report, (share, *report[1:]))
 
 
 def _next_report(work: Generator[Report, None, Found]) -> tuple[Report | None, Found | None]:

@@ -10,7 +10,6 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -209,7 +208,7 @@ def _is_damaged(file: Path) -> bool:
 
 
 def _url(given: str) -> sa.URL:
-    """Return the engine of the database ``given``; create the directory of a SQLite file."""
+    """Return the URL of the database ``given``; create the directory of a SQLite file."""
     if "://" in given:
         url = sa.make_url(given)
         if url.drivername in ("postgresql", "postgres"):  # the usual form; SQLAlchemy would select psycopg2 for it
@@ -298,7 +297,7 @@ def alone(connection: sa.Connection) -> None:
 
 def insert(connection: sa.Connection, table: sa.Table, row: Mapping[str, object], update: Collection[str] = ()) -> None:
     """Insert ``row``; if its key exists, update these columns, if any."""
-    dialect: ModuleType = postgresql if connection.dialect.name == "postgresql" else sqlite
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     statement = dialect.insert(table).values(row)
     if update:
         statement = statement.on_conflict_do_update(index_elements=table.primary_key, set_={n: row[n] for n in update})
