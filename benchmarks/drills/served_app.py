@@ -37,7 +37,7 @@ class ServedApp:
 
     def workers(self) -> list[psutil.Process]:
         """Return worker processes, without the resource tracker of ``multiprocessing``."""
-        return [each for each in self.process.children() if "spawn_main" in " ".join(each.cmdline())]
+        return [each for each in self.process.children() if "spawn_main" in _command(each)]
 
     @contextmanager
     def watched(self, server_mib: list[float], worker_mib: list[float], every_s: float) -> Iterator[None]:
@@ -146,6 +146,13 @@ def proxied(app: str, sessions_per_client: int = 20) -> Iterator[str]:
                 yield address
             finally:
                 process.terminate()
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has just ended
+        return ""
 
 
 def _resident(process: psutil.Process) -> int:
