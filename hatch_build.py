@@ -1,4 +1,4 @@
-"""The wheel's requirements are those of the files that pip and make read: one list each."""
+"""Build hooks: the wheel's requirements come from the same files as those of pip and make."""
 
 from pathlib import Path
 from typing import Any
@@ -20,19 +20,19 @@ TOP = ("app.py", "pages", "gallery", "docs/truth.md", ".streamlit/config.toml")
 
 
 class TopOfTheCheckout(BuildHookInterface):
-    """Files at the top of a checkout have a folder of their own in the wheel: ntk_core.environment.TOP."""
+    """Put top-level files of a checkout into the wheel's folder ntk_core.environment.TOP."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Include them, except in an editable installation, which reads the checkout."""
+        """Include the files, except in an editable installation, which reads the checkout."""
         if version != "editable":
             build_data["force_include"] |= {str(Path(self.root) / name): f"linearity_lab/{name}" for name in TOP}
 
 
 class RequirementFiles(MetadataHookInterface):
-    """The library needs its core; the command line, the dashboard, a cluster and a database are extras."""
+    """Requirements: the core for the library; extras for command line, dashboard, cluster and database."""
 
     def update(self, metadata: dict[str, Any]) -> None:
-        """State both."""
+        """Set dependencies and extras."""
         root = Path(self.root)
         metadata["dependencies"] = _stated(root / "requirements-core.txt")
         metadata["optional-dependencies"] = {
@@ -41,6 +41,6 @@ class RequirementFiles(MetadataHookInterface):
 
 
 def _stated(path: Path) -> list[str]:
-    """The requirements of one file, without those of the files that it includes."""
+    """Return the requirements of one file, without its included files."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line and not line.startswith(("#", "-"))]

@@ -1,8 +1,8 @@
-"""Known vulnerabilities of everything that an image holds.
+"""Known vulnerabilities of the packages in an image.
 
     python .ci/audit.py [LOCK ...]     by default every lock in locks/
 
-Exit codes: 0 none known, 1 some known, 3 no database was reachable, which is reported and does not pass.
+Exit codes: 0 none known, 1 some known, 3 no database reachable, which is reported and fails.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def asked(lock: Path) -> Any:
 
 
 def verdict(name: str, found: Any) -> int:
-    """Print what was found of the lock of that name; the exit code."""
+    """Print the findings for a lock and return the exit code."""
     packages = found["dependencies"] if found else []
     for package in packages:
         for flaw in package.get("vulns", []):
@@ -46,7 +46,7 @@ def verdict(name: str, found: Any) -> int:
 
 
 def main() -> int:
-    """Ask about each lock; the worst exit code, a known vulnerability first."""
+    """Audit each lock and return the worst exit code; a known vulnerability is the worst."""
     locks = [Path(name) for name in sys.argv[1:]] or sorted((ROOT / "locks").glob("*.txt"))
     codes = {verdict(lock.stem, asked(lock)) for lock in locks}
     return KNOWN if KNOWN in codes else max(codes)

@@ -1,6 +1,6 @@
-"""The license of every package that the dashboard runs on, and whether it is one that may be shipped along.
+"""Licenses of all packages of the dashboard, and whether each may be redistributed.
 
-python .ci/licenses.py            a table of what is installed here
+python .ci/licenses.py            a table of the installed packages
 exit code 1: a license is missing or not allowed
 """
 
@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-# Permissive ones, and two (MPL, LGPL) whose terms end at the package itself. In the words of SPDX and of classifiers.
+# Permissive ones, and two (MPL, LGPL) whose terms apply to the package alone. In terms of SPDX and of classifiers.
 ALLOWED = re.compile(
     r"MIT(-CMU|-0)?|MIT License|(0BSD|BSD)(-\d-Clause)?|BSD License|\d-Clause BSD License|ISC( License.*)?"
     r"|Apache([- ]2\.0|[- ]License.*)?|Apache Software License|PSF(-2\.0)?|Python Software Foundation License"
@@ -28,7 +28,7 @@ ALLOWED = re.compile(
 
 
 def installed(names: Iterator[str]) -> dict[str, metadata.Distribution]:
-    """Everything that these packages need here, by canonical name; what is not installed is left out."""
+    """Return these packages and their installed dependencies by canonical name."""
     found: dict[str, metadata.Distribution] = {}
     waiting = [Requirement(name) for name in names]
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -50,7 +50,7 @@ def installed(names: Iterator[str]) -> dict[str, metadata.Distribution]:
 
 
 def stated(file: str) -> Iterator[str]:
-    """The requirements of a file of this project, and of the files that it includes."""
+    """Yield the requirements of a file of this project and of its included files."""
     for line in (ROOT / file).read_text(encoding="utf-8").splitlines():
         text = line.partition("#")[0].strip()
         if text.startswith("-r "):
@@ -60,7 +60,7 @@ def stated(file: str) -> Iterator[str]:
 
 
 def license_of(package: metadata.Distribution) -> str:
-    """Its SPDX expression, its classifiers, or the first line of what it calls its license; empty for none."""
+    """Return the SPDX expression, classifiers, or first line of the license field; empty for none."""
     about = package.metadata
     if about.get("License-Expression"):
         return str(about["License-Expression"])
@@ -79,7 +79,7 @@ def is_allowed(expression: str) -> bool:
 
 
 def main() -> int:
-    """Print the table; 1 when a license is not allowed."""
+    """Print the table; return 1 if a license is not allowed."""
     bad = 0
     for name, package in sorted(installed(stated("requirements.txt")).items()):
         expression = license_of(package)

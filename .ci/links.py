@@ -1,4 +1,4 @@
-"""Check every link and picture of a built site, raw HTML included; ``make docs`` does."""
+"""Check every link and picture of a built site, raw HTML included; part of ``make docs``."""
 
 import sys
 from html.parser import HTMLParser

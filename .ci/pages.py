@@ -1,4 +1,4 @@
-"""Run the examples on the pages of the library (docs/api), each page with names of its own; ``make docs`` does."""
+"""Run the examples on the library's pages (docs/api), each page in its own namespace; part of ``make docs``."""
 
 import os
 import runpy
@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT))
 from tests.documents import program  # noqa: E402
 
 if __name__ == "__main__":
-    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compiling takes most of the time
+    os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # compilation takes most of the time
     with tempfile.TemporaryDirectory() as folder:
         os.environ["XDG_DATA_HOME"] = folder
         for page in sorted((ROOT / "docs" / "api").glob("*.md")):

@@ -1,4 +1,4 @@
-"""A bill of materials of the image, from its lock: every package with its version and the hashes of its files.
+"""Bill of materials of the image from its lock: every package with version and file hashes.
 
 python .ci/sbom.py [cpu | cuda12 | cuda13] > sbom.json        CycloneDX 1.5, as scanners read it
 """
@@ -16,7 +16,7 @@ _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 
 def components(lock: str) -> list[dict[str, object]]:
-    """One component per locked package; of several versions, for several Pythons, each."""
+    """Return one component per locked package, or per version if Python versions differ."""
     found: list[dict[str, object]] = []
     hashes: list[dict[str, str]] = []
     for line in lock.splitlines():
@@ -30,7 +30,7 @@ def components(lock: str) -> list[dict[str, object]]:
 
 
 def bill(lock: str, version: str) -> dict[str, object]:
-    """The whole document."""
+    """Return the bill of materials as JSON data."""
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",

@@ -1,4 +1,4 @@
-"""The wheel as people install it: the library alone, the dashboard, and by uvx, each in an empty folder.
+"""Checks of the installed wheel: the library alone, the dashboard, and by uvx, each in an empty folder.
 
 The Python of the documents and the notebooks run there too; the tutorial's experiment is installed beside the wheel.
 
@@ -39,9 +39,9 @@ UV = str(Path(sys.executable).with_name("uv"))
 PATIENCE_S = 120.0
 OF_THE_APP = {"streamlit", "plotly", "segno"}
 OF_THE_CLI = {"cyclopts", "filelock", "pandas", "pillow", "psutil", "sqlalchemy"}
-# What a bare library does not import, by the names of modules.
+# Modules that a bare library does not import.
 OPTIONAL = {"", "dask", "distributed", "cyclopts", "filelock", "pandas", "psutil", "sqlalchemy"}
-# What only a cluster or a database needs is imported where one is asked for.
+# Packages for clusters and databases are imported on use.
 IMPORT_ALL = """
 import importlib, pkgutil, ntk_core
 names = [each.name for each in pkgutil.walk_packages(ntk_core.__path__, "ntk_core.") if "__main__" not in each.name]
@@ -97,7 +97,7 @@ app.switch_page(page_script("toy")).run()
 assert not app.exception, app.exception
 print(app.title[0].value)
 """
-# Documents whose Python needs an extra; all others need the library alone.
+# Documents whose Python needs an extra; all others need only the library.
 EXTRAS = {
     "docs/own-data-and-models.md": "cli",  # reads a CSV file
     "docs/cluster.md": "cluster",
@@ -111,7 +111,7 @@ _BEGAN = time.monotonic()
 
 
 class Untrue(Exception):
-    """A claim that does not hold."""
+    """Error for a false claim."""
 
 
 def claim(words: str, holds: object, seen: object = "") -> None:
@@ -130,7 +130,7 @@ def done(command: list[str], folder: Path, environment: dict[str, str], code: in
 
 
 def built(folder: Path) -> Path:
-    """The wheel, made from the source distribution, as an index would have both."""
+    """Build the source distribution and, from it, the wheel; return the wheel."""
     for old in folder.glob("linearity_lab-*"):
         old.unlink()
     done([UV, "build", "--quiet", "--out-dir", str(folder)], ROOT, dict(os.environ))
@@ -139,7 +139,7 @@ def built(folder: Path) -> Path:
 
 
 def belonging() -> set[str]:
-    """Every file of the checkout that people need, by its name in the wheel."""
+    """Return the names in the wheel of all required files of the checkout."""
     found = {f"linearity_lab/{name}" for name in ("app.py", ".streamlit/config.toml", "docs/truth.md")}
     for folder in ("ntk_core", "linearity_lab", "pages", "gallery"):
         files = [path.relative_to(ROOT) for path in (ROOT / folder).rglob("*") if path.is_file()]
@@ -166,7 +166,7 @@ def seconds(command: list[str], folder: Path, environment: dict[str, str]) -> fl
 
 
 def try_documents(extra: str, python: Path, empty: Path, environment: dict[str, str]) -> None:
-    """Run the Python of documents, each from top to bottom in a folder of its own, two at a time."""
+    """Run the Python of documents from top to bottom in separate folders, two at a time."""
 
     def ran(path: Path) -> str:
         name = path.relative_to(ROOT).as_posix()
@@ -182,7 +182,7 @@ def try_documents(extra: str, python: Path, empty: Path, environment: dict[str, 
 
 
 def try_commands(python: Path, empty: Path, environment: dict[str, str]) -> None:
-    """Run the shell blocks of documents that have commands of ``linearity-lab`` alone, after their Python."""
+    """Run the shell blocks with only ``linearity-lab`` commands, after the document's Python."""
     found = {path: (empty / path.relative_to(ROOT).as_posix()) for path in documents()}
     for path, folder in found.items():
         folder.mkdir(parents=True, exist_ok=True)
@@ -194,7 +194,7 @@ def try_commands(python: Path, empty: Path, environment: dict[str, str]) -> None
 
 
 def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -> None:
-    """The notebooks of examples/ at small widths, in a kernel that has the wheel alone."""
+    """Run the notebooks of examples/ at small widths, in a kernel with only the wheel."""
     done([UV, "pip", "install", "--quiet", "--python", str(python), "ipykernel", "nbclient"], ROOT, dict(os.environ))
     folder.mkdir()
     for path in NOTEBOOKS:
@@ -213,7 +213,7 @@ def try_the_notebooks(python: Path, folder: Path, environment: dict[str, str]) -
 
 
 def try_the_tutorial(python: Path, empty: Path, environment: dict[str, str]) -> None:
-    """The experiment of docs/tutorials/own-experiment.md, a distribution beside the wheel."""
+    """Try the experiment of docs/tutorials/own-experiment.md as a distribution beside the wheel."""
     source, lab = empty / "toy", str(python.with_name("linearity-lab"))
     write_files("own-experiment.md", source)
     done([UV, "build", "--quiet", "--wheel", "--out-dir", str(source / "dist"), str(source)], ROOT, dict(os.environ))
@@ -233,7 +233,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def serving(command: list[str], folder: Path, environment: dict[str, str]) -> Iterator[str]:
-    """The address of a dashboard that answers, until the block ends."""
+    """Start a dashboard until the block ends and yield its URL."""
     port = free_port()
     flags = ["app", "--port", str(port), "--host", "127.0.0.1", "--", "--server.headless=true"]
     with tempfile.TemporaryFile("w+") as log:
@@ -255,7 +255,7 @@ def serving(command: list[str], folder: Path, environment: dict[str, str]) -> It
 
 
 def asked(url: str) -> str:
-    """What a browser is answered; empty where nothing is."""
+    """Return the response body for a browser; empty without a response."""
     request = urllib.request.Request(url, headers={"Accept": "text/html,*/*"})
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
@@ -265,7 +265,7 @@ def asked(url: str) -> str:
 
 
 def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[str, str]) -> None:
-    """What works where nothing of the dashboard is installed."""
+    """Try the library without the dashboard's packages."""
     lab = str(python.with_name("linearity-lab"))
     listed = json.loads(done([UV, "pip", "list", "--python", str(python), "--format=json"], ROOT, dict(os.environ)))
     names = {package["name"].lower() for package in listed}
@@ -297,7 +297,7 @@ def try_the_library(wheel: Path, python: Path, empty: Path, environment: dict[st
 
 
 def try_the_command_line(python: Path, empty: Path, environment: dict[str, str]) -> None:
-    """What works with the extra ``cli``."""
+    """Try the command line with the extra ``cli``."""
     lab = str(python.with_name("linearity-lab"))
     claim("linearity-lab presets lists the figures", "liu-fig1-left: " in done([lab, "presets"], empty, environment))
     run = [
@@ -326,7 +326,7 @@ def try_the_command_line(python: Path, empty: Path, environment: dict[str, str])
 
 
 def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -> None:
-    """The dashboard from a folder that has nothing to do with it, but for names."""
+    """Try the dashboard from a folder whose files only share names with its modules."""
     for name in IN_THE_WAY:
         (folder / name).write_text("raise SystemExit('taken from the folder')", encoding="utf-8")
     with serving([str(python.with_name("linearity-lab"))], folder, environment) as url:
@@ -350,12 +350,12 @@ def try_the_dashboard(python: Path, folder: Path, environment: dict[str, str]) -
 
 
 def main() -> int:
-    """Build, install, try."""
+    """Build the wheel, install it and run all checks."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "dist").resolve()
     with tempfile.TemporaryDirectory() as scratch:
         home, empty, python = (Path(scratch) / name for name in ("home", "empty", "venv/bin/python"))
         environment = {"PATH": os.environ["PATH"], "HOME": str(home), "XDG_DATA_HOME": str(home)}
-        environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # compiling takes most of the time
+        environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"  # compilation takes most of the time
         for each in (home, empty, empty / "library", empty / "dashboard"):
             each.mkdir()
         wheel = built(folder)

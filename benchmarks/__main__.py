@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         interpreters[name] = process.interpreter(name, asked.python)
     if len(asked.only) == 1:
         sys.exit(not _run(asked.only[0], Settings(asked.quick, interpreters), asked.force))
-    # What a part has compiled and allocated must not affect the next one's times and memory.
+    # Compiled code and memory of one part must not affect the next one.
     options = [f"--peer={name}={at}" for name, at in interpreters.items()]
     options += [f"--without={name}" for name in process.NAMES if name not in interpreters]
     options += [flag for flag, given in (("--quick", asked.quick), ("--force", asked.force)) if given]

@@ -50,7 +50,7 @@ def reason_to_skip(settings: Settings) -> str | None:
 
 
 def new_page(browser: Browser) -> Page:
-    """Open a page that notes its moments, in a new context.
+    """Open a page that records its moments, in a new context.
 
     It ignores content security policies, which forbid waiting by eval.
     """

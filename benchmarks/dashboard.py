@@ -23,7 +23,7 @@ PORT = 8597
 URL = f"http://127.0.0.1:{PORT}"
 WARM_UP_S = 15
 REPEATS = 4
-WAITS, SETTLE_S = 9, 8  # of what an aim is set for
+WAITS, SETTLE_S = 9, 8  # of waits with a stated goal
 # 10 Mbit/s both ways in bytes per second, and 40 ms.
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
@@ -149,7 +149,7 @@ def slow_visits(browser: Browser) -> Row:
 
 
 def measure(settings: Settings) -> Row:
-    """A fresh server, one browser, one wait after another."""
+    """Measure all waits sequentially, with a fresh server and one browser."""
     with fresh_app(PORT) as (_, location), headless() as browser:
         page = new_page(browser)
         first = first_figure(page)

@@ -35,8 +35,8 @@ from ntk_core.settings.validation import bounds
 from ntk_core.settings.walk import Setting, settings, values_of
 
 NUM_RANDOM, SEED = 40, 20
-MOST_S = 4.0  # of a spec, by the yardstick; a longer one is shortened
-LIMIT_S = 60.0  # a spec that takes longer is left out, which is recorded
+MOST_S = 4.0  # of a spec, by the yardstick; longer specs are shortened
+LIMIT_S = 60.0  # specs above this limit are omitted and recorded
 # Chooses and shortens specs; not the shipped table, or a new fit would choose other specs and need new measurements.
 YARDSTICK = Machine(operations=1e-11, traffic=6e-11, calls=3e-5, programs=1.0)
 DONE = ROOT / ".bench" / "estimates.jsonl"

@@ -59,7 +59,7 @@ def moved_by_run(page: Page, url: str) -> int:
         page.locator(RUN).first.click()
         awaited = page.locator(RUN, has_text=re.compile(named))
         awaited.or_(page.locator(MEANT)).first.wait_for(timeout=TIMEOUT_MS)
-        if page.locator(MEANT).count():  # a long run asks first
+        if page.locator(MEANT).count():  # long runs need a confirmation
             page.locator(MEANT).click()
             awaited.first.wait_for(timeout=TIMEOUT_MS)
         page.wait_for_timeout(STILL_MS)
@@ -170,7 +170,7 @@ def main(names: Sequence[str]) -> None:
     with fresh_app() as (app, _), headless() as browser:
         url = f"http://{app.address}"
         measured(browser, url, HOME)  # the server's first visit imports its modules
-        # *Results* comes first: later it lists the runs of the other pages.
+        # *Results* first, because later it lists the runs of other pages.
         for name in sorted(names or [entry.name for entry in ALL], key="results".__ne__):
             try:
                 found[name] = measured(browser, url, name)

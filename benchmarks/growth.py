@@ -66,7 +66,7 @@ def kernel_needs(size: Size) -> Needs:
 
 
 def hessian_product_needs(size: Size) -> Needs:
-    """A tangent goes forward and back through every weight matrix."""
+    """Forward and backward tangents through every weight matrix."""
     return Needs(4 * size.num_weights, 2 * FLOAT * size.num_weights)
 
 

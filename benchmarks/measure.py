@@ -203,7 +203,7 @@ class Watch:
 
 
 def _adopt_orphans() -> None:
-    """Count as ours what our servers and browsers leave behind (Linux)."""
+    """Count orphaned processes of our servers and browsers as ours (Linux)."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
@@ -218,7 +218,7 @@ def _our_seconds() -> float:
     """Return core seconds of this process and all its descendants."""
     process, total = psutil.Process(), 0.0
     for each in (process, *process.children(recursive=True)):
-        with contextlib.suppress(psutil.Error):  # it may have ended by now; then its parent has its time
+        with contextlib.suppress(psutil.Error):  # the process may have ended; its time then belongs to its parent
             total += sum(each.cpu_times()[:4])
     return total
 

@@ -27,10 +27,10 @@ body > :not(main), main > :not(.live-place), .live .note { display: none }
 main#main { max-width: none; margin: 16px; padding: 0 }
 """
 FRAMES, LAST_STEP = 24, 6_000  # of one width; steps at equal distances of their logarithm
-SLID = 4  # frames in which the slider goes from one width to the next
+SLID = 4  # frames while the slider moves from one width to the next
 FRAME_MS, FIRST_MS, LAST_MS = 100, 600, 1800
 QUALITY, STILL_QUALITY = 60, 80
-# The page asks for no step by itself.
+# The page takes no steps by itself.
 HOLD = "each => { each.live.train = () => {}; each.live.playing = true; }"
 CHOOSE = "(each, width) => each.live.choose({ width }, false)"
 

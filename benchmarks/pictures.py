@@ -18,7 +18,7 @@ TEMPLATE = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
 PANEL_W, PANEL_H = 420, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, PANEL_W - 16, 34, PANEL_H - 50
 LEGEND_H, HEAD_H = 20, 30
-# Okabe & Ito's colors, which are distinguishable with any color vision; each with a dash and a symbol of its own.
+# Okabe & Ito's colors, distinguishable with any color vision, each with a separate dash and symbol.
 STYLES: tuple[tuple[str, str, str], ...] = (
     ("#0072B2", "", "circle"),
     ("#D55E00", "7 4", "square"),

@@ -92,7 +92,7 @@ def title_to_frame(browser: Browser, url: str) -> dict[str, float]:
 
 
 def live(settings: Settings) -> Row:
-    """Each network alone, after one that is not counted; several visits."""
+    """Measure each network alone in several visits, after an uncounted one."""
     with headless() as browser:
         follow(browser, CASES[0], 0.5)
         rows = [follow(browser, case, SECONDS) for case in CASES]

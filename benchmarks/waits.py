@@ -20,7 +20,7 @@ from ntk_core import presets
 from ntk_core.runs import machine, work_of_points
 
 PAGE = ROOT / "docs" / "scale.md"
-# One student asks for something every ten minutes, and every third request is not computed yet; our assumption.
+# Each student makes a request every ten minutes, and one third need a computation; our assumption.
 SECONDS_BETWEEN_NEW_RUNS = 3 * 600.0
 # Students at work, workers.
 CASES = ((30, 2), (30, 4), (100, 8), (100, 10), (100, 16), (1_000, 64), (1_000, 80), (1_000, 96))
@@ -30,7 +30,7 @@ NUM_JOBS, SEEDS, WARM_UP = 8_000, (0, 1, 2, 3, 4), 0.1
 
 def simulated(arrivals: np.ndarray, services: np.ndarray, workers: int) -> np.ndarray:
     """Return seconds from each arrival to its start, first in, first out."""
-    free = [0.0] * workers  # when each worker is
+    free = [0.0] * workers  # time at which each worker is free
     waits = np.empty(len(arrivals))
     for index, (arrival, service) in enumerate(zip(arrivals, services, strict=True)):
         begin = max(arrival, free[0])

@@ -169,7 +169,7 @@ def sweep(settings: Settings) -> Row:
     """Ours cold, warm, and from compiled code; the plain script once."""
     spec = spec_of(PRESET, settings, {"num_seeds": NUM_SEEDS})
     cold, _ = whole_run(spec)
-    warm, result = whole_run(spec)  # before the script, whose programs would make a run release all of its own
+    warm, result = whole_run(spec)  # before the script, since its compiled programs would make a run release its own
     assert isinstance(spec, KernelChangeSpec)
     assert isinstance(result, KernelChangeResult)
     data, training = load_dataset(spec.dataset.name, **spec.dataset.options()), spec.training
@@ -181,7 +181,7 @@ def sweep(settings: Settings) -> Row:
 
     found = sweep_widths(data.x, data.y, spec.widths, spec.num_seeds, *limits, on_point=note)
     script = {"total_s": time.perf_counter() - began, "point_s": points}
-    with tempfile.TemporaryDirectory() as place:  # one process fills it, the next one finds it
+    with tempfile.TemporaryDirectory() as place:  # filled by one process, reused by the next
         _, from_disk = (fresh_run(spec, False, place) for _ in range(2))
     differences = [
         abs(each.sup_change - found[point.width, each.output, each.seed][0]) / each.sup_change

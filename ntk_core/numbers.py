@@ -89,6 +89,6 @@ def power_of(value: float, digits: int = 6) -> int:
 
 
 def key_words(key: str) -> str:
-    """Return the key of a point as people read it: ``width 10,000``."""
+    """Return the displayed form of a point's key: ``width 10,000``."""
     words = re.sub("[=_]|(?<=[a-z])-", " ", key.replace("input_dim", "input dimension")).replace(",", ", ")
     return re.sub(r"(?<![\d.])\d{4,}", lambda digits: f"{int(digits[0]):,}", words)

@@ -1,4 +1,4 @@
-"""Two networks side by side: what they look like, how far their kernels move, and towards what."""
+"""Networks side by side: drawings, kernel change, and distance to the infinite-width kernel."""
 
 from linearity_lab.views.navigation import open_page
 

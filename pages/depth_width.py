@@ -1,4 +1,4 @@
-"""Depth against width: how random the tangent kernel is at the beginning, and how far it moves (Hanin & Nica 2020)."""
+"""Depth and width: randomness of the tangent kernel at w₀, and its change in training (Hanin & Nica 2020)."""
 
 from linearity_lab.views.navigation import open_page
 

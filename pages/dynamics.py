@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side: where they coincide, and where they diverge."""
+"""A network and its linear model trained side by side: agreement and separation."""
 
 from linearity_lab.views.navigation import open_page
 

@@ -1,4 +1,4 @@
-"""Generalization beside the kernel: what linearity costs."""
+"""Generalization of network and kernel: the cost of linearity."""
 
 from linearity_lab.views.navigation import open_page
 

@@ -1,4 +1,4 @@
-"""The words of the field, to be searched, each with a link of its own."""
+"""Glossary of the field's terms: searchable, with a link for each entry."""
 
 from linearity_lab.views.navigation import open_page
 

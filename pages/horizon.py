@@ -1,4 +1,4 @@
-"""How long linearity lasts (after Lewkowycz et al. 2020; Lewkowycz & Gur-Ari 2020; Lyu & Li 2020)."""
+"""Duration of linearity (after Lewkowycz et al. 2020; Lewkowycz & Gur-Ari 2020; Lyu & Li 2020)."""
 
 from linearity_lab.views.navigation import open_page
 

@@ -1,4 +1,4 @@
-"""Where linearity ends by the learning rate (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
+"""Learning rates above which linearity ends (Lewkowycz et al. 2020; Zhu, Liu, Radhakrishnan & Belkin 2022)."""
 
 from linearity_lab.views.navigation import open_page
 

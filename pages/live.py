@@ -1,4 +1,4 @@
-"""A network and its linear model train before one's eyes."""
+"""A network and its linear model train in the browser."""
 
 from linearity_lab.views.navigation import open_page
 

@@ -1,4 +1,4 @@
-"""The phenomenon in motion, three questions to begin with, and every page as a card."""
+"""Home: two live networks, three starting points, and a card for every page."""
 
 from linearity_lab.views.navigation import open_page
 

@@ -91,7 +91,7 @@ class Peer:
         return self
 
     def __exit__(self, *error: object) -> None:
-        with self._process:  # closes its stdin, at which it ends, and waits for that
+        with self._process:  # closes its stdin, which ends it, and waits
             pass
         self._folder.cleanup()
 

@@ -23,7 +23,7 @@ def forget_peak() -> int:
     """Return resident bytes without freed blocks; the peak counts from here (Linux)."""
     gc.collect()
     with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed blocks, into which the next call would fit for nothing
+        ctypes.CDLL(None).malloc_trim(0)  # glibc keeps freed blocks, which would hide the memory of the next call
     Path("/proc/self/clear_refs").write_text("5")
     return resident_bytes("VmRSS")
 
@@ -70,7 +70,7 @@ def serve(prepare: dict[str, Callable[[Message], Calls]], packages: tuple[str, .
         elif "packages" in request:
             answer = {name: version(name) for name in packages}
         else:
-            calls.clear()  # frees their arrays before the next are made
+            calls.clear()  # frees their arrays before new ones are made
             calls = prepare[request["what"]](request)
             answer = {"calls": list(calls)}
         print(json.dumps(answer), flush=True)

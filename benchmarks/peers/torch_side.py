@@ -84,7 +84,7 @@ class Scaled(torch.nn.Module):
 
 
 class OutputItself(torch.nn.Module):
-    """In place of a loss: the Hessian is that of the output."""
+    """Identity in place of a loss, so that the Hessian is that of the output."""
 
     reduction = "sum"
 
@@ -112,7 +112,7 @@ def hessians(request):
     steps: list[int] = []
 
     def fixed_steps():
-        # It takes a number of steps in place of stopping at a tolerance: the first call finds the fewest that do.
+        # It takes a number of steps instead of a tolerance; the first call finds the smallest sufficient number.
         for number in [*steps] or LANCZOS_STEPS:
             found = lanczos(by_eigenthings, k=1, max_iter=number, tol=tolerance, seed=next(calls))
             if steps or bool(found.converged[0]):

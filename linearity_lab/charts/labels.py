@@ -158,7 +158,7 @@ def add_end_labels(figure: go.Figure, ends: Sequence[End], *, log_x: bool = True
 
 
 def _turned(symbol: str) -> str:
-    """Return the symbol that looks like this one when it is turned by 90° to the left."""
+    """Return the symbol that looks like this one after a turn by 90° to the left."""
     name = symbol.removesuffix("-open")
     return TURNED.get(name, name) + ("-open" if name == "x" else symbol[len(name) :])
 

@@ -70,7 +70,7 @@ def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], else
     notice = [sentence for name, sentence in form.sentences.items() if name not in elsewhere]
     pressed = False
     with st.container(horizontal=True, vertical_alignment="center"):
-        with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # holds one button
+        with st.container(key=f"{page}.run_place", width=RUN_PIXELS):  # contains one button
             if is_followed := running is not None and running.spec == form.spec:
                 _stop_button(page)
             else:

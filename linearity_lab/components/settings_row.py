@@ -17,7 +17,7 @@ MAX_CHARACTERS = 24  # of a value in a chip
 # Stops of a slider of widths, in addition to those of the preset, each about three times the previous one.
 STOPS = tuple(factor * 10**power for power in range(7) for factor in (1, 3))
 
-# Headings that pages share, with prefixes of names; the last one takes what no other has.
+# Shared headings with prefixes of names; the last one takes all other settings.
 SHARED_GROUPS = {
     "Network": ("outputs", "architecture.", "infinite_width"),
     "Widths and seeds": ("widths", "num_seeds", "seed", "draws"),

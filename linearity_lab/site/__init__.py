@@ -17,7 +17,7 @@ from ntk_core.runs import PRESETS
 
 FOLDER = Path(__file__).parent
 LOOK = FOLDER.parent / "look.css"
-PLOTLY = FOLDER / "plotly-cartesian.min.js"  # a third of what plotly.py ships, with all that our figures need
+PLOTLY = FOLDER / "plotly-cartesian.min.js"  # a third of plotly.py's bundle, sufficient for our figures
 
 __all__ = ["DOCUMENTATION", "MENU", "Figure", "gallery_figures", "write_site"]
 

@@ -18,7 +18,7 @@ from ntk_core.runs.events import Ended, Event, PointFailed, PointFinished, Point
 from ntk_core.runs.store import Store
 from ntk_core.shown import with_terminal_bar
 
-# People wait or press again; senders of SIGTERM kill soon after it.
+# Users wait or press again; senders of SIGTERM kill soon afterwards.
 GRACE_S = {signal.SIGINT: 30.0, signal.SIGTERM: 5.0}
 _EXIT_CODES = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 

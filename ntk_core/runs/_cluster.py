@@ -36,7 +36,7 @@ from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, Poin
 CONNECT_S, ANSWER_S, CLOSE_S = 10.0, 30.0, 2.0  # limits for the scheduler to connect, answer, and close
 CENSUS_EVERY_S, LOOK_EVERY_S = 1.0, 0.02  # between two counts of workers; between two checks for Stop
 TOPIC = "linearity-lab"  # shared by all runs: the scheduler keeps the last messages of every topic
-MESSAGES_EVERY_S, CURVES_EVERY_S = 0.2, 1.0  # a partial point may hold thousands of numbers
+MESSAGES_EVERY_S, CURVES_EVERY_S = 0.2, 1.0  # a partial point may have thousands of numbers
 _PACKAGES = ("jax", "jaxlib", "numpy", "scipy", "optax", "pydantic", "dask", "distributed")
 
 

@@ -122,7 +122,7 @@ def fingerprint(data: Loaded) -> str:
 
 @dataclass(frozen=True)
 class Computation:
-    """Computation of points: the function ``compute`` of the module beside the spec.
+    """Computation of points by the function ``compute`` beside the spec.
 
     The module may also define ``load``, for an experiment with several data sets in a list or mapping.
 

@@ -202,6 +202,6 @@ def values_of(spec: SpecPart) -> Values:
     return dict(_values_of(spec))
 
 
-@functools.lru_cache(maxsize=512)  # pages ask repeatedly
+@functools.lru_cache(maxsize=512)  # pages call it repeatedly
 def _values_of(spec: SpecPart) -> Values:
     return values_in(type(spec), spec)

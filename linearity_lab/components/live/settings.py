@@ -23,7 +23,7 @@ CHOICES: dict[str, tuple[object, ...]] = {
 OWN = "own"
 REACH, HEIGHT, MOST_POINTS = 3.0, 1.6, 30
 START_POINTS, POINT_REACH = 12, 2.0
-# The targets, and what of them an output can reach; as in settings.js.
+# Targets, with the part that an output can reach, as in settings.js.
 SHAPES: dict[str, Callable[[float], float]] = {
     "sine": lambda x: math.sin(2 * x),
     "step": lambda x: -0.8 if x < 0 else 0.8,

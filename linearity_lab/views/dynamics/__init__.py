@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side: where they coincide, and where they separate."""
+"""A network and its linear model trained side by side: agreement and separation."""
 
 from linearity_lab.view_modules import Page
 

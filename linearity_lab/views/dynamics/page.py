@@ -1,4 +1,4 @@
-"""A network and its linear model, trained side by side: where they coincide, and where they separate."""
+"""A network and its linear model trained side by side: agreement and separation."""
 
 from linearity_lab.charts.chart import Chart, led_by, occurring
 from linearity_lab.charts.training import AXIS_TITLES, TimeAxis

@@ -1,4 +1,4 @@
-"""Generalization of network and kernel: what linearity costs."""
+"""Generalization of network and kernel: the cost of linearity."""
 
 from linearity_lab.view_modules import Page
 

@@ -1,4 +1,4 @@
-"""Generalization of network and kernel: what linearity costs."""
+"""Generalization of network and kernel: the cost of linearity."""
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.chart import WIDTH, Choice, Panel

@@ -99,7 +99,7 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
                     type="rect", x0=at - 0.5, x1=at + 0.5, y0=up - 0.5, y1=up + 0.5,
                     line={"color": color, "width": wide}, row=1, col=column,
                 )  # fmt: skip
-        # The markers would ask for a margin.
+        # Markers would add a margin.
         labels = widths if len(widths) < 5 else widths[(len(widths) - 1) % 2 :: 2]  # every other one, else they touch
         ends = [-0.5, len(widths) - 0.5]
         figure.update_xaxes(type="category", title="width m", range=ends, tickvals=labels, row=1, col=column)

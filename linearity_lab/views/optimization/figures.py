@@ -24,7 +24,7 @@ from ntk_core.runs.columns import table_rows
 
 StepAxis = Literal["linear", "log"]
 STEP_AXES: tuple[StepAxis, ...] = ("linear", "log")
-LOSS_HEADROOM = 30  # how far above L₀ the axis of the loss goes
+LOSS_HEADROOM = 30  # upper end of the loss axis, in units of L₀
 BOUND_TITLE = "bound (1 − ημρ²/n)<sup>t</sup> L<sub>0</sub>"
 CHANGE = Measure[OptimizationRun]("kernel change ΔK of φ(f)", "ΔK", lambda run: run.sup_change)
 PL_BOUND_TITLE = "with the measured PL* constant"

@@ -93,7 +93,7 @@ def upload_data(page: str) -> None:
             st.info("No preview yet. Correct the file or choose another one.")
         return
     key = f"{page}.{file.version[:16]}"
-    # The sentence of a choice is beside it, so the choices are read before they are tried, and again after.
+    # The error of a choice is shown beside it, so choices are read before and after they are applied.
     before = file.wrong
     with choosing:
         few = st.container()
@@ -194,7 +194,7 @@ def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize:
         return
     if spec is None:
         st.success("Saved. Choose **your data** as the Dataset on any page.")
-    elif foreseen(spec)[0] > ASK_S:  # the page asks before it starts so long a run
+    elif foreseen(spec)[0] > ASK_S:  # the page asks for confirmation of so long a run
         first = EXPERIMENTS[other].presets[0].spec
         st.switch_page(f"pages/{other}.py", query_params=differences(spec, first))
     elif submit(other, spec):
