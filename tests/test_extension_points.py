@@ -69,10 +69,10 @@ class Place:
     """Location of the toy.
 
     Attributes:
-        folder: where programs start.
+        folder: working directory of programs.
         path: folders from which Python imports the lab and the toy.
         experiment, views: its folders.
-        gallery: arguments of ``gallery`` that write its result where the page reads it.
+        gallery: arguments of ``gallery`` that write the result into the page's gallery.
     """
 
     folder: Path

@@ -167,7 +167,6 @@ class ResultValue(Value, Shown):
     """
 
     columns: ClassVar["Columns"] = ()
-
     spec: Spec
     points: tuple[PointValue, ...]
     provenance: Provenance

@@ -27,10 +27,10 @@ class Claim:
     """One claim shown to users.
 
     Attributes:
-        sentence: as in ``document``, or in the claim of the preset where that is empty.
+        sentence: quoted from ``document``, or from the preset's claim if that is empty.
         source: paper and section.
         preset: the runs that it is measured on.
-        what: the measure, in words.
+        what: description of the measure.
         reading: the measure.
         expected: interval that must contain the measured interval.
         interval_set: whether ``expected`` was fixed before or after the first measurement.
@@ -84,7 +84,7 @@ def claims() -> tuple[Claim, ...]:
     """Return all claims, from the ``claims.toml`` beside each experiment's spec.
 
     Raises:
-        TypeError, LookupError: a table lacks a field or names what does not exist.
+        TypeError, LookupError: a table lacks a field or has an unknown name.
         ValueError: two claims have one name, or the interval of a caveat has no words.
     """
     found: dict[str, Claim] = {}

@@ -2,7 +2,7 @@
 
 Intervals were set on the runs of the gallery, which begin at seed 0. A confirmation computes the same preset with
 fresh initializations and, where the data are synthetic, another data draw. Seeds and their number are fixed by
-``fresh`` before anything is computed; the measurements are kept in ``confirmed.json`` with what they came from.
+``fresh`` before any computation; the measurements are stored in ``confirmed.json`` with their provenance.
 
 A claim whose fresh interval is wide gets further seeds, by ``FURTHER``, or a caveat. No seed is dropped.
 """

@@ -27,7 +27,7 @@ class Measured:
     """Result of a reading.
 
     Attributes:
-        low, high: its interval; NaN where there are too few runs for one.
+        low, high: its interval; NaN for too few runs.
         count: number of runs, or of pairs of runs.
         kind: kind of interval.
     """

@@ -183,7 +183,7 @@ def test_departure_is_where_the_network_is_five_percent_better():
     each = made_run(network=(1.0, 0.82, 0.55, 0.44, 0.3), linear=(1.0, 0.8, 0.5, 0.45, 0.45))
     assert each.departure_step == 4
     assert each.loss_gap == pytest.approx(0.1)
-    assert each.share_together == pytest.approx(0.5 / 0.6)  # where the network is 10 % worse
+    assert each.share_together == pytest.approx(0.5 / 0.6)  # the network is 10 % worse there
     assert each.steps[each.linear_phase] == 2  # 80 % of the way from 1 to 0.4 is 0.52
     assert each.discrepancy == pytest.approx(0.1)  # 0.2 / 2, not the 5.0 after the linear phase
     assert math.isnan(each.relative_error[0])
