@@ -10,6 +10,7 @@ from ntk_core.networks.architectures._activations import (
     output_jacobian,
     slope_jumps,
 )
+from ntk_core.networks.architectures._adapted import Adapted
 from ntk_core.networks.architectures._assembly import Assembly
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._derived import (
@@ -33,7 +34,6 @@ from ntk_core.networks.architectures._network import (
     width_mesh,
 )
 from ntk_core.networks.architectures._numbered import (
-    Adapted,
     Bottleneck,
     Chain,
     ConvNet,
