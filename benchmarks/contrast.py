@@ -2,7 +2,7 @@
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast, from 1 to 21, of two colors such as ``#0072B2``."""
+    """Return the contrast of two colors, from 1 to 21."""
     low, high = sorted([_luminance(one), _luminance(other)])
     return (high + 0.05) / (low + 0.05)
 

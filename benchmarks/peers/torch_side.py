@@ -84,7 +84,7 @@ class Scaled(torch.nn.Module):
 
 
 class OutputItself(torch.nn.Module):
-    """Identity in place of a loss, so that the Hessian is that of the output."""
+    """Identity as loss: the Hessian is that of the output."""
 
     reduction = "sum"
 
