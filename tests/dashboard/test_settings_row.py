@@ -55,8 +55,6 @@ def test_slider_field_and_chip_name_what_is_swept():
     for page, preset, title in (
         ("hessian", "adapter-rank", "Ranks r"),
         ("hessian", "adapter-width", "Widths m"),
-        ("architectures", "adapter-rank", "Ranks r"),  # opens adapter-rank-change
-        ("architectures", "adapter-change", "Widths m"),  # the former name of adapter-width-change
         ("kernel_change", "liu-fig2", "Bottleneck widths"),
         ("early_time", "hu-fig5", "Dimensions d"),
     ):
