@@ -208,10 +208,9 @@ class SpecForm(Generic[AnySpec]):
 
     def _read(self, address: Mapping[str, str], job_spec: AnySpec | None) -> None:
         texts = {name: text for name, text in address.items() if name not in ("preset", "job")}
-        known = {each: name for name in self._preset_names for each in (name, *PRESETS[name].also)}
         name = address.get("preset", self._preset_names[0])
         self._state.notes = {}
-        self._state.preset = known.get(name, self._preset_names[0])
+        self._state.preset = name if name in self._preset_names else self._preset_names[0]
         base = job_spec if job_spec is not None and not texts else self.preset.spec
         spec, problems = spec_from_texts(texts, base)
         self.fill(spec)
@@ -224,7 +223,7 @@ class SpecForm(Generic[AnySpec]):
         if "job" in address and job_spec is None:
             job = InvalidInput("job", address["job"], "the id of a run from this page")
             self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
-        if name not in known:
+        if name != self._state.preset:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
 

@@ -19,8 +19,7 @@ ArchitecturesPreset = Literal[
     "kernel-convergence-pair",
     "convolution",
     "transformer-width",
-    "adapter-rank-change",
-    "adapter-width-change",
+    "adapter-change",
 ]
 HessianPreset = Literal[
     "liu-table1",

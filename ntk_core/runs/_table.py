@@ -42,7 +42,6 @@ class Preset(Generic[Part_co]):
         spec: sized for two cores.
         paper_spec: the paper's sizes, for a GPU or a long run on a CPU.
         caveats: parts of the claim that measurements do not confirm, from ``claims.toml``.
-        also: further names in links to the page of its experiment.
 
     Source: our choice; each preset names its figure, and docs/truth.md compares claims with measurements.
 
@@ -59,7 +58,6 @@ class Preset(Generic[Part_co]):
     spec: Part_co
     paper_spec: Part_co
     caveats: tuple[str, ...] = ()
-    also: Sequence[str] = ()
 
     @property
     def statement(self) -> str:
