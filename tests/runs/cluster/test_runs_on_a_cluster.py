@@ -118,7 +118,7 @@ def test_the_example_fits_the_points_of_the_cluster(cluster, here, capsys):
     law = example("sweep_on_a_cluster").main(cluster.address, settings)
     points = [(point.width, point.of("linear")[0].sup_change) for point in here[-1].result.points]
     assert law == fit_power_law(*zip(*points, strict=True), seeds=[0] * len(points))
-    assert capsys.readouterr().out.count(" done after ") == 3
+    assert capsys.readouterr().out.count(" finished after ") == 3
 
 
 def test_a_point_whose_worker_is_killed_is_computed_again(cluster, slow_here):
