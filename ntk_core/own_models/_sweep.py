@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, TypedDict
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -194,18 +194,9 @@ def runs_at(
         if program is None or not program.serves(apply, params):
             program = _Program(apply, params, Loss("linear", loss), inputs, targets)
         norm, converged = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
-        trained = program.train(params, learning_rate, loss_threshold, record_steps(max_steps, num_records))
-        yield OwnRun(width=width, seed=seed, hessian_norm=norm, hessian_converged=converged, **trained)
-
-
-class _Trained(TypedDict):
-    num_params: int
-    learning_rate: float
-    outcome: Outcome
-    steps: tuple[int, ...]
-    change: tuple[float, ...]
-    loss: tuple[float, ...]
-    velocity: float
+        records = record_steps(max_steps, num_records)
+        run = program.train(width, seed, params, learning_rate, loss_threshold, records)
+        yield replace(run, hessian_norm=norm, hessian_converged=converged)
 
 
 class _Program:
@@ -224,8 +215,16 @@ class _Program:
         same_numbers = not self._has_others and self._structure == jax.tree.structure(params)
         return same_numbers and same_program(apply, self.apply)
 
-    def train(self, params: PyTree, learning_rate: float | str, loss_threshold: float, records: list[int]) -> _Trained:
-        """Train from w₀, measure kernels, and return fields of an :class:`OwnRun`."""
+    def train(
+        self,
+        width: int,
+        seed: int,
+        params: PyTree,
+        learning_rate: float | str,
+        loss_threshold: float,
+        records: list[int],
+    ) -> OwnRun:
+        """Train from w₀ and measure kernels; the norm of the Hessian is not part of this."""
         before = empirical_ntk(self.apply, params, self.x)
         rate = auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
         start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies, since training overwrites them
@@ -245,15 +244,17 @@ class _Program:
         record(0)
         for _ in stretches([descent], record, records):
             pass
-        return {
-            "num_params": sum(leaf.size for leaf in descent.state.trained),
-            "learning_rate": rate,
-            "outcome": descent.outcomes()[0],
-            "steps": tuple(step for step, _, _ in history),
-            "change": tuple(change for _, change, _ in history),
-            "loss": tuple(loss for _, _, loss in history),
-            "velocity": float(kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
-        }
+        return OwnRun(
+            width,
+            seed,
+            num_params=sum(leaf.size for leaf in descent.state.trained),
+            learning_rate=rate,
+            outcome=descent.outcomes()[0],
+            steps=tuple(step for step, _, _ in history),
+            change=tuple(change for _, change, _ in history),
+            loss=tuple(loss for _, _, loss in history),
+            velocity=float(kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
+        )
 
 
 def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> tuple[float | None, bool]:
