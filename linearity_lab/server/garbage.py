@@ -5,24 +5,24 @@ import time
 
 from ntk_core.environment import return_freed_memory
 
-COLLECT_EVERY_S = 10.0
+# Python's own thresholds start a full collection, which stops all threads for .2 s, for every few figures.
+_THRESHOLDS = (50_000, 10, 1_000_000)
+_FULL_EVERY_S = 60.0
 _SETTLED: set[str] = set()
 _collected_at = 0.0
 
 
 def collect_garbage(page: str) -> None:
-    """Collect garbage after a run of a page, at most every ten seconds.
-
-    Streamlit's own collection (``runner.postScriptGC``, turned off) takes more than half of the server's time under
-    thirty sessions. Objects that live after a page's first run are excluded from later collections.
-    """
+    """Collect after a run of a page: young garbage; all, once per minute; never what lives after a page's first run."""
     global _collected_at
     is_first = page not in _SETTLED
-    if not is_first and time.monotonic() - _collected_at < COLLECT_EVERY_S:
+    if not is_first and time.monotonic() - _collected_at < _FULL_EVERY_S:
+        gc.collect(1)
         return
     _SETTLED.add(page)
     _collected_at = time.monotonic()
     gc.collect()
     if is_first:
+        gc.set_threshold(*_THRESHOLDS)
         gc.freeze()
     return_freed_memory()

@@ -25,21 +25,22 @@ def test_page_freezes_loaded_objects_once(monkeypatch):
     gc.unfreeze()
 
 
-def test_garbage_is_collected_occasionally(monkeypatch):
+def test_old_garbage_is_collected_once_a_minute_and_young_garbage_always(monkeypatch):
     assert config.get_option("runner.postScriptGC") is False  # Streamlit's collection after every run
-    counted: list[float] = []
+    counted: list[tuple[float, int]] = []
     now = 0.0
-    monkeypatch.setattr(gc, "collect", lambda: counted.append(now))
+    monkeypatch.setattr(gc, "collect", lambda generation=2: counted.append((now, generation)))
     monkeypatch.setattr(gc, "freeze", lambda: None)
     monkeypatch.setattr(garbage, "_SETTLED", {"hessian"})
     monkeypatch.setattr(garbage, "_collected_at", 0.0)
     monkeypatch.setattr(garbage.time, "monotonic", lambda: now)
-    for second in range(100, 131):
+    for second in range(100, 191, 10):
         now = float(second)
         garbage.collect_garbage("hessian")
-    assert counted == pytest.approx([100, 110, 120, 130])
+    assert [at for at, generation in counted if generation == 2] == pytest.approx([100, 160])
+    assert len(counted) == 10
     garbage.collect_garbage("dag")  # the first drawing of a page collects what it loaded
-    assert len(counted) == 5
+    assert counted[10:] == [(190, 2)]
 
 
 def test_what_uploads_took_goes_back_to_the_system():
