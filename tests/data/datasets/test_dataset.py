@@ -41,20 +41,6 @@ def test_dataset_is_read_only_and_copies_the_input():
     x[0, 0] = 1
 
 
-def test_regression_has_no_classes_and_the_test_set_may_be_empty():
-    data = Dataset(
-        **arrays(
-            class_names=(),
-            labels=[],
-            labels_test=[],
-            y=[[1.5], [2], [3]],
-            x_test=np.zeros((0, 2)),
-            y_test=np.zeros((0, 1)),
-        )
-    )
-    assert (data.num_outputs, len(data.labels), len(data.x_test)) == (1, 0, 0)
-
-
 @pytest.mark.parametrize(
     ("field", "changes"),
     [

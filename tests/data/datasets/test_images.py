@@ -2,17 +2,11 @@
 
 import hashlib
 import re
-import time
-from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from ntk_core.data import (
-    dataset_options,
-    dataset_shapes,
-    load_dataset,
-)
+from ntk_core.data import dataset_options, dataset_shapes, load_dataset
 from ntk_core.data._dataset import standardize_inputs
 from ntk_core.data._images import SHIPPED_FILES, block_sums
 
@@ -38,12 +32,6 @@ def test_pooled_cifar2_equals_pooling_of_the_full_size_images():
                 np.testing.assert_array_equal(block_sums(images), sums)
 
 
-def test_pooling_of_a_ramp_is_the_mean_of_each_block():
-    ramp = np.arange(64, dtype=np.uint8).reshape(1, 8, 8, 1)
-    naive = [[ramp[0, 4 * i : 4 * i + 4, 4 * j : 4 * j + 4, 0].mean() for j in range(2)] for i in range(2)]
-    np.testing.assert_array_equal(block_sums(ramp)[0, ..., 0] / 16, naive)
-
-
 def test_digits_are_the_mnist_images_pooled_to_seven_pixels():
     options = {"num_samples": 40, "num_test": 20, "seed": 5, "classes": (2, 7)}
     digits, mnist = load_dataset("digits", **options), load_dataset("mnist", **options)
@@ -61,13 +49,6 @@ def test_shipped_images_have_registered_counts_and_range(name):
         assert np.bincount(labels).tolist() == [available // shapes.num_outputs] * shapes.num_outputs
     assert 0 <= data.x.min() < 0.1
     assert 0.9 < data.x.max() <= 1
-
-
-def test_full_size_cifar2_has_its_own_shape_and_limit():
-    shapes = dataset_shapes("cifar2", resolution=32)
-    assert (shapes.input_shape, shapes.available_train, shapes.available_test) == ((32, 32, 3), 1000, 200)
-    assert load_dataset("cifar2", resolution=32, num_samples=10).x.shape == (10, 32, 32, 3)
-    assert dataset_shapes("cifar2", resolution=32, source="full").available_train == 10_000
 
 
 @pytest.mark.parametrize("num_samples", [1, 7, 60, 1001, 1799, 1800])
@@ -95,12 +76,6 @@ def test_chosen_classes_have_their_images_in_order():
         assert image.tobytes() in by_class[(9, 0)[label]]
 
 
-def test_subset_is_shuffled():
-    labels = load_dataset("mnist", num_samples=200, classes=(0, 1)).labels
-    changes = sum(a != b for a, b in pairwise(labels))
-    assert abs(changes - 100) < 5 * np.sqrt(50)  # 199 neighbors differ with probability 1/2; sorted labels change once
-
-
 def test_smaller_subset_is_contained_in_a_larger_one():
     def images(n):
         return {image.tobytes() for image in load_dataset("cifar2", num_samples=n, seed=4).x}
@@ -109,13 +84,9 @@ def test_smaller_subset_is_contained_in_a_larger_one():
 
 
 def test_targets_encode_the_labels():
-    one_hot = load_dataset("mnist", num_samples=30)
-    np.testing.assert_array_equal(one_hot.y.argmax(axis=1), one_hot.labels)
-    np.testing.assert_array_equal(one_hot.y.sum(axis=1), 1)
-    assert set(np.unique(one_hot.y)) == {0, 1}
-    signs = load_dataset("cifar2", num_samples=30, targets="plus-minus")
-    np.testing.assert_array_equal(signs.y[:, 0], np.where(signs.labels == 1, 1, -1))
-    assert signs.y_test.shape == (200, 1)
+    one_hot, signs = load_dataset("mnist", num_samples=30), load_dataset("cifar2", num_samples=30, targets="plus-minus")
+    np.testing.assert_array_equal(one_hot.y, np.eye(10)[one_hot.labels])
+    np.testing.assert_array_equal(signs.y, np.where(signs.labels == 1, 1, -1)[:, None])
 
 
 @pytest.mark.parametrize("name", ["mnist", "cifar2", "gaussian-mixture"])
@@ -160,12 +131,3 @@ def test_classes_by_index_and_by_name_are_the_same_request():
     by_index, by_name = (dataset_options("cifar2", classes=classes) for classes in ([1, 0], ("horse", "cat")))
     assert by_index == by_name
     assert dataset_options("cifar2", classes=None) == dataset_options("cifar2", classes=(0, 1))
-
-
-def test_loading_mnist_takes_less_than_a_third_of_a_second():
-    times = []
-    for _ in range(3):
-        start = time.process_time()  # processor time, as other programs share the machine
-        load_dataset("mnist", num_samples=6000, num_test=2000)
-        times.append(time.process_time() - start)
-    assert min(times) < 0.3

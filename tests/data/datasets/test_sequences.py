@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from ntk_core.data import dataset_shapes, load_dataset
-from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput, TooLarge
 
 TASKS = ("copy", "majority", "modular-addition", "induction")
@@ -83,7 +82,3 @@ def test_what_fits_no_law_is_refused_by_name():
         assert (refusal.value.field, refusal.value.nearest) == (field, nearest)
     with pytest.raises(TooLarge):
         load_dataset("random-sequences", num_samples=100_000, num_tokens=256, input_dim=10_000)
-
-
-def test_specs_of_whole_images_are_as_they_were():
-    assert DatasetSpec(name="mnist", patch_size=7).model_dump()["patch_size"] == 7

@@ -9,13 +9,12 @@ import warnings
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from ntk_core.data.uploads import Choices, Cleaned, Limits, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
 from tests.data.uploads.files import archive, arrays, blobs, flowers, image, pets
 
-NUM_UPLOADS = 240
+NUM_UPLOADS = 200
 LIMITS = Limits(max_bytes=10**6, max_unpacked_bytes=2 * 10**6, max_rows=5000, max_values=2**18)
 SEEDS = (flowers(), flowers(delimiter=";"), blobs(), pets(), arrays(x=np.eye(9), y=np.array(list("aab") * 3)))
 SNIPPETS = (
@@ -135,18 +134,12 @@ def outcome(index: int) -> str:
     return "data"
 
 
-@pytest.mark.parametrize("part", range(8))
-def test_an_upload_is_a_data_set_or_one_sentence(part):
+def test_an_upload_is_a_data_set_or_one_sentence():
     began = time.process_time()
-    found = [outcome(index) for index in range(part, NUM_UPLOADS, 8)]
+    found = [outcome(index) for index in range(NUM_UPLOADS)]
     assert time.process_time() - began < 0.5 * len(found)
     assert [text for text in found if "\n" in text or len(text) > 400] == []
-
-
-def test_the_fuzzed_uploads_reach_every_stage():
-    found = [outcome(index) for index in range(120)]
-    stages = {text.partition(":")[0] for text in found}
-    assert {"data", "file", "features", "target"} <= stages
+    assert {text.partition(":")[0] for text in found} >= {"data", "file", "features", "target"}  # all stages
     assert found.count("data") > 10
 
 

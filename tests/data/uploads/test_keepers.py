@@ -12,7 +12,6 @@ from ntk_core.data.uploads import (
     EXAMPLE,
     Cleaned,
     Keeper,
-    Limits,
     MissingUpload,
     clean_upload,
     forget_upload,
@@ -24,10 +23,8 @@ from ntk_core.data.uploads import (
     upload_shapes,
 )
 from ntk_core.errors import InvalidInput
-from tests.data.uploads.files import pets
 
 ANNA, BEN = Keeper("anna"), Keeper("ben")
-MIB = 2**20
 
 
 def made(seed: int, num_kib: int = 64) -> Cleaned:
@@ -50,6 +47,7 @@ def test_forgetting_drops_one_reference():
     assert is_kept(digest)
     forget_upload(digest, ANNA)  # a repetition has no effect
     assert is_kept(digest)
+    forget_upload("../" + digest)
     forget_upload(digest, BEN)
     assert not is_kept(digest)
 
@@ -58,14 +56,6 @@ def test_what_a_job_needs_stays_when_it_is_forgotten():
     digest = keep_upload(made(0), ANNA)
     forget_upload(digest, ANNA, needed={digest})
     assert is_kept(digest)
-
-
-def test_a_full_directory_holds_the_latest_data():
-    for seed in range(40):
-        latest = keep_upload(made(seed), ANNA, max_kept_bytes=600 * 1024)
-        assert is_kept(latest)
-        assert sum(path.stat().st_size for path in path_of(latest).parent.iterdir()) <= 600 * 1024
-    assert not is_kept(upload_digest(made(0)))
 
 
 def test_needed_data_are_never_evicted_and_excess_is_refused():
@@ -106,12 +96,6 @@ def test_the_shipped_example_is_neither_kept_nor_forgotten():
     forget_upload(digest, ANNA)
     forget_upload(digest)
     assert len(read_upload(digest).x) == 120
-
-
-def test_the_pixels_of_all_images_together_are_bounded():
-    with pytest.raises(InvalidInput, match="file: 1,200 pixels in all images together"):
-        parse_upload(pets(num=13, side=10), Limits(max_all_pixels=1100))
-    parse_upload(pets(num=11, side=10), Limits(max_all_pixels=1100))
 
 
 def path_of(digest: str) -> Path:

@@ -26,7 +26,7 @@ from ntk_core.data.uploads import (
 )
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import EXPERIMENTS, canonical_json, check_size, estimate, parse_spec
+from ntk_core.runs import canonical_json, check_size, estimate, parse_spec
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from tests.data.uploads.files import arrays, blobs, flowers, image, pets
 
@@ -54,17 +54,11 @@ def test_tables_with_any_delimiter_read_back(delimiter):
     assert found.labels.tolist() == [0, 1, 2] * 20
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_the_encodings_of_spreadsheets_are_read(encoding):
-    text = "größe,x,art\n1,2,süß\n2,5,süß\n3,1,é\n4,2,é\n"
-    found = cleaned(text.encode(encoding))
-    assert found.class_names == ("süß", "é")
-
-
-def test_csv_allows_quotes_empty_lines_and_crlf():
-    text = '"a, b","kind"\r\n"1","x, y"\r\n\r\n"2","z"\r\n"3","x, y"\r\n"5","z"\r\n'
-    found = cleaned(text.encode())
-    assert (found.x[:, 0].tolist(), found.class_names) == ([1, 2, 3, 5], ("x, y", "z"))
+def test_quotes_empty_lines_and_encodings_of_spreadsheets_are_read():
+    text = '"größe, x","art"\r\n"1","süß, y"\r\n\r\n"2","é"\r\n"3","süß, y"\r\n"5","é"\r\n'
+    for encoding in ("utf-8", "utf-8-sig", "utf-16"):
+        found = cleaned(text.encode(encoding))
+        assert (found.x[:, 0].tolist(), found.class_names) == ([1, 2, 3, 5], ("süß, y", "é"))
 
 
 def test_rows_with_gaps_are_dropped_on_request():
@@ -82,30 +76,14 @@ def test_regression_target_is_standardized_unless_raw():
     assert scaled.class_names == ()
 
 
-def test_some_classes_can_be_chosen():
-    found = cleaned(flowers(), classes=("tulip", "iris"))
-    assert found.counts == {"iris": 20, "tulip": 20}
-
-
 @pytest.mark.parametrize(
     "labels", [np.arange(40) % 3, np.eye(3)[np.arange(40) % 3], np.array(list("abc"))[np.arange(40) % 3]]
 )
 def test_labels_of_arrays_may_be_numbers_one_hot_rows_or_texts(labels):
-    x = np.random.default_rng(0).normal(size=(40, 5))
+    x = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 5)))
     found = cleaned(arrays(inputs=x, labels=labels))
     np.testing.assert_array_equal(found.labels, np.arange(40) % 3)
     np.testing.assert_array_equal(found.x, x.astype(np.float32))
-
-
-def test_columns_in_fortran_order_stay_columns():
-    x = np.asfortranarray(np.random.default_rng(0).normal(size=(40, 5)))
-    np.testing.assert_array_equal(cleaned(arrays(x=x, y=np.arange(40) % 2)).x, x.astype(np.float32))
-
-
-def test_bytes_of_images_become_numbers_from_0_to_1():
-    x = np.random.default_rng(0).integers(0, 256, (40, 5, 4), dtype=np.uint8)
-    found = cleaned(arrays(x=x, y=np.arange(40) % 2))
-    np.testing.assert_allclose(found.x[..., 0], x / 255, rtol=1e-6)
 
 
 def test_three_axes_are_tokens_on_request():
@@ -119,20 +97,17 @@ def test_three_axes_are_tokens_on_request():
         cleaned(arrays(x=np.random.default_rng(0).normal(size=(40, 5)), y=np.arange(40) % 2), tokens=True)
 
 
-def test_images_are_their_pixels_and_folders_their_classes():
-    found = cleaned(pets())
-    assert (found.input_shape, found.counts) == ((10, 10, 3), {"cat": 6, "dog": 6})
+def test_images_are_their_pixels_or_averages_and_folders_their_classes():
+    found, small = cleaned(pets()), cleaned(pets(), side=5)
+    assert (found.input_shape, found.counts, found.labels[3]) == ((10, 10, 3), {"cat": 6, "dog": 6}, 1)
     pixels = np.random.default_rng(3).integers(0, 256, (10, 10, 3), dtype=np.uint8)
     np.testing.assert_allclose(found.x[3], pixels / 255, rtol=1e-6)
-    assert found.labels[3] == 1
-
-
-def test_images_are_scaled_by_averages_over_blocks():
-    found = cleaned(pets(), side=5)
-    pixels = np.random.default_rng(3).integers(0, 256, (10, 10, 3), dtype=np.uint8)
     averages = pixels.reshape(5, 2, 5, 2, 3).mean(axis=(1, 3)) / 255
-    np.testing.assert_allclose(found.x[3], averages, atol=1.01 / 255)  # rounded to bytes along both axes
+    np.testing.assert_allclose(small.x[3], averages, atol=1.01 / 255)  # rounded to bytes along both axes
     assert cleaned(pets(), gray=True, side=4).input_shape == (4, 4, 1)
+    bytes_of_images = np.random.default_rng(0).integers(0, 256, (40, 5, 4), dtype=np.uint8)
+    of_arrays = cleaned(arrays(x=bytes_of_images, y=np.arange(40) % 2))
+    np.testing.assert_allclose(of_arrays.x[..., 0], bytes_of_images / 255, rtol=1e-6)
 
 
 def test_images_of_several_formats_and_sizes_go_together():
@@ -144,14 +119,13 @@ def test_images_of_several_formats_and_sizes_go_together():
 def test_equal_data_have_one_digest_and_are_kept_once(data_directory):
     digest = keep_upload(cleaned(flowers()))
     assert keep_upload(cleaned(flowers(delimiter=";"))) == digest == upload_digest(read_upload(digest))
-    assert [path.name for path in (data_directory / "uploads").iterdir()] == [f"{digest}.npz"]
+    (path,) = (data_directory / "uploads").iterdir()
+    assert (path.name, path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (
+        f"{digest}.npz",
+        0o600,
+        0o700,
+    )
     assert keep_upload(cleaned(flowers(), features=("sepal",))) != digest
-
-
-def test_kept_data_are_readable_by_their_owner_only(data_directory):
-    path = data_directory / "uploads" / f"{keep_upload(cleaned(flowers()))}.npz"
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_longest_unused_goes_when_the_folder_is_full(data_directory):
@@ -180,14 +154,6 @@ def test_data_that_were_changed_on_disk_are_not_used(data_directory):
     assert len(read_upload(other).x) == 40
 
 
-def test_data_can_be_forgotten():
-    digest = keep_upload(cleaned(flowers()))
-    forget_upload(digest)
-    forget_upload("../" + digest)
-    with pytest.raises(MissingUpload):
-        read_upload(digest)
-
-
 def test_an_upload_is_a_data_set_like_others():
     digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
     data = load_dataset("upload", digest=digest, num_samples=30, num_test=12, standardize="standard")
@@ -200,12 +166,6 @@ def test_an_upload_is_a_data_set_like_others():
     np.testing.assert_allclose([data.x.mean(), data.x.std()], [0, 1], atol=1e-5)
 
 
-@pytest.mark.parametrize(("targets", "columns"), [("one-hot", 2), ("plus-minus", 1)])
-def test_two_uploaded_classes_have_the_predicted_outputs(targets, columns):
-    asked = {"digest": keep_upload(cleaned(pets())), "num_samples": 6, "targets": targets}
-    assert dataset_shapes("upload", **asked).num_outputs == load_dataset("upload", **asked).num_outputs == columns
-
-
 def test_test_points_are_never_training_points():
     digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
     data = load_dataset("upload", digest=digest, num_samples=45, num_test=15, seed=3)
@@ -214,13 +174,6 @@ def test_test_points_are_never_training_points():
     assert {row.tobytes() for row in smaller.x} <= {row.tobytes() for row in data.x}
     with pytest.raises(InvalidInput, match=r"num_test.*at most 15"):
         load_dataset("upload", digest=digest, num_samples=45, num_test=16)
-
-
-def test_regression_targets_arrive_as_numbers():
-    choices = {"features": ("sepal", "petal"), "target": "size", "task": "regression"}
-    digest = keep_upload(cleaned(flowers(), **choices))
-    data = load_dataset("upload", digest=digest, num_samples=20)
-    assert (data.y.shape, data.class_names, data.labels.size) == ((20, 1), (), 0)
 
 
 def test_spec_with_upload_is_private_with_costs_by_shape():
@@ -242,35 +195,19 @@ def test_a_spec_whose_data_are_gone_can_be_read_but_not_computed():
     assert error.value.field == "dataset.digest"
 
 
+def test_settings_that_do_not_fit_the_data_are_refused_beside_them():
+    with pytest.raises(InvalidSpec, match=r"dataset.num_samples: 61 .*at most 60"):
+        private_spec(keep_upload(cleaned(flowers())), **{"dataset.num_samples": 61})
+    digest = keep_upload(cleaned(flowers(), features=("sepal", "petal"), target="size", task="regression"))
+    with pytest.raises(InvalidSpec, match=r"outputs: softmax .*without classes"):
+        private_spec(digest)
+    assert private_spec(digest, outputs=["linear"]).is_private
+    data = load_dataset("upload", digest=digest, num_samples=20)
+    assert (data.y.shape, data.class_names, data.labels.size) == ((20, 1), (), 0)
+
+
 @pytest.mark.parametrize("digest", [None, "", "abc", "../../etc/passwd", "A" * 64, 7, ["a" * 64]])
 def test_what_is_no_digest_is_refused_beside_the_field(digest):
     with pytest.raises(InvalidSpec) as error:
         with_settings(KernelChangeSpec(), {"dataset.name": "upload", "dataset.digest": digest})
     assert [problem.field for problem in error.value.problems] == ["dataset.digest"]
-
-
-def test_too_many_points_are_refused_beside_the_number():
-    digest = keep_upload(cleaned(flowers()))
-    with pytest.raises(InvalidSpec, match=r"dataset.num_samples: 61 .*at most 60"):
-        private_spec(digest, **{"dataset.num_samples": 61})
-
-
-def test_a_softmax_is_refused_for_regression_data():
-    choices = {"features": ("sepal", "petal"), "target": "size", "task": "regression"}
-    digest = keep_upload(cleaned(flowers(), **choices))
-    with pytest.raises(InvalidSpec, match=r"outputs: softmax .*without classes"):
-        private_spec(digest)
-    assert private_spec(digest, outputs=["linear"]).is_private
-
-
-@pytest.mark.parametrize("name", sorted(set(EXPERIMENTS) - {"early_time"}))
-def test_every_experiment_on_a_data_set_takes_an_upload(name):
-    digest = keep_upload(cleaned(flowers()))
-    named = {"dataset.name": "upload", "dataset.digest": digest, "dataset.num_samples": 12}
-    if name == "hessian":  # no convolutions on a table
-        named["networks"] = [{"kind": "fully-connected"}]
-    if name == "horizon":  # its default has more test points than this file
-        named["num_test"] = 12
-    spec = with_settings(EXPERIMENTS[name].spec(), named)
-    check_size(spec)
-    assert spec.is_private
