@@ -16,17 +16,20 @@ LOSS = Loss("linear")
 RATE = 0.3
 
 
-def trained(losses_of, threshold, max_steps=40, num_records=4, seeds=1):
-    """Losses of a plain loop for one seed, and the records of KernelTraining for all seeds."""
-    params, x, y, _, _ = problem()
-    together = jax.tree.map(lambda leaf: jnp.stack([leaf] * seeds), params)
+def trained(params, threshold, rate=RATE, max_steps=40, num_records=4, outputs=("linear",)):
+    """Training of one seed per first index of the parameters, up to its end."""
+    _, x, y, _, _ = problem()
     training = KernelTraining(
-        NET, together, x, y, LOSS, ("linear",), learning_rate=RATE, loss_threshold=threshold, max_steps=max_steps,
+        NET, params, x, y, LOSS, outputs, learning_rate=rate, loss_threshold=threshold, max_steps=max_steps,
         num_records=num_records,
     )  # fmt: skip
     reached = list(training.stretches())
     assert reached == sorted(reached)
-    return params, x, y, [training.recorded(seed, "linear") for seed in range(seeds)]
+    return training
+
+
+def one_seed(params):
+    return jax.tree.map(lambda leaf: leaf[None], params)
 
 
 def plain(params, x, y, rate, num_steps):
@@ -46,7 +49,7 @@ def test_training_stops_after_the_threshold_with_its_kernel():
     path = plain(params, x, y, RATE, 40)
     threshold = (path[22][1] + path[23][1]) / 2
     assert all(loss > threshold for _, loss in path[:23])
-    *_, (found,) = trained(path, threshold)
+    found = trained(one_seed(params), threshold).recorded(0, "linear")
     assert found["outcome"] == "converged"
     assert found["steps"] == (0, 1, 3, 12, 24)  # the loop reads a step's loss during the next step
     first, last = (empirical_ntk(NET, w, x) for w in (params, path[24][0]))
@@ -57,11 +60,7 @@ def test_training_stops_after_the_threshold_with_its_kernel():
 @pytest.mark.usefixtures("x64")
 def test_followed_outputs_are_those_of_the_network():
     params, x, y, _, _ = problem()
-    training = KernelTraining(
-        NET, jax.tree.map(lambda leaf: leaf[None], params), x, y, LOSS, ("linear", "swish"), learning_rate=RATE,
-        loss_threshold=0.0, max_steps=5, num_records=2,
-    )  # fmt: skip
-    list(training.stretches())
+    training = trained(one_seed(params), 0.0, max_steps=5, num_records=2, outputs=("linear", "swish"))
     path, rows = plain(params, x, y, RATE, 5), followed_rows(len(y))
     assert 1 <= len(y[rows]) <= 4
     for output, image in (("linear", lambda f: f), ("swish", jax.nn.swish)):
@@ -81,12 +80,7 @@ def test_loss_above_the_threshold_again_is_trained_further():
     losses = [loss for _, loss in plain(params, x, y, rate, 60)]
     dip = next(t for t in range(3, 60) if losses[t] < min(losses[:t]) and losses[t + 1] > losses[t])
     threshold = (losses[dip] + min(*losses[:dip], losses[dip + 1])) / 2
-    together = jax.tree.map(lambda leaf: leaf[None], params)
-    training = KernelTraining(
-        NET, together, x, y, LOSS, ("linear",), learning_rate=rate, loss_threshold=threshold, max_steps=60,
-        num_records=5,
-    )  # fmt: skip
-    list(training.stretches())
+    training = trained(one_seed(params), threshold, rate, 60, 5)
     found = training.recorded(0, "linear")
     assert dip + 1 in found["steps"]  # recorded at the apparent end
     assert len(set(found["steps"])) == len(found["steps"])
@@ -97,12 +91,9 @@ def test_loss_above_the_threshold_again_is_trained_further():
 
 @pytest.mark.parametrize("rate", ["auto", RATE])
 def test_a_network_without_a_kernel_is_dead_and_takes_no_step(rate):
-    params, x, y, _, _ = problem()
+    params = problem()[0]
     together = jax.tree.map(lambda leaf: jnp.stack([jnp.zeros_like(leaf), leaf]), params)
-    training = KernelTraining(
-        NET, together, x, y, LOSS, ("linear",), learning_rate=rate, loss_threshold=0.01, max_steps=9, num_records=3
-    )
-    assert max(training.stretches()) == 9
+    training = trained(together, 0.01, rate, 9, 3)
     dead, alive = (training.recorded(seed, "linear") for seed in range(2))
     assert (dead["outcome"], dead["steps"], dead["change"]) == ("dead", (0,), (0.0,))
     assert dead["learning_rate"] == (math.inf if rate == "auto" else RATE)

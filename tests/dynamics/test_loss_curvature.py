@@ -9,7 +9,6 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from ntk_core.dynamics import Loss, gauss_newton_product, loss_hessian_product
-from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
 
@@ -52,20 +51,3 @@ def test_gauss_newton_has_the_eigenvalues_of_the_kernel(x64):
     kernel = np.asarray(empirical_ntk(net, params, x)).transpose(0, 2, 1, 3).reshape(12, 12)
     expected = np.sort(np.linalg.eigvalsh(kernel / 4))
     np.testing.assert_allclose(np.sort(np.linalg.eigvalsh(np.stack(columns)))[-12:], expected, rtol=1e-8, atol=1e-12)
-
-
-def test_functions_are_taken_with_a_loss_of_their_outputs(x64):
-    net, params, x, vector = asked("linear")
-    found = loss_hessian_product(lambda w, x: net.apply(w, x), params, x, Y, vector)
-    expected = loss_hessian_product(net, params, x, Y, vector)
-    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-10), found, expected)
-
-
-@pytest.mark.parametrize(
-    ("field", "change"), [("y", {"y": Y[:2]}), ("vector", {"vector": {}}), ("loss", {"loss": "hinge"})]
-)
-def test_requests_that_do_not_fit_are_refused(field, change):
-    net, params, x, vector = asked("linear")
-    with pytest.raises(InvalidInput) as caught:
-        loss_hessian_product(**{"net": net, "params": params, "x": x, "y": Y, "vector": vector, **change})
-    assert caught.value.field == field
