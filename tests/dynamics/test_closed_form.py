@@ -42,7 +42,7 @@ def test_descent_is_what_the_trained_linear_model_does():
 
 
 @pytest.mark.usefixtures("x64")
-def test_flow_is_a_matrix_exponential_and_the_limit_of_small_steps():
+def test_flow_is_an_exponential_and_the_limit_of_small_steps():
     params, x, y = problem()
     form, time = closed_form(params, x, y), 2.0
     rows = np.asarray(empirical_ntk(NET, params, x, x[:N])).transpose(0, 2, 1, 3).reshape(-1, 2 * N)

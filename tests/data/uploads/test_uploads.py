@@ -54,7 +54,7 @@ def test_tables_with_any_delimiter_read_back(delimiter):
     assert found.labels.tolist() == [0, 1, 2] * 20
 
 
-def test_quotes_empty_lines_and_encodings_of_spreadsheets_are_read():
+def test_quotes_empty_lines_and_encodings_are_read():
     text = '"größe, x","art"\r\n"1","süß, y"\r\n\r\n"2","é"\r\n"3","süß, y"\r\n"5","é"\r\n'
     for encoding in ("utf-8", "utf-8-sig", "utf-16"):
         found = cleaned(text.encode(encoding))
@@ -97,7 +97,7 @@ def test_three_axes_are_tokens_on_request():
         cleaned(arrays(x=np.random.default_rng(0).normal(size=(40, 5)), y=np.arange(40) % 2), tokens=True)
 
 
-def test_images_are_their_pixels_or_averages_and_folders_their_classes():
+def test_images_are_their_pixels_or_averages_over_blocks():
     found, small = cleaned(pets()), cleaned(pets(), side=5)
     assert (found.input_shape, found.counts, found.labels[3]) == ((10, 10, 3), {"cat": 6, "dog": 6}, 1)
     pixels = np.random.default_rng(3).integers(0, 256, (10, 10, 3), dtype=np.uint8)
@@ -195,7 +195,7 @@ def test_a_spec_whose_data_are_gone_can_be_read_but_not_computed():
     assert error.value.field == "dataset.digest"
 
 
-def test_settings_that_do_not_fit_the_data_are_refused_beside_them():
+def test_settings_that_do_not_fit_the_data_are_refused():
     with pytest.raises(InvalidSpec, match=r"dataset.num_samples: 61 .*at most 60"):
         private_spec(keep_upload(cleaned(flowers())), **{"dataset.num_samples": 61})
     digest = keep_upload(cleaned(flowers(), features=("sepal", "petal"), target="size", task="regression"))
