@@ -99,8 +99,10 @@ def smallest_eigenvalue_in_turn(
     """Yield :func:`smallest_eigenvalue_in_ball` so far after each descent, so that a run can stop."""
     if not (np.isfinite(radius) and radius > 0):
         raise InvalidInput("radius", radius, "a finite number above 0")
-    if num_starts < 1 or num_steps < 0:
-        raise InvalidInput("num_starts", num_starts, "at least 1, with at least 0 steps each")
+    if num_starts < 1:
+        raise InvalidInput("num_starts", num_starts, "an integer of at least 1")
+    if num_steps < 0:
+        raise InvalidInput("num_steps", num_steps, "an integer of at least 0")
     net, inputs, _ = accepted(net, params, x)
     net, rows = checked_model(net, params, inputs), jnp.asarray(inputs)
     key = jax.random.key(0) if key is None else key

@@ -8,7 +8,6 @@ from jax.flatten_util import ravel_pytree
 from scipy.optimize import minimize
 
 from ntk_core.dynamics import eigenvalues
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians import smallest_eigenvalue_in_ball
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import DAGNetwork, FullyConnected
@@ -74,8 +73,7 @@ def dense_search(net, params, x, radius, num_starts):
 
 
 @pytest.mark.parametrize(
-    ("activation", "width", "radius"),
-    [("tanh", 12, 0.5), *(pytest.param("relu", *each, marks=pytest.mark.slow) for each in ((60, 0.5), (12, 1.5)))],
+    ("activation", "width", "radius"), [("tanh", 12, 0.5), pytest.param("relu", 12, 1.5, marks=pytest.mark.slow)]
 )
 def test_dense_searches_from_many_starts_find_little_less(x64, activation, width, radius):
     graph = dense_graph(2, 0.0)
@@ -84,28 +82,3 @@ def test_dense_searches_from_many_starts_find_little_less(x64, activation, width
     found = smallest_eigenvalue_in_ball(net, params, x, radius)
     dense = dense_search(net, params, x, radius, num_starts=8)
     assert found.value <= 1.01 * dense
-
-
-def test_linear_model_has_a_constant_smallest_eigenvalue(x64):
-    net = FullyConnected(width=6, activation="tanh", trained="last", use_bias=False)
-    params, x = net.init(jax.random.key(0), (3,)), jax.random.normal(jax.random.key(1), (4, 3))
-    found = smallest_eigenvalue_in_ball(net, params, x, 10.0, num_starts=1, num_steps=2)
-    assert found.value == pytest.approx(found.at_center, rel=1e-8)
-
-
-@pytest.mark.slow
-def test_only_wide_networks_keep_their_smallest_eigenvalue(x64):
-    """PL* extends from w₀ to the ball as the width grows (Zhu, Liu & Belkin 2022, §4)."""
-    lost = []
-    for width in (8, 512):
-        net, params, x = network(width)
-        found = smallest_eigenvalue_in_ball(net, params, x, 1.0)
-        lost.append(1 - found.value / found.at_center)
-    assert lost[1] < 0.5 * lost[0]
-
-
-@pytest.mark.parametrize("settings", [{"radius": 0.0}, {"radius": float("nan")}, {"num_starts": 0}, {"num_steps": -1}])
-def test_impossible_balls_are_refused(settings):
-    net, params, x = network()
-    with pytest.raises(InvalidInput):
-        smallest_eigenvalue_in_ball(net, params, jnp.asarray(x), **{"radius": 1.0, **settings})

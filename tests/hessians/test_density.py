@@ -4,7 +4,6 @@ import jax
 import numpy as np
 import pytest
 
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_density
 from ntk_core.networks.architectures import FullyConnected
 from tests.plain_derivatives import drawn, full_hessian
@@ -33,26 +32,9 @@ def test_moments_equal_the_full_hessian_within_errors(at, sampled):
         assert error > 0
 
 
-def test_rank_of_the_full_hessian_fits_into_the_small_space(at, sampled):
-    full, _ = full_hessian(NET, *at)
-    assert np.linalg.matrix_rank(full, tol=1e-12) <= sampled.dimension < len(full)
-
-
 def test_density_integrates_to_one_and_widens_with_its_bandwidth(sampled):
     grid = np.linspace(-5, 5, 4001)
     narrow, wide = sampled.density(grid, 0.02), sampled.density(grid, 0.2)
     assert np.trapezoid(narrow, grid) == pytest.approx(1, abs=1e-6)
     assert np.trapezoid(wide, grid) == pytest.approx(1, abs=1e-6)
     assert narrow.max() > wide.max()
-
-
-@pytest.mark.parametrize("field", ["num_probes", "num_steps"])
-def test_numbers_below_one_are_refused(field, at):
-    with pytest.raises(InvalidInput) as refused:
-        hessian_density(NET, *at, **{field: 0})
-    assert refused.value.field == field
-
-
-def test_bandwidth_must_be_positive(sampled):
-    with pytest.raises(InvalidInput, match="bandwidth"):
-        sampled.density(np.zeros(1), 0.0)

@@ -1,24 +1,20 @@
 """Balls, paths, blocks, all outputs and layer quantities of plain functions, against plain derivatives in float64."""
 
+import functools
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from ntk_core import InvalidInput, layer_quantities
+from ntk_core import layer_quantities
 from ntk_core.hessians import _ball as ball_module
-from ntk_core.hessians import (
-    ball_sup,
-    hessian_block_norms,
-    hessian_norm,
-    path_sup,
-    smallest_eigenvalue_in_ball,
-    vector_hessian_norm,
-)
+from ntk_core.hessians import ball_sup, hessian_block_norms, hessian_norm, path_sup, smallest_eigenvalue_in_ball
 from ntk_core.kernels import kernel_change
 from ntk_core.networks.architectures import FullyConnected
-from tests.plain_derivatives import largest, plain_hessian, plain_kernel, quickly
+from tests.plain_derivatives import largest, plain_hessian, plain_kernel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -31,13 +27,6 @@ def recurrent(params, x):
     return state @ params["out"].T
 
 
-def chain(params, x):
-    """Two hidden layers in plain JAX; weights are stored by features."""
-    first, second, out = params["w"]
-    a = jax.nn.gelu(x @ first.T / 3**0.5 + 0.5 * params["b"])
-    return jnp.sin(0.4 * (second @ a.T).T) @ out / 5**0.5
-
-
 def drawn(shapes, seed=0):
     leaves, structure = jax.tree.flatten(
         shapes, is_leaf=lambda each: isinstance(each, tuple) and isinstance(each[0], int)
@@ -47,7 +36,6 @@ def drawn(shapes, seed=0):
 
 
 RECURRENT = {"inner": (4, 4), "gain": (4,), "shift": (4,), "out": (2, 4)}
-CHAIN = {"w": [(6, 3), (5, 6), (5, 2)], "b": (6,)}
 X = np.array([[0.4, -1.1, 0.7], [1.3, 0.2, -0.5]])
 
 
@@ -63,16 +51,11 @@ def test_block_norms_of_a_function_are_those_of_its_parameters():
     assert found.converged.all()
 
 
-def test_all_outputs_of_a_function_bend_as_much_as_found():
-    params = drawn(RECURRENT)
-    matrices = [plain_hessian(recurrent, params, X[0], index) for index in (0, 1)]
-    found = vector_hessian_norm(recurrent, params, X[0])
-    np.testing.assert_allclose(found.outputs, [largest(each) for each in matrices], rtol=1e-7)
-    angles = np.linspace(0, np.pi, 721)
-    dense = max(largest(np.cos(angle) * matrices[0] + np.sin(angle) * matrices[1]) for angle in angles)
-    assert dense * (1 - 1e-5) <= found.value <= found.upper  # steps of a quarter degree lose 1e-5 at most
-    bent = largest(found.weights[0] * matrices[0] + found.weights[1] * matrices[1])
-    assert found.value == pytest.approx(bent, rel=1e-2)  # the last round may add a thousandth
+def test_frozen_layers_have_no_block():
+    net = FullyConnected(width=5, depth=2, activation="tanh", trained="hidden", use_bias=False)
+    params = net.init(jax.random.key(0), (3,))
+    assert hessian_block_norms(net, params, X[0]).layers == ("hidden1", "hidden2")
+    assert np.count_nonzero(layer_quantities(replace(net, trained="first"), params, X[0]).block_bounds) == 1
 
 
 def test_ball_of_a_function_ascends_along_the_gradient():
@@ -96,10 +79,8 @@ def test_ball_of_a_function_ascends_along_the_gradient():
 
 def test_ball_of_a_function_contains_larger_norms_and_changes():
     params = drawn(RECURRENT)
-    for quantity, x in (("hessian", X[0]), ("kernel", X)):
-        found = ball_sup(recurrent, params, x, 0.3, quantity, num_starts=1, num_steps=3)
-        assert found.value > found.random.max()
-        assert found.converged
+    found = ball_sup(recurrent, params, X, 0.3, "kernel", num_starts=1, num_steps=3)
+    assert found.value > found.random.max()
     moved = jax.tree.map(lambda leaf: 1.1 * leaf, params)
     hessians = path_sup(recurrent, [params, moved], X[0])
     assert hessians.values[1] == pytest.approx(hessian_norm(recurrent, moved, X[0]).value, rel=1e-3)
@@ -118,53 +99,13 @@ def test_smallest_eigenvalue_of_a_function_falls_in_a_ball():
     assert 0 <= found.value < found.at_center
 
 
-def test_layer_quantities_of_a_function_match_its_derivatives():
-    params = drawn(CHAIN)
-    (first, second, out), x = params["w"], X[0]
-    found = layer_quantities(chain, params, x, 1)
-    a1 = jax.nn.gelu(first @ x / 3**0.5 + 0.5 * params["b"])
-
-    def upper(w, a):
-        return jnp.sin(0.4 * (w @ a))
-
-    def lower(w, b):
-        return jax.nn.gelu(w @ x / 3**0.5 + 0.5 * b)
-
-    by_weight, by_input = quickly(jax.jacobian(upper, (0, 1)))(second, a1)
-    of_first = quickly(jax.jacobian(lower, (0, 1)))(first, params["b"])
-    of_first = jnp.concatenate([of_first[0].reshape(6, -1), of_first[1]], 1)
-    b2 = out[:, 1] / 5**0.5
-    assert found.layers == ("['w'][0]", "['w'][1]")
-    np.testing.assert_allclose(found.b_norm, [jnp.linalg.norm(by_input.T @ b2), jnp.linalg.norm(b2)], rtol=1e-10)
-    jacobians = [np.linalg.norm(of_first, 2), np.linalg.norm(by_weight.reshape(5, -1), 2)]
-    np.testing.assert_allclose(found.weight_jacobian, jacobians, rtol=1e-10)
-    assert found.input_jacobian[1] == pytest.approx(np.linalg.norm(by_input, 2), rel=1e-3)
-    assert found.bound >= hessian_norm(chain, params, x, 1).value
-
-
 def test_layer_quantities_of_a_function_and_its_network_agree():
+    """The function stores its weights by features."""
     net = FullyConnected(width=6, depth=3, num_outputs=2, activation="tanh", use_bias=True)
     params = net.init(jax.random.key(0), (3,))
-    one, other = (layer_quantities(model, params, X[0]) for model in (net, lambda w, x: net.apply(w, x)))
+    turned = functools.partial(jax.tree.map, jnp.transpose)
+    one = layer_quantities(net, params, X[0])
+    other = layer_quantities(lambda w, x: net.apply(turned(w), x), turned(params), X[0])
     assert one.layers == ("hidden1", "hidden2", "hidden3")
     for name in ("b_max", "weight_jacobian", "second_mixed", "second_input", "block_bounds", "q_221", "bound"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("params", "apply"),
-    [
-        (RECURRENT, recurrent),
-        (CHAIN, lambda p, x: chain(p, x) ** 2),
-        (CHAIN, lambda p, x: jax.nn.softmax(jnp.tanh(x @ p["w"][0].T)) @ p["w"][1].T @ p["w"][2]),
-        (
-            {"v": (3, 3), "w": (3, 3), "u": (3, 1)},
-            lambda p, x: (jnp.tanh((h := jnp.tanh(x @ p["v"])) @ p["w"]) + h) @ p["u"],
-        ),
-        ({"w": (3, 1)}, lambda p, x: x @ p["w"]),
-    ],
-    ids=["recurrent", "nonlinear output", "neurons that meet", "residual", "no hidden layer"],
-)
-def test_layer_quantities_refuse_what_is_no_chain(params, apply):
-    with pytest.raises(InvalidInput, match="chain of dense layers"):
-        layer_quantities(apply, drawn(params), X[0])

@@ -1,7 +1,5 @@
 """Hessian norms against the eigenvalues of the full dense Hessian."""
 
-import itertools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +12,6 @@ from ntk_core.hessians import hessian_block_norms, hessian_eigenpairs, hessian_n
 from ntk_core.hessians._compiled import _compiled
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import FullyConnected
-from ntk_core.traced import _entrance as entrance
 from tests.plain_derivatives import by_size, full_hessian
 
 NET = FullyConnected(width=9, num_outputs=3, activation="tanh", output="softmax", use_bias=True)
@@ -37,14 +34,6 @@ def test_leading_eigenpairs_are_those_of_the_full_hessian(x64):
     assert found.coordinates["['hidden1']['weight']"]["along_inputs"].shape == (4, 1, 1, 9)
 
 
-def test_any_callable_takes_the_generic_route_to_the_same_norm(x64):
-    params, x = drawn(NET)
-    structured = hessian_norm(NET, params, x, 2)
-    generic = hessian_norm(lambda params, x: NET.apply(params, x), params, x, 2)
-    assert generic.converged
-    assert generic.value == pytest.approx(structured.value, rel=1e-8)
-
-
 def test_generic_route_refuses_a_large_basis_before_tracing(monkeypatch, x64):
     params, x = drawn(NET)
     monkeypatch.setattr(operator_module.os, "sysconf", lambda name: 100)
@@ -54,31 +43,16 @@ def test_generic_route_refuses_a_large_basis_before_tracing(monkeypatch, x64):
 
 
 def test_batches_and_seeds_in_one_call_give_the_single_norms(x64):
-    drawn_seeds = [drawn(NET, seed)[0] for seed in (0, 1)]
-    x = jax.random.normal(jax.random.key(5), (3, 4))
-    together = hessian_norm(NET, drawn_seeds, x, 1)
-    assert together.value.shape == (2, 3)
-    assert np.all(together.converged)
-    for row, params in enumerate(drawn_seeds):
-        alone = hessian_norm(NET, params, x, 1)
-        assert alone.value.shape == (3,)
-        np.testing.assert_allclose(together.value[row], alone.value, rtol=1e-12)
-    assert together.value[1, 2] == pytest.approx(hessian_norm(NET, drawn_seeds[1], x[2], 1).value, rel=1e-8)
-
-
-def test_one_input_of_several_seeds_gives_a_norm_each(x64):
     seeds = [drawn(NET, seed)[0] for seed in (0, 1)]
-    x = drawn(NET)[1]
-    found = hessian_norm(NET, seeds, x, 1)
-    assert found.value.shape == (2,)
-    assert found.value[1] == pytest.approx(hessian_norm(NET, seeds[1], x, 1).value, rel=1e-12)
-
-
-def test_parameters_in_a_list_are_one_tree(x64):
-    params, x = drawn(NET)
-    leaves, tree = jax.tree.flatten(params)
-    found = hessian_norm(lambda leaves, x: NET.apply(jax.tree.unflatten(tree, leaves), x), leaves, x, 1)
-    assert found.value == pytest.approx(hessian_norm(NET, params, x, 1).value, rel=1e-8)
+    x = jax.random.normal(jax.random.key(5), (3, 4))
+    together, first = hessian_norm(NET, seeds, x, 1), hessian_norm(NET, seeds, x[0], 1)
+    assert (together.value.shape, first.value.shape) == ((2, 3), (2,))
+    assert np.all(together.converged)
+    for row, params in enumerate(seeds):
+        np.testing.assert_allclose(together.value[row], hessian_norm(NET, params, x, 1).value, rtol=1e-12)
+        alone = [hessian_norm(NET, params, each, 1).value for each in x]
+        np.testing.assert_allclose(together.value[row], alone, rtol=1e-8)
+        np.testing.assert_allclose(first.value[row], alone[0], rtol=1e-8)
 
 
 def test_inputs_that_fit_in_both_ways_need_batched(x64):
@@ -96,17 +70,6 @@ def test_inputs_that_fit_in_both_ways_need_batched(x64):
         assert value == pytest.approx(float(jnp.linalg.norm(h, 2)), rel=1e-6)
 
 
-def test_network_is_traced_once_per_shape(x64):
-    net = FullyConnected(width=5, depth=2, num_outputs=3, activation="tanh", use_bias=False)
-    params, x = drawn(net)
-    entrance._network_outputs.cache_clear()
-    for wanted in (1, 1, 2):
-        hessian_norm(net, params, x if wanted == 1 else x.astype(jnp.float32), 2)
-        assert entrance._network_outputs.cache_info().misses == wanted
-    with pytest.raises(InvalidInput, match="output_index"):
-        hessian_norm(net, params, x, 3)
-
-
 def test_too_few_products_are_unconverged(x64):
     params, x = drawn(NET)
     found = hessian_norm(NET, params, x, max_matvecs=3)
@@ -114,17 +77,6 @@ def test_too_few_products_are_unconverged(x64):
     assert found.num_matvecs == 3
     assert found.residual > found.tolerance * found.value
     assert found.value <= hessian_norm(NET, params, x).value
-
-
-def test_single_precision_agrees_with_double():
-    params, x = drawn(NET)
-    single = hessian_norm(NET, params, x)
-    full, _ = full_hessian(NET, params, x)
-    assert single.converged
-    # the residual at the stop, √eps = 3e-4 of the norm, bounds the error
-    assert single.value == pytest.approx(
-        float(np.abs(np.linalg.eigvalsh(full)).max()), rel=float(np.finfo(np.float32).eps) ** 0.5
-    )
 
 
 def test_many_products_in_single_precision_agree_with_double():
@@ -140,18 +92,9 @@ def test_many_products_in_single_precision_agree_with_double():
     assert found.value == pytest.approx(exact.value, rel=2e-6)
 
 
-def test_hessian_of_a_linear_model_is_zero():
-    net = FullyConnected(width=5, activation="tanh", trained="last", use_bias=False)
-    found = hessian_norm(net, *drawn(net))
-    assert found.value == 0
-    assert found.converged
-
-
-@pytest.mark.parametrize(
-    "activation", ["relu", *(pytest.param(each, marks=pytest.mark.slow) for each in ("leaky_relu", "identity"))]
-)
-def test_piecewise_linear_layers_bend_together_but_not_alone(activation, x64):
+def test_piecewise_linear_layers_bend_together_but_not_alone(x64):
     """With σ'' = 0 only blocks of two layers remain, so one trained layer has none."""
+    activation = "leaky_relu"
     alone = FullyConnected(width=7, activation=activation, trained="first", use_bias=False)
     assert hessian_norm(alone, *drawn(alone)).value == 0
     net = FullyConnected(
@@ -176,44 +119,6 @@ def test_almost_everywhere_hessian_misses_the_kinks(x64):
     assert abs(kernels[1] - kernels[0]) > 0.1 * kernels[0]
 
 
-@pytest.mark.slow
-def test_relu_curvature_is_below_tanh_and_decreases_with_width():
-    """Means over eight draws; the ratio to tanh is .6 to .8, and both decrease by about half from width 100 to 400."""
-    norms = {}
-    x = jax.random.normal(jax.random.key(1), (10,))
-    for activation, width in itertools.product(("relu", "tanh"), (100, 400)):
-        net = FullyConnected(width=width, depth=2, activation=activation, use_bias=False)
-        draws = [net.init(jax.random.fold_in(jax.random.key(width), seed), (10,)) for seed in range(8)]
-        norms[activation, width] = np.mean([hessian_norm(net, params, x, tolerance=1e-3).value for params in draws])
-    for width in (100, 400):
-        assert 0.5 < norms["relu", width] / norms["tanh", width] < 0.9
-    for activation in ("relu", "tanh"):
-        assert 0.4 < norms[activation, 400] / norms[activation, 100] < 0.75
-
-
-@pytest.mark.parametrize(
-    ("field", "change"),
-    [
-        ("output_index", {"output_index": 3}),
-        ("output_index", {"output_index": -1}),
-        ("x", {"x": jnp.ones((2, 5))}),
-        ("x", {"x": jnp.ones((2, 4)), "batched": False}),
-        ("x", {"x": jnp.ones(4), "batched": True}),
-        ("x", {"x": jnp.ones((0, 4))}),
-        ("params", {"params": []}),
-        ("x", {"x": jnp.ones(5)}),
-        ("tolerance", {"tolerance": 1e-12}),
-        ("tolerance", {"tolerance": float("nan")}),
-        ("max_matvecs", {"max_matvecs": 0}),
-    ],
-)
-def test_requests_that_cannot_be_answered_name_their_field(field, change):
-    params, x = drawn(NET)
-    with pytest.raises(InvalidInput) as refused:
-        hessian_norm(NET, **{"params": params, "x": x, **change})
-    assert refused.value.field == field
-
-
 def test_weights_are_read_but_never_copied():
     net = FullyConnected(width=1000, depth=3, activation="tanh", use_bias=False)
     params = jax.eval_shape(lambda key: net.init(key, (10,)), jax.random.key(0))
@@ -224,14 +129,6 @@ def test_weights_are_read_but_never_copied():
     for program in (linearized.lower(net, params, x, 0), image.lower(product, params, zero)):
         spent = program.compile().memory_analysis()
         assert spent.temp_size_in_bytes + spent.output_size_in_bytes < 1.2 * one_weight_matrix
-
-
-def test_a_leading_axis_of_one_is_a_batch_of_one():
-    """Networks that flatten inputs also accept (1, d) as one input, with the same norm."""
-    net = FullyConnected(width=6, depth=1, activation="tanh")
-    params = net.init(jax.random.key(0), (4,))
-    x = jax.random.normal(jax.random.key(1), (4,))
-    assert hessian_norm(net, params, x[None]).value.tolist() == [hessian_norm(net, params, x).value]
 
 
 @pytest.mark.parametrize("model", [NET, lambda params, x: NET.apply(params, x)], ids=["network", "function"])

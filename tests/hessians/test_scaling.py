@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from ntk_core.hessians import hessian_norm, shallow_hessian_blocks
-from ntk_core.networks.architectures import Attention, Bottleneck, ConvNet, FullyConnected, ResNet
+from ntk_core.networks.architectures import Bottleneck, FullyConnected
 
 WIDTHS = (64, 1024)
-CHANNELS = (16, 256)
 
 
 def exponent(network, widths, input_shape, num_seeds):
@@ -26,28 +25,10 @@ def exponent(network, widths, input_shape, num_seeds):
     return np.polyfit(np.log(widths), means, 1)[0]
 
 
-@pytest.mark.parametrize(
-    ("network", "widths", "input_shape"),
-    [
-        pytest.param(
-            *(lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), WIDTHS, (4,)), id="fully connected"
-        ),
-        pytest.param(
-            *(lambda m: ResNet(width=m, depth=2, activation="tanh", use_bias=False), WIDTHS, (4,)),
-            id="resnet",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            lambda m: ConvNet(width=m, depth=2, activation="tanh", dimensions=1, use_bias=False),
-            *(CHANNELS, (4, 2)),
-            id="convolutional",
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_linear_output_norm_scales_as_inverse_root_of_width(network, widths, input_shape):
+def test_linear_output_norm_scales_as_inverse_root_of_width():
+    slope = exponent(lambda m: FullyConnected(width=m, activation="tanh", use_bias=False), WIDTHS, (4,), 8)
     # Gaussian output weights add a logarithm, so that the slope is somewhat above -0.5 at these widths
-    assert -0.6 <= exponent(network, widths, input_shape, 8) <= -0.35
+    assert -0.6 <= slope <= -0.35
 
 
 def test_nonlinear_output_norm_does_not_fall():
@@ -59,12 +40,13 @@ def test_nonlinear_output_norm_does_not_fall():
 
 @pytest.mark.slow
 def test_bottleneck_norm_does_not_fall():
-    def network(width):
-        return Bottleneck(
-            width=width, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
-        )
-
-    assert abs(exponent(network, WIDTHS, (1,), 300)) <= 0.1
+    settings = {
+        "activation": "quadratic",
+        "bottleneck_width": 1,
+        "bottleneck_activation": "identity",
+        "use_bias": False,
+    }
+    assert abs(exponent(lambda m: Bottleneck(width=m, **settings), WIDTHS, (1,), 300)) <= 0.1
 
 
 def test_lecun_parameterization_multiplies_the_norm_by_the_width():
@@ -75,17 +57,3 @@ def test_lecun_parameterization_multiplies_the_norm_by_the_width():
         values[name] = jnp.abs(shallow_hessian_blocks(net, net.init(jax.random.key(0), (3,)), x)).max()
     # the same draws: u = w/√m, so that every second derivative is multiplied by m
     assert float(values["lecun"]) == pytest.approx(16 * float(values["ntk"]), rel=1e-5)
-
-
-@pytest.mark.slow
-def test_norms_decrease_with_head_dimension_if_scores_vanish():
-    x = jax.random.normal(jax.random.key(0), (1, 4, 4))
-    means = {}
-    for exponent in (0.5, 1.0):
-        for dim in (8, 64):
-            net = Attention(num_heads=1, head_dim=dim, score_exponent=exponent)
-            drawn = [net.init(key, (4, 4)) for key in jax.random.split(jax.random.key(dim), 16)]
-            means[exponent, dim] = hessian_norm(net, drawn, x, tolerance=1e-2).value.mean()
-    # Eight times the width: 1 and 8^(−½) = 0.35 by derivation; means over 16 draws that vary by half.
-    assert 0.6 < means[0.5, 64] / means[0.5, 8] < 1.7
-    assert 0.2 < means[1.0, 64] / means[1.0, 8] < 0.6

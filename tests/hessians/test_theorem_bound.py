@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.errors import InvalidInput
 from ntk_core.hessians import hessian_block_norms, hessian_norm, layer_quantities
-from ntk_core.networks.architectures import Bottleneck, FullyConnected, ResNet
+from ntk_core.networks.architectures import Bottleneck, FullyConnected
 
 NETS = {
     "deep": FullyConnected(width=(6, 5, 7), depth=3, num_outputs=2, activation="tanh", use_bias=True),
@@ -27,24 +26,16 @@ def drawn(net, seed):
 
 
 @pytest.mark.parametrize("name", NETS)
-def test_bound_is_never_below_the_norm_over_many_random_networks(name):
+def test_norm_and_blocks_are_never_above_their_bounds(name):
     net = NETS[name]
-    draws = [drawn(net, seed) for seed in range(12)]
-    for (params, x), scale in zip(draws, np.geomspace(0.1, 5, len(draws)), strict=True):
-        bound = layer_quantities(net, params, scale * x).bound
-        assert bound >= hessian_norm(net, params, scale * x[None]).value[0]
-
-
-def test_every_block_is_below_its_own_bound():
-    net = NETS["deep"]
-    for seed in range(5):
+    for seed, scale in enumerate(np.geomspace(0.1, 5, 8)):
         params, x = drawn(net, seed)
-        quantities = layer_quantities(net, params, x)
-        blocks = hessian_block_norms(net, params, x)
+        quantities, blocks = (each(net, params, scale * x) for each in (layer_quantities, hessian_block_norms))
         assert blocks.layers[:-1] == quantities.layers
         # a shallow block equals its bound, and single precision may round above it
         assert np.all(blocks.values <= quantities.block_bounds * (1 + 1e-5))
         assert quantities.bound == pytest.approx(quantities.block_bounds.sum())
+        assert quantities.bound >= hessian_norm(net, params, scale * x).value
 
 
 def dense_layer(sigma, multiplier):
@@ -114,31 +105,3 @@ def test_b_is_the_gradient_with_respect_to_the_activations(x64):
         assert quantities.b_norm[index - 1] == pytest.approx(float(jnp.linalg.norm(b)), rel=1e-12)
     assert quantities.q_inf == quantities.b_max.max()
     assert quantities.q_l == quantities.weight_jacobian.max()
-
-
-def test_q_221_holds_every_product_that_its_definition_names(x64):
-    net = NETS["deep"]
-    q = layer_quantities(net, *drawn(net, 3))
-    assert q.q_221 >= q.second_weight.max()
-    assert q.q_221 >= q.weight_jacobian[0] * q.second_mixed[2]
-    assert q.q_221 >= q.weight_jacobian[0] * q.weight_jacobian[1] * q.second_input[2]
-
-
-def test_frozen_layers_have_no_block_in_the_bound():
-    net = FullyConnected(width=6, depth=2, activation="tanh", trained="first", use_bias=False)
-    blocks = layer_quantities(net, *drawn(net, 0)).block_bounds
-    assert blocks[0, 0] > 0
-    assert np.count_nonzero(blocks) == 1
-
-
-@pytest.mark.parametrize(
-    ("field", "net"),
-    [
-        ("net", ResNet(width=4, activation="tanh", use_bias=False)),
-        ("output", FullyConnected(width=4, activation="tanh", output="softmax", use_bias=False)),
-    ],
-)
-def test_networks_outside_the_theorem_are_refused(field, net):
-    with pytest.raises(InvalidInput) as refused:
-        layer_quantities(net, *drawn(net, 0))
-    assert refused.value.field == field
