@@ -25,7 +25,7 @@ def test_page_freezes_loaded_objects_once(monkeypatch):
     gc.unfreeze()
 
 
-def test_old_garbage_is_collected_once_a_minute_and_young_garbage_always(monkeypatch):
+def test_old_garbage_waits_a_minute_young_garbage_does_not(monkeypatch):
     assert config.get_option("runner.postScriptGC") is False  # Streamlit's collection after every run
     counted: list[tuple[float, int]] = []
     now = 0.0
