@@ -1,7 +1,5 @@
 """The page that compares networks, and its figures."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -9,10 +7,8 @@ import pytest
 
 from linearity_lab.charts.style import compared_styles, network_style
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.jobs.limits import check_limits
 from linearity_lab.views.architectures import figures as figures
 from linearity_lab.views.architectures.network_drawing import drawing, drawing_words, drawn, layer_rows, size_rows
-from ntk_core.errors import TooLarge
 from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.networks.build import build_network
 from ntk_core.networks.graphs import composition_examples
@@ -26,11 +22,7 @@ from tests.smallest import settings_of
 
 pytestmark = pytest.mark.usefixtures("gallery")
 KEY = "architectures."
-
-
 LAYERED = tuple(name for name, kind in ARCHITECTURES.items() if "depth" in kind.settings)
-
-
 STYLES = compared_styles({"A": "fully-connected", "B": "bottleneck"}, "linear")
 
 
@@ -57,17 +49,13 @@ def test_parameters_and_smallest_width_are_those_of_the_network(kind):
 
 
 @pytest.mark.parametrize("kind", LAYERED)
-@pytest.mark.parametrize("depth", [2, 16])
-def test_every_layer_is_drawn_as_a_box_and_named(kind, depth):
-    chart = drawn(beside(ArchitectureSpec(kind=kind, depth=depth), widths=(20,)), "A")
-    figure, alt, rows = chart.figure, chart.takeaway, chart.rows
-    columns = {round(shape.x0 + 0.27, 6) for shape in figure.layout.shapes if shape.type == "rect"}
-    num_layers = 3 * depth if kind == "adapted" else depth  # frozen weights, A and B
+def test_every_layer_is_drawn_as_a_box(kind):
+    chart = drawn(beside(ArchitectureSpec(kind=kind, depth=16), widths=(20,)), "A")
+    columns = {round(shape.x0 + 0.27, 6) for shape in chart.figure.layout.shapes if shape.type == "rect"}
+    num_layers = 48 if kind == "adapted" else 16  # frozen weights, A and B
     assert columns >= set(range(num_layers + 2))
-    assert len(rows) == num_layers + 1
-    assert figure.data[0].text[0] == "49"
-    assert figure.data[0].text[-1] == "3"
-    assert f"{depth} hidden layers" in alt
+    assert len(chart.rows) == num_layers + 1
+    assert (chart.figure.data[0].text[0], chart.figure.data[0].text[-1]) == ("49", "3")
 
 
 def test_queries_keys_and_values_branch_off_and_are_named():
@@ -82,22 +70,15 @@ def test_queries_keys_and_values_branch_off_and_are_named():
 
 def test_bottleneck_is_drawn_narrow_and_frozen_layers_gray():
     narrow = ArchitectureSpec(kind="bottleneck", depth=3, trained="last")
-    spec = ArchitecturesSpec(architectures=(ArchitectureSpec(), narrow), widths=(300,))
-    chart = drawn(spec, "B")
-    figure, alt = chart.figure, chart.takeaway
-    heights = [shape.y1 - shape.y0 for shape in figure.layout.shapes]
-    assert heights[2] < heights[1] / 2
-    colors = [shape.line.color for shape in figure.layout.shapes]
-    assert colors[4] == network_style("bottleneck").color
-    assert network_style("bottleneck").color not in colors[:4]
-    assert [row["trained"] for row in layer_rows(narrow, spec.layers("B", 300))] == [False, False, False, True]
-    assert "the smallest width is 3" in alt
+    chart = drawn(ArchitecturesSpec(architectures=(ArchitectureSpec(), narrow), widths=(300,)), "B")
+    shapes, color = chart.figure.layout.shapes, network_style("bottleneck").color
+    assert shapes[2].y1 - shapes[2].y0 < (shapes[1].y1 - shapes[1].y0) / 2
+    assert [shape.line.color == color for shape in shapes[:5]] == [False] * 4 + [True]
+    assert [row["trained"] for row in chart.rows] == [False] * 3 + [True]
+    assert "the smallest width is 3" in chart.takeaway
 
 
-COMPOSED = {
-    name: ArchitectureSpec(kind="composed", composition=each, trained="first")
-    for name, each in composition_examples().items()
-}
+COMPOSED = {name: ArchitectureSpec(kind="composed", composition=each) for name, each in composition_examples().items()}
 
 
 @pytest.mark.parametrize(
@@ -105,9 +86,7 @@ COMPOSED = {
     [
         (COMPOSED["residual"], 3, 2, ["⊕", "⊕"]),
         (COMPOSED["concat"], 3, 3, ["‖", "‖"]),  # the output layer takes the first three layers
-        (COMPOSED["bottleneck"], 3, 0, None),
         (COMPOSED["two-speeds"], 2, 0, None),
-        (ArchitectureSpec(kind="resnet", depth=3), 3, 2, None),
         (ArchitectureSpec(kind="resnet", depth=3, skip_every=2), 3, 1, None),
         (ArchitectureSpec(kind="densenet", depth=3), 3, 6, None),
     ],
@@ -118,22 +97,12 @@ def test_layers_are_drawn_with_their_skip_connections(network, layers, arcs, mar
     assert f"{layers} hidden layers" in chart.takeaway
     assert ("skip connection" in chart.takeaway) == bool(arcs)
     assert not marks or list(chart.figure.data[-1].text) == marks
-    if network.kind == "composed":
-        assert [row["trained"] for row in chart.rows] == [True] + [False] * layers
 
 
-def test_sweeps_show_change_and_distance_of_each_network():
-    figure = figures.against_width(POINTS, "linear", WIDTHS, STYLES).figure
-    lines = {trace.legendgroup[0]: trace for trace in figure.data if "∝" in (trace.name or "")}
-    for letter, points in POINTS.items():
-        assert lines[letter].line.color == STYLES[letter].color
-        converged = [[run.sup_change for run in point.runs if run.outcome == "converged"] for point in points]
-        np.testing.assert_allclose(lines[letter].y, [np.mean(values) for values in converged])
+def test_distance_is_shown_where_it_is_known():
     assert figures.measures(POINTS, "linear") == ("change", "distance")
     assert figures.measures({"B": POINTS["B"]}, "linear") == ("change",)
     chart = figures.against_width(POINTS, "linear", (), STYLES, "distance")
-    (line,) = [trace for trace in chart.figure.data if "∝" in (trace.name or "")]
-    np.testing.assert_allclose(line.y, [np.mean([run.infinite_distance for run in each.runs]) for each in POINTS["A"]])
     guides = [trace for trace in chart.figure.data if (trace.name or "").startswith("slope")]
     assert [(trace.name, trace.line.dash) for trace in guides] == [("slope −0.5", "dash")]
     assert chart.caption[0] == "Network B: no infinite-width kernel is known or requested."
@@ -143,13 +112,10 @@ def test_infinite_width_eigenvalues_are_those_of_one_output():
     kept = KERNELS["A"]
     num_outputs = len(kept.initial_eigenvalues) // len(kept.initial)
     whole = np.sort(np.linalg.eigvalsh(np.kron(np.asarray(kept.infinite), np.eye(num_outputs))))[::-1]
-    np.testing.assert_allclose(figures.infinite_eigenvalues(kept), whole, rtol=1e-6, atol=1e-6 * whole[0])
-    chart = figures.spectra(KERNELS, STYLES)
-    assert [(trace.name, trace.line.dash) for trace in chart.figure.data if trace.mode == "lines"] == [
-        ("A: fully connected infinite width", "dash")
-    ]
     rows = figures.spectra({"A": kept}, STYLES).rows
     np.testing.assert_allclose([row["infinite width"] for row in rows], whole, rtol=1e-6, atol=1e-6 * whole[0])
+    dashed = [trace.name for trace in figures.spectra(KERNELS, STYLES).figure.data if trace.line.dash == "dash"]
+    assert dashed == ["A: fully connected infinite width"], "a bottleneck has none"
 
 
 def test_heatmaps_show_shape_and_size_where_all_kernels_are_kept():
@@ -186,25 +152,16 @@ def test_settings_and_number_of_networks_are_in_form_and_url():
     assert "Networks: 5 cannot be used; use 1 to 4 groups of settings." in words(app)
 
 
-def test_what_is_wrong_with_a_network_names_it():
-    app = open_page("architectures")
-    checked(app.number_input(key=KEY + "architectures.1.depth").set_value(99).run())
-    assert "Network B, Hidden layers L: 99 cannot be used" in words(app)
-    assert "Network A" not in words(app).split("Fix these settings")[1].split("\n")[0]
-
-
 def test_figures_come_with_the_points_of_each_network(jobs):
     job = jobs.add(RESULT.spec, points=RESULT.points[:1], message="network B, width 30: linear")
     app = open_page("architectures", job=job)
     assert len(app.get("plotly_chart")) == 4, "the drawings, the first figure, and what the open tab holds"
     (bar,) = bars(app)
-    assert "1 of 8 points" in bar
+    assert bar.startswith("1 of 8 points")
     assert "network B, width 30" in bar
     jobs.add(RESULT.spec, points=RESULT.points, status="completed")
     # two drawings, two sweeps, two networks' heatmaps, one figure of spectra
     assert len(checked(app.run()).get("plotly_chart")) == 7
-    assert "Against width, with the linear output" in {each.value for each in app.subheader}, "one output is no choice"
-    assert "What this page shows." in words(app)
     checked(app.number_input(key=KEY + "architectures.1.bottleneck_width").set_value(9).run())
     assert "Settings changed (Network B, Bottleneck width m_b)" in words(app)
 
@@ -214,11 +171,3 @@ def test_many_samples_are_replaced_by_a_sentence(jobs):
     points = tuple(point.model_copy(update={"snapshots": ()}) for point in RESULT.points)
     app = open_page("architectures", job=jobs.add(spec, points=points, status="completed"))
     assert "Kernels are stored and drawn for up to 200 training points." in words(app)
-
-
-def test_the_larger_network_decides_what_fits(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", "0.25")
-    narrow = ArchitectureSpec(depth=1)
-    check_limits(ArchitecturesSpec(architectures=(narrow, narrow), widths=(3000,)))
-    with pytest.raises(TooLarge, match=r"^widths: 3000"):
-        check_limits(ArchitecturesSpec(architectures=(narrow, ArchitectureSpec(depth=3)), widths=(3000,)))

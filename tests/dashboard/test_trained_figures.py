@@ -1,6 +1,4 @@
-"""Figures of horizons, generalization, optimization and depth against width, from the gallery."""
-
-from __future__ import annotations
+"""Figures of swept and trained networks, from the gallery, and the means that their lines run through."""
 
 import math
 from typing import Any
@@ -8,12 +6,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from linearity_lab.charts.style import compared_styles
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.shown import Shown
+from linearity_lab.views.architectures import figures as architectures
 from linearity_lab.views.depth_width import figures as depth_width
-from linearity_lab.views.depth_width.page import charts
+from linearity_lab.views.early_time import figures as early_time
 from linearity_lab.views.generalization import figures as generalization
 from linearity_lab.views.horizon import figures as horizon
+from linearity_lab.views.lazy import dial
+from linearity_lab.views.lazy import figures as lazy
+from linearity_lab.views.lazy.page import charts as lazy_charts
 from linearity_lab.views.optimization import figures as optimization
 from ntk_core.experiments.generalization import GeneralizationSpec, wilson
 from ntk_core.runs import run_summary
@@ -25,12 +28,9 @@ def means(chart) -> dict[str, Any]:
     return {trace.legendgroup or trace.name: trace for trace in chart.figure.data if trace.mode == "lines+markers"}
 
 
-@pytest.mark.parametrize(
-    ("preset", "of", "has_exponent"),
-    [("horizon-cross-entropy", "kernel", True), ("horizon-cross-entropy", "outputs", False)],
-)
-def test_exponents_need_departures_of_all_runs(preset, of, has_exponent):
-    result = gallery_result(preset)
+@pytest.mark.parametrize(("of", "has_exponent"), [("kernel", True), ("outputs", False)])
+def test_exponents_need_departures_of_all_runs(of, has_exponent):
+    result = gallery_result("horizon-cross-entropy")
     departed = [getattr(run, of).is_seen for point in result.points for run in point.runs]
     assert all(departed) == has_exponent
     chart = horizon.against_width(result.points, result.spec, of)
@@ -46,42 +46,31 @@ def test_square_loss_never_departs_and_has_arrows():
     assert "square loss: 12 of 12 runs never depart" in chart.finding
     (arrows,) = [trace for trace in chart.figure.data if trace.name == "square loss: never"]
     assert list(arrows.x) == list(result.spec.widths)
-    assert all(text.endswith("%") for text in arrows.text)
+    assert horizon.along_clock(result.points, result.spec, "cross-entropy", 64).takeaway.startswith("At the end: ΔK ")
+    assert horizon.along_clock([], result.spec, "cross-entropy", 64).takeaway == "No run yet."
 
 
 def test_steps_have_the_predicted_slope():
     result = gallery_result("horizon-rate")
     chart = horizon.departure_steps(result.points, result.spec.widths)
-    guides = [trace for trace in chart.figure.data if (trace.name or "").endswith("predicted")]
-    assert [trace.name for trace in guides] == ["slope 1.23 predicted", "slope 0.72 predicted"]
+    names = [trace.name for trace in chart.figure.data if (trace.name or "").endswith("predicted")]
+    assert names == ["slope 1.23 predicted", "slope 0.72 predicted"]
     assert chart.finding.count("predicted") == 2
-
-
-def test_charts_state_where_each_quantity_ends():
-    result = gallery_result("horizon")
-    for points, begin in ((result.points, "At the end: ΔK "), ([], "No run yet.")):
-        assert horizon.along_clock(points, result.spec, "cross-entropy", 64).takeaway.startswith(begin)
 
 
 PRICE = gallery_result("price-of-linearity")
 LEARNED = gallery_result("learning-curves")
 
 
-def width_of(point) -> float:
-    return point.width
-
-
 def test_all_richness_shows_extremes_and_one_shows_every_model():
     points = generalization.at(PRICE.points, samples=PRICE.spec.counts[-1])
-    middle = [point.model_copy(update={"richness": 0.25}) for point in points if point.richness == 0]
-    titles = [line.style.title for line in generalization.lines([*points, *middle], width_of, "error")]
-    assert titles == ["network, ρ = 0", "network, ρ = 0.5", "kernel K₀", "infinite width", "network, ρ = 0.25"]
-    drawn = generalization.lines(points, width_of, "error", 0.5)
-    assert [line.style.title for line in drawn] == [
+    drawn = means(generalization.against(points, PRICE.spec, "error"))
+    assert list(drawn) == ["network, ρ = 0", "network, ρ = 0.5", "kernel K₀", "infinite width"]
+    drawn = means(generalization.against(points, PRICE.spec, "error", 0.5))
+    assert list(drawn) == [
         "network", "after kernel", "kernel K₀", "infinite width", "linear model", "linear model at the end"
     ]  # fmt: skip
-    chart = generalization.against(points, PRICE.spec, "error", 0.5)
-    assert next(trace for trace in chart.figure.data if trace.legendgroup == "linear model").visible == "legendonly"
+    assert drawn["linear model"].visible == "legendonly"
 
 
 def test_bars_are_wilson_intervals_of_all_converged_runs():
@@ -94,10 +83,8 @@ def test_bars_are_wilson_intervals_of_all_converged_runs():
         kept = [run for run in point.runs if run.outcome == "converged"]
         error = np.mean([run.network[-1].error for run in kept])
         low, high = wilson(error, sum(run.num_test for run in kept))
-        assert network.y[at] == pytest.approx(error)
-        assert network.error_y.array[at] == pytest.approx(high - error)
-        assert network.error_y.arrayminus[at] == pytest.approx(error - low)
-    assert "over-budget" in " ".join(trace.name or "" for trace in chart.figure.data)
+        drawn = (network.y[at], network.error_y.array[at], network.error_y.arrayminus[at])
+        assert drawn == pytest.approx((error, high - error, error - low))
     assert {"Wilson 95% from", "Wilson 95% to"} < set(chart.rows[0])
     assert generalization.against(points, PRICE.spec, "loss", 0.5).figure.data[0].error_y.array is None
 
@@ -106,13 +93,6 @@ def test_level_of_the_noise_is_the_bayes_error():
     spec = with_settings(GeneralizationSpec(), {"dataset.noise": 0.5})
     (level,) = generalization.against(PRICE.points, spec, "error", 0.5).figure.layout.shapes
     assert level.y0 == pytest.approx(0.02275, abs=1e-4)  # Φ(−2)
-
-
-def test_learning_curves_are_against_n_at_one_width():
-    chart = generalization.against(LEARNED.points, LEARNED.spec, "error", None, 100)
-    line = means(chart)["network, ρ = 0.5"]
-    assert list(line.x) == list(LEARNED.spec.samples)
-    assert chart.name == "learning_curves"
 
 
 def test_figures_along_training_state_the_numbers_of_their_runs():
@@ -125,9 +105,9 @@ def test_figures_along_training_state_the_numbers_of_their_runs():
     assert len(chart.rows) == sum(len(run.steps) for run in point.runs)
     shares = generalization.eigenspaces(PRICE.points, *chosen.values())
     assert f"{np.mean([run.last_share[-1] for run in point.runs]):.2g}" in shares.takeaway
-    turned = generalization.angles(PRICE.points, 100, chosen["samples"])
-    assert list(means(turned)) == ["ρ = 0", "ρ = 0.5"]
-    assert generalization.along([], "error", *chosen.values()).takeaway == "No run yet."
+    assert list(means(generalization.angles(PRICE.points, 100, chosen["samples"]))) == ["ρ = 0", "ρ = 0.5"]
+    learning = generalization.against(LEARNED.points, LEARNED.spec, "error", None, 100)
+    assert list(means(learning)["network, ρ = 0.5"].x) == list(LEARNED.spec.samples)
 
 
 POINTS = gallery_result("liu-section5").points
@@ -145,25 +125,24 @@ def named(chart, start: str) -> list:
 
 def test_bound_uses_the_smallest_eigenvalue_and_slope():
     """(1 − ημρ²/n)^t L₀ with the least μ along the path, and with the least PL* ratio in place of μρ²/n."""
-    (bound,) = named(optimization.loss_against_step(POINT, OUTPUT), "bound")
+    steps = np.array(SLOW.steps)
     level = min(SLOW.pre_output_smallest) * 0.2**2 / POINT.num_samples
-    expected = SLOW.loss[0] * (1 - SLOW.learning_rate * level) ** np.array(SLOW.steps)
-    np.testing.assert_allclose(bound.y, expected)
+    (bound,) = named(optimization.loss_against_step(POINT, OUTPUT), "bound")
+    np.testing.assert_allclose(bound.y, SLOW.loss[0] * (1 - SLOW.learning_rate * level) ** steps)
+    np.testing.assert_allclose(SLOW.pl_bound(), SLOW.loss[0] * (1 - SLOW.learning_rate * min(SLOW.pl_ratio)) ** steps)
     (later,) = named(optimization.loss_against_step(POINT, OUTPUT, "log"), "bound")
     assert list(later.x) == list(SLOW.steps[1:])  # a logarithmic axis has no step 0
-    measured = SLOW.loss[0] * (1 - SLOW.learning_rate * min(SLOW.pl_ratio)) ** np.array(SLOW.steps)
-    np.testing.assert_allclose(SLOW.pl_bound(), measured)
     (drawn,) = named(optimization.pl_against_step(POINT, OUTPUT), "μρ²/n")
     assert drawn.y[0] == pytest.approx(level)
 
 
-@pytest.mark.parametrize("draw", [optimization.loss_against_step, optimization.pl_against_step])
-def test_an_output_without_a_guarantee_has_no_bound(draw):
-    drawn = [trace for trace in draw(POINT, "swish").figure.data if "text" not in trace.mode]
-    assert [trace.name for trace in drawn if "η," not in trace.name] == []
-    shown = optimization.loss_against_step(POINT, "swish").caption[0]
-    assert "The theorem does not apply" in shown
-    assert "f = −1.28" in shown
+def test_an_output_without_a_guarantee_has_no_bound():
+    for draw in (optimization.loss_against_step, optimization.pl_against_step):
+        drawn = [trace for trace in draw(POINT, "swish").figure.data if "text" not in trace.mode]
+        assert [trace.name for trace in drawn if "η," not in trace.name] == []
+    sentence = optimization.loss_against_step(POINT, "swish").caption[0]
+    assert "The theorem does not apply" in sentence
+    assert "f = −1.28" in sentence
 
 
 def test_divergent_run_is_named_and_excluded_from_the_axis():
@@ -175,7 +154,6 @@ def test_divergent_run_is_named_and_excluded_from_the_axis():
     assert f"last finite step {SLOW.steps[2]:,} (seed {SLOW.seed})" in sentence
     assert "and the linear model at w₀ is stable below " in sentence
     assert chart.figure.layout.yaxis.range[1] <= math.log10(optimization.LOSS_HEADROOM * max(SLOW.loss[0], 1.0)) + 1e-9
-    assert "x" in named(chart, "60 η")[0].marker.symbol
     assert any(each.startswith("Catapult: at 20 η") for each in chart.caption)
 
 
@@ -186,58 +164,128 @@ def test_plateau_is_stated_with_its_pl_ratio():
     assert "its PL* ratio is at most 10⁻⁸ of what it was" in sentence
 
 
-def test_change_against_width_shows_the_least_rate_alone():
-    least = min(run.rate for run in POINT.runs)
-    drawn = optimization.change_against_width(POINTS)
-    line = next(iter(means(drawn).values()))
-    for value, point in zip(line.y, POINTS, strict=True):
-        runs = [run for run in point.of(OUTPUT) if run.rate == least]
-        assert value == pytest.approx(np.mean([run.sup_change for run in runs]))
-    assert len(drawn.rows) == sum(len(point.runs) for point in POINTS)
-
-
-def test_spectrum_and_ratio_are_followed_step_by_step():
-    rows = optimization.step_rows(POINT, OUTPUT)
-    assert len(rows) == sum(len(run.steps) for run in POINT.of(OUTPUT))
-    assert rows[0]["condition number"] == pytest.approx(SLOW.largest[0] / SLOW.smallest[0])
-    spectrum = optimization.spectrum_against_step(POINT, OUTPUT)
-    curves = [trace for trace in spectrum.figure.data if trace.x[0] is not None and "text" not in trace.mode]
-    assert len(curves) == 3 * len(POINT.of(OUTPUT))
-    assert spectrum.rows == rows
-    assert "the largest from " in spectrum.takeaway
-    assert ", at least " in optimization.pl_against_step(POINT, OUTPUT).takeaway
-
-
 RESULT = gallery_result("depth-width")
-DEPTHS, WIDTHS = RESULT.spec.depths, RESULT.spec.widths
-NARROW: list[Any] = [point for point in RESULT.points if point.width == WIDTHS[0]]
-
-
-def test_every_width_is_a_line_along_the_depth_and_along_beta():
-    along_depth, along_beta = (
-        {name: list(curve.x) for name, curve in means(draw(RESULT.points)).items()}
-        for draw in (depth_width.against_depth, depth_width.against_beta)
-    )
-    assert along_depth == {f"m = {width:,}": list(DEPTHS) for width in WIDTHS}
-    assert along_beta == {f"m = {width:,}": [depth / width for depth in DEPTHS] for width in WIDTHS}
+NARROW: list[Any] = [point for point in RESULT.points if point.width == RESULT.spec.widths[0]]
 
 
 def test_intervals_are_bars_and_dominated_points_are_ringed():
     deepest = NARROW[-1].model_copy(update={"largest_share": 0.4})
     even = [point.model_copy(update={"largest_share": 0.01}) for point in NARROW[:-1]]
     drawn = depth_width.against_depth([*even, deepest])
-    bars = next(trace for trace in drawn.figure.data if trace.name == f"m = {WIDTHS[0]}, 95% bootstrap interval")
-    assert list(bars.error_y.array) == pytest.approx([point.high - point.cv_squared for point in NARROW])
-    assert list(bars.error_y.arrayminus) == pytest.approx([point.cv_squared - point.low for point in NARROW])
+    (bars,) = [trace.error_y for trace in drawn.figure.data if trace.name.endswith(", 95% bootstrap interval")]
+    assert list(bars.array) == pytest.approx([point.high - point.cv_squared for point in NARROW])
+    assert list(bars.arrayminus) == pytest.approx([point.cv_squared - point.low for point in NARROW])
     (rings,) = [trace for trace in drawn.figure.data if trace.marker.symbol == "circle-open" and trace.x[0] is not None]
     assert (list(rings.x), list(rings.y)) == ([deepest.depth], [deepest.cv_squared])
     assert f"L = {deepest.depth} at m = {deepest.width}" in drawn.caption[1]
 
 
-def test_trained_networks_have_figures_where_there_are_some():
-    shown = Shown(RESULT.spec, RESULT.points, None, "job")
-    assert [each.name for each in charts(shown)] == ["figure1", "figure2", "figure3", "figure4"]
-    trained = sorted(point.beta for point in NARROW if "converged" in {run.outcome for run in point.runs})
-    assert list(next(iter(means(charts(shown)[2]).values())).x) == trained
-    untrained = Shown(shown.spec, tuple(point for point in RESULT.points if not point.runs), None, "job")
-    assert [each.name for each in charts(untrained)] == ["figure1", "figure2"]
+LAZY = gallery_result("liu-lazy").points
+DIALED = gallery_result("richness-deep")
+DIAL = (0.0, *DIALED.spec.richness)
+
+
+def test_unconverged_runs_count_before_training_alone():
+    first = LAZY[0]
+    lost = first.runs[0].model_copy(update={"outcome": "over-budget"})
+    points = [first.model_copy(update={"runs": (lost, *first.runs[1:])}), *LAZY[1:]]
+    after, before = (" ".join(lazy.against(points, "width", "linear", of).caption) for of in (lazy.CHANGE, lazy.KAPPA))
+    assert "Excluded from the means: random f(w₀) did not reach" in after
+    assert "Excluded" not in before
+
+
+def test_the_least_distance_is_drawn_where_it_was_computed():
+    points = gallery_result("liu-distance").points
+    chart = lazy.distances(points, "linear", "subtracted")
+    drawn = list(means(chart))
+    assert drawn[-2:] == ["least distance, all inputs", "least distance, one input"]
+    one, every = points[0].runs[0].least_distance
+    assert chart.rows[0]["least ‖w − w₀‖₂, one input"] == one
+    assert chart.rows[0]["least ‖w − w₀‖₂, all inputs"] == every
+    assert any(trace.name == "slope −0.5" for trace in chart.figure.data)
+    bare = [
+        point.model_copy(update={"runs": tuple(run.model_copy(update={"least_distance": ()}) for run in point.runs)})
+        for point in points
+    ]
+    assert list(means(lazy.distances(bare, "linear", "subtracted"))) == drawn[:-2]
+
+
+def test_exponents_have_their_expected_lines():
+    chart = dial.exponents(DIALED.points, "linear", "subtracted")
+    assert len(chart.rows) == 3 * len(DIAL)
+    for row in chart.rows:
+        rho: Any = row["richness ρ"]
+        assert row["expected"] == (2 * rho - 1 if row["of"] == "kernel change ΔK" else rho - 0.5)
+        assert row["exponent in m"] == pytest.approx(row["expected"], abs=0.15)
+    *drawn, first, second = chart.figure.data
+    assert [y for trace in drawn for y in trace.y] == [row["exponent in m"] for row in chart.rows]
+    assert (first.name, *first.y) == ("expected 2ρ − 1", -1.0, 0.0)
+    assert (second.name, *second.y) == ("expected ρ − 1/2", -0.5, 0.0)
+
+
+def test_dial_replaces_figures_of_what_is_not_swept():
+    found = lazy_charts(Shown(DIALED.spec, DIALED.points, None, "job"), lazy.CHANGE.title, "linear", "subtracted", 0.5)
+    assert [each.name for each in found] == ["dial", "exponents", "coordinates", "figure3"]
+
+
+RANDOM, ZERO = ({"output": "linear", "start": start} for start in ("random", "subtracted"))
+SWISH, LEAST = {"output": "swish", "start": "random"}, {"output": "leaky_softplus", "rate": 2.0}
+STYLES = compared_styles({"A": "fully-connected"}, "linear")
+
+
+def compared(points, measure: str):
+    """The chart of the first network of a comparison."""
+    first = [point for point in points if point.network == "A"]
+    return architectures.against_width({"A": first}, "linear", (), STYLES, measure)
+
+
+# Preset, its chart, the line's group, the swept attribute, attributes of its points and of its runs, and their number.
+LINES = [
+    ("liu-lazy", lambda points: lazy.against(points, "scale", "linear", lazy.KAPPA), "random f(w₀)", "scale",
+     {"width": 100}, RANDOM, lambda run: run.kappa),
+    ("liu-lazy", lambda points: lazy.against(points, "width", "linear", lazy.CHANGE), "f(w₀) = 0", "width",
+     {"scale": 1.0}, ZERO, lambda run: run.sup_change),
+    ("liu-lazy", lambda points: lazy.same_parameters(points, "swish", "random"), "kernel of α f", "width",
+     {"scale": 1.0}, SWISH, lambda run: run.pre_output_change),
+    ("liu-lazy", lambda points: lazy.same_parameters(points, "swish", "random"), "kernel of φ(α f), swish output",
+     "width", {"scale": 1.0}, SWISH, lambda run: run.sup_change),
+    ("richness-deep", lambda points: dial.against_width(points, "linear", "subtracted", lazy.CHANGE), "ρ = 0.25",
+     "width", {"richness": 0.25}, ZERO, lambda run: run.sup_change),
+    ("bottleneck", lambda points: compared(points, "change"), "A: fully connected", "width",
+     {"network": "A"}, {}, lambda run: run.sup_change),
+    ("bottleneck", lambda points: compared(points, "distance"), "A: fully connected", "width",
+     {"network": "A"}, {}, lambda run: run.infinite_distance),
+    ("liu-section5", optimization.change_against_width, "0.2 f + 0.8 softplus(f)", "width",
+     {}, LEAST, lambda run: run.sup_change),
+    ("hu-fig1", lambda points: early_time.against_swept(points, "discrepancy"), "erf", "input_dim",
+     {}, {}, lambda run: run.discrepancy),
+    ("hu-fig1", lambda points: early_time.against_swept(points[:2], "departure time"), "erf", "input_dim",
+     {}, {}, lambda run: run.learning_rate * (run.departure_step or math.nan)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("preset", "draw", "name", "swept", "of_points", "of_runs", "number"), LINES)
+def test_line_runs_through_the_means_of_its_runs(preset, draw, name, swept, of_points, of_runs, number):
+    def has(each, attributes) -> bool:
+        return all(getattr(each, key) == value for key, value in attributes.items())
+
+    points = gallery_result(preset).points
+    line, counted = means(draw(points))[name], ("converged", "completed")
+    own = {
+        getattr(point, swept): [number(run) for run in point.runs if has(run, of_runs) and run.outcome in counted]
+        for point in points
+        if has(point, of_points)
+    }
+    assert list(line.x) == list(own)[: len(line.x)]
+    np.testing.assert_allclose(line.y, [np.nanmean(own[at]) for at in line.x])
+
+
+def test_depth_and_width_have_a_line_for_every_width():
+    result = gallery_result("depth-width")
+    for draw, of in (
+        (depth_width.against_depth, lambda depth, width: depth),
+        (depth_width.against_beta, lambda depth, width: depth / width),
+    ):
+        lines = [trace for trace in draw(result.points).figure.data if trace.mode == "lines+markers"]
+        drawn = {trace.legendgroup: list(trace.x) for trace in lines}
+        assert drawn == {f"m = {m:,}": [of(depth, m) for depth in result.spec.depths] for m in result.spec.widths}
