@@ -1,20 +1,32 @@
-"""Explanations of all controls and figures, in terms of the glossary."""
-
-from __future__ import annotations
+"""Explanations of all controls and figures in terms of the glossary, and their texts from Markdown."""
 
 import re
 from collections.abc import Iterator
 
+import pytest
 from pydantic import BaseModel
 
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.glossary.page import FEW
+from linearity_lab.views.hessian.figures import amount
+from linearity_lab.views.lecture.steps._step import Question
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.words.markdown import read
-from linearity_lab.words.pages import CHANGES, CHART, SHOWS, charts_in, glossary, search
-from ntk_core.runs import EXPERIMENTS
+from linearity_lab.words.markdown import WordsError, raised, read, typeset
+from linearity_lab.words.pages import (
+    CHANGES,
+    CHART,
+    SHOWS,
+    VEILED_KEY,
+    charts_in,
+    figure_words,
+    glossary,
+    prose,
+    search,
+    titled_prose,
+)
+from ntk_core.runs import EXPERIMENTS, Mean
 from ntk_core.settings.grammar import settings
-from tests.dashboard.open_pages import open_page, words
+from tests.dashboard.open_pages import address, checked, open_page, words
 
 SPECS: tuple[type[BaseModel], ...] = tuple(each.spec for each in EXPERIMENTS.values())
 SETTINGS = {f"{spec.__name__}.{setting.name}": setting for spec in SPECS for setting in settings(spec)}
@@ -82,9 +94,7 @@ def test_every_heading_of_every_page_is_shown_by_its_page():
 def test_all_words_of_figures_are_short_and_link_to_the_glossary():
     for key, found in CHARTS.items():
         assert found.formula or key.startswith("lecture."), key
-        for text in (found.see, found.finite_width):
-            assert 30 <= len(text) <= 330, key
-            assert text[-1] == "."
+        assert all(30 <= len(text) <= 330 and text[-1] == "." for text in (found.see, found.finite_width)), key
         assert 1 <= len(found.terms) <= 6
         assert set(found.terms) <= set(glossary()), key
 
@@ -101,12 +111,12 @@ def test_greek_letters_that_pages_use_are_in_the_glossary():
 
 
 def test_entries_are_short_distinct_and_cite_a_source():
-    pages = {entry.name for entry in PAGES}
-    assert {each.page for each in glossary().values()} | {folder.name for folder in FOLDERS} <= pages
+    assert {each.page for each in glossary().values()} | {folder.name for folder in FOLDERS} <= {
+        entry.name for entry in PAGES
+    }
     assert len({each.title for each in glossary().values()}) == len(glossary()) >= 40
-    for name, each in glossary().items():
-        assert name == each.name
-        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name)
+    for each in glossary().values():
+        assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", each.name)
         assert each.sentence.endswith(".")
         assert len(each.sentence) <= 150
         assert re.search(r"20\d\d", each.source)
@@ -135,15 +145,10 @@ def test_linked_word_is_first_and_the_only_one_open():
     app = open_page("glossary")
     assert titles(app) == [entry.title for entry in glossary().values()]
     app.query_params = {"term": "pl-condition"}
-    app.run()
-    assert titles(app)[0] == "PL* condition"
+    assert titles(checked(app.run()))[0] == "PL* condition"
     assert len(titles(app)) == len(glossary())
     assert f"{len(glossary()) - 1} other words" in words(app)
     assert opened(app) == ["pl-condition"]
-    app.session_state["glossary.open.kappa"] = True
-    app.run()
-    assert titles(app)[0] == "PL* condition"
-    assert set(opened(app)) == {"pl-condition", "kappa"}
 
 
 def test_a_search_is_kept_in_the_address_and_narrows_the_list():
@@ -154,14 +159,103 @@ def test_a_search_is_kept_in_the_address_and_narrows_the_list():
     app.text_input(key="glossary.search").set_value("in-degree").run()
     assert titles(app)[0] == "in-degree"
     assert "in-degree" in opened(app)
-    assert app.query_params["search"] in ("in-degree", ["in-degree"])
+    assert address(app) == {"search": "in-degree"}
 
 
-def test_a_bad_glossary_url_gets_one_sentence():
-    app = open_page("glossary")
-    for query in ({"term": "[a](http://b)"}, {"word": "x"}, {"term": "9" * 5000}):
-        app.query_params = query
-        (received,) = app.run().warning
-        assert "cannot be used; use " in received.value.replace("\\", "")
-        assert len(titles(app)) == len(glossary())
-        assert not app.query_params
+PAGE = """# What this page shows
+
+The line falls: it is read from here.
+
+# Chart: change, other
+
+formula: $\\Delta K$: a change
+terms: kernel-change, width
+
+## What should I see?
+
+A line.
+
+## Why is finite width different?
+
+A mean of few.
+"""
+
+
+def test_new_folder_brings_its_words_without_other_edits(tmp_path, monkeypatch):
+    monkeypatch.setattr("linearity_lab.view_modules.VIEWS", tmp_path)
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/words.md").write_text(PAGE, encoding="utf-8")
+    output = titled_prose("toy", "What this page shows")
+    assert output == "**What this page shows.** The line falls: it is read from here."
+    found = figure_words("toy.change")
+    assert found == figure_words("toy.other")
+    assert (found.formula, found.see, found.finite_width) == ("$\\Delta K$: a change", "A line.", "A mean of few.")
+    assert found.terms == ("kernel-change", "width")
+    assert figure_words("toy.change" + VEILED_KEY).see != found.see
+    for ask, sentence in (
+        (lambda: figure_words("toy.norm"), r"toy/words\.md has no section “Chart: norm”\."),
+        (lambda: prose("toy", "Why"), r"toy.words\.md has no text “Why”\."),
+        (lambda: prose("other", "What this page shows"), r"other/words\.md is missing\.$"),
+    ):
+        with pytest.raises(WordsError, match=sentence):
+            ask()
+
+
+WRONG = [
+    ("kernel-change, width", "kernel-change, wdth", r"“Chart: change, other”: glossary\.md has no term “wdth”\."),
+    ("terms: kernel-change, width\n", "", r"“Chart: change, other” has no field “terms”\."),
+    ("formula: ", "formulas: ", r"nothing shows the field “formulas”; it may be formula, terms\."),
+    ("A mean of few.\n", "", r"has no text “Why is finite width different\?”\."),
+    ("## Why is", "## Why, if at all, is", r"nothing shows the heading “Why, if at all, is finite width"),
+    ("# Chart: change, other", "# What this page shows", r"has the heading “What this page shows” twice\."),
+]
+BALL = "# ball\n\ntitle: ball\npage: hessian\nsource: Liu 2020\n\nAll weights near w₀.\n"
+
+
+@pytest.mark.parametrize(
+    ("reader", "whole", "written", "instead", "sentence"),
+    [
+        *((charts_in, PAGE, *each) for each in WRONG),
+        (glossary, BALL, "source: Liu 2020\n", "", "words.md, “ball” has no field “source”"),
+        (glossary, BALL, "All weights near w₀.\n", "", "words.md, “ball” has no sentence"),
+        (glossary, BALL, "title: ", "titel: ", "words.md, “ball”: nothing shows the field “titel”"),
+    ],
+)
+def test_missing_or_unknown_words_are_reported_with_their_place(tmp_path, reader, whole, written, instead, sentence):
+    assert written in whole
+    (tmp_path / "words.md").write_text(whole.replace(written, instead), encoding="utf-8")
+    with pytest.raises(WordsError, match=sentence) as reported:
+        reader(tmp_path if reader is charts_in else tmp_path / "words.md")
+    assert "words.md" in str(reported.value)
+
+
+def test_reason_of_an_answer_has_exactly_its_numbers():
+    asked = Question("?", ("a", "b"), 0, "It falls to {{after}}.", lambda _: {"after": "0.1"})
+    assert asked.why({}) == "It falls to 0.1."
+    for numbers in ({}, {"after": "0.1", "before": "1"}):
+        with pytest.raises(WordsError, match="has other numbers than"):
+            Question("?", ("a", "b"), 0, "It falls to {{after}}.", lambda _, given=numbers: given).why({})
+
+
+def test_a_power_of_the_width_is_a_formula():
+    for exponent in ("-1/2", "−0.52 ± 0.12"):
+        assert typeset(f"decreases like m^({exponent}), about") == f"decreases like $m^{{{exponent}}}$, about"
+    assert typeset("like m^(2ρ - 1)") == r"like $m^{2\rho  - 1}$"
+    assert raised("‖H‖ ∝ r^(-0.44 ± 0.09), <b>") == "‖H‖ ∝ <i>r</i><sup>−0.44 ± 0.09</sup>, &lt;b&gt;"
+
+
+@pytest.mark.parametrize("text", ["[a](http://b)", "m^(x$y)", "*b* $c$", "![i](j)", "m^([a](b))"])
+def test_no_other_markup_gets_through(text):
+    assert typeset(text).replace("\\", "") == text
+    assert not any(text[at] in "[]()*$!^" and typeset(text).count("\\" + text[at]) == 0 for at in range(len(text)))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (12.34, 0.62, "12.3 ± 0.6"), (1.02, 0.2, "1.0 ± 0.2"), (0.6, 0.006, "0.600 ± 0.006"),
+        (0.0999, 0.0096, "0.10 ± 0.01"), (150.0, 31.0, "150 ± 31"), (0.25, float("nan"), "0.25"),
+    ],
+)  # fmt: skip
+def test_a_mean_has_the_digits_that_its_error_leaves(value, error, words):
+    assert amount(Mean(value=value, standard_error=error, count=3)) == words

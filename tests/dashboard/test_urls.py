@@ -1,7 +1,5 @@
 """URLs fill the form and stay in the address bar; invalid parts give a sentence, never a traceback."""
 
-from __future__ import annotations
-
 import importlib
 import random
 from collections.abc import Iterator
@@ -10,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from linearity_lab.views.navigation import EMBEDDED, PAGES
-from ntk_core.runs import EXPERIMENTS, PRESETS
+from ntk_core.runs import EXPERIMENTS, PRESETS, spec_digest
 from ntk_core.settings.grammar import differences, settings, spec_from_texts, text_of
 from tests.dashboard.open_pages import ROOT, address, checked, form_sentences, open_page, words
 
@@ -81,12 +79,11 @@ def wild_query(page: str, draw: random.Random) -> dict[str, str | list[str]]:
     return query
 
 
-@pytest.mark.parametrize("num_urls", [2, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("page", NAMES)
-def test_no_address_ends_in_a_traceback(page, num_urls, apps):
+def test_no_address_ends_in_a_traceback(page, apps):
     draw = random.Random(f"{SEED} {page}")
     app = apps[page]
-    for _ in range(num_urls):
+    for _ in range(3):
         app.query_params = wild_query(page, draw)
         shown = words(checked(app.run()))
         assert "Traceback" not in shown
@@ -101,23 +98,24 @@ def test_what_cannot_be_used_is_named_in_one_sentence(page, apps):
     assert address(apps[page]) == {}
 
 
-# The last preset of each page; the others are slow.
+# The last preset of each page.
 LAST = {preset.spec.experiment: name for name, preset in PRESETS.items() if name != ON_NO_PAGE}.values()
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in LAST else pytest.mark.slow) for name in PRESETS if name != ON_NO_PAGE],
-)
+@pytest.mark.parametrize("name", LAST)
 def test_presets_and_their_paper_sizes_come_from_the_url(name, apps):
     preset = PRESETS[name]
-    changes = differences(preset.paper_spec, preset.spec)
-    assert spec_from_texts(changes, preset.spec) == (preset.paper_spec, ())
     page, swept = preset.spec.experiment, getattr(preset.spec, "swept_field", "widths")
-    app = at(apps[page], preset=name, **changes)
+    app = at(apps[page], preset=name, **differences(preset.paper_spec, preset.spec))
     assert form_sentences(app) == []
     values = app.text_input(key=f"{page}.{swept}").value
     assert values.replace(" ", "") == text_of(getattr(preset.paper_spec, swept))
+
+
+def test_paper_sizes_survive_the_url():
+    for preset in PRESETS.values():
+        changes = differences(preset.paper_spec, preset.spec)
+        assert spec_from_texts(changes, preset.spec) == (preset.paper_spec, ())
 
 
 def test_settings_of_the_url_fill_the_form_and_stay_in_the_url(apps):
@@ -130,54 +128,34 @@ def test_settings_of_the_url_fill_the_form_and_stay_in_the_url(apps):
     assert set(address(checked(app.run()))) == {"widths", "architecture.depth"}
 
 
-NONSENSE = {
-    "architecture.depth": "99", "architecture.activation": "[click](http://example.com)", "num_seeds": "nan",
-    "outputs": "linear,,nothing", "training.learning_rate": "-1", "dataset.name": "imagenet",
-    "dataset.num_samples": "1e99",
-}  # fmt: skip
-GROUP = {"kind": "[x](http://y)", "depth": "99", "activation": "nothing"}
 
 
-UNKNOWN = [
-    {"nothing": "1"},
-    {"preset": "liu-fig9"},
-    {"preset": ON_NO_PAGE},
-    {"preset": "zhu-fig2"},
-    {"job": "../../etc/passwd"},
-    {"job": "0" * 5000},
-]
+OTHERS = PRESETS["zhu-fig2"].spec
+INVALID: list[tuple[str, dict[str, str]]] = [
+    *(("kernel_change", {"preset": name}) for name in ("liu-fig9", ON_NO_PAGE, "zhu-fig2")),
+    *(("kernel_change", {"job": job}) for job in ("../../etc/passwd", "0" * 5000, spec_digest(OTHERS)[:16])),
+    ("kernel_change", {"widths": "0", "num_seeds": "nan", "outputs": "linear,,nothing", "nothing": "1"}),
+    ("kernel_change", {"architecture.depth": "99", "architecture.activation": "[click](http://example.com)"}),
+    ("architectures", {"architectures.1.kind": "[x](http://y)", "architectures.1.depth": "99"}),
+    ("lecture", {"step": "99"}), ("lecture", {"step": "[a](http://b)", "present": "maybe", "widths": "30"}),
+    ("lecture", {"show": "31"}), ("glossary", {"term": "[a](http://b)"}), ("glossary", {"word": "x" * 5000}),
+    ("live", {"width": "4097", "rate": "nan", "points": "9:0", "activation": "<b>", "seed": "-1"}),
+]  # fmt: skip
 
 
-def test_unknown_parts_of_the_url_are_named_above_the_figure(apps, jobs):
-    runs_of_others = [{"job": jobs.add(PRESETS["zhu-fig2"].spec, status="completed")}]
-    for texts in UNKNOWN + runs_of_others:
-        app = at(apps["kernel_change"], **texts)
-        (name,) = texts
-        (sentence,) = [each for each in warnings(app) if each.startswith(f"In the URL, {name}: ")]
-        assert "cannot be used; use " in sentence
-        assert ("one of liu-fig1-left" in sentence) == (name == "preset")
-        assert address(app) == {}
 
 
-@pytest.mark.parametrize(
-    ("page", "texts", "of"),
-    [
-        ("kernel_change", {"widths": "0", **NONSENSE}, ""),
-        ("kernel_change", {"widths": "1e9"}, ""),
-        ("kernel_change", {"widths": "abc"}, ""),
-        ("architectures", {f"architectures.1.{name}": text for name, text in GROUP.items()}, "Network B, "),
-    ],
-)
-def test_invalid_url_value_uses_the_default_and_is_named(page, texts, of, apps):
+@pytest.mark.parametrize(("page", "texts"), INVALID)
+def test_invalid_parts_of_the_url_are_named_and_dropped(page, texts, apps, module_jobs):
+    module_jobs.add(OTHERS, status="completed")
     app = at(apps[page], **texts)
-    reported = form_sentences(app)
+    reported = warnings(app)
     assert len(reported) == len(texts)
     for sentence in reported:
-        assert sentence.startswith(f"In the URL, {of}")
+        assert sentence.startswith("In the URL, Network B, " if page == "architectures" else "In the URL, ")
         assert "cannot be used; use " in sentence
-        assert sentence.endswith(" is used instead.")
+        assert ("one of liu-fig1-left" in sentence) == ("preset" in texts)
     assert address(app) == {}
-    assert not app.button(key=f"{page}.run").disabled
 
 
 def test_text_from_the_url_is_shown_as_text_until_it_is_mended(apps):
