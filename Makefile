@@ -80,7 +80,7 @@ wheel: $(DEV)
 	$(BIN)/python .ci/wheel.py
 
 # A minute of tests that cover every requirement; only make test checks types.
-SAMPLE := tests/runs tests/data tests/dashboard/test_settings.py tests/dashboard/test_settings_row.py tests/hosting \
+SAMPLE := tests/runs tests/data tests/dashboard/test_settings.py tests/dashboard/test_pages.py tests/hosting \
   tests/kernels/test_empirical.py tests/early_time/test_linear_models.py
 
 lowest: RESOLUTION := lowest-direct

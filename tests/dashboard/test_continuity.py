@@ -1,27 +1,24 @@
-"""Pages during a job: old figures stay until the run completes; stored points are reused, figures not redrawn."""
-
-from __future__ import annotations
+"""Figures during a job, which keep the old ones until its end, and figures linked by clicks."""
 
 import json
+from typing import Any
 
 import plotly.graph_objects as go
 import pytest
 import streamlit as st
 
-from linearity_lab.charts.chart import above
+from linearity_lab.charts.chart import above, led_by
 from linearity_lab.components import session
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.shown import drawn_once
 from linearity_lab.views.kernel_change.figures import change_against_width
-from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, Spec
+from ntk_core.runs import PRESETS
 from tests.dashboard.made_results import make_points, make_result
 from tests.dashboard.open_pages import bars, checked, open_page, words
 
 PAGE = "kernel_change"
 SPEC = KernelChangeSpec(widths=(10, 30, 100), outputs=("linear", "softmax"))
-NEXT = SPEC.model_copy(update={"num_seeds": 2})
 POINTS = make_points(SPEC.widths)
 
 
@@ -35,29 +32,24 @@ def test_old_figure_stays_below_the_new_points(jobs):
     app = open_page(PAGE)
     assert ghosts(app) == [0, 0]
     assert app.button(key=f"{PAGE}.run").proto.type == "secondary", "it would change nothing"
-    assert f"{len(PRESETS['liu-fig1-left'].spec.point_keys())} widths · saved result" in words(app)
     app.query_params["job"] = jobs.add(SPEC)
-    checked(app.run())
-    assert len(ghosts(app)) == 2, "before the first point the old figures are there, with all that belongs to them"
+    assert len(ghosts(checked(app.run()))) == 2, "before the first point the old figures stay"
     assert "Settings changed (" in words(app)
     assert "Run to update" not in words(app)
 
     jobs.add(SPEC, points=POINTS[:1])
-    checked(app.run())
-    assert min(ghosts(app)) > 0
+    assert min(ghosts(checked(app.run()))) > 0
     assert "Pale curves show the previous settings (Widths m" in words(app)
 
     jobs.add(SPEC, points=POINTS, result=make_result(POINTS), status="completed")
-    checked(app.run())
-    assert ghosts(app) == [0, 0]
+    assert ghosts(checked(app.run())) == [0, 0]
     assert "Settings changed" not in words(app)
     assert "3 widths · saved result" in words(app)
 
-    app.query_params = {"job": jobs.add(NEXT, status="failed", reason="the worker process crashed")}
-    checked(app.run())
-    assert len(ghosts(app)) == 2, "a run without a point keeps the old figures"
+    failed = SPEC.model_copy(update={"num_seeds": 2})
+    app.query_params = {"job": jobs.add(failed, status="failed", reason="the worker process crashed")}
+    assert len(ghosts(checked(app.run()))) == 2, "a run without a point keeps the old figures"
     assert "the worker process crashed." in words(app)
-    assert "Settings changed (" in words(app)
     assert app.button(key=f"{PAGE}.run").proto.type == "primary"
 
 
@@ -78,16 +70,6 @@ def test_while_points_arrive_only_the_tab_in_sight_is_drawn(jobs):
     assert first | second < drawn(result=result, status="completed")
 
 
-def test_a_run_that_goes_on_has_no_ghost_of_itself(jobs):
-    app = open_page(PAGE, job=jobs.add(SPEC, points=POINTS[:2], status="cancelled"))
-    assert app.button(key=f"{PAGE}.run").label == "Resume"
-    assert "2 of 3 widths are done. Resume continues from there, about" in words(app)
-    jobs.add(SPEC, points=POINTS[:2])
-    checked(app.run())
-    assert ghosts(app) == [0, 0]
-    assert app.button(key=f"{PAGE}.stop").label == "Stop"
-
-
 def test_ghosts_are_pale_and_inside_the_axes_of_both():
     new = change_against_width(make_points((30, 100)), (30, 100)).figure
     old = change_against_width(make_points((10, 1000), exponents={"swish": 2.0}), (10, 1000)).figure
@@ -102,42 +84,26 @@ def test_ghosts_are_pale_and_inside_the_axes_of_both():
     pale = both.data[len(new.data) :]
     assert pale
     assert all(trace.opacity < 0.25 and not trace.showlegend and trace.hoverinfo == "skip" for trace in pale)
-    assert not any("swish" in (trace.name or "") and trace.showlegend is not False for trace in both.data)
-
-
-def test_ticks_of_nearly_equal_widths_do_not_overlap():
     new, old = (change_against_width(make_points(widths), widths).figure for widths in ((30, 99, 1000), (30, 95, 1000)))
-    assert above(new, old).layout.xaxis.ticktext == ("30", "99", "1,000")
+    assert above(new, old).layout.xaxis.ticktext == ("30", "99", "1,000"), "ticks do not overlap"
 
 
 @pytest.mark.parametrize(
-    ("axis", "titles", "has_ghost"),
-    [
-        ("yaxis", ("loss", "kernel change ΔK"), False),
-        ("yaxis", ("loss", "loss"), True),
-        ("xaxis", ("width m", "width m, or n"), True),
-    ],
+    ("axis", "old_title", "has_ghost"), [("yaxis", "loss", False), ("yaxis", "ΔK", True), ("xaxis", "ΔK, or n", True)]
 )
-def test_there_is_no_ghost_of_another_quantity(axis, titles, has_ghost):
-    new, old = (go.Figure(go.Scatter(x=[1], y=[2]), {f"{axis}.title.text": each}) for each in titles)
+def test_there_is_no_ghost_of_another_quantity(axis, old_title, has_ghost):
+    new, old = (go.Figure(go.Scatter(x=[1], y=[2]), {f"{axis}.title.text": each}) for each in ("ΔK", old_title))
     assert len(above(new, old).data) == 1 + has_ghost
 
 
-@pytest.mark.parametrize(("page", "finished"), [("kernel_change", 0), ("architectures", 1)])
-def test_trained_runs_are_drawn_while_others_train(jobs, page, finished):
+def test_trained_runs_are_drawn_while_others_train(jobs):
     whole, part = make_points((30, 100), exponents={"linear": -1.0})
     part = part.model_copy(update={"runs": part.runs[:1]})
-    spec: Spec = KernelChangeSpec(widths=(30, 100, 1000))
-    points = [whole, part]
-    if page == "architectures":
-        spec = ArchitecturesSpec(widths=(30, 100))
-        points = [ArchitecturesPoint.model_validate({**dict(p), "kind": page, "network": "A"}) for p in points]
-    app = open_page(page, job=jobs.add(spec, points=tuple(points[:1] * finished), growing=(points[1],), grown=1))
+    app = open_page(PAGE, job=jobs.add(SPEC, points=(whole,), growing=(part,), grown=1))
     drawn = [trace for chart in app.get("plotly_chart") for trace in json.loads(chart.proto.spec)["data"]]
     seeds = [trace for trace in drawn if (trace.get("meta") or {}).get("seeds")]
-    assert sum(len(trace["text"]) for trace in seeds) == len(whole.runs) * finished + 1
-    assert f"{finished} of {len(spec.point_keys())} " in bars(app)[0]
-    assert "Computing the first point…" not in words(app)
+    assert sum(len(trace["text"]) for trace in seeds) == len(whole.runs) + 1
+    assert bars(app)[0].startswith("1 of 3 ")
 
 
 def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
@@ -156,21 +122,81 @@ def test_late_address_of_a_click_reverts_nothing(jobs, monkeypatch):
 
 def test_what_was_drawn_is_not_drawn_again():
     st.cache_resource.clear()
-    drawn: list[tuple] = []
+    key = ("page.figure", ("job", "a"), lambda *chosen: object(), 10, "by step")
+    first = drawn_once(*key)
+    assert drawn_once(*key) is first
+    for at, other in enumerate(("page.other", ("job", "b"), None, "10", "by step²")):
+        if other:
+            assert drawn_once(*key[:at], other, *key[at + 1 :]) is not first
 
-    def draw(*chosen):
-        drawn.append(chosen)
-        return object()
 
-    first = drawn_once("page.figure", ("job", "a"), draw, 10, "by step")
-    assert drawn_once("page.figure", ("job", "a"), draw, 10, "by step") is first
-    others = [
-        drawn_once("page.other", ("job", "a"), draw, 10, "by step"),
-        drawn_once("page.figure", ("job", "b"), draw, 10, "by step"),
-        drawn_once("page.figure", ("job", "a"), draw, 10, "by step²"),
-        drawn_once("page.figure", ("job", "a"), draw, "10", "by step"),
-        drawn_once("page.figure", ("job", "a", 10), draw, "by step"),
-    ]
-    assert first not in others
-    assert len({*map(id, others)}) == 5
-    assert drawn == [(10, "by step"), *[(10, "by step")] * 2, (10, "by step²"), ("10", "by step"), ("by step",)]
+@pytest.fixture
+def browser(monkeypatch, jobs) -> dict[str, Any]:
+    """Data of the browser component in ``at``; ``clicked`` is its value at the next run."""
+    there: dict[str, Any] = {"at": {}, "clicked": []}
+
+    def linked(key, at, clicked, land, answer):
+        there["answer"] = answer
+        there["at"] = at
+        for values in there.pop("clicked", []):
+            clicked(values)
+
+    monkeypatch.setattr("linearity_lab.components.chart.linked", linked)
+    return there
+
+
+def charts(app) -> dict[str, str]:
+    """Caption of each figure → the figure."""
+    return {proto.alt: proto.spec for proto in (each.proto for each in app.get("plotly_chart"))}
+
+
+def test_click_on_a_seed_shows_its_run_and_syncs_choices(browser):
+    app = open_page(PAGE)
+    for clicked, found in (
+        ([{"m": 101, "seed": "2"}, {"m": [100], "seed": {}}, {"m": None}], {"m": 10_000, "seed": None}),  # not shown
+        ([{"m": 100.0, "seed": 2}], {"m": 100, "seed": 2}),
+    ):
+        browser["clicked"] = clicked
+        checked(checked(app.run()).run())
+        assert browser["at"] == found
+    assert (app.selectbox(key=f"{PAGE}.shown_width").value, app.selectbox(key=f"{PAGE}.one_seed").value) == (100, 2)
+    assert any("along training at width 100." in words for words in charts(app))
+    assert "along training at width 100." in browser["answer"]["words"]
+    assert [each["title"] for each in browser["answer"]["pictures"]] == ["kernel change ΔK(t)", "loss"]
+    checked(app.selectbox(key=f"{PAGE}.shown_width").select(1000).run())
+    assert browser["at"] == {"m": 1000, "seed": 2}
+
+
+def test_a_choice_outlasts_the_run_that_has_not_come_to_it_yet(browser, jobs):
+    spec = KernelChangeSpec(widths=(30, 100, 1000), outputs=("linear", "softmax"))
+    points = make_points(spec.widths)
+    app = open_page(PAGE)
+    checked(app.selectbox(key=f"{PAGE}.shown_width").select(100).run())
+    job = jobs.add(spec, points=points[:1])
+    app.query_params["job"] = job
+    checked(app.run())
+    assert browser["at"]["m"] == 30
+    jobs.add(spec, points=points, result=make_result(points), status="completed")
+    checked(app.run())
+    assert browser["at"]["m"] == 100
+
+
+DRIVEN = {
+    "liu-fig1-left": ["m"], "liu-section5": ["m"], "catapult-map": ["m"], "hu-fig1": ["d"],
+    "liu-true-and-linearized": ["step"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DRIVEN)
+def test_figures_over_widths_drive_pages_of_one_width(name, browser):
+    app = open_page(PRESETS[name].spec.experiment, opened=False, preset=name)
+    shown = "".join(charts(app).values()).replace(" ", "")
+    assert sorted(axis for axis in browser["at"] if f'"cursor":"{axis}"' in shown) == DRIVEN[name]
+
+
+def test_the_chosen_seed_leads_and_no_run_is_lost():
+    (point,) = make_points((30,))
+    assert led_by([point], None) == [point]
+    (led,) = led_by([point], 2)
+    assert [run.seed for run in led.of("linear")] == [2, 0, 1]
+    assert sorted(map(repr, led.runs)) == sorted(map(repr, point.runs))

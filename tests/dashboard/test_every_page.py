@@ -1,19 +1,22 @@
 """Requirements on every page, each opened once with the shipped gallery."""
 
-from __future__ import annotations
-
 import json
 import re
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from linearity_lab.charts.vector import letters
 from linearity_lab.components.explain import ABOUT
 from linearity_lab.components.exports import notebook, program
+from linearity_lab.components.live import HOME_NAME, HOME_TOUR
 from linearity_lab.views.lazy.figures import KAPPA
 from linearity_lab.views.navigation import PAGES
-from linearity_lab.words.pages import figure_words
+from linearity_lab.views.overview.page import STARTING_POINTS, page_thumbnail
+from linearity_lab.words.pages import SHOWS, figure_words, prose
+from ntk_core.runs import PRESETS
 from tests.dashboard.open_pages import checked, chooser, open_page, words
 
 BY_NAME = {entry.name: entry for entry in PAGES}
@@ -21,7 +24,6 @@ WITHOUT_RESULT = {"overview", "live", "glossary", "own_data", "results"}
 WITHOUT_FIGURE = {"glossary", "results", "live"}  # words only, a store with nothing computed, and a canvas
 WITHOUT_EXPORT = {"overview", "live", "glossary"}
 WITH_RESULT = [name for name in BY_NAME if name not in WITHOUT_RESULT]
-WITH_PROGRAM = [name for name in WITH_RESULT if name != "linearity_report"]  # files of users are never stored
 KEY = re.compile(r"^.*?ID-[0-9a-f]+-")  # before the name of a chart
 
 
@@ -57,12 +59,14 @@ OPENED = {
     "generalization": (4, "Wilson's 95% intervals"),
     "dag": (2, "Precomputed figure"),  # ΔK, ‖H‖
 }
-# Page, preset, choices beside the figures → number of figures, and sentences.
 CHOSEN = [
     ("optimization", "", {"output": "softmax"}, 4, "maps (1, …, 1) to 0"),
     ("lazy", "liu-lazy", {"measure": KAPPA.title, "output": "swish"}, 4, "at scale α = 1."),
     ("lazy", "", {"dialed": 0.25}, 5, "ρ = 0.25; expected exponent −0.25.", "At ρ = 0.25: kernel change ΔK −0.43"),
     ("generalization", "", {"dialed": 0.5}, 4, "Wilson's 95% intervals"),
+    ("early_time", "", {"view": "residual", "quantity": "departure time"}, 3, "The test inputs span "),
+    ("early_time", "hu-fig5", {}, 1, "ReLU, spectral norm of K − ψψᵀ: "),
+    ("dynamics", "beyond-gradient-descent", {"method": "adam", "width": 30, "axis": "time"}, 4, ""),
 ]
 
 
@@ -99,9 +103,11 @@ def test_export_appears_once_above_the_figures(page):
         assert menus[0].proto.popover.disabled == (name == "results")
         shown = list(app.main)  # each block precedes its elements
         assert any(is_row(block) and any(inside is menus[0] for inside in block) for block in shown)
-        drawn = [index for index, element in enumerate(shown) if element.type == "plotly_chart"]
-        results = [index for index in drawn if ".drawing" not in shown[index].proto.id]  # without drawings of the form
-        assert next(index for index, each in enumerate(shown) if each is menus[0]) < min(results, default=len(shown))
+        # without drawings of the form
+        figures = [
+            at for at, each in enumerate(shown) if each.type == "plotly_chart" and ".drawing" not in each.proto.id
+        ]
+        assert next(at for at, each in enumerate(shown) if each is menus[0]) < min(figures, default=len(shown))
 
 
 def is_row(block) -> bool:
@@ -109,37 +115,27 @@ def is_row(block) -> bool:
     return container is not None and container.direction == container.HORIZONTAL
 
 
-@pytest.mark.parametrize("page", WITH_PROGRAM, indirect=True)
+@pytest.mark.parametrize("page", WITH_RESULT, indirect=True)
 def test_everything_can_be_taken_along(page, exported):
     name, app = page
-    labels = [button.proto.label for button in app.get("download_button")]
-    for label in (
-        "Figures, HTML", "Numbers, CSV", "Result, JSON", "Settings, JSON", "Program, Python", "Notebook, Jupyter",
-    ):  # fmt: skip
-        assert label in labels
-    assert any(block.value.startswith("linearity-lab run ") for block in app.get("code"))
     (given,) = exported.values()
-    for run in given["runs"]:
-        assert compile(program(name, run.spec), name, "exec")
-        assert json.loads(notebook(name, run.spec))["nbformat"] == 4
+    assert set(given["charts"]) == {KEY.sub("", chart.id) for chart in charts(app)} != set()
+    labels = {button.proto.label for button in app.get("download_button")}
+    taken = {"Figures, HTML", "Numbers, CSV", "Result, JSON", "Settings, JSON", "Program, Python", "Notebook, Jupyter"}
+    if name != "linearity_report":  # files of users are never stored
+        assert labels >= taken
+        assert any(block.value.startswith("linearity-lab run ") for block in app.get("code"))
+        for run in given["runs"]:
+            assert compile(program(name, run.spec), name, "exec")
+            assert json.loads(notebook(name, run.spec))["nbformat"] == 4
 
 
-@pytest.mark.parametrize("page", WITH_RESULT, indirect=True)
-def test_the_export_has_every_figure_of_the_results(page, exported):
-    name, app = page
-    keys = [KEY.sub("", chart.id) for chart in charts(app)]
-    (given,) = exported.values()
-    assert set(given["charts"]) == set(keys) != set(), name
-
-
-def test_every_figure_has_its_takeaway_with_numbers_and_a_table(page):
+def test_every_figure_has_its_takeaway_and_a_table(page):
     name, app = page
     sentences = [chart.alt for chart in charts(app)]
     sentences += [picture.alt for image in app.get("image") for picture in image.proto.imgs if picture.alt]
     assert len(set(sentences)) == len(sentences)
-    for sentence in sentences:
-        assert any(character.isdigit() for character in sentence), (name, sentence)
-        assert sentence.endswith("."), (name, sentence)
+    assert [each for each in sentences if not (each.endswith(".") and any(map(str.isdigit, each)))] == [], name
     tables = [popover for popover in app.get("popover") if popover.proto.popover.label == ABOUT]
     assert len(tables) >= len(charts(app))
     assert all(len(popover.dataframe) == 1 for popover in tables)
@@ -172,3 +168,45 @@ def has_interval(trace: dict) -> bool:
     in_name = "∝" in trace.get("name", "") and "±" in trace["name"]
     is_exponent = "exponent" in trace.get("hovertemplate", "")
     return in_name or (is_exponent and any(trace.get("error_y", {}).get("array", ())))
+
+
+DRAWN = [name for name in BY_NAME if name not in ("overview", "glossary", "results")]
+
+
+def test_home_trains_two_outputs_at_the_widths_of_its_tour():
+    found = (each.proto for each in open_page("overview").get("bidi_component"))
+    (data,) = (json.loads(each.json) for each in found if each.component_name.endswith(HOME_NAME))
+    assert (data["outputs"], tuple(data["tour"])) == (["linear", "swish"], HOME_TOUR)
+    assert data["settings"]["width"] == HOME_TOUR[0]
+    text = prose("overview", SHOWS)
+    assert len(text.split()) <= 60
+    assert "tangent kernel" in text
+
+
+def test_three_starting_points_and_a_card_per_page_with_figures():
+    assert tuple(STARTING_POINTS) == ("lecture", "kernel_change", "learning_rate")
+    app = open_page("overview")
+    links = [link.proto for link in app.get("page_link")]
+    for purpose, query in STARTING_POINTS.values():
+        (link,) = [each for each in links if each.label == f"**{purpose}**"]
+        assert dict(part.split("=") for part in link.query_string.split("&") if part) == query
+        assert query.get("preset", "liu-fig1-left") in PRESETS
+        assert prose("overview", purpose) in words(app)
+    cards = {link.label: link.help for link in links}
+    for name in set(DRAWN) - set(STARTING_POINTS):
+        assert cards[BY_NAME[name].title] == BY_NAME[name].question
+
+
+@pytest.mark.parametrize("page", DRAWN)
+def test_pictures_of_pages_are_drawn_from_the_gallery(page):
+    svg = page_thumbnail(BY_NAME[page])
+    assert svg != letters(BY_NAME[page].title)
+    assert len(list(ET.fromstring(svg))) >= 3
+    assert "nan" not in svg
+    assert len(svg) < 15_000
+
+
+def test_without_a_gallery_the_overview_still_leads_everywhere(gallery):
+    app = open_page("overview")
+    assert len(app.get("page_link")) == len(DRAWN)
+    assert page_thumbnail(BY_NAME["kernel_change"]) == letters("Kernel")

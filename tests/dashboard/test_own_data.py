@@ -1,6 +1,4 @@
-"""The upload page: every kind of file, and refusals beside the choices that cause them."""
-
-from __future__ import annotations
+"""Uploaded data: the page of uploads, and runs on every page with data, from URL to figures."""
 
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,12 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import Choices, Cleaned, clean_upload, keep_upload, parse_upload, suggested_choices
 from ntk_core.experiments.dynamics import DynamicsSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.settings.grammar import with_settings
-from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, words
-from tests.data.uploads.files import blobs, flowers, pets
+from ntk_core.runs import EXPERIMENTS, load_data
+from ntk_core.settings.grammar import settings, spec_from_texts, text_of, with_settings
+from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, press, words
+from tests.data.uploads.files import arrays, blobs, flowers, pets
+from tests.running import result_of
+from tests.smallest import smallest
 
 PAGE = "own_data"
 
@@ -31,6 +32,12 @@ pytestmark = pytest.mark.usefixtures("gallery")
 def data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     return tmp_path / "data" / "linearity-lab"
+
+
+def kept(data: bytes, choices: Choices | None = None) -> str:
+    """Digest of these data, stored with the choices or with the suggested ones."""
+    candidate = parse_upload(data)
+    return keep_upload(clean_upload(candidate, choices or suggested_choices(candidate)))
 
 
 def uploaded(data: bytes, name: str) -> AppTest:
@@ -67,8 +74,6 @@ def test_every_kind_of_file_shows_what_the_network_will_see(data, name, expected
 
 REFUSED = [
     (b"", "file: an empty file cannot be used"),
-    (b"a,b,kind\n1,2,x\n4,5\n", "Line 3 has 2 values; the header has 3 columns."),
-    (pets(**{"pets/ape/1.png": b"no image"}), "file: pets/ape/1.png, which cannot be read as an image"),
     (b"a,b,kind\n1,2,x\nNA,3,y\n3,4,x\n4,1,y\n5,5,y\n", "features: a (1 missing, the first in line 3) cannot be used"),
 ]
 
@@ -87,19 +92,6 @@ def test_refusal_is_one_sentence_until_the_choice_is_mended():
     assert [metric.value for metric in app.metric] == ["2", "2", "4"]
 
 
-def test_one_press_keeps_the_data_and_runs_kernel_change(jobs, data_directory):
-    app = pressed(uploaded(flowers(), "flowers.csv"), "run")
-    (spec,) = jobs.submitted
-    assert isinstance(spec, KernelChangeSpec)
-    assert spec.is_private
-    assert (data_directory / "uploads" / f"{spec.dataset.digest}.npz").exists()
-    app.switch_page("pages/kernel_change.py")  # as the page does in a browser
-    open_panels(app, "kernel_change")
-    checked(app.run())
-    assert app.selectbox(key="kernel_change.dataset.name").value == "upload"
-    assert app.selectbox(key="kernel_change.dataset.digest").value == spec.dataset.digest
-
-
 def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     app = uploaded(flowers(), "flowers.csv")
     widget(app, "selectbox", "target").set_value("size")
@@ -112,48 +104,38 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     assert isinstance(spec, DynamicsSpec)
     assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
     for total, trained, test_points in ((40, 32, 8), (3, 2, 1), (1000, 980, 20)):  # all rows are training data
-        data = clean_upload(parse_upload(flowers(num_rows=total)), Choices(("sepal", "petal"), "size", "regression"))
-        dataset = DatasetSpec(name="upload", digest=keep_upload(data), num_samples=total)
+        digest = kept(flowers(num_rows=total), Choices(("sepal", "petal"), "size", "regression"))
+        dataset = DatasetSpec(name="upload", digest=digest, num_samples=total)
         page, first = Uploaded(dataset, "flowers", total, 0).first_look()
-        assert page == "dynamics"
-        assert isinstance(first, DynamicsSpec)
-        assert (first.dataset.num_samples, first.num_test) == (trained, test_points)
+        assert (page, first.dataset.num_samples, first.num_test) == ("dynamics", trained, test_points)
 
 
 def houses() -> bytes:
-    """Prices in hundreds of thousands, with features between 1 and 20,000."""
+    """Prices by area and year, with unequal units."""
     rng = np.random.default_rng(0)
-    area, year, distance = rng.uniform(30, 250, 120), rng.integers(1900, 2020, 120), rng.exponential(5000, 120)
-    price = 2500 * area * (1 - distance / 60_000) + 300 * (year - 1900) + rng.normal(0, 15_000, 120)
-    return table_of("area,year,distance,price", area, year, distance, price)
+    area, year = rng.normal(120, 40, 120), rng.uniform(1900, 2020, 120)
+    price = 2500 * area + 300 * (year - 1900) + rng.normal(0, 15_000, 120)
+    return arrays(x=np.stack([area, year], axis=1), y=price)
 
 
 def customers() -> bytes:
-    """Three overlapping segments by age and by income in ten thousands."""
+    """Three overlapping segments by income and age."""
     rng = np.random.default_rng(0)
     segment = rng.integers(0, 3, 120)
-    income = np.array([20_000, 45_000, 90_000])[segment] + rng.normal(0, 15_000, 120)
-    age = np.array([25, 45, 60])[segment] + rng.normal(0, 12, 120)
-    return table_of("income,age,segment", income, age, np.array(list("abc"))[segment])
+    means = np.array([[20_000, 25], [45_000, 45], [90_000, 60]])[segment]
+    return arrays(x=means + [15_000, 12] * rng.normal(size=(120, 2)), y=segment)
 
 
-def table_of(header: str, *columns) -> bytes:
-    rows = zip(*(column if column.dtype.kind == "U" else column.round(1) for column in columns), strict=True)
-    return "\n".join([header, *(",".join(map(str, row)) for row in rows)]).encode()
-
-
-def first_look(data: bytes) -> tuple[str, Any]:
+def first_look(data: bytes, num_classes: int) -> tuple[str, Any]:
     """The page and the spec of the first run on these data."""
-    candidate = parse_upload(data)
-    cleaned = clean_upload(candidate, suggested_choices(candidate))
-    dataset = DatasetSpec(name="upload", digest=keep_upload(cleaned), num_samples=60, standardize="standard")
-    return Uploaded(dataset, "mine", 120, len(cleaned.class_names)).first_look()
+    dataset = DatasetSpec(name="upload", digest=kept(data), num_samples=60, standardize="standard")
+    return Uploaded(dataset, "mine", 120, num_classes).first_look()
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("data", "page"), [(houses(), "dynamics"), (customers(), "kernel_change")])
-def test_the_first_run_on_unscaled_data_converges(data, page):
-    found, spec = first_look(data)
+@pytest.mark.parametrize(("data", "classes", "page"), [(houses(), 0, "dynamics"), (customers(), 3, "kernel_change")])
+def test_the_first_run_on_unscaled_data_converges(data, classes, page):
+    found, spec = first_look(data, classes)
     assert found == page
     result: Any = ntk_core.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
     assert {run.outcome for point in result.points for run in point.runs} == {"converged"}
@@ -161,7 +143,7 @@ def test_the_first_run_on_unscaled_data_converges(data, page):
 
 def test_the_threshold_is_chosen_from_the_data():
     overlapping, separate, number = (
-        first_look(data)[1].training.loss_threshold for data in (customers(), flowers(), houses())
+        first_look(*data)[1].training.loss_threshold for data in ((customers(), 3), (flowers(), 3), (houses(), 0))
     )
     assert overlapping < separate < np.log(3), "labels without a pattern stop earlier"
     assert number == 0.01
@@ -171,9 +153,9 @@ def test_kernels_of_the_threshold_are_those_of_the_core():
     x = np.random.default_rng(0).standard_normal((6, 5))
     x[1], x[2] = 2 * x[0], -x[0]
     net = ntk_core.FullyConnected(activation="relu")
-    kernel, covariance = wide_relu_kernels(x)
-    np.testing.assert_allclose(kernel, ntk_core.infinite_width_ntk(net, x), atol=1e-6)
-    np.testing.assert_allclose(covariance, ntk_core.kernels.infinite_width_nngp(net, x), atol=1e-6)
+    expected = (ntk_core.infinite_width_ntk(net, x), ntk_core.kernels.infinite_width_nngp(net, x))
+    for found, kernel in zip(wide_relu_kernels(x), expected, strict=True):
+        np.testing.assert_allclose(found, kernel, atol=1e-6)
 
 
 def test_kept_data_are_offered_in_this_session_only(data_directory):
@@ -189,14 +171,13 @@ def test_kept_data_are_offered_in_this_session_only(data_directory):
     assert "flowers" not in "".join(widget.options[0] for widget in other.selectbox if widget.key.endswith("digest"))
     assert "upload the file again" in words(other)
     app.switch_page(f"pages/{PAGE}.py")
-    (kept,) = (data_directory / "uploads").iterdir()
-    checked(checked(app.run()).button(key=f"{PAGE}.forget.{kept.stem}").click().run())
-    assert not kept.exists(), "data can be forgotten"
+    (stored,) = (data_directory / "uploads").iterdir()
+    checked(checked(app.run()).button(key=f"{PAGE}.forget.{stored.stem}").click().run())
+    assert not stored.exists(), "data can be forgotten"
 
 
 def test_shared_link_opens_stored_data_and_names_missing_ones():
-    candidate = parse_upload(flowers())
-    digest = keep_upload(clean_upload(candidate, suggested_choices(candidate)))
+    digest = kept(flowers())
     app = open_page("hessian", dataset__name="upload", dataset__digest=digest, networks="1")
     assert form_sentences(app) == []
     assert app.selectbox(key="hessian.dataset.digest").options == [f"from the link ({digest[:8]}…)"]
@@ -215,3 +196,96 @@ def test_projection_keeps_distances_of_a_plane_and_plain_names():
     distances, drawn = (np.linalg.norm(each[:, None] - each[None], axis=-1) for each in (x, points))
     np.testing.assert_allclose(drawn / drawn.max(), distances / distances.max(), atol=1e-5)
     assert figures.scatter(data).figure.data[0].name == "&lt;b&gt;a&lt;/b&gt;", "names of classes are text"
+
+
+PAGES = [
+    name
+    for name, each in EXPERIMENTS.items()
+    if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
+]
+FAST = ("kernel_change", "dynamics", "generalization")
+
+
+def kind_of(page: str) -> str:
+    """Name of the setting for the kind of the first network, or an empty string."""
+    return next((each.name for each in settings(EXPERIMENTS[page].spec) if each.name.endswith("kind")), "")
+
+
+# kernel_change shares its code with architectures; lazy and optimization share theirs with dynamics.
+TRIED = [page for page in PAGES if kind_of(page) and page not in ("kernel_change", "lazy", "optimization")]
+TOKENS: tuple[dict[str, Any], ...] = (
+    {"name": "induction", "num_tokens": 4, "num_symbols": 3, "input_dim": 3},
+    {"name": "cifar2", "patch_size": 4},
+    {"name": "random-sequences", "num_tokens": 3, "input_dim": 2},
+)
+
+
+def numbers() -> str:
+    """A table with a numeric target from two others."""
+    return kept(flowers(), Choices(("sepal", "petal"), "size", "regression"))
+
+
+KINDS = {"numbers": numbers, "classes": lambda: kept(flowers()), "images": lambda: kept(pets())}
+
+
+def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
+    """Open the page with these settings, compute its run, draw its figures, and return the spec."""
+    texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
+    app = open_page(page, opened=False, **texts)
+    assert not app.error
+    press(app, f"{page}.run")
+    (spec,) = jobs.submitted
+    result = result_of(spec, scheduler="")
+    assert len(result.points) == len(spec.point_keys())
+    app = open_page(page, opened=False, job=jobs.add(spec, status="completed", points=result.points, result=result))
+    assert app.get("plotly_chart")
+    assert not app.error
+    return spec
+
+
+@pytest.mark.parametrize(
+    ("page", "kind"),
+    [
+        # Pages do not depend on the kind of file. Three pages of one kind are fast.
+        *(pytest.param(page, "numbers", marks=[] if page in FAST else pytest.mark.slow) for page in PAGES),
+        pytest.param("kernel_change", "classes", marks=pytest.mark.slow),
+        pytest.param("dynamics", "images", marks=pytest.mark.slow),
+    ],
+)
+def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
+    """The run uses the uploaded data from the URL with the page's default outputs."""
+    upload = KINDS[kind]()
+    # Default outputs are kept, because the data may not allow them.
+    small = smallest(EXPERIMENTS[page].presets[0].spec, keep=("outputs",))
+    spec = runs_and_draws(page, jobs, {**small, "dataset.name": "upload", "dataset.digest": upload})
+    assert (spec.dataset.digest, spec.dataset.num_samples, spec.num_seeds) == (upload, 6, 1)
+    assert bool(load_data(spec).class_names) == (kind != "numbers")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TRIED)
+def test_a_page_runs_and_draws_networks_of_tokens(page, jobs):
+    """One data set of tokens per page, in rotation."""
+    kind, data = "transformer" if page == "architectures" else "attention", TOKENS[TRIED.index(page) % 3]
+    group = kind_of(page).removesuffix("kind")
+    chosen = {
+        **smallest(EXPERIMENTS[page].presets[0].spec),
+        **{f"{group}kind": kind, f"{group}width_is": "head_dim", f"{group}num_heads": 2},
+        **({f"{group}num_blocks": 1} if kind == "transformer" else {}),
+        **{f"dataset.{name}": value for name, value in data.items()},
+        **({"outputs": ("linear",)} if "outputs" in EXPERIMENTS[page].spec.model_fields else {}),
+    }
+    assert runs_and_draws(page, jobs, chosen).dataset.name == data["name"]
+
+
+def test_address_keeps_the_data_that_refuse_its_other_settings():
+    given = {"dataset.name": "upload", "dataset.digest": numbers(), "dataset.num_samples": "12", "seed": "3"}
+    for outputs in ({}, {"outputs": "softmax"}, {"outputs": "softmax,tanh"}):
+        spec, problems = spec_from_texts({**given, **outputs}, KernelChangeSpec())
+        assert (spec.dataset.digest, spec.dataset.num_samples, spec.seed) == (given["dataset.digest"], 12, 3)
+        assert spec.outputs == ("linear", "swish")
+        assert [problem.field for problem in problems] == ["outputs"]
+    few = kept(pets())
+    spec, problems = spec_from_texts({"dataset.name": "upload", "dataset.digest": few}, KernelChangeSpec())
+    assert (spec.dataset.digest, spec.dataset.num_samples) == (few, 12)
+    assert [problem.field for problem in problems] == ["dataset.num_samples"]

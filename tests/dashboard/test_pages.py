@@ -1,18 +1,20 @@
-"""Pages through app.py, without browser and worker."""
+"""A page of an experiment through app.py: form, row and panel of settings, chips, run and its job."""
 
-from __future__ import annotations
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from linearity_lab.components.settings_row import OPENED
 from linearity_lab.jobs import NoRoom
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.numbers import width_label
 from ntk_core.runs import PRESETS
 from ntk_core.runs.events import PointFailed
 from ntk_core.settings.grammar import values_of, with_settings
 from tests.dashboard.made_results import make_points, make_result, make_run
-from tests.dashboard.open_pages import address, bars, checked, form_sentences, open_page, press, words
+from tests.dashboard.open_pages import ROOT, address, bars, checked, form_sentences, open_page, press, words
 
 PREFIX = "kernel_change."
 
@@ -29,11 +31,9 @@ def test_first_visit_shows_the_precomputed_figure_and_origin(gallery, tmp_path):
     app = opened()
     assert len(app.get("plotly_chart")) == 2
     assert any(" widths, about " in caption.value for caption in app.caption), "the cost is shown before Run"
-    assert "Precomputed figure" in words(app)
-    assert "Learning rate η used: linear output and softmax output 0.5." in words(app)
-    assert "jax 0.10.2" in words(app)
+    for part in ("Precomputed figure", "jax 0.10.2", "Run to update"):  # the made result has other widths
+        assert part in words(app)
     assert any(block.value.startswith("Linearity Lab, run ") for block in app.code)
-    assert "Run to update" in words(app)  # the synthetic result has other widths than the preset
     (tmp_path / "liu-fig1-left.json").write_text('{"spec": 1}', encoding="utf-8")
     assert "Press Run: the points appear here one by one." in words(opened()), "no result is shown"
 
@@ -42,10 +42,8 @@ WRONG = [
     ("text_input", "widths", "0, 100", "Widths m: 0 cannot be used; use "),
     ("text_input", "training.learning_rate", "fast", "Learning rate η: fast cannot be used; use "),
     ("number_input", "architecture.depth", 0, "Hidden layers L: 0 cannot be used; use an integer from 1 to 16."),
-    ("number_input", "dataset.noise", -1.0, "Noise s: -1.0 cannot be used; use "),
     ("multiselect", "outputs", [], "Outputs φ: choose at least one."),
     ("multiselect", "outputs", ["linear", "softmax", "swish", "tanh", "erf"], "Outputs φ: choose at most 4."),
-    ("selectbox", "swept", "bottleneck_width", "Swept: bottleneck width cannot be used; use width, unless "),
     ("selectbox", "architecture.kind", "bottleneck", "Hidden layers L: 1 cannot be used; use 2 to 16 with a "),
 ]
 
@@ -61,41 +59,32 @@ def test_disallowed_value_is_explained_and_run_waits():
         assert app.button(key=PREFIX + "run").disabled
         checked(getattr(app, kind)(key=PREFIX + name).set_value(before).run())
     assert form_sentences(app) == []
-
-
-def test_oversized_sweep_is_refused_with_the_largest_that_fits():
-    app = opened(widths="10000000", dataset__num_samples="1000")
-    (sentence,) = form_sentences(app)
+    app.query_params = {"widths": "10000000", "dataset.num_samples": "1000"}
+    (sentence,) = form_sentences(checked(app.run()))
     assert sentence.startswith("Widths m: 10000000 cannot be used; use at most ")
     assert "GiB" in sentence
-    assert app.button(key=PREFIX + "run").disabled
 
 
 def test_presets_paper_sizes_and_new_data_take_one_click():
     app = opened()
     app.selectbox(key=PREFIX + "preset").set_value("liu-fig1-right")
-    checked(app.run())
-    assert address(app) == {"preset": "liu-fig1-right"}
+    assert address(checked(app.run())) == {"preset": "liu-fig1-right"}
     assert app.text_input(key=PREFIX + "widths").value == "10000"
     press(app, PREFIX + "new_data")
     assert address(app) == {"preset": "liu-fig1-right", "draws": "network and data"}
     assert PREFIX + "new_data" not in {button.key for button in app.button}
     press(app, PREFIX + "paper_size")
-    paper = PRESETS["liu-fig1-right"].paper_spec.model_dump()
-    assert app.number_input(key=PREFIX + "num_seeds").value == paper["num_seeds"]
+    paper: Any = PRESETS["liu-fig1-right"].paper_spec
+    assert app.number_input(key=PREFIX + "num_seeds").value == paper.num_seeds
 
 
-@pytest.mark.parametrize(
-    ("kind", "dataset"),
-    [("fully-connected", "cifar2"), ("bottleneck", "gaussian-mixture"), ("resnet", "cifar2"), ("densenet", "mnist")],
-)
+@pytest.mark.parametrize(("kind", "dataset"), [("bottleneck", "gaussian-mixture"), ("densenet", "mnist")])
 def test_settings_of_the_chosen_kinds_and_no_others_are_shown(kind, dataset):
     changes = {"architecture.kind": kind, "architecture.depth": 3, "dataset.name": dataset}
     spec = with_settings(KernelChangeSpec(), changes)
     app = opened(architecture__kind=kind, architecture__depth="3", dataset__name=dataset)
     widgets = [*app.selectbox, *app.multiselect, *app.number_input, *app.text_input, *app.toggle]
-    others = [PREFIX + "preset", PREFIX + "search"]
-    assert sorted(widget.key for widget in widgets) == sorted([PREFIX + name for name in values_of(spec)] + others)
+    assert {widget.key for widget in widgets} == {PREFIX + name for name in (*values_of(spec), "preset", "search")}
 
 
 def place_of_run(app) -> tuple[str, str]:
@@ -142,13 +131,11 @@ def test_job_of_the_url_is_followed_and_stopped(jobs):
     spec = KernelChangeSpec(widths=(30, 100, 1000), num_seeds=2)
     job_id = jobs.add(spec, points=make_points((30, 100)))
     app = opened(job=job_id)
-    assert app.text_input(key=PREFIX + "widths").value == "30, 100, 1000"
     assert address(app) == {"widths": "30,100,1000", "num_seeds": "2", "job": job_id}
-    assert len(app.get("plotly_chart")) == 2
     assert bars(app) == ["2 of 3 widths, 42 s left · width 30: training"]
     press(app, PREFIX + "stop")
     assert jobs.stopped == [job_id]
-    assert "Stopped: 2 of 3 widths are done." in words(app)
+    assert "Stopped: 2 of 3 widths are done. Resume continues from there, about" in words(app)
     assert len(app.get("plotly_chart")) == 2
 
 
@@ -170,12 +157,15 @@ def test_waiting_failed_and_unconverged_runs_are_stated(jobs):
 def test_training_figure_starts_at_the_largest_width(jobs):
     spec = KernelChangeSpec(widths=(30, 100, 1000))
     app = opened(job=jobs.add(spec, points=make_points((30, 100))))
-    assert app.selectbox(key=PREFIX + "shown_width").value == 100
+
+    def shown() -> int:
+        return checked(app.run()).selectbox(key=PREFIX + "shown_width").value
+
+    assert shown() == 100
     jobs.add(spec, points=make_points(spec.widths), status="completed")
-    assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 1000
+    assert shown() == 1000
     app.selectbox(key=PREFIX + "shown_width").set_value(30)
-    assert checked(app.run()).selectbox(key=PREFIX + "shown_width").value == 30
-    assert "Settings changed" not in words(app)
+    assert shown() == 30
     app.number_input(key=PREFIX + "num_seeds").set_value(9)
     assert "Settings changed (Seeds)." in words(checked(app.run()))
 
@@ -186,3 +176,125 @@ def test_invalid_server_settings_are_reported(monkeypatch):
 
     monkeypatch.setattr("linearity_lab.jobs.shared_jobs", refuse)
     assert "The dashboard cannot compute: LINEARITY_LAB_STORE: /nowhere cannot be used" in words(opened())
+
+
+def chips(app) -> dict[str, str]:
+    """Key of a chip → its text."""
+    return {button.key: button.label.replace("\\", "") for button in app.button if (button.key or "").endswith(".back")}
+
+
+def in_panel(app) -> set[str]:
+    """Keys of the settings shown in the panel of all settings."""
+    (panel,) = (each for each in app.get("popover") if each.proto.popover.label == "All settings")
+    kinds = (panel.selectbox, panel.multiselect, panel.number_input, panel.text_input, panel.toggle)
+    return {widget.key for widgets in kinds for widget in widgets} - {PREFIX + "search"}
+
+
+def test_each_change_has_a_chip_that_puts_it_back():
+    app = open_page("kernel_change", architecture__use_bias="false", dataset__noise="0.5", widths="30,100")
+    assert chips(app) == {
+        PREFIX + "dataset.noise.back": "Noise s: 0.5",
+        PREFIX + "widths.back": "Widths m: 30, 100",
+        PREFIX + "architecture.use_bias.back": "Biases b: off",
+    }
+    press(app, PREFIX + "dataset.noise.back")
+    assert address(app) == {"architecture.use_bias": "false", "widths": "30,100"}
+    app.text_input(key=PREFIX + "widths").set_value("0, 100")
+    assert form_sentences(checked(app.run()))[0].startswith("Widths m: 0 cannot be used")
+    press(app, PREFIX + "widths.back")
+    assert form_sentences(app) == []
+    assert not app.button(key=PREFIX + "run").disabled
+    app.query_params = {
+        "num_seeds": "3", "seed": "7", "architecture.depth": "2", "dataset.noise": "0.5", "dataset.seed": "3",
+        "outputs": "linear", "training.max_steps": "50",
+    }  # fmt: skip
+    assert len(chips(checked(app.run()))) == 5
+    assert chips(app)[PREFIX + "others.back"] == "3 more changes"
+    assert len(chips(press(app, PREFIX + "others.back"))) == 4
+
+
+@pytest.mark.parametrize(
+    ("page", "preset", "title"), [("hessian", "adapter-rank", "Ranks r"), ("early_time", "hu-fig5", "Dimensions d")]
+)
+def test_slider_field_and_chip_name_what_is_swept(page, preset, title):
+    key = f"{page}.{'values' if page == 'early_time' else 'widths'}"
+    app = open_page(page, preset=preset)
+    (slider,) = (each for each in app.select_slider if each.key.startswith(f"{key}.range"))
+    field = app.text_input(key=key)
+    assert slider.label == field.label == title
+    field.set_value("4, 8")
+    assert chips(checked(app.run()))[f"{key}.back"] == f"{title}: 4, 8"
+
+
+def test_panel_has_all_other_settings_and_is_searchable():
+    app = open_page("kernel_change", opened=False)
+    assert in_panel(app) == set()
+    app.session_state[f"{PREFIX}{OPENED}"] = True
+    shown = in_panel(checked(app.run()))
+    assert len(shown) > 20
+    assert PREFIX + "architecture.activation" not in shown  # it is in the row
+    assert PREFIX + "widths" in shown  # the row has a slider for them
+    noise = {PREFIX + "dataset.noise", PREFIX + "dataset.name"}
+    for text, found in (("noise", noise), ("nothing has these words", set())):
+        app.text_input(key=PREFIX + "search").set_value(text)
+        assert in_panel(checked(app.run())) == found
+    app.text_input(key=PREFIX + "search").set_value("learning  RATE")
+    assert PREFIX + "training.learning_rate" in in_panel(checked(app.run()))
+    app.text_input(key=PREFIX + "search").set_value("")
+    checked(app.run()).number_input(key=PREFIX + "dataset.noise").set_value(0.5)
+    checked(app.run())
+    app.session_state[f"{PREFIX}{OPENED}"] = False
+    assert in_panel(checked(app.run())) == set()
+    assert address(checked(app.run())) == {"dataset.noise": "0.5"}
+
+
+def slider_of(app):
+    """The slider of widths; its key changes whenever its ends are set elsewhere."""
+    return next(each for each in app.select_slider if each.key.startswith(PREFIX + "widths.range"))
+
+
+def test_slider_removes_widths_and_adds_usual_ones():
+    app = open_page("kernel_change", widths="50,300,2000")
+    slider = slider_of(app)
+    assert slider.value == (50, 2000)
+    assert {width_label(width) for width in (30, 50, 100, 300, 1000, 2000, 3000, 10_000)} <= set(slider.options)
+    slider.set_range(50, 10_000)
+    assert address(checked(app.run()))["widths"] == "50,300,2000,3000,10000"
+    slider_of(app).set_range(300, 3000)
+    assert address(checked(app.run()))["widths"] == "300,2000,3000"
+    app.text_input(key=PREFIX + "widths").set_value("7,9")
+    assert slider_of(checked(app.run())).value == (7, 9)
+
+
+def test_undrawn_slider_reverts_nothing():
+    app = open_page("kernel_change")
+    before = slider_of(app)._widget_state
+    app.text_input(key=PREFIX + "widths").set_value("2,3,30000")
+    checked(app.run())
+    late = app._tree.get_widget_states()
+    late.widgets.append(before)
+    app._run(late)
+    assert address(checked(app))["widths"] == "2,3,30000"
+
+
+def test_public_server_offers_the_largest_allowed_size(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted")
+    app = open_page("kernel_change", widths="30,10001")
+    assert form_sentences(app) == ["Widths m: 10001 cannot be used; use at most 10,000 on this server."]
+    assert app.button("kernel_change.run").disabled
+    assert "On this server: at most 10,000." in app.text_input("kernel_change.widths").help
+    app.query_params = {}
+    switch = checked(app.run()).button("kernel_change.paper_size")
+    assert switch.label == "Largest size here"
+    assert "1000000 cannot be used" in switch.help.replace("\\", "")
+    app = checked(switch.click().run())
+    assert app.text_input("kernel_change.widths").value == "30, 100, 1000, 10000"
+    assert not app.button("kernel_change.run").disabled
+    assert app.button("kernel_change.paper_size").label == "Sized for two cores"
+
+
+def test_a_wrong_profile_is_named_on_every_page(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "public")
+    app = checked(AppTest.from_file(ROOT / "app.py", default_timeout=30).run())
+    assert "LINEARITY_LAB_PROFILE: public cannot be used" in words(app)
+    assert "one of local, classroom, hosted" in words(app)

@@ -1,28 +1,31 @@
-"""The page *Results*: find, open, compare, export, import and delete stored runs."""
+"""The page *Results*: find, open, compare, export, import and delete stored runs, with no silent averages."""
 
-from __future__ import annotations
-
-import io
+import re
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from linearity_lab.charts.chart import comparison_of
+from linearity_lab.charts.style import network_style
+from linearity_lab.components.gallery import gallery_result
 from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.views.results import run_list, stored_runs
+from linearity_lab.views.results.compared_runs import every_line, lines_of, measures_of, overlay
+from linearity_lab.words.run_words import DEFAULT, differing, labels, name_of, variation
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS, ExperimentSpec, spec_digest
+from ntk_core.networks.graphs import dense_graph
+from ntk_core.runs import PRESETS, spec_digest
 from ntk_core.runs.store import Mark, Store
-from tests.dashboard.made_results import make_points, make_result
+from ntk_core.settings.grammar import with_settings
+from tests.dashboard.made_results import make_points, make_result, make_run
 from tests.dashboard.open_pages import address, checked, open_page, press, words
 
 
 @pytest.fixture
-def store(own_store) -> Store:
+def store(own_store, gallery) -> Store:
     return stored_runs.shared_store()
-
-
-pytestmark = pytest.mark.usefixtures("gallery")
 
 
 def saved(store: Store, **settings) -> str:
@@ -57,15 +60,17 @@ def test_runs_are_listed_in_words_and_filtered_by_the_url(store):
     saved(store, num_seeds=4)
     store.save_spec(PRESETS["zhu-fig2"].spec)
     app = open_page("results")
-    assert "Kernel · 3 widths, 30 to 1,000" in texts(app)
-    assert "**Seeds 4, Outputs φ linear output, softmax output**" in texts(app), "what differs from the defaults"
-    assert "**Dropped edges: ΔK and ‖H‖ against in-degree**" in texts(app)
-    assert "interrupted, 0 of" in texts(app)
+    for part in (
+        "Kernel · 3 widths, 30 to 1,000",
+        "**Seeds 4, Outputs φ linear output, softmax output**",  # what differs from the defaults
+        "**Dropped edges: ΔK and ‖H‖ against in-degree**",
+        "interrupted, 0 of",
+    ):
+        assert part in texts(app)
     pictures = [drawn.proto.imgs[0].url for drawn in app.get("image")]
     assert len(set(pictures)) == 2, "points as the page draws them, and letters where there is none"
     app.selectbox(key="results.experiment").set_value("dag")
-    checked(app.run())
-    assert len(app.checkbox) == 1
+    assert len(checked(app.run()).checkbox) == 1
     assert address(app) == {"experiment": "dag"}
     app.text_input(key="results.text").set_value("nowhere")
     assert "No matching runs." in words(checked(app.run()))
@@ -99,17 +104,12 @@ def test_name_note_and_star_follow_the_run(store):
     write(app, run, "note", "for Monday: <b>compare</b>")
     press(app, f"results.star.{run}")
     again = open_page("results", text="monday")  # another browser
-    assert [box.key for box in again.checkbox] == [f"results.box.{run}"]
-    assert again.checkbox[0].label == r"**the \*bold\* one**"
+    assert [(box.key, box.label) for box in again.checkbox] == [(f"results.box.{run}", r"**the \*bold\* one**")]
     assert any(r"\<b\>compare\</b\>" in each.value for each in again.markdown)
     assert again.button(key=f"results.star.{run}").label == "★"
-    stars = open_page("results", favorites="1")
-    assert address(stars) == {"favorites": "1"}
-    assert len(stars.checkbox) == 1
+    assert len(open_page("results", favorites="1").checkbox) == 1
     both = "".join(each.proto.body for each in tick(open_page("results"), run, other).get("html"))
-    assert (
-        '<tr><th scope="row">Seeds</th><td data-label="A"><span>4</span></td><td data-label="B"><span>5</span>' in both
-    )
+    assert '<td data-label="A"><span>4</span></td><td data-label="B"><span>5</span>' in both
     store.delete(run)
     assert store.marks() == {}
 
@@ -135,21 +135,17 @@ def test_compared_runs_state_their_differences_or_why_not(store):
     assert address(app) == {"runs": ",".join(run[:16] for run in runs)}
     again = open_page("results", **address(app))  # another browser
     assert len(again.get("plotly_chart")) == 1
-    assert "2 chosen" in words(again)
     many = [saved(store, num_seeds=seeds) for seeds in (11, 12, 13)]
-    tick(checked(app.run()), *many)
-    assert "Up to four runs" in words(app)
+    assert "Up to four runs" in words(tick(checked(app.run()), *many))
     assert app.get("plotly_chart") == []
     store.save_spec(PRESETS["zhu-fig2"].spec)
     unfinished = spec_digest(PRESETS["zhu-fig2"].spec)
     assert "open it and press Run" in words(tick(open_page("results"), runs[0], unfinished))
 
 
-def test_chosen_runs_are_deleted_after_a_question(store, jobs):
+def test_chosen_runs_are_deleted_unless_running(store, jobs):
     gone, stays = saved(store), saved(store, num_seeds=9)
-    app = tick(open_page("results"), gone)
-    assert store.runs().total == 2
-    press(app, "results.delete")
+    app = press(tick(open_page("results"), gone), "results.delete")
     assert "1 run deleted." in "".join(element.value for element in app.success)
     assert [run.digest for run in store.runs().runs] == [stays]
     assert address(app) == {}
@@ -159,21 +155,6 @@ def test_chosen_runs_are_deleted_after_a_question(store, jobs):
     app = tick(checked(app.run()), spec_digest(running))
     assert "is still running; stop it first." in words(press(app, "results.delete"))
     assert store.runs().total == 2
-
-
-def test_chosen_runs_are_exported_and_imported(store):
-    run, stays = saved(store), saved(store, num_seeds=9)
-    file = stored_runs.file_of_runs([run])
-    store.delete(run)
-    arrived = stored_runs.take_file(io.BytesIO(file + b"junk\n"))
-    assert (arrived.digests, arrived.good) == ((run,), "1 run imported.")
-    assert arrived.problems == ("Line 2: damaged; it is no JSON.",)
-    assert {each.digest for each in store.runs().runs} == {run, stays}
-    assert store.result(run) is not None
-    refused = stored_runs.take_file(io.BytesIO(b"\x89PNG\r\n"))
-    assert refused.good == ""
-    assert len(refused.problems) == 1
-    assert refused.problems[0].startswith("file: ")
 
 
 def test_shared_server_refuses_imports_and_deletions(store, monkeypatch):
@@ -186,20 +167,117 @@ def test_shared_server_refuses_imports_and_deletions(store, monkeypatch):
     assert store.runs().total == 1
 
 
-def test_private_run_is_listed_for_its_session_only(store, monkeypatch):
-    monkeypatch.setattr(ExperimentSpec, "is_private", property(lambda self: getattr(self, "num_seeds", 0) == 9))
-    private, _ = saved(store, num_seeds=9), saved(store)
-    for query, count in (({}, 1), ({"text": private[:10]}, 0), ({"runs": private[:16]}, 2)):
-        assert len(open_page("results", **query).checkbox) == count
-
-
 def test_many_runs_come_twenty_at_a_time(store):
-    for number in range(41):
+    for number in range(21):
         store.save_spec(KernelChangeSpec(seed=number))
     app = open_page("results")
     assert len(app.checkbox) == 20
-    assert "1 to 20 of 41 runs" in words(app)
-    press(app, "results.older")
-    assert len(app.checkbox) == 20
-    assert "21 to 40 of 41 runs" in words(app)
+    assert "1 to 20 of 21 runs" in words(app)
+    assert len(press(app, "results.older").checkbox) == 1
     assert address(app) == {"sheet": "2"}
+
+
+def pair(name: str):
+    """A gallery result as two runs with different base seeds."""
+    result = gallery_result(name)
+    other = result.model_copy(update={"spec": with_settings(result.spec, {"seed": result.spec.seed + 100})})
+    return list(zip(labels([result.spec, other.spec]), (result, other), strict=True))
+
+
+# One preset per experiment, since its presets share axes and measures.
+LAST = tuple({preset.spec.experiment: name for name, preset in PRESETS.items()}.values())
+
+
+@pytest.mark.parametrize("name", [*LAST, "liu-lazy"])
+def test_runs_of_every_experiment_are_drawn_on_every_axis(name):
+    """Every axis with the first measure, and the last measure on the first axis."""
+    runs = pair(name)
+    how = comparison_of(runs[0][1].spec)
+    measures, lines = measures_of(runs, how), lines_of(runs, how)
+    charts = [overlay(runs, axis, measures[0], lines[0]) for axis in how.axes]
+    for chart in (*charts, overlay(runs, how.axes[0], measures[-1], lines[0])):
+        assert chart.takeaway
+        drawn = [trace for trace in chart.figure.data if trace.name.startswith("B: First seed") and len(trace.x)]
+        assert bool(drawn) == bool(chart.rows)
+    assert any(chart.rows for chart in charts)
+    shown = [how.line_words(line) for line in lines]
+    assert [words for words in shown if re.search(r"(^|, )[0-9.]+(,|$)", words)] == [], "a number without a letter"
+    assert name != "liu-lazy" or any("ρ = 0" in words.split(", ") for words in shown)
+
+
+def test_means_are_over_converged_runs_and_the_others_are_marked():
+    point = make_points((30,), seeds=2, exponents={"linear": 0.0}, spread=0.0)[0]
+    bad = make_run("linear", 7, 9.0, "over-budget")
+    result = make_result((point.model_copy(update={"runs": (*point.runs, bad)}),))
+    runs = list(zip(labels([result.spec] * 2), (result, result), strict=True))
+    chart = overlay(runs, comparison_of(result.spec).axes[0], "sup_kernel_change", ("linear",))
+    row, _ = chart.rows
+    named = ("mean sup_kernel_change", "runs in the mean", "all runs")
+    assert [row[name] for name in named] == pytest.approx([1.0, 2, 3])
+    assert chart.takeaway.startswith("Kernel change ΔK against width m. A: 1 at m = 30")
+    assert "Excluded from the means: A did not converge at m = 30 (seed 7): 1 of 3 runs." in chart.caption
+    _, marked, first, *_ = chart.figure.data
+    assert (list(first.y), list(marked.y)) == ([1.0], [1.0, 1.0, 9.0])
+    symbol = first.marker.symbol
+    assert list(marked.marker.symbol) == [symbol, symbol, f"{symbol}-open"]
+
+
+def test_networks_have_own_styles_and_equals_differ_in_dash():
+    result = make_result(make_points())
+    kinds = ("fully-connected", "resnet", "fully-connected")
+
+    def lines(specs) -> list:
+        runs = [(letter, result.model_copy(update={"spec": spec})) for letter, spec in zip("ABCD", specs, strict=False)]
+        axis = comparison_of(result.spec).axes[0]
+        drawn = overlay(runs, axis, "sup_kernel_change", ("linear",)).figure.data
+        return [trace for trace in drawn if trace.mode == "lines+markers"]
+
+    three = lines([with_settings(result.spec, {"architecture.kind": kind}) for kind in kinds])
+    assert [line.line.color for line in three] == [network_style(kind).color for kind in kinds]
+    assert len({(line.line.dash, line.marker.symbol) for line in three}) == 3
+    four = lines([result.spec] * 4)  # distinct without color, too
+    for style in (lambda t: t.line.color, lambda t: t.line.dash, lambda t: t.marker.symbol):
+        assert len({style(trace) for trace in four}) == 4
+
+
+def test_runs_without_a_common_output_are_all_drawn_by_name():
+    linear, swish = (make_result(make_points(exponents={output: -0.5})) for output in ("linear", "swish"))
+    how = comparison_of(linear.spec)
+    chart = overlay([("A: linear output", linear), ("B: swish output", swish)], how.axes[0], "sup_kernel_change", None)
+    lines = [trace for trace in chart.figure.data if trace.mode == "lines+markers"]
+    assert {"A: linear output", "B: swish output"} <= {row["run"] for row in chart.rows}
+    colors = [network_style("fully-connected", output).color for output in ("linear", "swish")]
+    assert [line.line.color for line in lines] == colors, "as on all other pages"
+    both = make_result(make_points(exponents={"linear": -0.5, "swish": 0.0}))
+    titles = [title for title, *_ in every_line([("A", both), ("B", swish)], how, how.axes[0])]
+    assert [title[:9] for title in titles] == ["A, linear", "A, swish ", "B"]
+
+
+def test_labels_name_what_differs_and_nothing_else():
+    base: Any = PRESETS["liu-fig1-left"].spec
+    specs = [base, with_settings(base, {"num_seeds": 9}), with_settings(base, {"widths": list(range(10, 30))})]
+    assert labels(specs[:2]) == [f"A: Seeds {base.num_seeds}", "B: Seeds 9"]
+    wide = labels(specs)[2]
+    assert wide.startswith("C: Widths m 10, 11, 12,")
+    assert len(wide) < 80
+    assert labels([base]) == ["A"]
+    deep = {"architecture.depth": 3, "outputs": ["linear"]}
+    narrow = {"architecture.kind": "bottleneck", "outputs": ["swish"], "num_seeds": 3}
+    networks = [with_settings(base, deep), with_settings(base, deep | narrow)]
+    assert labels(networks) == ["A: fully connected, linear output", "B: bottleneck, swish output"]
+    assert differing(specs[:2]) == {"Seeds": [str(base.num_seeds), "9"]}
+
+
+def test_run_is_named_by_its_changed_settings():
+    titles = {preset.title for preset in PRESETS.values()}
+    for name, preset in PRESETS.items():
+        assert name_of(preset.spec) in titles, name
+        assert variation(preset.spec) == next(other for other in PRESETS if PRESETS[other].spec == preset.spec)
+        default = type(preset.spec)()
+        assert name_of(with_settings(default, {"seed": 12345})) == "First seed 12345", name
+        assert name_of(default) == DEFAULT or name_of(default) in titles
+    spec = with_settings(PRESETS["liu-fig1-left"].spec, {"training.max_steps": 2000, "outputs": ["linear", "swish"]})
+    assert name_of(spec) == "Outputs φ linear output, swish output, Maximum steps 2,000"
+    own = name_of(with_settings(PRESETS["zhu-fig2"].spec, {"graph": str(dense_graph(2))}))
+    assert "your own graph" in own
+    assert "edges" not in own
