@@ -1,30 +1,47 @@
 """Settings as text: URLs and fields give a spec or an error sentence."""
 
-from __future__ import annotations
+import shlex
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from linearity_lab.components.exports import command_line
+from ntk_core.cli._targets import assignment  # the reader of --set
+from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.graphs import composition_examples
-from ntk_core.runs import PRESETS, parse_spec
+from ntk_core.networks.spec import ArchitectureSpec
+from ntk_core.runs import KINDS, PRESETS, parse_spec
 from ntk_core.settings.grammar import (
     InvalidSpec,
+    changed_values,
     differences,
     settings,
     spec_from_texts,
     text_of,
+    validated,
     value_of,
     values_of,
     with_settings,
 )
 from ntk_core.settings.validation import bounds
+from ntk_core.settings.walk import with_value
 
 SETTINGS = {setting.name: setting for setting in settings(KernelChangeSpec)}
-KERNEL_CHANGES = [preset for preset in PRESETS.values() if isinstance(preset.spec, KernelChangeSpec)]
-BASES = st.sampled_from([preset.spec for preset in KERNEL_CHANGES] + [preset.paper_spec for preset in KERNEL_CHANGES])
+# With a list of networks, addressed by index (``architectures.1.depth``); the list's value is its length.
+GROUPS = {setting.name: setting for setting in settings(ArchitecturesSpec)}
+PAIR = ArchitecturesSpec()
+
+
+def bases(kind: type) -> st.SearchStrategy:
+    """Specs of the presets of an experiment, and their paper sizes."""
+    presets = [preset for preset in PRESETS.values() if type(preset.spec) is kind]
+    return st.sampled_from([spec for preset in presets for spec in (preset.spec, preset.paper_spec)])
+
+
+BASES = bases(KernelChangeSpec)
 
 
 def values(setting) -> st.SearchStrategy:
@@ -37,6 +54,7 @@ def values(setting) -> st.SearchStrategy:
         "choices": st.lists(st.sampled_from(setting.options or (None,)), min_size=1, max_size=4, unique=True),
         "switch": st.booleans(),
         "integer": whole,
+        "parts": st.integers(1, 4),
         "number": real,
         "list": st.lists(whole, min_size=1, max_size=24),
         "upload": st.text("0123456789abcdef", min_size=64, max_size=64),
@@ -46,20 +64,23 @@ def values(setting) -> st.SearchStrategy:
 
 
 @st.composite
-def specs(draw) -> KernelChangeSpec:
+def specs(draw, kind: type = KernelChangeSpec) -> Any:
     """Random specs: settings drawn one by one, each kept if the spec remains valid."""
-    spec = draw(BASES)
-    for name in draw(st.lists(st.sampled_from(sorted(SETTINGS)), max_size=6)):
+    spec, known = draw(bases(kind)), SETTINGS if kind is KernelChangeSpec else GROUPS
+    for name in draw(st.lists(st.sampled_from(sorted(known)), max_size=6)):
         try:
-            spec = with_settings(spec, {name: draw(values(SETTINGS[name]))})
+            spec = with_settings(spec, {name: draw(values(known[name]))})
         except InvalidSpec:
             continue
     return spec
 
 
-@given(specs(), BASES)
-def test_a_spec_comes_back_from_its_differences_as_text(spec, base):
+@pytest.mark.parametrize("kind", [KernelChangeSpec, ArchitecturesSpec])
+@given(data=st.data())
+def test_a_spec_comes_back_from_its_differences(kind, data):
+    spec, base = data.draw(specs(kind)), data.draw(bases(kind))
     assert spec_from_texts(differences(spec, base), base) == (spec, ())
+    assert with_settings(base, changed_values(spec, base)) == spec
 
 
 TEXTS = st.one_of(
@@ -90,9 +111,9 @@ def settled(setting, text):
     ("name", "text", "value"),
     [
         ("widths", "30, 1e4,100", (30, 100, 10_000)), ("widths", "1e2 3e2;1000", (100, 300, 1000)),
-        ("widths", "[30, 100]", (30, 100)), ("num_seeds", "1e1", 10), ("architecture.use_bias", "False", False),
-        ("training.learning_rate", "auto", "auto"), ("training.learning_rate", "1e-2", 0.01),
-        ("training.max_steps", "1e3", 1000), ("outputs", "linear,tanh", ("linear", "tanh")),
+        ("widths", "[30, 100]", (30, 100)), ("architecture.use_bias", "False", False),
+        ("training.learning_rate", "1e-2", 0.01), ("training.max_steps", "1e3", 1000),
+        ("outputs", "linear,tanh", ("linear", "tanh")),
     ],
 )  # fmt: skip
 def test_text_is_read_as_people_write_it(name, text, value):
@@ -105,9 +126,8 @@ def test_text_is_read_as_people_write_it(name, text, value):
     ("name", "text"),
     [
         *(("widths", text) for text in ("0", "1e9", "abc", "30.5", "nan", "", ",".join(map(str, range(1, 40))))),
-        ("training.max_steps", "1e999"), ("outputs", "linear,argmax"), ("architecture.depth", "-1"),
-        ("architecture.depth", "9" * 5000), ("architecture.activation", "RELU "), ("dataset.name", "imagenet"),
-        *(("training.learning_rate", text) for text in ("inf", "0", "fast")), ("dataset.noise", "nan"),
+        ("training.max_steps", "1e999"), ("outputs", "linear,argmax"), ("architecture.depth", "9" * 5000),
+        ("architecture.activation", "RELU "), ("training.learning_rate", "inf"),
         ("dataset.resolution", "8"),  # an option of another data set
     ],
 )  # fmt: skip
@@ -122,20 +142,13 @@ def test_what_cannot_be_used_keeps_its_default_and_is_named(name, text):
 
 def test_a_kind_that_the_rest_does_not_fit_falls_back_alone():
     texts = {"architecture.kind": "bottleneck", "num_seeds": "7"}  # one hidden layer cannot have a bottleneck
-    spec, problems = spec_from_texts(texts, KernelChangeSpec())
+    spec, (reason, dropped) = spec_from_texts(texts, KernelChangeSpec())
     assert spec == KernelChangeSpec(num_seeds=7)
-    assert [problem.field for problem in problems] == [
-        "architecture.depth",
-        "architecture.kind",
-    ]  # the reason, and the dropped setting
+    assert (reason.field, dropped.field) == ("architecture.depth", "architecture.kind")
 
 
 @given(specs())
 def test_command_line_computes_the_same_spec(spec):
-    import shlex
-
-    from ntk_core.cli._targets import assignment  # the reader of --set
-
     words = shlex.split(command_line(spec))
     assert words[:2] == ["linearity-lab", "run"]
     base = PRESETS[words[2]].spec
@@ -145,7 +158,61 @@ def test_command_line_computes_the_same_spec(spec):
 
 def test_values_are_written_and_read_back_as_words():
     assert SETTINGS["outputs"].label("leaky_softplus") == "0.2 f + 0.8 softplus(f)"
-    assert SETTINGS["architecture.activation"].label("relu") == "ReLU"
     assert text_of(None) == "none"
-    assert value_of(SETTINGS["dataset.classes"], "none") is None
-    assert value_of(SETTINGS["dataset.classes"], "") is None
+    assert value_of(SETTINGS["dataset.classes"], "none") is value_of(SETTINGS["dataset.classes"], "") is None
+    for experiment, kind in KINDS.items():
+        for setting in settings(kind.spec):
+            internal = [option for option in setting.options if "_" in str(option) and setting.term(option) is None]
+            assert internal == [], (experiment, setting.name)
+
+
+def test_settings_of_groups_are_named_and_changed_by_index():
+    values = values_of(PAIR)
+    assert values["architectures"] == 2
+    assert GROUPS["architectures.1.depth"].full_title == "Network B, Hidden layers L"
+    assert {name for name, setting in GROUPS.items() if setting.is_used(values)} == set(values)
+    for name, unmet in (
+        ("architectures.2.depth", "architectures"),
+        ("architectures.0.bottleneck_width", "architectures.0.kind"),
+        ("architectures.1.bottleneck_width", None),
+    ):
+        assert GROUPS[name].unmet_condition(values) == unmet
+    first, second = PAIR.architectures
+    spec = with_settings(PAIR, {"architectures.1.bottleneck_width": 7})
+    assert spec.architectures == (first, ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=7))
+    assert with_value(spec, "architectures.1.bottleneck_width", second.bottleneck_width) == PAIR
+    other = with_settings(spec, {"architectures.1.kind": "resnet"})
+    assert other.architectures[1] == ArchitectureSpec(kind="resnet", depth=3), "unused settings are dropped"
+    more = with_settings(PAIR, {"architectures.2.kind": "resnet", "architectures": 3})
+    assert more.architectures == (first, second, ArchitectureSpec(kind="resnet"))
+    assert with_settings(more, {"architectures": 1}).architectures == (first,)
+    assert with_settings(PAIR, {"architectures": [{"depth": 2}]}).architectures == (ArchitectureSpec(depth=2),)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        *(("architectures", value, "1 to 4 groups of settings") for value in (0, 10**9, True, "two", [])),
+        *((f"architectures.{at}.depth", 2, "did you mean architectures.0.depth") for at in (4, "x", 9**40)),
+        ("architectures.0", 2, "the settings are "),
+        ("architectures.1.depth", 0, "an integer from 1 to 16"),
+        ("architectures.1.color", 0, "the settings are "),
+        ("architectures.1.depth", 1, "2 to 16 with a bottleneck"),  # refused by the group's own validator
+    ],
+)
+def test_what_groups_cannot_use_is_named_with_its_index(name, value, allowed):
+    with pytest.raises(InvalidSpec) as caught:
+        with_settings(PAIR, {name: value})
+    (problem,) = caught.value.problems
+    assert problem.field == name
+    assert allowed in problem.allowed
+
+
+def test_problems_in_several_groups_are_named_one_by_one():
+    with pytest.raises(InvalidSpec) as caught:
+        validated(ArchitecturesSpec, {"architectures": [{"depth": "deep"}, {"nonsense": 1}], "seed": -1})
+    found = {problem.field for problem in caught.value.problems}
+    assert found == {"architectures.0.depth", "architectures.1.nonsense", "seed"}
+    spec, problems = spec_from_texts({"architectures.2.depth": "2", "seed": "4"}, PAIR)
+    assert spec == PAIR.model_copy(update={"seed": 4}), "the rest of a text is used"
+    assert [problem.field for problem in problems] == ["architectures.2.depth"]
