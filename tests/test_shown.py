@@ -1,7 +1,5 @@
 """Specs, estimates, runs and networks in notebooks: correct, escaped, without the dashboard."""
 
-from __future__ import annotations
-
 import functools
 import html
 import sys
@@ -45,24 +43,23 @@ def test_spec_shows_changed_settings_and_cost():
     assert "2 points, " in shown
     assert "All settings are at their defaults." in KernelChangeSpec()._repr_html_()
     assert parsed(spec.architecture._repr_html_()) is not None
-
-
-def test_an_estimate_is_one_sentence():
     found = Estimated(num_points=1, seconds=700.0, peak_bytes=2**29)
     assert "1 point, about 12 min on this machine, about 512 MiB" in found._repr_html_()
 
 
-def test_result_shows_outcome_numbers_and_figure(monkeypatch):
+def test_result_shows_outcome_and_numbers(monkeypatch):
     monkeypatch.setattr(ENTRIES, lambda group: [])
     result = make_result(make_points())
     text = "".join(parsed(result._repr_html_()).itertext())
     assert "Completed: 3 of 3 widths in 12 s on cpu in float32" in text
     assert ntk_core.experiments.run_summary(result.spec, result.points) in text
-    assert "cancelled" not in text
     half = result.model_copy(update={"status": "cancelled", "points": ()})
     assert "Stopped: 0 of 3 widths" in half._repr_html_()
-    assert "Failed" in Ended(status="failed", reason="<b> is no bracket")._repr_html_()
-    assert "&lt;b&gt;" in Ended(status="failed", reason="<b> is no bracket")._repr_html_()
+    failed = Ended(status="failed", reason="<b> is no bracket")._repr_html_()
+    assert "Failed" in failed
+    assert "&lt;b&gt;" in failed
+    with pytest.raises(NotImplementedError):  # a plain repr outside of notebooks
+        result._ipython_display_()
 
 
 def test_result_without_dashboard_names_the_extra(monkeypatch):
@@ -98,11 +95,6 @@ def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
         assert [list(each) for each in rest] == [["text/html"]] * 2
 
 
-def test_results_keep_their_plain_repr_outside_of_notebooks():
-    with pytest.raises(NotImplementedError):
-        make_result(make_points())._ipython_display_()
-
-
 def test_marimo_stacks_html_and_figure(monkeypatch):
     stacked = SimpleNamespace(Html=lambda text: ("html", text), vstack=list)
     monkeypatch.setitem(sys.modules, "marimo", stacked)
@@ -120,7 +112,7 @@ class Screen:
     def update(self, shown: str) -> None:
         self.texts.append(shown)
 
-    def display(self, shown: str, display_id: bool) -> Screen:
+    def display(self, shown: str, display_id: bool):
         assert display_id
         self.update(shown)
         return self
@@ -134,12 +126,12 @@ def events(spec):
 
 def test_a_bar_follows_a_run_in_a_notebook_and_nowhere_else(monkeypatch):
     spec, screen = KernelChangeSpec(widths=(2,)), Screen()
-    assert all(not isinstance(each, Screen) for each in with_bar(events(spec), spec))
-    display = SimpleNamespace(HTML=str, display=screen.display)
-    shell = SimpleNamespace(kernel=object())
-    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", display)
-    monkeypatch.setitem(sys.modules, "marimo", SimpleNamespace(running_in_notebook=lambda: False))
+    assert len(list(with_bar(events(spec), spec))) == 3
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=screen.display))
+    marimo = SimpleNamespace(running_in_notebook=lambda: False)
+    monkeypatch.setitem(sys.modules, "marimo", marimo)
     assert [each.kind for each in with_bar(events(spec), spec)] == ["estimated", "point_progress", "ended"]
     first, half, last = screen.texts
     assert 'value="0.000"' in first
@@ -149,14 +141,10 @@ def test_a_bar_follows_a_run_in_a_notebook_and_nowhere_else(monkeypatch):
     next(began)
     began.close()
     assert "Not finished." in screen.texts[-1]
-
-
-def test_marimo_has_the_bar_in_the_place_of_the_output(monkeypatch):
-    spec, screen = KernelChangeSpec(widths=(2,)), Screen()
-    output = SimpleNamespace(replace=screen.update)
-    notebook = SimpleNamespace(running_in_notebook=lambda: True, output=output, Html=str)
-    monkeypatch.setitem(sys.modules, "marimo", notebook)
-    assert len(list(with_bar(events(spec), spec))) == len(screen.texts) == 3
+    instead = Screen()  # marimo has the bar in place of the output
+    marimo.running_in_notebook, marimo.Html = (lambda: True), str
+    marimo.output = SimpleNamespace(replace=instead.update)
+    assert len(list(with_bar(events(spec), spec))) == len(instead.texts) == 3
 
 
 def test_network_shows_layers_and_parameters():

@@ -1,7 +1,5 @@
 """Fixtures: jobs without workers, a separate store and gallery."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path

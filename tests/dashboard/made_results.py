@@ -1,7 +1,5 @@
 """Synthetic results."""
 
-from __future__ import annotations
-
 from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance

@@ -1,7 +1,5 @@
 """Helpers that open pages through app.py and read their texts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from unittest import mock

@@ -1,7 +1,5 @@
 """Garbage collection: lasting objects are frozen once per page."""
 
-from __future__ import annotations
-
 import gc
 import platform
 import subprocess
