@@ -5,17 +5,17 @@ take three steps with the same data, networks, kernels and rates, and with the f
 graphs). Horizons depend on the loss of a whole run, so these runs continue to their end.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+import functools
+import itertools
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from linearity_lab.components.gallery import GALLERY, gallery_result
-from ntk_core.runs import presets, run
+from ntk_core.runs import presets
 from ntk_core.settings.grammar import values_of, with_settings
+from tests.running import result_of
 from tests.smallest import smallest
 
 SPECS = presets()
@@ -34,14 +34,23 @@ LARGEST = {"early_time": 300_000, "hessian": 320_000}  # bytes
 
 NUM_STEPS = 3
 # The order of float32 sums matters by some hundred ulps after three steps: 1e-5 in a difference of kernels.
-RELATIVE, ABSOLUTE = 2e-3, 1e-5
+BEGINS = {"rel": 2e-3, "abs": 1e-5, "nan_ok": True}
 CURVES = ("change", "loss", "difference", "smallest", "test_loss", "train_loss")
-AT_START = ("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree", "infinite_distance")
-KERNELS = ("kernel", "difference", "frobenius_difference")
+ALONG = [f"{part}{name}" for part in ("", "network.", "linear.", "linearized.") for name in CURVES]
+AT_START = {
+    **dict.fromkeys(ALONG, BEGINS),
+    **dict.fromkeys(("learning_rate", "kappa", "hessian", "squared_gradient", "first_loss", "min_in_degree"), BEGINS),
+    **dict.fromkeys(("infinite_distance", "kernel", "frobenius_difference"), BEGINS),
+}
 # Relative error at the end: hundreds of float32 steps on another processor; narrow networks amplify rounding.
 AT_THE_END = {
-    "sup_change": 0.05, "sup_difference": 0.05, "sup_distance": 0.01, "ball_change": 0.05, "network_loss": 0.02,
-    "hessian_norm": 1e-2, "norm": 1e-3, "kernel": 1e-3, "velocity": 1e-3, "linear_loss": 1e-3, "learning_rate": 1e-4,
+    name: {"rel": relative, "nan_ok": True}
+    for relative, names in {
+        0.05: ("sup_change", "sup_difference", "ball_change"), 0.02: ("network.test_loss",),
+        0.01: ("sup_distance", "hessian_norm"), 1e-3: ("norm", "kernel", "velocity", "linear.test_loss"),
+        1e-4: ("learning_rate",),
+    }.items()
+    for name in names
 }  # fmt: skip
 EQUAL = ("outcome", "min_in_degree", "max_in_degree")
 
@@ -58,74 +67,52 @@ def test_gallery_result_is_that_of_its_preset_with_its_origin(name):
     assert (GALLERY / f"{name}.json").stat().st_size < LARGEST.get(result.spec.experiment, 10**7)
 
 
-def close(value: Any) -> Any:
-    return pytest.approx(value, rel=RELATIVE, abs=ABSOLUTE, nan_ok=True)
-
-
 def identity(each: Any) -> tuple[Any, ...]:
     """Values that identify a run within its point."""
     names = ("output", "graph", "method", "model", "rate", "start", "activation", "seed")
-    return tuple(getattr(each, name, None) for name in names)
+    return (type(each), *(getattr(each, name, None) for name in names))
 
 
-def records(point: Any) -> Iterator[Any]:
-    """Yield all records of a point's seeds."""
-    for name in ("runs", "at_start", "kernels"):
-        yield from getattr(point, name, ())
+def records(point: Any) -> dict[tuple[Any, ...], Any]:
+    """Identity → record, for all records of a point's seeds."""
+    lists = (getattr(point, name, ()) for name in ("runs", "at_start", "kernels"))
+    return {identity(each): each for each in itertools.chain(*lists)}
 
 
-def at_the_end(record: Any, name: str) -> Any:
-    if name.endswith("_loss"):
-        return getattr(getattr(record, name.removesuffix("_loss"), None), "test_loss", None)
-    return getattr(record, name, None)
+def at(record: Any, path: str) -> Any:
+    return functools.reduce(lambda part, name: getattr(part, name, None), path.split("."), record)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TO_THE_END)
-def test_one_point_of_the_gallery_is_found_again(name):
-    """Smallest width and first seed; for Hessians, the first network."""
-    shown = gallery_result(name)
-    swept = "values" if shown.spec.experiment == "early_time" else "widths"
-    changes: dict[str, Any] = {swept: getattr(shown.spec, swept)[:1], "num_seeds": 1}
-    if shown.spec.experiment == "hessian":
-        first = [shown.spec.networks[0].model_dump()]
+def is_curve(value: Any, steps: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == len(steps)
+
+
+def compared(again: Any, before: Any, tolerances: dict[str, dict[str, Any]]) -> int:
+    """Compare the numbers of two points and return their count; curves at their common steps."""
+    count, shown = 0, records(before)
+    for key, new in records(again).items():
+        steps, known = getattr(new, "steps", ()), getattr(shown[key], "steps", ())
+        for path, tolerance in tolerances.items():
+            value, old = at(new, path), at(shown[key], path)
+            if steps and tolerances is AT_START and path in ALONG and not is_curve(value, steps):
+                continue  # of the end
+            if is_curve(value, steps) and is_curve(old, known):
+                value = [number for number, step in zip(value, steps, strict=True) if step in known]
+                old = [number for number, step in zip(old, known, strict=True) if step in steps]
+            if isinstance(value, float | list | tuple):
+                assert value == pytest.approx(old, **tolerance), (key, path)
+                count += 1
+    return count
+
+
+def whole(spec: Any) -> dict[str, Any]:
+    """Settings of the smallest width and first seed; for Hessians, the first network."""
+    swept = "values" if spec.experiment == "early_time" else "widths"
+    changes: dict[str, Any] = {swept: getattr(spec, swept)[:1], "num_seeds": 1}
+    if spec.experiment == "hessian":
+        first = [spec.networks[0].model_dump()]
         changes |= {"networks": first, "radii": [], "num_trained": 0, "bounds": False, "blocks": False}
-    *_, ended = run(with_settings(shown.spec, changes))
-    compared = 0
-    for again in ended.result.points:
-        (before,) = (point for point in shown.points if point.key == again.key)
-        known = {(type(each), identity(each)): each for each in records(before)}
-        for new in records(again):
-            old = known[type(new), identity(new)]
-            for each, relative in AT_THE_END.items():
-                value = at_the_end(new, each)
-                if value is not None:
-                    assert value == pytest.approx(at_the_end(old, each), rel=relative, nan_ok=True), each
-                    compared += 1
-            assert [getattr(new, each, None) for each in EQUAL] == [getattr(old, each, None) for each in EQUAL]
-    assert compared
-
-
-def compare(again: Any, before: Any) -> int:
-    """Compare all common numbers of the first steps and return their count."""
-    compared = 0
-    for name in AT_START:
-        if isinstance(getattr(again, name, None), float):
-            assert getattr(again, name) == close(getattr(before, name))
-            compared += 1
-    steps = getattr(again, "steps", ())
-    if not steps:
-        return compared
-    known = [step for step in steps if step in getattr(before, "steps", ())]
-    for new, old in ((again, before), *((getattr(again, part, None), getattr(before, part, None)) for part in
-                                        ("network", "linear", "linearized"))):  # fmt: skip
-        for name in CURVES:
-            curve, shown = getattr(new, name, ()), getattr(old, name, ())
-            if isinstance(curve, tuple) and len(curve) == len(steps) and len(shown) == len(before.steps):
-                for step in known:
-                    assert curve[steps.index(step)] == close(shown[before.steps.index(step)]), (name, step)
-                    compared += 1
-    return compared
+    return changes
 
 
 def beginning(spec: Any) -> dict[str, Any]:
@@ -146,7 +133,7 @@ def prefix(again: Any, before: Any) -> int:
     if isinstance(again, tuple):
         return sum(prefix(*pair) for pair in zip(again, before, strict=False))
     if isinstance(again, float):
-        assert again == close(before)
+        assert again == pytest.approx(before, **BEGINS)
         return 1
     return 0
 
@@ -154,29 +141,24 @@ def prefix(again: Any, before: Any) -> int:
 def test_training_at_one_width_shows_runs_of_the_sweep():
     """liu-fig1-right is the widest point of liu-fig1-left, without a cheaper point to recompute."""
     (point,) = gallery_result("liu-fig1-right").points
-    sweep = {each.width: each for each in gallery_result("liu-fig1-left").points}
-    assert sorted(point.runs, key=identity) == sorted(sweep[point.width].runs, key=identity)
+    (same,) = [each for each in gallery_result("liu-fig1-left").points if each.key == point.key]
+    assert records(point) == records(same)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BEGUN)
-def test_the_cheapest_point_begins_as_it_is_shown(name):
-    shown = gallery_result(name)
-    spec = shown.spec
-    *_, ended = run(with_settings(spec, beginning(spec)))
-    again = ended.result.points[0]
-    before = next(point for point in shown.points if point.key == again.key)
-    compared = 0
-    seeds = {new.seed for new in getattr(again, "kernels", ())}
-    stored = [old for old in getattr(before, "kernels", ()) if getattr(old, "seed", None) in seeds]
-    for new, old in zip(getattr(again, "kernels", ()), stored, strict=True):
-        assert [getattr(new, part) for part in KERNELS] == close([getattr(old, part) for part in KERNELS])
-        compared += len(KERNELS)
-    known = {identity(each): each for each in getattr(before, "runs", ())}
-    for each in getattr(again, "runs", ()):
-        together = prefix if spec.experiment == "horizon" else compare
-        compared += together(each, known[identity(each)])
-    if known or seeds:
-        assert compared >= 3
-    else:  # no curves and no kernels, only its inputs
-        assert prefix(again, before)
+@pytest.mark.parametrize("name", [*TO_THE_END, *BEGUN])
+def test_the_cheapest_point_is_computed_as_it_is_shown(name):
+    shown, is_whole = gallery_result(name), name in TO_THE_END
+    for again in result_of(with_settings(shown.spec, (whole if is_whole else beginning)(shown.spec))).points:
+        before = next(point for point in shown.points if point.key == again.key)
+        old = records(before)
+        if is_whole:
+            assert compared(again, before, AT_THE_END)
+            for key, new in records(again).items():
+                assert [at(new, each) for each in EQUAL] == [at(old[key], each) for each in EQUAL]
+        elif shown.spec.experiment == "horizon":
+            assert sum(prefix(new, old[key]) for key, new in records(again).items()) >= 3
+        elif records(again):
+            assert compared(again, before, AT_START) >= 3
+        else:  # no curves and no kernels, only its inputs
+            assert prefix(again, before)
