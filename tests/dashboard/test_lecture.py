@@ -273,7 +273,7 @@ def test_invalid_drawings_are_rejected(heights):
 def test_the_power_of_a_line_is_that_of_least_squares():
     wavy = [-0.5 * x + 0.05 * math.sin(9 * x) for x in np.linspace(2, 4, COLUMNS)]
     power, points = from_browser(wavy, (2.0, 4.0))
-    assert power == pytest.approx(np.polyfit(*np.log(points).T, 1)[0], abs=1e-12)
+    assert power == pytest.approx(np.polyfit(np.log(points)[:, 0], np.log(points)[:, 1], 1)[0], abs=1e-12)
     assert (points[0][0], points[-1][0]) == pytest.approx((100.0, 10_000.0))
 
 

@@ -106,6 +106,7 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     for total, trained, test_points in ((40, 32, 8), (3, 2, 1), (1000, 980, 20)):  # all rows are training data
         digest = kept(flowers(num_rows=total), Choices(("sepal", "petal"), "size", "regression"))
         dataset = DatasetSpec(name="upload", digest=digest, num_samples=total)
+        first: Any
         page, first = Uploaded(dataset, "flowers", total, 0).first_look()
         assert (page, first.dataset.num_samples, first.num_test) == ("dynamics", trained, test_points)
 

@@ -158,7 +158,7 @@ def test_training_figure_starts_at_the_largest_width(jobs):
     spec = KernelChangeSpec(widths=(30, 100, 1000))
     app = opened(job=jobs.add(spec, points=make_points((30, 100))))
 
-    def shown() -> int:
+    def shown() -> int | None:
         return checked(app.run()).selectbox(key=PREFIX + "shown_width").value
 
     assert shown() == 100

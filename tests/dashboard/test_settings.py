@@ -192,7 +192,8 @@ def test_settings_of_groups_are_named_and_changed_by_index():
 @pytest.mark.parametrize(
     ("name", "value", "allowed"),
     [
-        *(("architectures", value, "1 to 4 groups of settings") for value in (0, 10**9, True, "two", [])),
+        *(("architectures", each, "1 to 4 groups of settings") for each in (0, 10**9, True, "two")),
+        ("architectures", [], "1 to 4 groups of settings"),
         *((f"architectures.{at}.depth", 2, "did you mean architectures.0.depth") for at in (4, "x", 9**40)),
         ("architectures.0", 2, "the settings are "),
         ("architectures.1.depth", 0, "an integer from 1 to 16"),
