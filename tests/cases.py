@@ -76,50 +76,22 @@ _COMPOSITION = parse_composition(
     }
 )
 
+# Liu, Zhu & Belkin 2020, Eq. 31.
+_EQ_31 = {"bottleneck_width": 1, "bottleneck_activation": "identity", "use_bias": False}
 ARCHITECTURES = [
-    Case("shallow", FullyConnected(width=6, num_outputs=2, activation="tanh", use_bias=True), (4,)),
-    Case(
-        "deep",
-        FullyConnected(width=(5, 4, 6), depth=3, num_outputs=3, activation="gelu", use_bias=(True, False, True)),
-        (2, 2),
-    ),
-    Case("symmetric", FullyConnected(width=6, num_outputs=2, activation="erf", symmetric=True, use_bias=False), (3,)),
-    Case(
-        "bottleneck",
-        Bottleneck(width=6, num_outputs=2, activation="softplus", bottleneck_width=2, use_bias=False),
-        (4,),
-    ),
-    Case(
-        "liu-eq31",
-        Bottleneck(
-            width=8, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
-        ),
-        (1,),
-    ),
-    Case("resnet", ResNet(width=5, num_outputs=2, activation="swish", use_bias=True), (4,)),
-    Case(
-        "resnet-every-two",
-        ResNet(width=5, depth=5, num_outputs=2, activation="tanh", skip_every=2, use_bias=False),
-        (4,),
-    ),
-    Case("densenet", DenseNet(width=(4, 5, 3), num_outputs=2, activation="sigmoid", use_bias=True), (3,)),
-    Case("dropped", DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.5, use_bias=True), (4,)),
-    Case(
-        "conv-1d",
-        ConvNet(width=4, depth=2, num_outputs=2, activation="erf", dimensions=1, padding="zero", use_bias=True),
-        (5, 2),
-    ),
-    Case(
-        "conv-2d",
-        ConvNet(width=(3, 4), depth=2, num_outputs=2, activation="tanh", readout="global-average", use_bias=False),
-        (4, 3, 2),
-    ),
-    Case(
-        "conv-pooled",
-        ConvNet(width=4, num_outputs=2, activation="gelu", pool_size=2, symmetric=True, use_bias=False),
-        (4, 4, 1),
-    ),
-    Case("mixed", MixedNet(width=4, depth=3, num_conv=1, num_outputs=2, activation="tanh", use_bias=True), (3, 3, 2)),
+    Case("shallow", FullyConnected(6, 1, 2, "tanh"), (4,)),
+    Case("deep", FullyConnected((5, 4, 6), 3, 3, "gelu", use_bias=(True, False, True)), (2, 2)),
+    Case("symmetric", FullyConnected(6, 1, 2, "erf", symmetric=True, use_bias=False), (3,)),
+    Case("bottleneck", Bottleneck(6, 3, 2, "softplus", bottleneck_width=2, use_bias=False), (4,)),
+    Case("liu-eq31", Bottleneck(8, 3, 1, "quadratic", **_EQ_31), (1,)),
+    Case("resnet", ResNet(5, 3, 2, "swish"), (4,)),
+    Case("resnet-every-two", ResNet(5, 5, 2, "tanh", skip_every=2, use_bias=False), (4,)),
+    Case("densenet", DenseNet((4, 5, 3), 3, 2, "sigmoid"), (3,)),
+    Case("dropped", DenseNet(5, 3, 2, "tanh", drop_probability=0.5), (4,)),
+    Case("conv-1d", ConvNet(4, 2, 2, "erf", dimensions=1, padding="zero"), (5, 2)),
+    Case("conv-2d", ConvNet((3, 4), 2, 2, "tanh", readout="global-average", use_bias=False), (4, 3, 2)),
+    Case("conv-pooled", ConvNet(4, 1, 2, "gelu", pool_size=2, symmetric=True, use_bias=False), (4, 4, 1)),
+    Case("mixed", MixedNet(4, 3, 2, "tanh", num_conv=1), (3, 3, 2)),
     Case("graph", DAGNetwork(width=7, num_outputs=2, activation="tanh", use_bias=True, **_GRAPH), (4,)),
     Case("composed", Composed(_COMPOSITION, width=3, num_outputs=2), (4, 4, 2)),
 ]
@@ -148,12 +120,9 @@ ACTIVATIONS = [
 ]
 SIGNS = [_varied(ARCHITECTURES[0], output_signs=True, trained="hidden"), _varied(ARCHITECTURES[5], gain=1.5)]
 MIRRORED = [Case(f"mirrored-{case.name}", Mirrored(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
-SCALED = [
-    Case(f"scaled-{case.name}", ScaledNetwork(case.net, 2.5), case.input_shape)
-    for case in (ARCHITECTURES[0], MIRRORED[0])
-]
-SUBTRACTED = [Case(f"minus-start-{case.name}", Subtracted(case.net), case.input_shape) for case in ARCHITECTURES[1::6]]
-CASES = ARCHITECTURES + ACTIVATIONS + SIGNS + MIRRORED + SUBTRACTED + SCALED
+SUBTRACTED = [Case(f"minus-start-{case.name}", Subtracted(case.net), case.input_shape) for case in ARCHITECTURES[1::12]]
+SCALED = [Case("scaled-mirrored", ScaledNetwork(MIRRORED[0].net, 2.5), MIRRORED[0].input_shape)]
+VARIANTS = SIGNS + MIRRORED + SUBTRACTED + SCALED
 
 # Sequences of T positions, in separate lists that tests compile into one program.
 _MIXED = parse_composition(
@@ -169,39 +138,15 @@ _MIXED = parse_composition(
         ]
     }
 )
+_BARE = {"normalization": "none", "positions": "none", "token_readout": "first", "parameterization": "standard"}
+_PLAIN = {"normalization": "plain", "positions": "fixed", "parameterization": "lecun", "output": "swish"}
 SEQUENCES = [
-    Case("attention", Attention(num_heads=2, head_dim=4, num_outputs=2), (2, 8)),
+    Case("attention", Attention(2, 4, 2), (2, 8)),
     Case("attention-causal", Attention(2, 3, 2, score_exponent=1.0, causal=True, output="softmax"), (3, 2)),
     Case("attention-lecun", Attention(1, 3, 2, score_exponent=0.75, parameterization="lecun", trained="first"), (3, 2)),
     Case("transformer", Transformer(2, 2, 2, num_blocks=1, mlp_factor=1.5, activation="gelu"), (3, 2)),
-    Case(
-        "transformer-bare",
-        Transformer(
-            *(1, 3, 2),
-            num_blocks=2,
-            mlp_width=3,
-            activation="tanh",
-            normalization="none",
-            positions="none",
-            token_readout="first",
-            parameterization="standard",
-        ),
-        (3, 2),
-    ),
-    Case(
-        "transformer-plain",
-        Transformer(
-            *(2, 2, 1),
-            num_blocks=1,
-            mlp_width=3,
-            activation="tanh",
-            normalization="plain",
-            positions="fixed",
-            parameterization="lecun",
-            output="swish",
-        ),
-        (3, 2),
-    ),
+    Case("transformer-bare", Transformer(1, 3, 2, num_blocks=2, mlp_width=3, activation="tanh", **_BARE), (3, 2)),
+    Case("transformer-plain", Transformer(2, 2, 1, num_blocks=1, mlp_width=3, activation="tanh", **_PLAIN), (3, 2)),
     Case("transformer-layers", Composed(_MIXED, width=3, num_outputs=2), (3, 2)),
 ]
 

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.errors import InvalidInput
 from ntk_core.kernels import KernelOperator, empirical_ntk
 from ntk_core.kernels import _callable as routes
 from tests.plain_derivatives import plain_kernel
@@ -37,28 +36,6 @@ def test_jacobians_in_blocks_give_the_whole_kernel(x2, x64, monkeypatch):
     np.testing.assert_allclose(empirical_ntk(apply, PARAMS, X, x2, memory_limit=limit), expected, rtol=1e-12)
 
 
-def test_cheaper_route_depends_on_outputs_and_sharing():
-    dense = {"num_params": 10**6, "forward": 1e6, "block": 100}
-    assert routes.vector_products_are_cheaper(100, 0, 10, **dense)
-    assert not routes.vector_products_are_cheaper(100, 0, 1, **dense)
-    shared = {"num_params": 10**4, "forward": 1e8, "block": 100}
-    assert not routes.vector_products_are_cheaper(100, 0, 10, **shared)
-
-
-def test_small_jacobian_blocks_count_recomputation():
-    numbers = {"num_outputs": 1, "num_params": 10**6, "forward": 1e6}
-    assert not routes.vector_products_are_cheaper(100, 100, **numbers, block=100)
-    assert routes.vector_products_are_cheaper(100, 100, **numbers, block=1)
-
-
-def test_forward_multiplications_count_matrix_products(x64):
-    def wide(params, x):
-        return x @ params
-
-    counted = routes.forward_multiplications(wide, jnp.ones((50, 40)), jnp.ones((1, 50)), num_params=2000)
-    assert counted == pytest.approx(50 * 40, rel=0.05)
-
-
 class Unhashable:
     __hash__ = None  # type: ignore[assignment]
 
@@ -69,24 +46,6 @@ class Unhashable:
 @pytest.mark.parametrize("function", [functools.partial(apply), Unhashable()], ids=["partial", "unhashable"])
 def test_any_callable_will_do(function, x64):
     np.testing.assert_allclose(empirical_ntk(function, PARAMS, X), plain_kernel(apply, PARAMS, X), rtol=1e-12)
-
-
-def test_a_callable_is_compiled_once(x64, monkeypatch):
-    traces = []
-
-    def counted(params, x):
-        traces.append(x.shape)
-        return apply(params, x)
-
-    empirical_ntk(counted, PARAMS, X)
-    first = len(traces)
-    empirical_ntk(counted, jax.tree.map(lambda leaf: leaf + 1, PARAMS), X)
-    assert len(traces) - first <= 2  # the output's shape and the count of operations; no new program
-
-
-def test_a_callable_apply_has_no_parts():
-    with pytest.raises(InvalidInput, match="per_layer"):
-        empirical_ntk(apply, PARAMS, X, per_layer=True)
 
 
 @pytest.mark.parametrize("by_products", [True, False])

@@ -1,4 +1,8 @@
-"""The empirical tangent kernel of all shared cases against explicit Jacobians in float64."""
+"""The empirical tangent kernel of all shared cases against explicit Jacobians in float64.
+
+The settings of a network are independent: output functions act after the layers, a trained subset keeps the parts of
+its layers, and parameterizations act within layers. Each law has its own test; every architecture has two settings.
+"""
 
 import functools
 from dataclasses import replace
@@ -9,102 +13,126 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels import empirical_ntk, generic_ntk
-from ntk_core.networks.architectures import Attention, ConvNet, FullyConnected, ResNet, Transformer, merge
+from ntk_core.kernels import empirical_ntk, generic_ntk, pre_output_ntk
+from ntk_core.networks.architectures import (
+    Attention,
+    ConvNet,
+    FullyConnected,
+    ResNet,
+    Transformer,
+    merge,
+    output_function,
+)
 from ntk_core.traced import kernels_of, program_of_network, views_of
-from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, SEQUENCES, inputs, random_params
+from tests.cases import (
+    ACTIVATIONS,
+    ARCHITECTURES,
+    FAST_COMPILE,
+    OUTPUTS,
+    SEQUENCES,
+    SETTINGS_IN_TIERS,
+    TRAINED,
+    VARIANTS,
+    inputs,
+    random_params,
+)
 from tests.compiler_flags import AS_FOR_PEOPLE
 
-BY_NAME = {case.name: case for case in (*CASES, *SEQUENCES)}
-SEQUENCES_ARE_SLOW = [pytest.param(case.name, marks=pytest.mark.slow) for case in SEQUENCES]
-# Most architectures are slow here; tests/kernels/test_every_setting.py has each under some settings.
-NAMES = [
-    *(
-        pytest.param(case.name, marks=pytest.mark.slow if case in ARCHITECTURES and k % 4 else [])
-        for k, case in enumerate(CASES)
-    ),
-    *SEQUENCES_ARE_SLOW,
-]
+compiled = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
+SLOW_SEQUENCES = [pytest.param(case, marks=pytest.mark.slow) for case in SEQUENCES]
+CASES = [*SETTINGS_IN_TIERS, *ACTIVATIONS, *VARIANTS, *SLOW_SEQUENCES]
 
 
-@functools.cache
-def _kernels(name):
-    """(structured kernel, kernel of explicit Jacobians) of a case, compiled together."""
-    case = BY_NAME[name]
-    trained, fixed = case.net.partition(random_params(case))
-
-    def both(trained, fixed, x):
-        oracle = generic_ntk(lambda w, x: case.net.apply(merge(w, fixed), x), trained, x)
-        return empirical_ntk(case.net, merge(trained, fixed), x), oracle
-
-    compiled = jax.jit(both, compiler_options=FAST_COMPILE)
-    return jax.tree.map(np.asarray, compiled(trained, fixed, inputs(case, 3)))
+def _oracle(case, params, x):
+    trained, fixed = case.net.partition(params)
+    return generic_ntk(lambda w, x: case.net.apply(merge(w, fixed), x), trained, x)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_structured_kernel_is_that_of_explicit_jacobians(name, x64):
-    structured, oracle = _kernels(name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_kernel_is_that_of_explicit_jacobians(case, x64):
+    params, x = random_params(case), inputs(case, 3)
+    kernel, oracle = compiled(lambda w: (empirical_ntk(case.net, w, x), _oracle(case, w, x)))(params)
+    scale = np.abs(oracle).max()
+    constant = kernel.shape[2] == 1 and case.net.output == "softmax"
+    least = 1e-12 if constant else 0
+    assert (scale < 1e-12) == constant
     # Float64 sums of at most a few hundred products: 1e-10 leaves five digits for the order of summation.
-    np.testing.assert_allclose(structured, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
+    np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=max(1e-10 * scale, least))
+    matrix = np.asarray(kernel).transpose(0, 2, 1, 3).reshape([3 * kernel.shape[2]] * 2)
+    np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=max(1e-12 * scale, least))
+    assert np.linalg.eigvalsh((matrix + matrix.T) / 2)[0] >= -max(1e-12 * scale * len(matrix), least)
 
 
-@pytest.mark.parametrize("name", [case.name for case in ARCHITECTURES[::4]])
-def test_compiled_kernel_equals_explicit_jacobians(name, x64):
-    _, oracle = _kernels(name)
-    case = BY_NAME[name]
-    structured = jax.jit(lambda w: empirical_ntk(case.net, w, inputs(case, 3)), compiler_options=AS_FOR_PEOPLE)
-    np.testing.assert_allclose(structured(random_params(case)), oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
+@pytest.mark.parametrize("case", ARCHITECTURES[1::7], ids=lambda case: case.name)
+def test_kernel_compiled_as_for_users_equals_jacobians(case, x64):
+    params, x = random_params(case), inputs(case, 3)
+    kernel = jax.jit(lambda w: empirical_ntk(case.net, w, x), compiler_options=AS_FOR_PEOPLE)(params)
+    oracle = compiled(lambda w: _oracle(case, w, x))(params)
+    np.testing.assert_allclose(kernel, oracle, rtol=1e-10, atol=1e-10 * np.abs(oracle).max())
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_kernel_is_symmetric_and_positive_semidefinite(name, x64):
-    kernel, _ = _kernels(name)
-    n, _, num_outputs, _ = kernel.shape
-    matrix = kernel.transpose(0, 2, 1, 3).reshape(n * num_outputs, n * num_outputs)
-    scale = np.abs(matrix).max()
-    np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-12 * scale)
-    assert np.linalg.eigvalsh((matrix + matrix.T) / 2)[0] >= -1e-12 * scale * len(matrix)
+@pytest.mark.parametrize("output", OUTPUTS)
+def test_an_output_function_is_a_map_after_the_layers(output, x64):
+    case = ARCHITECTURES[1]
+    params, x = random_params(case), inputs(case, 3)
+
+    @compiled
+    def both(params):
+        before, f, _ = pre_output_ntk(case.net, params, x)
+        slopes = jax.vmap(jax.jacfwd(output_function(output)))(f)
+        return empirical_ntk(replace(case.net, output=output), params, x), before, slopes
+
+    kernel, before, slopes = both(params)
+    expected = np.einsum("iac,ijcd,jbd->ijab", slopes, before, slopes)
+    np.testing.assert_allclose(kernel, expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("name", [*(case.name for case in CASES[::6]), *SEQUENCES_ARE_SLOW])
-def test_kernels_of_the_trained_layers_sum_to_the_whole(name, x64):
-    case = BY_NAME[name]
-    by_layer = jax.jit(lambda p, x: empirical_ntk(case.net, p, x, per_layer=True), compiler_options=FAST_COMPILE)
-    parts = by_layer(random_params(case), inputs(case, 3))
-    assert set(parts) == {name for name, layer in case.net.layers.items() if layer.trainable}
-    kernel, _ = _kernels(name)
-    np.testing.assert_allclose(sum(parts.values()), kernel, rtol=1e-12, atol=1e-12 * np.abs(kernel).max())
+@pytest.mark.parametrize(
+    "case", [*ARCHITECTURES[::4], *VARIANTS[::3], *SLOW_SEQUENCES[::3]], ids=lambda case: case.name
+)
+def test_a_trained_subset_keeps_the_parts_of_its_layers(case, x64):
+    params, x = random_params(case), inputs(case, 3)
+    has_subsets = "trained" in case.net.__dataclass_fields__
+    nets = {each: replace(case.net, trained=each) for each in TRAINED} if has_subsets else {"all": case.net}
+
+    @compiled
+    def kernels(params):
+        parts = empirical_ntk(nets["all"], params, x, per_layer=True)
+        return parts, {subset: empirical_ntk(net, params, x) for subset, net in nets.items()}
+
+    parts, found = kernels(params)
+    for subset, net in nets.items():
+        names = [name for name, layer in net.layers.items() if layer.trainable]
+        assert subset != "all" or set(parts) == set(names)
+        expected = sum(np.asarray(parts[name]) for name in names)
+        np.testing.assert_allclose(found[subset], expected, rtol=1e-12, atol=1e-12 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("case", ARCHITECTURES[::3], ids=lambda case: case.name)
-def test_kernel_of_a_model_linear_in_its_weights_is_constant(case, x64):
-    net = replace(case.net, trained="last")  # all layers below are fixed features
-    trained, fixed = net.partition(random_params(case, seed=0))
-    far, _ = net.partition(random_params(case, seed=7))
-    kernel = jax.jit(lambda w: empirical_ntk(net, merge(w, fixed), inputs(case, 3)), compiler_options=FAST_COMPILE)
-    np.testing.assert_allclose(kernel(far), kernel(trained), rtol=1e-13)
-
-
-def test_nonlinear_model_has_a_moving_kernel(x64):
+def test_only_the_kernel_of_a_linear_model_is_constant(x64):
     case = ARCHITECTURES[0]
-    before, after = (empirical_ntk(case.net, random_params(case, seed), inputs(case, 3)) for seed in (0, 7))
-    assert np.linalg.norm(after - before) > 0.1 * np.linalg.norm(before)
+    x = inputs(case, 3)
+    for trained in ("last", "all"):  # fixed features, or moving ones
+        net = replace(case.net, trained=trained)
+        moved, fixed = net.partition(random_params(case, 0))
+        far, _ = net.partition(random_params(case, 7))
+        before, after = (empirical_ntk(net, merge(w, fixed), x) for w in (moved, far))
+        change = np.linalg.norm(after - before) / np.linalg.norm(before)
+        assert change < 1e-13 if trained == "last" else change > 0.1
 
 
 LIMITED = [case for case in ARCHITECTURES if case.name in ("deep", "dropped", "conv-2d")]
 
 
-@pytest.mark.parametrize("with_x2", [False, True])
-@pytest.mark.parametrize("case", LIMITED, ids=lambda case: case.name)
+@pytest.mark.parametrize(("case", "with_x2"), list(zip(LIMITED, (False, True, True), strict=True)))
 def test_kernel_in_blocks_is_the_whole_kernel(case, with_x2, x64):
     params, x1 = random_params(case), inputs(case, 5)
     x2 = inputs(case, 3, seed=2) if with_x2 else None
-    limit = 2 * 4 * program_of_network(case.net, params, x1[0]).row_bytes()  # two rows of each side at a time
+    two_rows = 2 * 4 * program_of_network(case.net, params, x1[0]).row_bytes()  # of each side
     whole = empirical_ntk(case.net, params, x1, x2, per_layer=True)
-    parts = empirical_ntk(case.net, params, x1, x2, per_layer=True, memory_limit=limit)
-    for name, part in parts.items():
-        np.testing.assert_allclose(part, whole[name], rtol=1e-12, atol=1e-12)
+    for limit in (two_rows, 1):  # at least one row
+        parts = empirical_ntk(case.net, params, x1, x2, per_layer=True, memory_limit=limit)
+        for name, part in parts.items():
+            np.testing.assert_allclose(part, whole[name], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -124,32 +152,11 @@ def test_memory_estimate_of_views_covers_the_compiler(net, input_shape):
     rows = 16
     x = jax.ShapeDtypeStruct((rows, *input_shape), jnp.float32)
     program = program_of_network(net, params, jax.ShapeDtypeStruct(input_shape, jnp.float32))
-    compiled = views_of.lower(program, jax.tree.leaves(params), x).compile()
-    memory = compiled.memory_analysis()
+    memory = views_of.lower(program, jax.tree.leaves(params), x).compile().memory_analysis()
     # The result and one copy of the largest weights may be in memory for any number of rows.
     used = memory.temp_size_in_bytes + memory.output_size_in_bytes
     assert used <= 4 * rows * program.row_bytes()
     assert used >= 0.2 * rows * program.row_bytes()  # without a gross overestimate
-
-
-def test_one_row_of_each_side_is_the_least(x64):
-    case = ARCHITECTURES[0]
-    params, x = random_params(case), inputs(case, 3)
-    kernel = empirical_ntk(case.net, params, x, memory_limit=1)
-    np.testing.assert_allclose(kernel, empirical_ntk(case.net, params, x), rtol=1e-12)
-
-
-@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
-def test_a_memory_limit_must_be_positive(limit):
-    case = ARCHITECTURES[0]
-    with pytest.raises(InvalidInput, match="memory_limit"):
-        empirical_ntk(case.net, random_params(case), inputs(case, 2), memory_limit=limit)
-
-
-def test_inputs_of_another_size_than_the_parameters_are_refused():
-    case = ARCHITECTURES[0]
-    with pytest.raises(InvalidInput, match="input_shape: 7 input features"):
-        empirical_ntk(case.net, random_params(case), np.ones((2, 7), np.float32))
 
 
 def test_contraction_needs_no_array_as_large_as_the_weights():

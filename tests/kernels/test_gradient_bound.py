@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, gradient_norm_bound
 from ntk_core.kernels._gradient_bound import HOMOGENEOUS
 from ntk_core.networks.architectures import DAGNetwork, activation_function
@@ -71,18 +70,3 @@ def test_the_bound_does_not_fall_with_the_width():
     x = np.ones(3)
     assert gradient_norm_bound(of(dense_graph(3), width=10**6), x) >= 0.5**3
     assert gradient_norm_bound(of(fully_connected_graph(3), width=7), x) == 0.5**3
-
-
-@pytest.mark.parametrize(
-    ("settings", "field"),
-    [
-        ({"activation": "tanh"}, "activation"),
-        ({"output": "swish"}, "output"),
-        ({"parameterization": "standard"}, "parameterization"),
-        ({"trained": "hidden"}, "trained"),
-    ],
-)
-def test_networks_beyond_the_assumptions_are_refused(settings, field):
-    with pytest.raises(InvalidInput) as error:
-        gradient_norm_bound(of(dense_graph(2), **settings), np.ones(3))
-    assert error.value.field == field

@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels import empirical_ntk, infinite_heads_ntk, infinite_width_ntk
-from ntk_core.networks.architectures import Attention, Transformer
+from ntk_core.kernels import empirical_ntk, infinite_heads_ntk
+from ntk_core.networks.architectures import Attention
 
 
 @pytest.mark.slow
@@ -26,10 +25,3 @@ def test_kernels_of_many_heads_converge(x64):
     # Means over independent heads: 16 times as many are 4 times as close, up to the error of the limit.
     assert distances[1] == pytest.approx(distances[0] / 4, rel=0.5)
     assert distances[2] < distances[1] / 4 + 3 * error
-
-
-def test_only_one_layer_of_attention_has_such_a_limit():
-    x = np.ones((2, 3, 2))
-    assert infinite_width_ntk(Attention(trained="last"), x).shape == (2, 2)
-    with pytest.raises(InvalidInput, match="Attention"):
-        infinite_width_ntk(Transformer(), x)

@@ -1,6 +1,5 @@
 """Kernels of infinitely wide networks: closed forms, quadrature, and the limit of empirical kernels."""
 
-import functools
 import math
 from dataclasses import replace
 from typing import Any
@@ -9,34 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import integrate, stats
 
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels import _gaussian as gaussian
 from ntk_core.kernels import _infinite_width as limits
 from ntk_core.kernels import empirical_ntk, infinite_width_ntk
-from ntk_core.networks.architectures import (
-    Bottleneck,
-    ConvNet,
-    DenseNet,
-    FullyConnected,
-    Mirrored,
-    MixedNet,
-    ResNet,
-    activation_function,
-)
+from ntk_core.networks.architectures import Attention, ConvNet, FullyConnected, Mirrored, MixedNet, ResNet
 from tests.cases import FAST_COMPILE
 
 X = np.random.default_rng(0).standard_normal((3, 5))
 IMAGES = np.random.default_rng(0).standard_normal((2, 4, 4, 2))
-RHO = np.array([-1, -0.99, -0.5, 0, 0.3, 0.9, 0.999, 1])
-SMOOTH = ["tanh", "erf", "sigmoid", "softplus", "swish", "gelu", "quadratic"]
-
-
-def _pairs(variance):
-    q1 = jnp.full(RHO.shape, variance)
-    q2 = 1.3 * q1
-    return RHO * jnp.sqrt(q1 * q2), q1, q2
 
 
 def test_relu_network_has_the_arc_cosine_kernel(x64):
@@ -55,70 +34,14 @@ def test_deep_linear_kernel_is_a_multiple_of_inner_products(x64):
     np.testing.assert_allclose(infinite_width_ntk(net, X), 4 * X @ X.T / 5, rtol=1e-13)
 
 
-@pytest.mark.parametrize("variance", [0.1, 1.0, 3.0])
-def test_quadrature_gives_the_closed_form_of_erf(variance, x64):
-    pairs = _pairs(variance)
-    for by_quadrature, closed in zip(
-        gaussian._by_quadrature(jax.lax.erf, *pairs, gaussian.NUM_NODES), gaussian._erf(*pairs), strict=True
-    ):
-        np.testing.assert_allclose(by_quadrature, closed, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("name", SMOOTH)
-def test_quadrature_has_converged(name, x64, monkeypatch):
-    pairs = _pairs(3.0)
-    coarse = gaussian.pair_expectations(name, *pairs)
-    monkeypatch.setattr(gaussian, "_hermite", functools.cache(gaussian._hermite.__wrapped__))
-    monkeypatch.setattr(gaussian, "NUM_NODES", 400)
-    for few, many in zip(coarse, gaussian.pair_expectations(name, *pairs), strict=True):
-        np.testing.assert_allclose(few, many, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("name", ["relu", "leaky_relu", "tanh", "softplus", "gelu"])
-def test_expectations_are_those_of_adaptive_integration(name, x64):
-    """An independent oracle: nested adaptive quadrature of the defining integral, split at the kink."""
-    sigma = activation_function(name)
-    grid = np.linspace(-12, 12, 20_001)
-    table = np.asarray(sigma(grid))
-    density = stats.norm.pdf(grid)
-
-    def expected(rho):
-        def inner(g):
-            z = rho * g + math.sqrt(1 - rho**2) * grid
-            return integrate.simpson(np.interp(z, grid, table) * density, x=grid)
-
-        def outer(g):
-            return float(np.interp(g, grid, table)) * inner(g) * stats.norm.pdf(g)
-
-        return integrate.quad(outer, -8, 0, epsabs=1e-9)[0] + integrate.quad(outer, 0, 8, epsabs=1e-9)[0]
-
-    rhos = (-0.6, 0.0, 0.8)
-    values, _ = gaussian.pair_expectations(name, jnp.array(rhos), jnp.ones(3), jnp.ones(3))
-    # Linear interpolation on a grid of step h = 1.2e-3 is off by at most h²/8 · max|σ''|, and kinks by h².
-    np.testing.assert_allclose(values, [expected(rho) for rho in rhos], rtol=0, atol=2e-6)
-
-
-@pytest.mark.parametrize("name", ["relu", "leaky_relu", "erf", "tanh", "gelu"])
-def test_slopes_are_derivatives_in_the_covariance(name, x64):
-    """Price's theorem: ∂E[σ(u)σ(v)]/∂c = E[σ'(u)σ'(v)]."""
-    step, c = 1e-5, np.array([-0.5, 0.0, 0.7])
-    covariances = jnp.asarray(np.stack([c - step, c, c + step]))
-    values, slopes = map(np.asarray, gaussian.pair_expectations(name, covariances, jnp.ones(()), jnp.ones(())))
-    # Central differences: step² = 1e-10 times the third derivative, and rounding eps/step = 2e-11.
-    np.testing.assert_allclose((values[2] - values[0]) / (2 * step), slopes[1], rtol=0, atol=1e-8)
-
-
 LIMITS: list[Any] = [
     (FullyConnected(depth=2, activation="relu", use_bias=(True, False)), X),
-    (FullyConnected(depth=2, activation="softplus", gain=1.3, use_bias=False), X),
     (ConvNet(depth=2, activation="erf", use_bias=True), IMAGES),
-    (ResNet(depth=3, activation="softplus", use_bias=False), X),
     (ResNet(depth=3, activation="relu", skip_every=2, use_bias=True), X),
-    (ConvNet(depth=1, activation="relu", readout="global-average", use_bias=False), IMAGES),
     (MixedNet(depth=2, activation="relu", pool_size=2, padding="zero", use_bias=False), IMAGES),
     (Mirrored(FullyConnected(depth=2, activation="erf", use_bias=False)), X),
 ]
-IN_TIERS = [pytest.param(*each, marks=[] if k in (0, 2) else pytest.mark.slow) for k, each in enumerate(LIMITS)]
+IN_TIERS = [pytest.param(*each, marks=[] if k < 2 else pytest.mark.slow) for k, each in enumerate(LIMITS)]
 WIDTHS, NUM_SEEDS = (32, 512), 24
 
 
@@ -156,6 +79,7 @@ def test_kernels_of_trained_subsets_add_up(x64):
     np.testing.assert_allclose(hidden + last, whole, rtol=1e-13)
     first = infinite_width_ntk(replace(net, trained="first"), X)
     assert np.all(np.diag(first) < np.diag(hidden))
+    assert infinite_width_ntk(Attention(trained="last"), np.ones((2, 3, 2))).shape == (2, 2)
 
 
 def test_kernel_between_two_batches_is_a_block_of_the_whole(x64):
@@ -185,26 +109,3 @@ def test_inputs_of_zero_are_no_trouble(x64):
         assert np.all(
             np.isfinite(infinite_width_ntk(FullyConnected(activation=activation, use_bias=False), np.zeros((2, 3))))
         )
-
-
-@pytest.mark.parametrize(
-    ("net", "field"),
-    [
-        (Bottleneck(use_bias=False), "net"),
-        (DenseNet(use_bias=False), "net"),
-        (FullyConnected(parameterization="standard", use_bias=False), "parameterization"),
-        (ConvNet(parameterization="lecun", use_bias=False), "parameterization"),
-        (FullyConnected(output="softmax", use_bias=False), "output"),
-        (Mirrored(FullyConnected(output="tanh", use_bias=False)), "output"),
-    ],
-    ids=str,
-)
-def test_networks_without_such_a_limit_are_refused(net, field):
-    with pytest.raises(InvalidInput) as error:
-        infinite_width_ntk(net, X)
-    assert error.value.field == field
-
-
-def test_two_batches_of_different_shapes_are_refused():
-    with pytest.raises(InvalidInput, match="x2"):
-        infinite_width_ntk(FullyConnected(use_bias=False), X, X[:, :2])

@@ -24,10 +24,17 @@ LARGEST |= {"selu": 1.0507009873554805 * 1.6732632423543772, "mish": 1.0884}  # 
 
 
 @pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
-def test_slopes_are_those_of_the_function(x64, function):
-    slopes = np.abs(jax.jit(jax.vmap(jax.grad(function.apply)))(GRID))
+def test_slopes_and_kinks_are_those_of_the_function(x64, function):
+    slope = jax.grad(function.apply)
+    slopes, second = (np.abs(jax.jit(jax.vmap(each))(GRID)) for each in (slope, jax.grad(slope)))
     assert slopes.min() == pytest.approx(function.min_slope, abs=1e-4)
     assert largest_slope(function) == pytest.approx(LARGEST.get(function.name, 1.0), rel=1e-4)
+    pieces = function.negative_slope
+    assert (second.max() > 0.05) == (pieces is None)
+    assert function.smooth != slope_jumps(function.apply)[0]
+    straight = jnp.where(GRID > 0, GRID, (0.5 if pieces is None else pieces) * GRID)
+    same = bool(jnp.allclose(function.apply(jnp.asarray(GRID)), straight, rtol=1e-12, atol=0))
+    assert same == (pieces is not None)
 
 
 def test_softmax_slope_bounds_its_jacobian(x64):
@@ -36,21 +43,6 @@ def test_softmax_slope_bounds_its_jacobian(x64):
     slope = largest_slope(OUTPUTS["softmax"])
     assert norms.max() <= slope * (1 + 1e-12)
     assert jnp.linalg.norm(output_jacobian("softmax", jnp.zeros((1, 2)))[0], ord=2) == pytest.approx(slope, rel=1e-12)
-
-
-@pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
-def test_smooth_functions_have_a_second_derivative(x64, function):
-    second = np.abs(jax.jit(jax.vmap(jax.grad(jax.grad(function.apply))))(GRID))
-    assert (second.max() > 0.05) == (function.negative_slope is None)
-    assert function.smooth != slope_jumps(function.apply)[0]
-
-
-@pytest.mark.parametrize("function", POINTWISE.values(), ids=POINTWISE)
-def test_a_negative_slope_shows_the_whole_function(x64, function):
-    pieces = function.negative_slope
-    straight = jnp.where(GRID > 0, GRID, (0.5 if pieces is None else pieces) * GRID)
-    same = bool(jnp.allclose(function.apply(jnp.asarray(GRID)), straight, rtol=1e-12, atol=0))
-    assert same == (pieces is not None)
 
 
 def test_one_entry_is_all_that_a_new_function_needs(x64, monkeypatch):

@@ -9,9 +9,8 @@ import pytest
 from numpy.polynomial.legendre import leggauss
 
 from ntk_core import InvalidInput, empirical_ntk, hessian_norm, infinite_width_ntk
-from ntk_core.early_time import activation_constants
 from ntk_core.kernels._gaussian import has_closed_form, mean, pair_expectations
-from ntk_core.networks.architectures import Bottleneck, ConvNet, DAGNetwork, FullyConnected, Transformer, activation_of
+from ntk_core.networks.architectures import DAGNetwork, FullyConnected, activation_of
 from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED
 
 OWN = {
@@ -67,25 +66,8 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
     assert abs(float(mean(activation, constant)) - drawn.mean()) < 5 * drawn.std() / 1000 + 1e-12
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("activation", ["selu", "cos", jax.nn.celu], ids=["selu", "cos", "celu"])
-def test_wide_networks_approach_the_kernel_of_infinite_width(x64, activation):
-    x = jax.random.normal(jax.random.key(1), (3, 4))
-    net = FullyConnected(width=4000, depth=2, activation=activation, use_bias=False)
-    kernels = [empirical_ntk(net, net.init(jax.random.key(seed), 4), x)[:, :, 0, 0] for seed in range(4)]
-    limit = infinite_width_ntk(net, x)
-    error = jnp.std(jnp.stack(kernels), axis=0).max()
-    assert float(jnp.abs(sum(kernels) / 4 - limit).max()) < 4 * float(error)
-    assert float(error) < 0.1 * float(jnp.abs(limit).max())
-
-
 @pytest.mark.parametrize(
-    ("name", "function"),
-    [
-        pytest.param("tanh", jnp.tanh, marks=pytest.mark.slow),
-        pytest.param("silu", jax.nn.silu, marks=pytest.mark.slow),
-        ("relu", jax.nn.relu),
-    ],
+    ("name", "function"), [pytest.param("tanh", jnp.tanh, marks=pytest.mark.slow), ("relu", jax.nn.relu)]
 )
 def test_a_function_measures_as_its_name(name, function):
     x = jax.random.normal(jax.random.key(1), (3, 4))
@@ -96,40 +78,10 @@ def test_a_function_measures_as_its_name(name, function):
         np.testing.assert_allclose(measure(named), measure(own), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in ("relu6", "hard_silu") else pytest.mark.slow) for name in KINKED],
-)
-def test_kinked_functions_of_jax_are_taken_by_name(name):
-    x = jax.random.normal(jax.random.key(1), (3, 4))
-    named, own = (
-        FullyConnected(width=5, depth=2, activation=each, use_bias=False) for each in (name, getattr(jax.nn, name))
-    )
-    params = named.init(jax.random.key(0), 4)
-    np.testing.assert_allclose(empirical_ntk(named, params, x), empirical_ntk(own, params, x), rtol=1e-6)
-
-
 def test_kinked_names_are_refused_if_quadrature_misses_the_kinks(x64):
     x = jax.random.normal(jax.random.key(1), (6, 4))
     with pytest.raises(InvalidInput, match="'hard_tanh', with an error of"):
         infinite_width_ntk(FullyConnected(depth=2, activation="hard_tanh", use_bias=False), x)
-
-
-def test_every_architecture_takes_a_function():
-    image, sequence = jnp.ones((2, 4, 4, 1)), jnp.ones((2, 3, 8))
-    for net, x in (
-        (ConvNet(width=3, activation=jnp.tanh, use_bias=False), image),
-        (
-            Bottleneck(
-                width=3, depth=2, activation=jnp.sin, bottleneck_width=1, bottleneck_activation=jnp.cos, use_bias=False
-            ),
-            image,
-        ),
-        (DAGNetwork(width=3, activation=jax.nn.mish, use_bias=False), image),
-        (Transformer(num_heads=2, head_dim=4, num_blocks=1, activation=jnp.sin), sequence),
-    ):
-        params = net.init(jax.random.key(0), x.shape[1:])
-        assert empirical_ntk(net, params, x).shape == (2, 2, 1, 1)
 
 
 def test_kinks_and_closed_forms_are_found():
@@ -139,11 +91,9 @@ def test_kinks_and_closed_forms_are_found():
     assert has_closed_form(jax.nn.relu)
     assert not has_closed_form(jnp.tanh)
     assert {name: activation_of(name).name for name in ALIASES} == ALIASES
-
-
-def test_moments_of_a_function_are_those_of_its_name():
-    assert activation_constants(jax.nn.relu).zeta == pytest.approx(0.5, abs=1e-12)
-    assert activation_constants(jnp.tanh).zeta == pytest.approx(activation_constants("tanh").zeta, rel=1e-12)
+    z = jnp.linspace(-9, 9, 181)
+    for name in KINKED:
+        np.testing.assert_array_equal(activation_of(name).apply(z), getattr(jax.nn, name)(z))
 
 
 @pytest.mark.parametrize(
@@ -167,11 +117,3 @@ def test_what_is_no_elementwise_function_is_refused(activation, words):
             make(activation=activation)
         assert caught.value.field == "activation"
         assert "\n" not in str(caught.value)
-
-
-def test_far_kink_is_refused_if_quadrature_misses_it(x64):
-    x = jnp.ones((2, 3))
-    with pytest.raises(InvalidInput, match="quadrature"):
-        infinite_width_ntk(
-            FullyConnected(activation=lambda z: jnp.where(z > 0.7, 50 * (z - 0.7), 0.0), use_bias=False), x
-        )

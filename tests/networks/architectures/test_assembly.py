@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ntk_core import Assembly, hessian_norm, quadratic_model
-from ntk_core.errors import InvalidInput
+from ntk_core import Assembly, hessian_norm
 from ntk_core.networks.choices import SUB_MODELS
 from ntk_core.traced import _layers, program_of_network
 from tests.plain_derivatives import assert_those_of_plain_derivatives
@@ -50,10 +49,9 @@ def test_an_assembly_is_its_formula(name, parameterization, x64):
     np.testing.assert_allclose(net.apply(params, x)[:, 0], expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("trained", ["all", pytest.param("hidden", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("model", [*SUB_MODELS, OWN], ids=[*SUB_MODELS, "own"])
-def test_kernel_and_hessian_are_those_of_plain_derivatives(model, trained, x64):
-    net, x = Assembly(4, model, num_outputs=2, output="swish", trained=trained), _inputs(3)
+def test_kernel_and_hessian_are_those_of_plain_derivatives(model, x64):
+    net, x = Assembly(4, model, num_outputs=2, output="swish"), _inputs(3)
     assert_those_of_plain_derivatives(net, net.init(jax.random.key(1), (3,)), x)
 
 
@@ -70,21 +68,6 @@ def test_the_norm_is_that_of_the_largest_copy(x64):
         ]
     ]
     np.testing.assert_allclose(hessian_norm(net, params, x).value, max(norms) / np.sqrt(6), rtol=1e-8)
-
-
-def test_the_quadratic_model_takes_the_curvature_of_a_copy(x64):
-    net, x = Assembly(3, OWN), _inputs(2)
-    params = net.init(jax.random.key(3), (3,))
-    step = jax.tree.map(lambda leaf: 1e-4 * jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape), params)
-    moved = jax.tree.map(jnp.add, params, step)
-    error = jax.jit(lambda w: jnp.abs(quadratic_model(net, params)(w, x) - net.apply(w, x)).max())(moved)
-    assert error < 1e-10  # third order in 1e-4
-
-
-@pytest.mark.parametrize("model", ["forest", 3, (_init,), (_init, 2)])
-def test_wrong_sub_models_are_refused_by_name(model):
-    with pytest.raises(InvalidInput, match="sub_model"):
-        Assembly(4, model)
 
 
 def test_copies_contract_alike_one_by_one_and_together(monkeypatch, x64):

@@ -11,12 +11,11 @@ from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import FullyConnected, Mirrored
 from ntk_core.traced import _contractions, program_of_network
 from ntk_core.traced._contractions import FactoredCotangents, cotangent_products, whole
-from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SCALED, SUBTRACTED, inputs, random_params
+from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, VARIANTS, inputs, random_params
 from tests.plain_derivatives import plain_kernel
 
 READ = {"shallow", "deep", "symmetric", "bottleneck", "liu-eq31", "resnet", "resnet-every-two", "mixed", "composed"}
-FACTORED = [case for case in ARCHITECTURES + MIRRORED + SCALED + SUBTRACTED if case.net.read_elementwise()]
-IN_TIERS = [pytest.param(case, marks=pytest.mark.slow if k % 2 else []) for k, case in enumerate(FACTORED)]
+FACTORED = [case for case in (*ARCHITECTURES[1::2], *VARIANTS[2:]) if case.net.read_elementwise()]
 
 
 def test_factorable_networks_are_recognized():
@@ -38,7 +37,7 @@ def _moved_one_layer_at_a_time(net, params, x, name):
     return jax.jacfwd(outputs)(jnp.zeros((len(x), *shape)))
 
 
-@pytest.mark.parametrize("case", IN_TIERS, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", FACTORED, ids=lambda case: case.name)
 def test_slopes_times_weights_are_the_cotangents(case, x64):
     params, x = random_params(case), inputs(case, 3)
     program = program_of_network(case.net, params, x[0])

@@ -21,7 +21,7 @@ from ntk_core.networks.architectures import (
     merge,
     subtract_initial_output,
 )
-from tests.cases import ARCHITECTURES, CASES, FAST_COMPILE, MIRRORED, SUBTRACTED, Case, inputs, random_params
+from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SUBTRACTED, Case, inputs, random_params
 from tests.compiler_flags import USUAL_EMITTERS
 
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
@@ -52,16 +52,6 @@ def test_bottleneck_network_of_liu_eq_31(x64):
         width=6, activation="quadratic", bottleneck_width=1, bottleneck_activation="identity", use_bias=False
     )
     _check(net, (1,), formula)
-
-
-def test_residual_network_skips_every_layer(x64):
-    def formula(w, x):
-        alpha = np.tanh(x @ w["hidden1"] / 2)
-        for name in ("hidden2", "hidden3"):
-            alpha = np.tanh(alpha @ w[name] / 3) + alpha
-        return alpha @ w["output"] / 3
-
-    _check(ResNet(width=9, depth=3, activation="tanh", use_bias=False), (4,), formula)
 
 
 def test_residual_network_skips_every_two_layers(x64):
@@ -130,22 +120,6 @@ def test_pooling_averages_windows(x64):
     _check(net, (4, 4, 1), formula)
 
 
-@pytest.mark.parametrize("case", ARCHITECTURES + MIRRORED, ids=lambda case: case.name)
-def test_number_of_parameters_is_that_of_the_drawn_ones(case):
-    params = random_params(case)
-    everything = {
-        name: {k: v for k, v in arrays.items() if k not in ("mask", "in_degree")} for name, arrays in params.items()
-    }
-    assert case.net.num_params(case.input_shape) == sum(leaf.size for leaf in jax.tree.leaves(everything))
-
-
-@pytest.mark.parametrize("case", CASES[::9], ids=lambda case: case.name)
-def test_trained_parameters_are_those_of_the_partition(case):
-    trained, _ = case.net.partition(random_params(case))
-    counted = case.net.num_params(case.input_shape, only_trained=True)
-    assert counted == sum(leaf.size for leaf in jax.tree.leaves(trained))
-
-
 @pytest.mark.parametrize(
     ("net", "input_shape", "width"),
     [
@@ -193,7 +167,7 @@ def test_masked_networks_keep_the_size_of_pre_activations(kind):
     assert z.var() == pytest.approx(1, abs=4 * np.sqrt(2 / 400))  # the variance of 400 normal numbers, four deviations
 
 
-@pytest.mark.parametrize("width", [2, 6, 50, 130])
+@pytest.mark.parametrize("width", [2, 130])
 @pytest.mark.parametrize("use_bias", [True, False])
 def test_symmetric_initialization_starts_at_exactly_zero(width, use_bias):
     net = FullyConnected(width=width, num_outputs=3, activation="tanh", symmetric=True, use_bias=use_bias)
@@ -201,27 +175,10 @@ def test_symmetric_initialization_starts_at_exactly_zero(width, use_bias):
     assert np.all(np.asarray(alike(net.apply)(_drawn(net, (7,)), x)) == 0)
 
 
-def test_symmetric_convolutional_network_starts_at_exactly_zero():
-    net = ConvNet(width=6, num_outputs=2, activation="gelu", symmetric=True, output_signs=True, use_bias=False)
-    x = inputs(Case("", net, (4, 4, 3)), 3)
-    params = _drawn(net, (4, 4, 3))
-    assert np.all(np.asarray(alike(net.apply)(params, x)) == 0)
-    assert np.all(np.abs(params["output"]["weight"]) == 1)
-
-
 @pytest.mark.parametrize("case", MIRRORED + SUBTRACTED, ids=lambda case: case.name)
 def test_networks_with_a_copy_start_at_exactly_zero(case):
     params = _drawn(case.net, case.input_shape)
     assert np.all(np.asarray(alike(case.net.pre_outputs)(params, inputs(case, 3))) == 0)
-
-
-def test_subtracted_networks_start_at_zero(x64):
-    case = ARCHITECTURES[0]
-    start, moved, x = random_params(case), random_params(case, 1), inputs(case, 3)
-    apply = alike(subtract_initial_output(case.net, start))
-    assert np.all(np.asarray(apply(start, x)) == 0)
-    expected = fast(case.net.apply)(moved, x) - fast(case.net.apply)(start, x)
-    np.testing.assert_allclose(apply(moved, x), expected, rtol=1e-12)
 
 
 def test_subtracted_network_equals_its_callable(x64):
@@ -240,8 +197,3 @@ def test_output_signs_are_signs_and_hidden_weights_are_not():
     params = _drawn(FullyConnected(width=50, output_signs=True, trained="hidden", use_bias=False), (3,))
     assert set(np.unique(params["output"]["weight"])) == {-1.0, 1.0}
     assert np.unique(params["hidden1"]["weight"]).size > 100
-
-
-def test_layers_are_called_once_and_all_of_them():
-    for case in ARCHITECTURES + MIRRORED:
-        assert set(case.net.layer_input_shapes(case.input_shape)) == set(case.net.layers), case.name

@@ -3,16 +3,10 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.flatten_util import ravel_pytree
 
-from ntk_core.dynamics import kernel_velocity, linearize, quadratic_model, train
-from ntk_core.errors import InvalidInput
-from ntk_core.hessians import ball_sup
-from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.architectures import Attention, Composed, Scaling, Transformer
+from ntk_core.networks.architectures import Attention, Scaling, Transformer
 from ntk_core.networks.architectures._convolution import Gain
 from ntk_core.networks.graphs import graph_verdict, parse_composition
 from ntk_core.networks.sizes import layer_sizes, num_features
@@ -78,71 +72,6 @@ def test_a_transformer_is_its_formula(x64):
         Gain(scaling=Scaling("lecun", width=4)).init(jax.random.key(0), (6,)),
     )
     assert [float(each["weight"][0]) for each in drawn] == [1, 0.5]
-
-
-def test_heads_share_no_weights_so_the_hessian_is_block_diagonal(x64):
-    net, one = Attention(num_heads=2, head_dim=2, causal=True), Attention(num_heads=1, head_dim=2, causal=True)
-    params, x = random_params(Case("", net, (3, 2))), jax.random.normal(jax.random.key(1), (2, 3, 2))
-    alone = [
-        {
-            name: {"weight": each["weight"][at] if name == "output" else each["weight"][..., at]}
-            for name, each in params.items()
-        }
-        for at in (slice(0, 2), slice(2, 4))
-    ]
-
-    def hessians(params, alone):
-        kernels = [empirical_ntk(one, each, x) for each in alone]
-        return (
-            _hessian(net, params, x),
-            [_hessian(one, each, x) for each in alone],
-            empirical_ntk(net, params, x),
-            kernels,
-        )
-
-    whole, single, kernel, kernels = jax.jit(hessians, compiler_options=FAST_COMPILE)(params, alone)
-    eigenvalues = np.concatenate([np.linalg.eigvalsh(each) for each in single]) / np.sqrt(2)
-    np.testing.assert_allclose(np.linalg.eigvalsh(whole), np.sort(eigenvalues), atol=1e-13)
-    np.testing.assert_allclose(kernel, np.mean(kernels, axis=0), rtol=1e-12, atol=1e-14)
-
-
-def _hessian(net, params, x):
-    flat, unravel = ravel_pytree(params)
-    return jax.hessian(lambda w: net.apply(unravel(w), x)[0, 0])(flat)
-
-
-@pytest.mark.slow
-def test_all_layer_functions_run_for_sequences(x64):
-    layers = [{"kind": each} for each in ("positions", "normalize", "gain", "attention", "global-average")]
-    net = Composed(parse_composition({"layers": layers}), width=2)
-    params = net.init(jax.random.key(0), (3, 2))
-    x, y = jax.random.normal(jax.random.key(1), (4, 3, 2)), jnp.array([[1.0], [-1.0], [1.0], [-1.0]])
-    near = jax.tree.map(lambda w: w + 1e-3 * jnp.cos(jnp.arange(w.size)).reshape(w.shape), params)
-    f = net.apply(near, x)
-    errors = [float(jnp.abs(model(net, params)(near, x) - f).max()) for model in (linearize, quadratic_model)]
-    assert 0 < errors[1] < errors[0] / 10  # third order against second
-    assert float(kernel_velocity(net, params, x, y)) > 0
-    ball = ball_sup(net, params, x[0], 0.1, num_starts=1, num_steps=1)
-    assert ball.value >= ball.at_center > 0
-    history = train(net, params, x, y, learning_rate=0.1, max_steps=4, num_records=2)
-    assert history.network.loss[-1] < history.network.loss[0]
-
-
-@pytest.mark.parametrize(
-    ("made", "field"),
-    [
-        (lambda: Attention(num_heads=0), "num_heads"),
-        (lambda: Attention(score_exponent=1.5), "score_exponent"),
-        (lambda: Transformer(positions="sines"), "positions"),
-        (lambda: Transformer(mlp_factor=0), "mlp_factor"),
-        (lambda: Attention().init(jax.random.key(0), (5,)), "input_shape"),
-        (lambda: ArchitectureSpec(kind="attention", width_is="mlp_width"), "width_is"),
-        (lambda: ArchitectureSpec(kind="attention").check_inputs((5,)), "architecture.kind"),
-    ],
-)
-def test_what_cannot_be_is_named(made, field):
-    with pytest.raises((InvalidInput, ValueError), match=field):
-        made()
 
 
 def test_the_verdict_names_the_scores_of_a_head():

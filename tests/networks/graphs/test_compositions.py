@@ -12,7 +12,6 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.hessian.network import templates
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.experiments.lazy import LazySpec
 from ntk_core.networks.graphs import (
     BLOCKS,
     Composition,
@@ -50,6 +49,7 @@ def test_equal_widths_have_one_spelling():
 REFUSED = [
     ("", "layers", "text that is no JSON in line 1, column 1"),
     ("[", "layers", "text that is no JSON in line 1, column 2"),
+    ("[" * 9_000, "layers", "text that is no JSON"),
     ("[" * 100_000, "layers", "100,000 characters"),
     ("[]", "layers", "[]"),
     ("{}", "layers", "nothing"),
@@ -77,12 +77,6 @@ def test_what_is_wrong_is_named_by_its_place(text, field, given):
     with pytest.raises(InvalidInput) as error:
         parse_composition(text)
     assert (error.value.field, error.value.given) == (field, given)
-
-
-@pytest.mark.parametrize("depth", [100, 9_000])
-def test_unclosed_brackets_are_refused_at_any_depth(depth):
-    with pytest.raises(InvalidInput, match="layers: text that is no JSON"):
-        parse_composition("[" * depth)
 
 
 def test_too_many_and_too_deep_layers_are_refused():
@@ -146,7 +140,7 @@ def random_json(rng: random.Random, depth: int = 0):
     if rng.random() < 0.25:
         return rng.choice([None, True, -1, 0, 2.5, "m", "3m", "x" * 99, [], {}, 10**400, float("inf"), [[1]], "dense"])
     layer = {"kind": rng.choice([*BLOCKS, "lambda", 3])}
-    settings = (
+    settings = [
         "width",
         "function",
         "bias",
@@ -157,7 +151,7 @@ def random_json(rng: random.Random, depth: int = 0):
         "layers",
         "stride",
         "__class__",
-    )
+    ]
     for name in rng.sample(settings, rng.randint(0, 3)):
         layer[name] = rng.choice(["m", "2m", 3, True, "tanh", "zero", 0.5, -1, None, [DENSE], [TANH, DENSE]])
     if depth < 6 and layer["kind"] in ("residual", "concat"):
@@ -165,10 +159,9 @@ def random_json(rng: random.Random, depth: int = 0):
     return layer
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_any_text_is_a_network_or_one_sentence(part):
+def test_any_text_is_a_network_or_one_sentence():
     outcomes = []
-    for seed in range(part, 320, 4):
+    for seed in range(200):
         rng = random.Random(seed)
         text = json.dumps({"layers": [DENSE, *(random_json(rng) for _ in range(rng.randint(0, 4)))]})
         if seed % 3 == 0:
@@ -197,24 +190,10 @@ def test_spec_with_custom_layers_has_a_canonical_text():
         with_settings(spec, {"architecture.depth": 3})
 
 
-def test_specs_without_own_layers_are_as_they_were():
-    assert "composition" not in canonical_json(KernelChangeSpec())
-    assert "composition" not in canonical_json(HessianSpec())
-    assert "composition" in canonical_json(HessianSpec(networks=templates("fully-connected", "composed")))
-
-
 def test_kinked_layers_report_an_almost_everywhere_hessian():
     relu = str(composed(DENSE, {"kind": "activation", "function": "relu"}))
     spec = with_settings(HessianSpec(networks=templates("composed")), {"networks.0.composition": relu})
     assert spec.networks[0].almost_everywhere.startswith("With ReLU, ")
-    lazy = with_settings(LazySpec(), {"architecture.kind": "composed", "architecture.composition": relu})
-    assert lazy.almost_everywhere.startswith("With ReLU, ")
-
-
-def test_convolutions_on_a_table_are_refused_beside_the_setting():
-    text = str(composition_examples()["convolution"])
-    with pytest.raises(InvalidSpec, match=r"architecture.composition: layers.1.kind: convolution"):
-        with_settings(KernelChangeSpec(), {"architecture.kind": "composed", "architecture.composition": text})
 
 
 def test_custom_layers_report_widths_biases_and_activations():

@@ -17,14 +17,11 @@ from tests import neuron_oracle
 from tests.cases import EXHAUSTIVE, Case, inputs, random_params
 from tests.plain_derivatives import small_hessian
 
-NUM_GRAPHS, NUM_COMPILED, NUM_INPUTS = 500, 2, 3
-FEW = slice(0, None, 120)
+NUM_GRAPHS, NUM_INPUTS = 500, 3
 ALL = [
     pytest.param(slice(share, None, 4), marks=pytest.mark.slow, id=f"quarter {share}")
     for share in range(4 if EXHAUSTIVE else 1)
 ]
-TENTH = pytest.param(slice(1, None, 10), marks=pytest.mark.slow, id="tenth")
-ENDS = ("input", "output")
 
 
 def random_parts(rng):
@@ -93,6 +90,13 @@ def accepted(graphs):
             yield index, DAGNetwork(groups=groups, edges=edges, num_outputs=2, activation="tanh", use_bias=False)
 
 
+def of_neurons(index, net):
+    """(Neurons of a network, its parameters, two inputs)."""
+    case = Case("", net, (NUM_INPUTS,))
+    params, x = random_params(case, index), inputs(case, 2, index)
+    return neuron_oracle.written_out(net, params, NUM_INPUTS), params, x
+
+
 def test_impossible_random_graphs_are_refused_by_name(graphs):
     refused = 0
     for groups, edges in graphs:
@@ -114,9 +118,7 @@ def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
     checked = 0
     with jax.disable_jit():  # compilation of five hundred different programs takes half an hour
         for index, net in list(accepted(graphs))[chosen]:
-            case = Case("", net, (NUM_INPUTS,))
-            params, x = random_params(case, index), inputs(case, 2, index)
-            neurons = neuron_oracle.written_out(net, params, NUM_INPUTS)
+            neurons, params, x = of_neurons(index, net)
             kernel, values, _ = pre_output_ntk(net, params, x)
             np.testing.assert_allclose(values, neuron_oracle.outputs(neurons, x), rtol=1e-10, atol=1e-10)
             expected = neuron_oracle.kernel(neurons, x)
@@ -129,36 +131,24 @@ def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
     assert checked >= 10
 
 
-@pytest.mark.parametrize("chosen", [pytest.param(FEW, id="few"), TENTH])
-def test_random_graphs_have_the_hessians_of_their_neurons(graphs, chosen, x64):
+@pytest.mark.slow
+def test_random_graphs_have_the_hessians_of_their_neurons(graphs, x64):
     """The small space has all non-zero eigenvalues of the full Hessian; one program per graph."""
-    for index, net in list(accepted(graphs))[chosen]:
+    for index, net in list(accepted(graphs))[1::10]:
         release_compiled(most=8_000)
-        case = Case("", net, (NUM_INPUTS,))
-        params, x = random_params(case, index), inputs(case, 1, index)[0]
-        hessian = neuron_oracle.hessian(neuron_oracle.written_out(net, params, NUM_INPUTS), x)
-        found, expected = np.linalg.eigvalsh(small_hessian(net, params, x)[0]), np.linalg.eigvalsh(hessian)
+        neurons, params, x = of_neurons(index, net)
+        hessian = neuron_oracle.hessian(neurons, x[0])
+        found, expected = np.linalg.eigvalsh(small_hessian(net, params, x[0])[0]), np.linalg.eigvalsh(hessian)
         size = max(len(found), len(expected))
         found, expected = (np.sort(np.pad(each, (0, size - len(each)))) for each in (found, expected))
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max() + 1e-12)
 
 
-@pytest.mark.parametrize("chosen", [slice(0, None, 200), pytest.param(slice(0, None, 24), marks=pytest.mark.slow)])
-def test_random_graphs_have_the_hessian_norms_of_their_neurons(graphs, chosen, x64):
-    """By the public function, for some graphs, since each program is twice as long as the one above."""
-    for index, net in list(accepted(graphs))[chosen]:
-        case = Case("", net, (NUM_INPUTS,))
-        params, x = random_params(case, index), inputs(case, 1, index)[0]
-        hessian = neuron_oracle.hessian(neuron_oracle.written_out(net, params, NUM_INPUTS), x)
-        norm = np.abs(np.linalg.eigvalsh(hessian)).max()
-        assert hessian_norm(net, params, x).value == pytest.approx(norm, rel=1e-10, abs=1e-12)
-
-
-def test_random_graphs_equal_their_neurons_when_compiled(graphs, x64):
-    chosen = [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:NUM_COMPILED]
-    assert len(chosen) == NUM_COMPILED
-    for index, net in chosen:
-        case = Case("", net, (NUM_INPUTS,))
-        params, x = random_params(case, index), inputs(case, 2, index)
-        expected = neuron_oracle.kernel(neuron_oracle.written_out(net, params, NUM_INPUTS), x)
+def test_compiled_kernels_and_norms_are_those_of_the_neurons(graphs, x64):
+    """By the public functions, for three graphs, since each program takes seconds to compile."""
+    for index, net in [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:3]:
+        neurons, params, x = of_neurons(index, net)
+        expected = neuron_oracle.kernel(neurons, x)
         np.testing.assert_allclose(empirical_ntk(net, params, x), expected, rtol=1e-10, atol=1e-10)
+        norm = np.abs(np.linalg.eigvalsh(neuron_oracle.hessian(neurons, x[0]))).max()
+        assert hessian_norm(net, params, x[0]).value == pytest.approx(norm, rel=1e-10, abs=1e-12)
