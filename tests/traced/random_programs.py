@@ -83,10 +83,6 @@ WAYS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def _mixed(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return a @ v
-
-
 def _scan_in_time(**settings: Any) -> Callable[..., Any]:
     def step(w: Weights, a: Any, x: Any, v: Any) -> Any:
         def one(h: Any, b: Any) -> Any:
@@ -136,10 +132,6 @@ def _convolution(**settings: Any) -> Callable[..., Any]:
     return step
 
 
-def _by_pooling(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return lax.reduce_window(a @ v, -jnp.inf, lax.max, (1, 2, 1), (1, 1, 1), "SAME")
-
-
 def _look_up(**settings: Any) -> Callable[..., Any]:
     def step(w: Weights, a: Any, x: Any, v: Any) -> Any:
         return a + jnp.take(w("table", WORDS, WIDTH), _tokens(a, x), axis=0, **settings) @ v
@@ -152,17 +144,9 @@ def _tied(w: Weights, a: Any, x: Any, v: Any) -> Any:
     return jax.nn.softmax(a @ v @ table.T, -1) @ table
 
 
-def _one_hot(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return a @ v + jax.nn.one_hot(_tokens(a, x), WORDS) @ w("table", WORDS, WIDTH)
-
-
 def _scatter(w: Weights, a: Any, x: Any, v: Any) -> Any:
     at = jnp.arange(len(a))[:, None], _tokens(a, x)
     return jnp.zeros((len(a), TIME, WIDTH)).at[at].add(a @ v, mode="drop")
-
-
-def _segments(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return jax.vmap(lambda b, ids: jax.ops.segment_sum(b, ids, TIME))(a @ v, _tokens(a, x))
 
 
 def _soft_experts(w: Weights, a: Any, x: Any, v: Any) -> Any:
@@ -181,10 +165,6 @@ def _top_experts(w: Weights, a: Any, x: Any, v: Any) -> Any:
     return jnp.einsum("ntk,ntko->nto", jnp.tanh(scores), jnp.take_along_axis(each, best[..., None], 2))
 
 
-def _vmapped(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return jax.vmap(lambda u: jnp.tanh(a @ v @ u))(w("experts", 2, WIDTH, WIDTH)).sum(0)
-
-
 def _switch(w: Weights, a: Any, x: Any, v: Any) -> Any:
     branches = [lambda b: jnp.tanh(b @ v), lambda b: b @ w("u", WIDTH, WIDTH), lambda b: b**2]
     return jax.vmap(lambda b, y: lax.switch((y[0, 0] > 0) + (y[1, 0] > 0).astype(int), branches, b))(a, x)
@@ -194,21 +174,9 @@ def _cond(w: Weights, a: Any, x: Any, v: Any) -> Any:
     return jax.vmap(lambda b, y: lax.cond(y[0, 0] > 0, lambda c: jnp.sin(c @ v), lambda c: c, b))(a, x)
 
 
-def _loop(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return lax.fori_loop(0, 2, lambda _, b: jnp.tanh(b @ v), a)
-
-
 def _generated(w: Weights, a: Any, x: Any, v: Any) -> Any:
     made = jnp.tanh(a.mean(1) @ w("maker", WIDTH, WIDTH**2)).reshape(-1, WIDTH, WIDTH)
     return jnp.einsum("nti,nio->nto", a, made) @ v
-
-
-def _low_rank(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return a @ (v + w("left", WIDTH, 1) @ w("right", 1, WIDTH))
-
-
-def _bilinear(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return jnp.einsum("nti,oij,ntj->nto", a, w("cube", WIDTH, WIDTH, WIDTH), a @ v) / 4
 
 
 def _spectral(w: Weights, a: Any, x: Any, v: Any) -> Any:
@@ -221,29 +189,9 @@ def _complex(w: Weights, a: Any, x: Any, v: Any) -> Any:
     return (b * (1 - 2j)).real + jnp.abs(b) / 4
 
 
-def _remat(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return jax.checkpoint(lambda b, u: jnp.tanh(b @ u))(a, v)
-
-
-def _norm(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return w("gain", WIDTH) * _unit(a @ v) + w("bias", WIDTH)
-
-
 def _rms(w: Weights, a: Any, x: Any, v: Any) -> Any:
     b = a @ v
     return w("gain", WIDTH) * b * lax.rsqrt((b**2).mean(-1, keepdims=True) + 0.1)
-
-
-def _summed(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return jnp.cumsum(a @ v, 1) + lax.associative_scan(jnp.multiply, jnp.tanh(a), axis=1)
-
-
-def _sorted(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return jnp.sort(a @ v, -1)
-
-
-def _placed(w: Weights, a: Any, x: Any, v: Any) -> Any:
-    return (a + w("places", TIME + 2, WIDTH)[:TIME]) @ v
 
 
 def _polynomial(w: Weights, a: Any, x: Any, v: Any) -> Any:
@@ -252,7 +200,7 @@ def _polynomial(w: Weights, a: Any, x: Any, v: Any) -> Any:
 
 
 STEPS: dict[str, Callable[..., Any]] = {
-    "product": _mixed,
+    "product": lambda w, a, x, v: a @ v,
     "scan in time": _scan_in_time(),
     "scan backwards": _scan_in_time(reverse=True),
     "scan unrolled": _scan_in_time(unroll=2),
@@ -266,32 +214,32 @@ STEPS: dict[str, Callable[..., Any]] = {
     "strided": _convolution(window_strides=(2,), padding=((1, 1),)),
     "transposed convolution": _convolution(lhs_dilation=(2,), padding=((1, 0),)),
     "cropped": _convolution(padding=((-1, 2),)),
-    "pooling": _by_pooling,
+    "pooling": lambda w, a, x, v: lax.reduce_window(a @ v, -jnp.inf, lax.max, (1, 2, 1), (1, 1, 1), "SAME"),
     "fill": _look_up(mode="fill", fill_value=0.0),
     "clip": _look_up(mode="clip"),
     "wrap": _look_up(mode="wrap"),
     "tied": _tied,
-    "one-hot": _one_hot,
+    "one-hot": lambda w, a, x, v: a @ v + jax.nn.one_hot(_tokens(a, x), WORDS) @ w("table", WORDS, WIDTH),
     "scatter": _scatter,
-    "segments": _segments,
+    "segments": lambda w, a, x, v: jax.vmap(lambda b, ids: jax.ops.segment_sum(b, ids, TIME))(a @ v, _tokens(a, x)),
     "soft experts": _soft_experts,
     "hard experts": _hard_experts,
     "top experts": _top_experts,
-    "vmapped experts": _vmapped,
+    "vmapped experts": lambda w, a, x, v: jax.vmap(lambda u: jnp.tanh(a @ v @ u))(w("experts", 2, WIDTH, WIDTH)).sum(0),
     "switch": _switch,
     "cond": _cond,
-    "loop": _loop,
+    "loop": lambda w, a, x, v: lax.fori_loop(0, 2, lambda _, b: jnp.tanh(b @ v), a),
     "hypernetwork": _generated,
-    "low rank": _low_rank,
-    "bilinear": _bilinear,
+    "low rank": lambda w, a, x, v: a @ (v + w("left", WIDTH, 1) @ w("right", 1, WIDTH)),
+    "bilinear": lambda w, a, x, v: jnp.einsum("nti,oij,ntj->nto", a, w("cube", WIDTH, WIDTH, WIDTH), a @ v) / 4,
     "spectral": _spectral,
     "complex": _complex,
-    "remat": _remat,
-    "norm": _norm,
+    "remat": lambda w, a, x, v: jax.checkpoint(lambda b, u: jnp.tanh(b @ u))(a, v),
+    "norm": lambda w, a, x, v: w("gain", WIDTH) * _unit(a @ v) + w("bias", WIDTH),
     "rms": _rms,
-    "sums": _summed,
-    "sort": _sorted,
-    "places": _placed,
+    "sums": lambda w, a, x, v: jnp.cumsum(a @ v, 1) + lax.associative_scan(jnp.multiply, jnp.tanh(a), axis=1),
+    "sort": lambda w, a, x, v: jnp.sort(a @ v, -1),
+    "places": lambda w, a, x, v: (a + w("places", TIME + 2, WIDTH)[:TIME]) @ v,
     "polynomial": _polynomial,
 }
 

@@ -1,4 +1,4 @@
-"""Random programs, right to 1e-8 or refused by name: 150 in the slow tier, 1,000 by ``make programs``."""
+"""Random programs, right to 1e-8 or refused by name: 1,000 by ``make programs``, one per step otherwise."""
 
 from __future__ import annotations
 
@@ -13,16 +13,24 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians._operator import operator
 from ntk_core.kernels import empirical_ntk, generic_ntk
-from ntk_core.traced import traced
+from ntk_core.traced import layers_of, traced
 from tests.cases import EXHAUSTIVE
 from tests.plain_derivatives import dense_hessian, largest
-from tests.traced.random_programs import REFUSED, TIME, WIDTH, chains
+from tests.traced.random_programs import ACTIVATIONS, REFUSED, STEPS, TIME, WAYS, WIDTH, Chain, Link, chains
 
 X = np.random.default_rng(1).normal(size=(3, TIME, WIDTH))
-# These three chunks of the sample draw every step, way and activation.
-CHUNKS = range(1, 21) if EXHAUSTIVE else (6, 12, 19)
-OF_EACH, QUICK = 50, 6
+CHUNKS, OF_EACH = range(20), 50
 TOLERANCE = 1e-8
+
+
+def sample():
+    """Two links per program, so that every step occurs twice, every way and activation at least four times."""
+    ways, activations, steps = (sorted(each) for each in (WAYS, ACTIVATIONS, {**STEPS, **REFUSED}))
+    links = [
+        Link(step, ways[k % len(ways)], bool(k % 3), activations[k % len(activations)], bool(k % 2))
+        for k, step in enumerate(steps)
+    ]
+    return [Chain((link, links[k - 17]), ("mean", "last", "flat")[k % 3], k % 10) for k, link in enumerate(links)]
 
 
 def assert_near(found, expected, chain):
@@ -73,23 +81,28 @@ def verdict(chain):
     return "right"
 
 
+# Every eighth is quick.
+IN_TIERS = [
+    pytest.param(chain, id=chain.links[0].step, marks=pytest.mark.slow if k % 8 else [])
+    for k, chain in enumerate(sample())
+]
+
+
+@pytest.mark.parametrize("chain", IN_TIERS)
+def test_programs_of_two_steps_are_right_or_refused(chain, x64):
+    refused = any(link.step in REFUSED for link in chain.links)
+    assert verdict(chain) == ("refused" if refused else "right")
+
+
 @pytest.mark.slow
+@pytest.mark.skipif(not EXHAUSTIVE, reason="make programs runs them")
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_random_programs_are_right_or_refused(chunk, x64):
-    counts = judged(chunk, OF_EACH)
-    assert counts["right"] + counts["refused"] >= OF_EACH
-
-
-def test_some_random_programs_are_right_or_refused(x64):
-    assert judged(0, QUICK)["right"]
-
-
-def judged(chunk, number):
     counts: Counter[str] = Counter()
 
     @seed(chunk)
     @settings(
-        max_examples=number,
+        max_examples=OF_EACH,
         database=None,
         deadline=None,
         phases=[Phase.generate],
@@ -100,5 +113,18 @@ def judged(chunk, number):
         counts[verdict(chain)] += 1
 
     draw_and_judge()
-    print(dict(counts))
-    return counts
+    assert counts["right"] + counts["refused"] >= OF_EACH
+
+
+def test_few_steps_need_whole_jacobians(x64):
+    """All parameters of the other steps are read by their uses."""
+    found = set()
+    for step in STEPS:
+        chain = Chain((Link(step),))
+        params = chain.params(jnp.asarray(X))
+        program = traced(chain, params, jnp.asarray(X))
+        program.kept["kernel"] = None  # analysis only, without the comparison
+        if any(layer.kind == "jacobian" for layer in layers_of(chain, params, jnp.asarray(X)).layers):
+            found.add(step)
+        del program.kept["kernel"]
+    assert found == {"complex", "cond", "low rank", "polynomial", "switch"}
