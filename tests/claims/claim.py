@@ -73,11 +73,6 @@ class Judged:
     fresh_seeds: int
     verdict: Verdict
 
-    @property
-    def is_wide(self) -> bool:
-        """Whether the fresh runs' interval is too wide for a confirmation."""
-        return self.confirmation is not None and self.confirmation.is_wide(self.claim.expected)
-
 
 @functools.cache
 def claims() -> tuple[Claim, ...]:

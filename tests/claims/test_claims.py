@@ -7,15 +7,15 @@ import math
 import re
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from ntk_core.runs import PRESETS
-from tests.claims.claim import CONFIRMED, Verdict, claims, confirmation_of, judged, verdict
-from tests.claims.confirmation import DRAWN, FIRST_SEED, REWRITTEN, fresh, groups, is_current
+from tests.claims.claim import CONFIRMED, Claim, Judged, claims, confirmation_of, judged, verdict
+from tests.claims.confirmation import DRAWN, fresh, groups, is_current
 from tests.claims.page import TRUTH, rendered
 from tests.claims.readings import READINGS, Measured, Reading, Record, Seen, exceptions_seen
 
@@ -42,16 +42,14 @@ def test_the_page_is_that_of_the_gallery():
     assert TRUTH.read_text(encoding="utf-8") == rendered(), "run make claims"
 
 
+def shown(claim: Claim, of_preset: str) -> str:
+    """Text of the file that quotes the claim, or this text of its preset."""
+    text = (ROOT / claim.document).read_text(encoding="utf-8") if claim.document else ""
+    return plain(text or getattr(PRESETS[claim.preset], of_preset))
+
+
 def test_every_claim_is_quoted_verbatim():
-    gone = [
-        f"{claim.name}: {claim.document or claim.preset} does not say “{claim.sentence}”"
-        for claim in claims()
-        if plain(claim.sentence)
-        not in plain(
-            (ROOT / claim.document).read_text(encoding="utf-8") if claim.document else PRESETS[claim.preset].claim
-        )
-    ]
-    assert not gone
+    assert [each.name for each in claims() if plain(each.sentence) not in shown(each, "claim")] == []
 
 
 def test_presets_steps_pages_and_readme_have_claims():
@@ -69,46 +67,26 @@ def test_presets_steps_pages_and_readme_have_claims():
     assert "README.md" in quoted
 
 
-def test_every_claim_has_its_row_and_its_verdict():
-    rows = [line for line in rendered().splitlines() if line.startswith("| ") and "**" in line]
-    assert len(rows) == len(claims()) > 25
-    assert all(re.search(rf"\*\*({'|'.join(get_args(Verdict))})\*\*", row) for row in rows)
-    assert all(row.count(" | ") == 7 for row in rows)
+@pytest.fixture(scope="module")
+def judgments() -> list[Judged]:
+    return [judged(claim) for claim in claims()]
 
 
-def test_every_claim_is_measured_on_runs():
-    measured = {claim.name: judged(claim).measured for claim in claims()}
-    assert [name for name, each in measured.items() if not each.count or not math.isfinite(each.value)] == []
+def test_every_claim_is_measured_on_runs(judgments):
+    assert not [
+        each.claim.name for each in judgments if not each.measured.count or not math.isfinite(each.measured.value)
+    ]
 
 
-def statement(claim) -> str:
-    """Text shown to users: the file that quotes the claim, or the claim of its preset."""
-    text = (ROOT / claim.document).read_text(encoding="utf-8") if claim.document else PRESETS[claim.preset].statement
-    return plain(text).casefold()
-
-
-def test_what_is_not_confirmed_carries_its_caveat():
-    """In the same file as the sentence, or in the claim of the preset."""
-    verdicts = [(claim, judged(claim).verdict) for claim in claims()]
-    in_need = ("holds with a caveat", "not resolved", "not seen")
-    assert [each.name for each, found in verdicts if found in in_need and not each.caveat] == []
-    assert [each.name for each, found in verdicts if found == "confirmed" and each.caveat] == []
-    assert [each.name for each, _ in verdicts if each.caveat.casefold() not in statement(each)] == []
-
-
-def test_wide_fresh_intervals_confirm_nothing():
-    found = [judged(claim) for claim in claims()]
-    assert not [each.claim.name for each in found if each.is_wide and each.verdict == "confirmed"]
-    fresh_ones = [each.confirmation for each in found if each.verdict == "confirmed" and each.confirmation]
-    assert all(each.kind in ("95% interval", "range") for each in fresh_ones)
-
-
-def test_claims_on_one_run_say_so():
-    """If the gallery and the fresh runs have one seed each."""
-    for claim in claims():
-        found = judged(claim)
-        if found.fresh_seeds == found.measured.count == 1:
-            assert re.search("one (run|seed)", statement(claim)), claim.name
+def test_what_is_not_confirmed_carries_its_caveat(judgments):
+    """In the same file as the sentence, or in the claim of the preset; claims on one run say so, too."""
+    for each in judgments:
+        claim, words = each.claim, shown(each.claim, "statement").casefold()
+        if each.verdict != "not confirmed yet":
+            assert bool(claim.caveat) == (each.verdict != "confirmed"), claim.name
+        assert claim.caveat.casefold() in words, claim.name
+        if each.fresh_seeds == each.measured.count == 1:
+            assert re.search("one (run|seed)", words), claim.name
 
 
 def test_fresh_seeds_and_data_share_nothing_with_the_gallery():
@@ -127,11 +105,6 @@ def test_confirmations_come_from_the_fresh_specs():
     assert not [key for key, each in kept.items() if not is_current(key, each)]  # exactly the planned seeds
 
 
-def test_rewritten_claims_exist():
-    assert set(REWRITTEN) <= {claim.name for claim in claims()}
-    assert min(REWRITTEN.values()) > FIRST_SEED + 1000 - 1
-
-
 def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
     claim = claims()[0]
     measured = {"value": 1.0, "low": 0.9, "high": 1.1, "count": 8, "kind": "95% interval"}
@@ -140,12 +113,6 @@ def test_a_confirmation_of_another_measure_does_not_count(tmp_path):
         entry = {"measure": measure, "measured": measured}
         path.write_text(json.dumps({claim.preset: {"seeds": [1000, 8], "claims": {claim.name: entry}}}))
         assert confirmation_of(claim, path) == expected
-
-
-def test_seeds_needed_halve_the_width():
-    measured = Measured(0.0, -1.0, 1.0, 8, "95% interval")
-    assert measured.is_wide((0.0, 2.0))
-    assert measured.seeds_needed(8, (0.0, 2.0)) == 32
 
 
 # Verdicts
@@ -172,6 +139,8 @@ def test_a_verdict_is_that_of_both_whole_intervals(first, second, expected):
     claim = SimpleNamespace(expected=(-0.6, -0.4), caveat_interval=(-1.0, 0.0))
     both = [None if ends is None else Measured(sum(ends) / 2, *ends, 8, "95% interval") for ends in (first, second)]
     assert verdict(claim, both[0], both[1]) == expected
+    if second == WIDE:
+        assert both[1].seeds_needed(8, claim.expected) == 26  # 8 (2 · 0.18 / 0.2)², for half the width
 
 
 def test_one_run_outside_a_range_falsifies_it():
@@ -181,13 +150,6 @@ def test_one_run_outside_a_range_falsifies_it():
 
 
 # Readings
-
-
-def test_an_average_has_the_interval_of_student():
-    values = draws(7)
-    found = READINGS["average"](seen(*values))
-    expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9)
 
 
 def test_ratio_of_ends_uses_welch_interval_of_ends_only():
@@ -216,19 +178,9 @@ def test_median_interval_is_the_tightest_with_95_percent(number):
     assert 2 * stats.binom.cdf(left_out, number, 0.5) <= 0.05 < 2 * stats.binom.cdf(left_out + 1, number, 0.5)
 
 
-def test_an_exponent_of_a_power_law_is_its_power():
-    found = READINGS["exponent"]([Seen(m, seed, 3 * m**-0.5) for m in (10, 100, 1000, 10_000) for seed in range(3)])
-    assert (found.value, found.low, found.high) == pytest.approx((-0.5, -0.5, -0.5), abs=1e-9)
-
-
 @pytest.mark.parametrize("how", sorted(set(READINGS) - {"every", "share"}))
 def test_one_run_has_no_interval(how):
     assert math.isnan(READINGS[how](seen(1.0)).low)
-
-
-def test_every_run_is_in_the_range():
-    found = READINGS["every"](seen(3.0, 1.0, 2.0))
-    assert (found.low, found.value, found.high, found.count) == (1.0, 2.0, 3.0, 3)
 
 
 def test_average_of_balanced_seeds_uses_interval_of_means():
@@ -238,25 +190,9 @@ def test_average_of_balanced_seeds_uses_interval_of_means():
     assert (found.low, found.high) == pytest.approx(tuple(expected), rel=1e-9)
 
 
-def test_an_average_of_correlated_runs_covers_its_mean():
-    """Errors shared within a seed are as large as individual ones; seeds have 1 to 6 converged runs."""
-    rng = np.random.default_rng(0)
-    hits = 0
-    for _ in range(4000):
-        shared, own = rng.normal(size=8), rng.normal(size=(8, 6))
-        found = READINGS["average"](
-            [Seen(1.0, seed, shared[seed] + value) for seed in range(8) for value in own[seed, : 1 + seed % 6]]
-        )
-        hits += found.low <= 0 <= found.high
-    assert 0.94 <= hits / 4000 <= 0.97
-
-
-def test_runs_of_one_seed_count_once_in_a_share():
-    repeated = [Seen(1.0, seed, 1.0) for seed in range(3) for _ in range(64)]
-    assert READINGS["share"](repeated).low == pytest.approx(stats.binomtest(3, 3).proportion_ci(0.95).low)
-
-
-def test_runs_of_one_seed_count_once_in_a_median():
+def test_runs_of_one_seed_count_once():
+    shared = [Seen(1.0, seed, 1.0) for seed in range(3) for _ in range(64)]
+    assert READINGS["share"](shared).low == pytest.approx(stats.binomtest(3, 3).proportion_ci(0.95).low)
     values = draws(9)
     repeated = [Seen(1.0, seed, value) for seed, value in enumerate(values) for _ in range(5)]
     assert READINGS["median"](repeated).low == READINGS["median"](seen(*values)).low
@@ -289,35 +225,43 @@ def result():
 
 
 def test_a_path_leads_through_runs_points_parts_and_methods():
-    run = result().points[0].runs[1]
-    record = Record(result().points[0], run)
-    assert [record.look(path) for path in ("width", "seed", "loss.last", "loss.largest", "least")] == [
-        10,
-        1,
-        11,
-        11,
-        11,
-    ]
-    assert record.look("trained.sup_change") is None
+    record = Record(result().points[0], result().points[0].runs[1])
+    paths = {"width": 10, "seed": 1, "loss.last": 11, "loss.largest": 11, "least": 11, "trained.sup_change": None}
+    assert {path: record.look(path) for path in paths} == paths
     with pytest.raises(LookupError, match="no run has “los”"):
         record.look("los.last")
 
 
-def test_values_are_those_of_the_runs_that_meet_the_conditions():
-    def range_of(**given):
-        found = Reading("every", **given).measure(result())
-        return found.low, found.high, found.count
+BESIDE = {"where": {"method": "b"}, "beside": {"method": "a"}}
 
-    assert range_of(of="loss.last") == (10, 41, 8)
-    assert range_of(of="loss.last", where={"method": "b", "width": 20}) == (40, 41, 2)
-    assert range_of(of="loss.last", where={"method": ["a", "b"], "seed": 1}) == (11, 41, 4)
-    assert range_of(of="found", records="runs.balls", where={"radius": 2.0, "width": 10, "method": "a"}) == (20, 22, 2)
-    assert range_of(of="loss.last", over="loss.first", where={"width": 10, "method": "a"}) == (2.5, 2.75, 2)
-    assert range_of(of="method", equals="a") == (0, 1, 8)
+
+@pytest.mark.parametrize(
+    ("given", "low", "high", "count"),
+    [
+        ({"of": "loss.last"}, 10, 41, 8),
+        ({"of": "loss.last", "where": {"method": "b", "width": 20}}, 40, 41, 2),
+        ({"of": "loss.last", "where": {"method": ["a", "b"], "seed": 1}}, 11, 41, 4),
+        ({"of": "found", "records": "runs.balls", "where": {"radius": 2.0, "width": 10, "method": "a"}}, 20, 22, 2),
+        ({"of": "loss.last", "over": "loss.first", "where": {"width": 10, "method": "a"}}, 2.5, 2.75, 2),
+        ({"of": "method", "equals": "a"}, 0, 1, 8),
+        ({"of": "loss.last", **BESIDE}, 21 / 11, 2, 4),
+        ({"of": "loss.last", **BESIDE, "difference": True}, 10, 20, 4),
+        # Both radii of a run share its width and seed, so that the partner must be named.
+        ({"of": "found", "records": "runs.balls", **BESIDE, "same": "radius"}, 21 / 11, 2, 8),
+    ],
+)
+def test_values_are_those_of_the_runs_that_meet_the_conditions(given, low, high, count):
+    found = Reading("every", **given).measure(result())
+    assert (found.low, found.high, found.count) == pytest.approx((low, high, count))
+
+
+def test_runs_that_differ_beyond_seed_need_a_common_setting():
+    with pytest.raises(ValueError, match="name what must be equal"):
+        Reading("every", "found", records="runs.balls", **BESIDE).measure(result())
 
 
 def test_further_seeds_are_measured_with_the_first():
-    whole, values = result(), {"of": "loss.last", "where": {"method": "b"}}
+    whole = result()
     parts = [
         SimpleNamespace(
             points=[
@@ -327,29 +271,8 @@ def test_further_seeds_are_measured_with_the_first():
         )
         for seed in (0, 1)
     ]
-    for reading in (Reading("average", **values), Reading("average", **values, beside={"method": "a"})):
+    for given in ({"where": {"method": "b"}}, BESIDE):
+        reading = Reading("average", "loss.last", **given)
         found, expected = reading.measure(*parts), reading.measure(whole)
         assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
         assert found.count == expected.count == 4
-
-
-def test_runs_are_set_beside_those_of_the_same_width_and_seed():
-    found = Reading("every", "loss.last", where={"method": "b"}, beside={"method": "a"}).measure(result())
-    assert sorted((found.low, found.high)) == pytest.approx([21 / 11, 2.0])
-    assert found.count == 4
-
-
-def test_runs_that_differ_beyond_seed_need_a_common_setting():
-    """Both radii of a run share its width and seed, so that the partner must be named."""
-    given = {"of": "found", "records": "runs.balls", "where": {"method": "b"}, "beside": {"method": "a"}}
-    with pytest.raises(ValueError, match="name what must be equal"):
-        Reading("every", **given).measure(result())
-    found = Reading("every", **given, same="radius").measure(result())
-    assert sorted((found.low, found.high)) == pytest.approx([21 / 11, 2.0])
-
-
-def test_a_difference_is_subtracted():
-    found = Reading("every", "loss.last", where={"method": "b"}, beside={"method": "a"}, difference=True).measure(
-        result()
-    )
-    assert (found.low, found.high) == (10, 20)
