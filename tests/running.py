@@ -1,12 +1,39 @@
-"""Helpers that finish runs and generators."""
+"""Helpers that finish runs and generators, and load scripts of examples/."""
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Generator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from ntk_core.runs import Spec, experiment_of, run
 from ntk_core.runs.events import Ended
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+
+
+def example(name: str) -> ModuleType:
+    """Load a script of examples/."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look up their module
+    spec.loader.exec_module(module)
+    return module
+
+
+class Kept(dict[str, Any]):
+    """Points kept in memory."""
+
+    def finished(self) -> dict[str, Any]:
+        return dict(self)
+
+    def save(self, key: str, point: Any) -> None:
+        self[key] = point
 
 
 def exhausted(work: Generator[Any, None, Any]) -> Any:

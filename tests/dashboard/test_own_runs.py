@@ -18,7 +18,7 @@ from ntk_core.runs import EXPERIMENTS, Provenance, canonical_json, estimate, loa
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import InvalidSpec
 from tests.dashboard.open_pages import checked, open_page, press, words
-from tests.examples.test_own_models import _example
+from tests.running import example as load_example
 
 REPORT = LinearityReportPoint(
     num_inputs=5, num_outputs=2, num_params=42, output_change=0.5, output_error=0.031, second_order_share=0.03,
@@ -129,7 +129,7 @@ def test_first_visit_shows_marked_examples_and_the_command(store):
 @pytest.mark.parametrize("result", examples(), ids=lambda result: result.spec.after)
 def test_examples_are_what_their_script_computes(result, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    example = _example("two_checkpoints")
+    example = load_example("two_checkpoints")
     example.main()
     data = load_data(result.spec)
     apply, _ = example.network(result.spec.width, example.jax.random.key(0))
