@@ -121,72 +121,53 @@ def test_a_started_jax_is_configured_too(place, monkeypatch):
     assert reported["jax_compilation_cache_dir"] == str(compiled_code_directory())
 
 
-def test_importing_the_core_keeps_own_settings():
-    script = (
-        f"import os, ntk_core, ntk_core.cli, linearity_lab.jobs.worker as _; print(os.environ.get('{JAX_VARIABLE}'))"
-    )
+def test_importing_the_core_keeps_own_settings_and_starts_no_cluster():
+    modules = "ntk_core, ntk_core.cli, ntk_core.runs, linearity_lab.jobs.worker"
+    script = f"import os, sys, {modules}; print(os.environ.get('{JAX_VARIABLE}'), 'distributed' in sys.modules)"
     environment = {name: value for name, value in os.environ.items() if name != JAX_VARIABLE}
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, env=environment, capture_output=True, check=True)
-    assert done.stdout == b"None\n"
+    assert done.stdout == b"None False\n"
 
 
-def test_a_choice_made_for_jax_itself_is_left_alone(place, monkeypatch):
-    monkeypatch.setenv(JAX_VARIABLE, "/somewhere")
+@pytest.mark.parametrize(("variable", "given"), [(JAX_VARIABLE, "/somewhere"), (VARIABLE, " Off ")])
+def test_another_choice_is_left_alone(place, monkeypatch, variable, given):
+    monkeypatch.setenv(variable, given)
     keep_compiled_code()
-    assert os.environ[JAX_VARIABLE] == "/somewhere"
+    assert os.environ[JAX_VARIABLE] == ("/somewhere" if variable == JAX_VARIABLE else "")
     assert not place.exists()
 
 
-def test_it_can_be_turned_off(place, monkeypatch):
-    monkeypatch.setenv(VARIABLE, " Off ")
-    keep_compiled_code()
-    assert os.environ[JAX_VARIABLE] == ""
-
-
-def refusal(caplog) -> str:
-    """Return the warning for an unusable cache, and assert that JAX is not configured."""
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [("yes", "yes cannot be used; use the absolute path of a directory that can be written, or off"),
+     ("file", "Not a directory")],
+)  # fmt: skip
+def test_unusable_path_gets_one_sentence(place, monkeypatch, caplog, given, words):
+    place.write_text("")
+    monkeypatch.setenv(VARIABLE, str(place) if given == "file" else given)
     with caplog.at_level(logging.WARNING):
         keep_compiled_code()
     assert os.environ[JAX_VARIABLE] == ""
     (message,) = caplog.messages
     assert message.startswith("Compiled code is not kept between starts: ")
+    assert words in message
     assert "\n" not in message
-    return message
 
 
-def test_an_invalid_path_gets_one_sentence(place, monkeypatch, caplog):
-    monkeypatch.setenv(VARIABLE, "yes")
-    allowed = "the absolute path of a directory that can be written, or off"
-    assert refusal(caplog).endswith(f"yes cannot be used; use {allowed}")
-
-
-def test_a_file_in_the_way_gets_one_sentence(place, caplog):
-    place.write_text("")
-    assert "Not a directory" in refusal(caplog)
-
-
-def test_full_directory_is_cleared(place, monkeypatch):
+def test_empty_entry_and_full_directory_are_cleared(place, monkeypatch):
     directory = compiled_code_directory()
     directory.mkdir(parents=True)
-    (directory / "a-cache").write_bytes(bytes(900))
+    (directory / "a-cache").touch()
+    (directory / "b-cache").write_bytes(bytes(900))
     (place / "thesis.tex").write_bytes(bytes(900))
     keep_compiled_code()
-    assert entries(place)
+    assert [path.name for path in entries(place)] == ["b-cache"]
     monkeypatch.setattr(compiled_code, "MAX_BYTES", 800)
     monkeypatch.setenv(JAX_VARIABLE, "")
     keep_compiled_code()
     assert directory.is_dir()
     assert entries(place) == []
     assert (place / "thesis.tex").exists()
-
-
-def test_empty_entry_is_deleted(place):
-    directory = compiled_code_directory()
-    directory.mkdir(parents=True)
-    (directory / "a-cache").touch()
-    (directory / "b-cache").write_bytes(b"b")
-    keep_compiled_code()
-    assert [path.name for path in entries(place)] == ["b-cache"]
 
 
 def test_another_processor_has_its_own_directory(place, tmp_path, monkeypatch):

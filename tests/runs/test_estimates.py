@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from ntk_core.errors import TooLarge
-from ntk_core.networks.sizes import LayerSize, layer_sizes
+from ntk_core.networks.sizes import LayerSize
 from ntk_core.runs import (
-    EXPERIMENTS,
     PRESETS,
     Counted,
     Counts,
     Work,
-    check_size,
-    check_time,
     counts_of,
     parse_spec,
     peak_bytes,
 )
-from ntk_core.runs import _costs as costs
-from ntk_core.runs import _estimate as estimates
 from ntk_core.runs._costs import COEFFICIENTS, total_work
 from ntk_core.runs._estimate import ROUND, largest_fitting
 from ntk_core.runs._spec import MAX_POINTS
 from ntk_core.settings.grammar import InvalidSpec
-from tests.runs.largest_specs import largest
 
 # The most points of a run, with the most seeds and steps within their bounds.
 LARGEST: dict[str, Any] = {
@@ -48,28 +39,6 @@ def test_too_many_points_are_refused_by_the_swept_setting():
     (problem,) = refused.value.problems
     assert problem.field == "widths"
     assert len(parse_spec(attack | {"widths": problem.nearest}).point_keys()) <= MAX_POINTS
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_checks_of_the_largest_spec_count_few_points(experiment, monkeypatch):
-    spec = largest(experiment)
-    counted, laid_out = Mock(wraps=counts_of), Mock(wraps=layer_sizes)
-    monkeypatch.setattr(estimates, "counts_of", counted)
-    monkeypatch.setattr(costs, "layer_sizes", laid_out)
-    for check in (
-        lambda: check_size(spec, 2**20),
-        lambda: check_time(spec, 720.0, most=True),
-        lambda: check_time(spec, 30.0),
-        lambda: check_time(spec, 1e-3),
-    ):
-        for cached in (estimates._costs, estimates._most_in_time, costs._counted):
-            cached.cache_clear()
-        counted.reset_mock()
-        laid_out.reset_mock()
-        with contextlib.suppress(TooLarge):
-            check()
-        assert counted.call_count <= 2 * MAX_POINTS  # some 50 µs each
-        assert laid_out.call_count <= 2 * MAX_POINTS  # some 200 µs each
 
 
 def test_largest_fitting_value_has_two_digits():

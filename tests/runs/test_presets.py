@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
-from ntk_core.runs import PRESETS
 from ntk_core.runs._table import presets_beside
 from ntk_core.settings.grammar import InvalidSpec
 
@@ -23,12 +22,6 @@ architecture = { kind = "bottleneck", depth = 3 }
 
 [one.paper]
 architecture = { depth = 5 }
-
-[two]
-title = "Two"
-claim = "It is flat."
-source = "A paper, Fig. 2"
-our_choice = "The widths."
 """
 
 
@@ -38,24 +31,16 @@ def beside(tmp_path, text):
 
 
 def test_preset_states_differences_from_defaults_and_paper(tmp_path):
-    one, two = beside(tmp_path, TABLES)
+    (one,) = beside(tmp_path, TABLES)
     assert (one.name, one.title, one.claim, one.source) == ("one", "One", "It falls.", "A paper, Fig. 1")
-    assert (one.our_choice, two.our_choice) == ("All of it.", "The widths.")
+    assert one.our_choice == "All of it."
     assert one.spec.widths == one.paper_spec.widths == (30, 100)
     assert (one.spec.architecture.depth, one.paper_spec.architecture.depth) == (3, 5)
     assert one.paper_spec.architecture.kind == "bottleneck"
-    assert two.spec == two.paper_spec == KernelChangeSpec()
 
 
 def test_an_unknown_setting_and_missing_words_are_refused(tmp_path):
     with pytest.raises(InvalidSpec, match="wdths: "):
         beside(tmp_path, TABLES.replace("widths", "wdths"))
     with pytest.raises(TypeError, match="claim"):
-        beside(tmp_path, TABLES.replace('claim = "It is flat."', ""))
-
-
-def test_every_preset_has_all_its_words():
-    for name, preset in PRESETS.items():
-        for text in (preset.title, preset.claim, preset.source, preset.our_choice):
-            assert text, name
-            assert "\n" not in text, name
+        beside(tmp_path, TABLES.replace('claim = "It falls."', ""))

@@ -7,6 +7,7 @@ import pytest
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance, run
+from tests.running import Kept
 
 SPEC = KernelChangeSpec(
     widths=(4, 8), num_seeds=1, outputs=("linear",), training=TrainingSpec(max_steps=2, num_records=2)
@@ -16,22 +17,9 @@ EARLIER = Provenance(
 )
 
 
-class Kept:
-    """Points in memory, as in a store."""
-
-    def __init__(self, points):
-        self.points = dict(points)
-
-    def finished(self):
-        return dict(self.points)
-
-    def save(self, key, point):
-        self.points[key] = point
-
-
 @pytest.fixture(scope="module")
 def computed():
-    kept = Kept({})
+    kept = Kept()
     *_, ended = run(SPEC, points=kept)
     return kept, ended.result
 
@@ -42,13 +30,13 @@ def of_another_run(point):
 
 def test_finished_point_is_saved_with_its_provenance(computed):
     kept, result = computed
-    assert [point.provenance for point in kept.points.values()] == [result.provenance] * 2
+    assert [point.provenance for point in kept.values()] == [result.provenance] * 2
     assert result.origins == ((result.provenance, ("width=4", "width=8")),)
 
 
 def test_reused_points_keep_provenance_and_time(computed):
     kept, _ = computed
-    *_, ended = run(SPEC, points=Kept({key: of_another_run(point) for key, point in kept.points.items()}))
+    *_, ended = run(SPEC, points=Kept({key: of_another_run(point) for key, point in kept.items()}))
     assert ended.result.provenance == EARLIER
     assert ended.result.origins == ((EARLIER, ("width=4", "width=8")),)
     assert ended.result.runtime_s >= 200
@@ -56,7 +44,7 @@ def test_reused_points_keep_provenance_and_time(computed):
 
 def test_a_resumed_run_names_both_origins_the_earlier_first(computed):
     kept, _ = computed
-    *_, ended = run(SPEC, points=Kept({"width=4": of_another_run(kept.points["width=4"])}))
+    *_, ended = run(SPEC, points=Kept({"width=4": of_another_run(kept["width=4"])}))
     (first, of_first), (second, of_second) = ended.result.origins
     assert (first, of_first, of_second) == (EARLIER, ("width=4",), ("width=8",))
     assert second == ended.result.provenance != EARLIER

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
 
 import pytest
 
-from ntk_core.fits import fit_power_law
 from ntk_core.networks.sizes import LayerSize
-from ntk_core.runs import EXPERIMENTS, SHIPPED, Counted, counts_of, peak_bytes
+from ntk_core.runs import EXPERIMENTS, Counted, counts_of, peak_bytes
 from ntk_core.runs._costs import total_work
 from ntk_core.settings.grammar import settings, with_settings
 
@@ -93,22 +91,3 @@ def test_exponents_are_those_of_the_costs(name):
         assert operations == pytest.approx(float(cells[size]), abs=allowed), f"{name}: operations in {size}"
         if cells.get(f"memory: {size}", "–") != "–":
             assert memory == pytest.approx(float(cells[f"memory: {size}"]), abs=0.15), f"{name}: memory in {size}"
-
-
-def test_counted_exponents_lie_in_the_measured_intervals():
-    """At the measured sizes, with seconds predicted from the counts."""
-    measured = json.loads((ROOT / "benchmarks" / "results" / "growth.json").read_text(encoding="utf-8"))["works"]
-    outside = {}
-    for work in ("kernel", "training_step"):
-        for axis, found in measured[work].items():
-            values, foreseen = [row[axis] for row in found["rows"]], []
-            for value in values:
-                at = {**found["kept"], axis: value}
-                sizes = [LayerSize(1, fan_in, at["m"]) for fan_in in [10] + [at["m"]] * (at["depth"] - 1)]
-                counted = Counted([*sizes, LayerSize(1, at["m"], at["C"])], at["n"], at["C"])
-                foreseen.append(SHIPPED.seconds(counted.kernel if work == "kernel" else counted.step))
-            law = fit_power_law(values, foreseen)
-            off = abs(law.exponent - found["time"]["exponent"]) - found["time"]["interval"]
-            if off > 0:
-                outside[work, axis] = round(off, 2)
-    assert outside == {}

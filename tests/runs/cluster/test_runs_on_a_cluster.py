@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
@@ -21,50 +17,16 @@ from ntk_core.runs import run
 from ntk_core.runs.events import Ended, Estimated, PointFailed, PointFinished, PointProgress, PointStarted
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
+from tests.running import Kept, example
 
-ROOT = Path(__file__).resolve().parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_compilation"), pytest.mark.timeout(600)]
 
-TINY_SETTINGS = {
-    "widths": [4, 8, 12],
-    "outputs": ["linear"],
-    "num_seeds": 1,
-    "dataset.num_samples": 12,
-    "training.max_steps": 30,
-    "training.num_records": 5,
-}
+SHORT = {"dataset.num_samples": 12, "training.max_steps": 30, "training.num_records": 5}
+TINY_SETTINGS = {"widths": [4, 8, 12], "outputs": ["linear"], "num_seeds": 1, **SHORT}
 TINY = with_settings(KernelChangeSpec(), TINY_SETTINGS)
+LONG = {"training.max_steps": 100_000, "training.num_records": 200, "training.loss_threshold": 1e-9}
 # Two points of seconds each, with many reports.
-SLOW = with_settings(
-    TINY,
-    {
-        "widths": [4, 8],
-        "training.max_steps": 100_000,
-        "training.num_records": 200,
-        "training.loss_threshold": 1e-9,
-        "training.learning_rate": 1e-6,
-    },
-)
-
-
-class Memory:
-    """Points kept in a dictionary."""
-
-    def __init__(self, kept=()):
-        self.kept = dict(kept)
-
-    def finished(self):
-        return self.kept
-
-    def save(self, key, point):
-        self.kept[key] = point
-
-
-def example(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "examples" / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+SLOW = with_settings(TINY, {"widths": [4, 8], **LONG, "training.learning_rate": 1e-6})
 
 
 def numbers(result):
@@ -85,32 +47,22 @@ def there(cluster):
     return list(run(TINY, scheduler=cluster.address))
 
 
-@pytest.fixture(scope="module")
-def slow_here():
-    return list(run(SLOW, scheduler=""))
-
-
 def test_a_run_on_a_cluster_equals_the_run_here_to_the_bit(here, there):
     assert there[-1].status == "completed"
     assert numbers(there[-1].result) == numbers(here[-1].result)
-    assert there[-1].result.provenance.model_copy(update={"started_at": ""}) == here[-1].result.provenance.model_copy(
-        update={"started_at": ""}
-    )
+    one, other = (ended.result.provenance.model_copy(update={"started_at": ""}) for ended in (there[-1], here[-1]))
+    assert one == other
 
 
 def test_parallel_points_report_in_order(there):
     assert isinstance(there[0], Estimated)
     assert [type(event) for event in there].count(Ended) == 1
     assert [point.key for point in there[-1].result.points] == list(TINY.point_keys())
-    begun = [event.key for event in there if isinstance(event, PointStarted)]
     first_finished = next(index for index, event in enumerate(there) if isinstance(event, PointFinished))
     assert sum(isinstance(event, PointStarted) for event in there[:first_finished]) == 2  # one per worker
-    assert sorted(begun) == sorted(TINY.point_keys())
     for key in TINY.point_keys():
-        kinds = [type(event) for event in there if getattr(event, "key", None) == key]
-        assert kinds[0] is PointStarted
-        assert kinds[-1] is PointFinished
-        assert set(kinds[1:-1]) == {PointProgress}
+        first, *middle, last = [type(event) for event in there if getattr(event, "key", None) == key]
+        assert (first, set(middle), last) == (PointStarted, {PointProgress}, PointFinished)
 
 
 def test_the_example_fits_the_points_of_the_cluster(cluster, here, capsys):
@@ -121,7 +73,7 @@ def test_the_example_fits_the_points_of_the_cluster(cluster, here, capsys):
     assert capsys.readouterr().out.count(" finished after ") == 3
 
 
-def test_a_point_whose_worker_is_killed_is_computed_again(cluster, slow_here):
+def test_a_point_whose_worker_is_killed_is_computed_again(cluster):
     killed = False
     events = []
     for event in run(SLOW, scheduler=cluster.address):
@@ -131,7 +83,7 @@ def test_a_point_whose_worker_is_killed_is_computed_again(cluster, slow_here):
             cluster.computing()[0].kill()
     assert killed
     assert events[-1].status == "completed", events[-1].reason
-    assert numbers(events[-1].result) == numbers(slow_here[-1].result)
+    assert numbers(events[-1].result) == numbers(list(run(SLOW, scheduler=""))[-1].result)
     assert sum(isinstance(event, PointStarted) for event in events) == 2
 
 
@@ -146,17 +98,6 @@ def test_stop_ends_the_run_at_once_and_frees_the_workers(cluster):
     assert time.monotonic() - asked[0] < 3
     assert events[-1].status == "cancelled"
     assert list(run(TINY, scheduler=cluster.address))[-1].status == "completed"  # both workers are free again
-
-
-def test_finished_points_are_not_sent_again(cluster, here):
-    marked = here[-1].result.points[0].model_copy(update={"num_params": 12_345})  # a value that no run computes
-    points = Memory({marked.key: marked})
-    events = list(run(TINY, scheduler=cluster.address, points=points))
-    assert isinstance(events[1], PointFinished)
-    assert events[1].resumed
-    assert events[-1].result.points[0] == marked
-    assert set(points.kept) == set(TINY.point_keys())
-    assert numbers(events[-1].result)[1:] == numbers(here[-1].result)[1:]
 
 
 def test_point_too_large_for_a_worker_fails_alone(cluster, here):
@@ -198,7 +139,7 @@ def test_job_runs_on_the_cluster_and_its_points_are_stored(cluster, here, tmp_pa
 
 @pytest.mark.parametrize(
     "address",
-    ["localhost", "tcp://", "tcp://host", "http://host:8786", "tcp://host:99999", "tcp://ho st:1", "tcp://a:1/x"],
+    ["localhost", "tcp://host", "http://host:8786", "tcp://host:99999", "tcp://ho st:1", "tcp://a:1/x"],
 )
 def test_what_is_no_address_is_refused_before_anything_begins(address, monkeypatch):
     with pytest.raises(InvalidInput, match=r"scheduler: .* cannot be used; use the address of a dask scheduler"):
@@ -242,7 +183,7 @@ def test_a_scheduler_that_hangs_is_not_waited_for_for_ever(lonely_scheduler, mon
 
 
 def test_dead_scheduler_fails_the_run_and_keeps_its_points(lonely_scheduler, here):
-    points = Memory({point.key: point for point in here[-1].result.points[:1]})
+    points = Kept({point.key: point for point in here[-1].result.points[:1]})
     lonely_scheduler.add_workers()
     events = []
     for event in run(with_settings(SLOW, {"widths": [4, 8]}), scheduler=lonely_scheduler.address, points=points):
@@ -252,12 +193,6 @@ def test_dead_scheduler_fails_the_run_and_keeps_its_points(lonely_scheduler, her
     assert events[-1].status == "failed"
     assert "was lost; finished points are kept, and the same run resumes" in events[-1].reason
     assert [point.key for point in events[-1].result.points] == ["width=4"]
-
-
-def test_dask_starts_only_for_who_asks_for_it():
-    code = "import sys, linearity_lab.jobs, ntk_core.cli, ntk_core.runs; sys.exit('distributed' in sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr or "dask was imported"
 
 
 def test_slurm_job_script_starts_a_worker_with_one_gpu():

@@ -85,16 +85,11 @@ def report():
     one, _, one_bytes = everything()
     with jax.set_mesh(FOUR):
         four, arrays, four_bytes = everything()
+    small = {"width": 8, "depth": 1, "num_outputs": 2, "activation": "tanh", "use_bias": False}
     networks = {
-        "convolution": (
-            ntk_core.ConvNet(width=8, depth=1, num_outputs=2, activation="tanh", use_bias=False),
-            (4, 4, 1),
-        ),
-        "masks": (
-            ntk_core.DenseNet(width=8, depth=1, num_outputs=2, activation="tanh", drop_probability=0.3, use_bias=False),
-            (5,),
-        ),
-        "odd width": (ntk_core.FullyConnected(width=7, depth=1, activation="tanh", use_bias=False), (5,)),
+        "convolution": (ntk_core.ConvNet(**small), (4, 4, 1)),
+        "masks": (ntk_core.DenseNet(**small, drop_probability=0.3), (5,)),
+        "odd width": (ntk_core.FullyConnected(**(small | {"width": 7, "num_outputs": 1})), (5,)),
     }
     others = {}
     for name, (net, shape) in networks.items():
@@ -111,19 +106,10 @@ def report():
 
 def run_of_a_sweep():
     """Run one small sweep on four devices and on one: largest difference, and shares per device."""
-    spec = with_settings(
-        KernelChangeSpec(),
-        {
-            "widths": [64],
-            "num_seeds": 1,
-            "outputs": ["linear"],
-            "architecture.depth": 2,
-            "architecture.activation": "tanh",
-            "dataset.num_samples": 6,
-            "training.max_steps": 20,
-            "training.num_records": 3,
-        },
-    )
+    network = {"architecture.depth": 2, "architecture.activation": "tanh"}
+    short = {"dataset.num_samples": 6, "training.max_steps": 20, "training.num_records": 3}
+    few = {"widths": [64], "num_seeds": 1, "outputs": ["linear"]}
+    spec = with_settings(KernelChangeSpec(), {**few, **network, **short})
     changes, shares = [], []
     for number in ("4", "1"):
         os.environ["LINEARITY_LAB_DEVICES"] = number

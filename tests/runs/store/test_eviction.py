@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, UnfinishedJob, _store
 from tests.runs.store.made_runs import point, result, spec
@@ -80,15 +79,3 @@ def test_looking_again_and_again_writes_once_a_minute(store, monkeypatch):
     monkeypatch.setattr(time, "time", lambda: first + 61)
     store.result(spec_digest(result().spec))
     assert store.runs().runs[0].used == first + 61
-
-
-def test_the_environment_names_the_limit(tmp_path, monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_STORE_BYTES", "5000000")
-    assert Store(tmp_path / "a.sqlite").max_bytes == 5_000_000
-
-
-@pytest.mark.parametrize("given", ["-1", "0", "999999", "2 GB", "1e9", "9" * 30, "٥" * 8])
-def test_a_limit_that_is_no_number_of_bytes_is_refused(tmp_path, monkeypatch, given):
-    monkeypatch.setenv("LINEARITY_LAB_STORE_BYTES", given)
-    with pytest.raises(InvalidInput, match="LINEARITY_LAB_STORE_BYTES"):
-        Store(tmp_path / "a.sqlite")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -27,19 +26,11 @@ FILL = (
     "    store.save_result(made.result(spec=made.spec(1000 + i)))\n"
     "    store.save_result(made.result(spec=made.spec(1000 * (number + 2) + i)))\n"
 )
-KILL = "store.points(made.SPEC).save('width=10', made.point(10)); os.kill(os.getpid(), signal.SIGKILL)\n"
 NO_LIMIT = 10**12
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-c", BEGIN + script, *map(str, arguments)], cwd=ROOT)
-
-
-def test_a_saved_point_survives_a_killed_writer(location):
-    assert start(KILL, location, NO_LIMIT, 0).wait() == -signal.SIGKILL
-    store = Store(location)
-    assert store.points(SPEC).finished() == {"width=10": point(10)}
-    store.close()
 
 
 CLOSE = (

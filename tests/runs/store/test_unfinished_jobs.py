@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
 from ntk_core.cli._kept import _as_json
-from ntk_core.errors import InvalidInput
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store, UnfinishedJob, _store
-from tests.runs.store.made_runs import ROOT, SPEC, result, spec
-
-SERVER = """
-import os, signal, sys
-from ntk_core.runs.store import Store, UnfinishedJob
-from tests.runs.store.made_runs import SPEC
-store = Store(sys.argv[1])
-store.lock_for_server()
-store.write_jobs([UnfinishedJob(SPEC, "ann", 1.0)])
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+from tests.runs.store.made_runs import SPEC, spec
 
 
 def job(seed: int, submitted_s: float = 1.0, **changes) -> UnfinishedJob:
@@ -40,16 +25,6 @@ def test_jobs_are_claimed_in_order_until_they_end(store, location):
     assert later.claim_jobs() == (job(3, 1.0), job(1, 2.0, running=True, spent_s=5.0))
     assert later.claim_jobs() == later.unfinished_jobs()
     later.close()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_job_of_a_killed_server_is_claimed(location):
-    killed = subprocess.run([sys.executable, "-c", SERVER, str(location)], cwd=ROOT, check=False)
-    assert killed.returncode == -signal.SIGKILL
-    store = Store(location)
-    store.lock_for_server()
-    assert store.claim_jobs() == (UnfinishedJob(SPEC, "ann", 1.0),)
-    store.close()
 
 
 @pytest.mark.slow
@@ -81,12 +56,7 @@ def test_job_with_a_damaged_spec_is_skipped(store, change):
     store.write_jobs([job(1), job(2)])
     change("UPDATE lab_results SET spec = '{}' WHERE digest = :run", run=spec_digest(spec(1)))
     assert store.claim_jobs() == (job(2),)
-
-
-def test_deleted_run_has_no_job(store):
-    store.save_result(result())
-    store.write_jobs([UnfinishedJob(SPEC, "ann", 1.0)])
-    store.delete(spec_digest(SPEC))
+    store.delete(spec_digest(spec(2)))
     assert store.unfinished_jobs() == ()
 
 
@@ -98,12 +68,3 @@ def test_list_of_jobs_names_no_owner(monkeypatch):
     assert job(1).visitor == replace(job(2), submitted_s=2.0).visitor != replace(job(1), owner="bob").visitor
     monkeypatch.setattr(type(SPEC), "is_private", property(lambda self: True))
     assert json.loads(_as_json(job(1)))["spec"] is None
-
-
-def test_second_server_is_refused(tmp_path):
-    first, second = Store(tmp_path / "a.sqlite"), Store(tmp_path / "a.sqlite")
-    first.lock_for_server()
-    with pytest.raises(InvalidInput, match="no other running server"):
-        second.lock_for_server()
-    first.close()
-    second.close()
