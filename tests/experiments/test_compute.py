@@ -10,9 +10,10 @@ import pytest
 
 import ntk_core
 from ntk_core.errors import InvalidInput, RunFailed
-from ntk_core.experiments import KernelChangeResult, KernelChangeSpec, _preset_names
+from ntk_core.experiments import KernelChangeResult, _preset_names
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.grammar import InvalidSpec
+from tests.running import result_of
 
 SMALL: dict[str, Any] = {"widths": (4, 8), "num_seeds": 1, "outputs": ("linear",), "dataset": {"num_samples": 6}}
 QUICK: dict[str, Any] = {**SMALL, "training": {"max_steps": 2}}
@@ -33,12 +34,7 @@ def test_spec_preset_name_and_mapping_give_one_result():
     assert found[0].spec.training.max_steps == 2
     assert found[0].spec.dataset.num_samples == 6
     assert found[0].spec.training.learning_rate == preset.spec.training.learning_rate  # other settings of the group
-
-
-def test_result_is_that_of_run():
-    result = ntk_core.compute(KernelChangeSpec(), **QUICK)
-    *_, ended = ntk_core.run(result.spec)
-    assert ended.result.csv() == result.csv()
+    assert result_of(found[0].spec).csv() == found[0].csv()
 
 
 def test_bar_is_drawn_on_a_terminal_and_removed(monkeypatch):

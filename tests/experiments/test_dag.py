@@ -14,31 +14,17 @@ from ntk_core.experiments.dag import DAGResult, DAGSpec, layer_sizes_of
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk
-from ntk_core.networks.architectures import DAGNetwork, FullyConnected
+from ntk_core.networks.architectures import DAGNetwork
 from ntk_core.networks.build import initial_key
-from ntk_core.networks.graphs import (
-    Edge,
-    Graph,
-    Group,
-    dense_graph,
-    example_graphs,
-    fully_connected_graph,
-)
+from ntk_core.networks.graphs import Edge, Graph, Group, dense_graph, example_graphs, fully_connected_graph
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import (
-    PRESETS,
-    counts_of,
-    peak_bytes,
-    run,
-    run_summary,
-)
+from ntk_core.runs import counts_of, peak_bytes, run_summary
 from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
 DATA = DatasetSpec(num_samples=6, num_classes=2, input_dim=4)
 SHORT = TrainingSpec(max_steps=20, num_records=3)
 SMALL = DAGSpec(dataset=DATA, graph=dense_graph(2, 0.3), widths=(8, 16), num_seeds=1, training=SHORT)
-ZHU = [name for name, found in PRESETS.items() if isinstance(found.spec, DAGSpec)]
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +36,8 @@ def measured() -> DAGResult:
 def drawn(spec, width):
     """Network, parameters and data of a spec's first seed."""
     data = load_dataset(spec.dataset.name, **spec.dataset.options())
-    net = DAGNetwork(
-        width=width,
-        groups=spec.graph.groups,
-        edges=spec.graph.edges,
-        num_outputs=2,
-        activation=spec.activation,
-        use_bias=False,
-    )
+    graph = {"groups": spec.graph.groups, "edges": spec.graph.edges}
+    net = DAGNetwork(width=width, **graph, num_outputs=2, activation=spec.activation, use_bias=False)
     return net, net.init(initial_key(spec.seed, width), data.input_shape), jnp.asarray(data.x)
 
 
@@ -75,15 +55,17 @@ def test_run_measures_kernel_hessian_and_in_degrees(measured):
 
 
 def test_first_layers_are_linear_and_last_is_the_output(measured):
-    for point in measured.points:
-        (found,) = point.of("drawn", "linear")
-        by_group = {layer.group: layer for layer in found.layers}
-        assert (by_group["a"].depth, by_group["a"].hessian_norm, by_group["a"].change) == (1, 0, 0)
-        assert by_group["b"].hessian_norm > 0
-        assert by_group["b"].change > 0
-        assert by_group["output"].change == pytest.approx(found.sup_change, rel=1e-3)
-        assert found.ball_eigenvalue < found.smallest_eigenvalue[0]
-        assert math.isnan(found.gradient_bound)  # tanh is not homogeneous
+    (point,) = measured.points
+    (found,) = point.of("drawn", "linear")
+    by_group = {layer.group: layer for layer in found.layers}
+    assert (by_group["a"].depth, by_group["a"].hessian_norm, by_group["a"].change) == (1, 0, 0)
+    assert min(by_group["b"].hessian_norm, by_group["b"].change) > 0
+    assert by_group["output"].change == pytest.approx(found.sup_change, rel=1e-3)
+    assert found.ball_eigenvalue < found.smallest_eigenvalue[0]
+    assert math.isnan(found.gradient_bound)  # tanh is not homogeneous
+    text = run_summary(measured.spec, measured.points)
+    assert "drawn graph: wide. The smallest is" in text
+    assert "ΔK" in text
 
 
 def test_fully_connected_graph_trains_like_the_network():
@@ -92,48 +74,24 @@ def test_fully_connected_graph_trains_like_the_network():
     graph = DAGSpec(graph=fully_connected_graph(2), num_hessians=0, **settings)
     plain = KernelChangeSpec(architecture=ArchitectureSpec(depth=2, activation="tanh", use_bias=False), **settings)
     (ours,) = result_of(graph).points[0].of("drawn", "swish")
-    *_, ended = run(plain)
-    (theirs,) = ended.result.points[0].of("swish")
+    (theirs,) = result_of(plain).points[0].of("swish")
     assert ours.steps == theirs.steps
     assert ours.learning_rate == pytest.approx(theirs.learning_rate, rel=1e-5)
     assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
     assert ours.change == pytest.approx(theirs.change, rel=1e-3, abs=1e-6)
-    assert isinstance(FullyConnected(width=12, depth=2, use_bias=False), FullyConnected)
-
-
-def test_relu_graphs_keep_gradients_above_their_bound():
-    spec = with_settings(SMALL, {"activation": "relu", "num_hessians": 0, "widths": [64], "num_seeds": 4})
-    runs = result_of(spec).points[0].runs
-    assert all(run.gradient_norm > run.gradient_bound > 0 for run in runs)
-    assert all(math.isnan(run.hessian_norm) for run in runs)
-    assert spec.almost_everywhere == ""
 
 
 def test_relu_graphs_have_their_hessian_almost_everywhere():
     spec = with_settings(SMALL, {"activation": "relu", "widths": [16]})
     points = result_of(spec).points
-    assert points[0].runs[0].hessian_norm > 0
+    (run,) = points[0].runs
+    assert run.hessian_norm > 0
+    assert run.gradient_norm > run.gradient_bound > 0
     assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian" in run_summary(spec, points)
+    assert with_settings(spec, {"num_hessians": 0}).almost_everywhere == ""
 
 
-@pytest.mark.slow
-def test_compared_graphs_and_outputs_are_runs_of_their_own():
-    spec = with_settings(
-        SMALL, {"compared": ["bottleneck-layer"], "outputs": ["linear", "tanh"], "num_hessians": 0, "widths": [8]}
-    )
-    point = result_of(spec).points[0]
-    series = {(run.graph, run.output) for run in point.runs}
-    assert series == {(g, o) for g in ("drawn", "bottleneck-layer") for o in ("linear", "tanh")}
-
-
-def test_results_say_their_verdicts(measured):
-    assert measured.csv().splitlines()[0].startswith("width,graph,output,seed,min_in_degree")
-    text = run_summary(measured.spec, measured.points)
-    assert "drawn graph: wide. The smallest is" in text
-    assert "ΔK" in text
-
-
-@pytest.mark.parametrize("name", ["densenet-dropped", "irregular", "shared-weights", "unequal", "fixed-skips"])
+@pytest.mark.parametrize("name", ["densenet-dropped", "shared-weights", "unequal"])
 def test_sizes_are_those_of_the_network(name):
     graph = example_graphs()[name]
     shape = (8, 8, 3)

@@ -4,54 +4,29 @@ import numpy as np
 import pytest
 
 from ntk_core.dynamics.choices import METHODS
-from ntk_core.experiments.dynamics import DynamicsResult, DynamicsSpec
+from ntk_core.experiments.dynamics import DynamicsSpec
 from ntk_core.experiments.dynamics import compute as _dynamics
-from ntk_core.runs import load_data, run, run_summary
-from ntk_core.runs.events import PointProgress
+from ntk_core.runs import load_data, run_summary
 from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
 
-SMALL = with_settings(
-    DynamicsSpec(),
-    {
-        "widths": [20],
-        "num_seeds": 1,
-        "outputs": ["linear"],
-        "dataset.num_samples": 12,
-        "num_test": 5,
-        "architecture.activation": "tanh",
-        "training.max_steps": 40,
-        "training.num_records": 5,
-    },
-)
+FEW = {"widths": [20], "num_seeds": 1, "outputs": ["linear"], "num_test": 5, "architecture.activation": "tanh"}
+SHORT = {"dataset.num_samples": 12, "training.max_steps": 40, "training.num_records": 5}
+SMALL = with_settings(DynamicsSpec(), {**FEW, **SHORT})
 
 
-@pytest.fixture(scope="module")
-def figure() -> DynamicsResult:
-    """Linear and swish output at two widths and two seeds."""
-    settings = {"widths": [64, 1024], "num_seeds": 2, "outputs": ["linear", "swish"], "training.max_steps": 300}
-    return result_of(with_settings(SMALL, settings))
-
-
-def test_weights_travel_as_far_at_every_width_but_each_one_less(figure):
-    narrow, wide = (point.of("linear") for point in figure.points)
-    far = [np.mean([each.sup_distance for each in runs]) for runs in (narrow, wide)]
-    most = [np.mean([max(each.largest_distance) for each in runs]) for runs in (narrow, wide)]
-    assert far[1] > 0.5 * far[0]
-    assert most[1] < 0.5 * most[0]  # 16 times as wide: a quarter is expected
-
-
-def test_a_point_keeps_outputs_of_the_first_seed_only(figure):
-    for point in figure.points:
-        for each in point.runs:
-            kept = each.seed == figure.spec.seed
-            assert len(each.network.outputs) == len(each.steps) * kept
-            assert len(each.linearized.test_outputs) == len(each.steps) * kept
-            assert (each.infinite is not None) == (each.output == "linear")
-            if kept:
-                assert np.shape(each.network.outputs) == (len(each.steps), figure.spec.num_followed, 3)
-    assert len(figure.rows()) == 8
-    assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in run_summary(figure.spec, figure.points)
+def test_a_point_keeps_outputs_of_the_first_seed_only():
+    settings = {"widths": [16, 64], "num_seeds": 2, "outputs": ["linear", "swish"], "training.max_steps": 300}
+    result = result_of(with_settings(SMALL, settings))
+    for each in (each for point in result.points for each in point.runs):
+        kept = each.seed == result.spec.seed
+        assert len(each.network.outputs) == len(each.steps) * kept
+        assert len(each.linearized.test_outputs) == len(each.steps) * kept
+        assert (each.infinite is not None) == (each.output == "linear")
+        if kept:
+            assert np.shape(each.network.outputs) == (len(each.steps), result.spec.num_followed, 3)
+    assert len(result.rows()) == 8
+    assert "linear output, gradient descent: ‖F − F_lin‖ / ‖F_lin‖ ∝ m^(" in run_summary(result.spec, result.points)
 
 
 def test_linear_model_diverges_above_the_stable_rate():
@@ -103,14 +78,5 @@ def test_followed_points_take_turns_among_the_classes():
     data = load_data(spec)
     found = _dynamics._followed(data.labels, len(data.x), spec)
     assert [int(data.labels[index]) for index in found] == [0, 1, 2, 0, 1]
-
-
-def test_progress_is_reported_and_never_falls():
-    fractions = [event.fraction for event in run(SMALL) if isinstance(event, PointProgress)]
-    assert len(fractions) > 3
-    assert fractions == sorted(fractions)
-
-
-def test_the_points_of_numbers_that_are_followed_are_the_first():
-    assert _dynamics._followed(np.zeros(0, int), 9, DynamicsSpec(num_followed=4)) == [0, 1, 2, 3]
-    assert _dynamics._followed(np.zeros(0, int), 2, DynamicsSpec(num_followed=4)) == [0, 1]
+    for count, first in ((9, [0, 1, 2, 3]), (2, [0, 1])):  # the first ones without classes
+        assert _dynamics._followed(np.zeros(0, int), count, DynamicsSpec(num_followed=4)) == first

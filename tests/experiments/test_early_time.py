@@ -9,9 +9,10 @@ import pytest
 from ntk_core.experiments.early_time import EarlyPoint, EarlyRun, ModelCurve, compute
 from ntk_core.experiments.early_time import spec as early_time_spec
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec
-from ntk_core.runs import estimate, parse_spec, run, run_summary
+from ntk_core.runs import parse_spec, run, run_summary
 from ntk_core.runs.events import PointFinished, PointProgress
-from ntk_core.settings.grammar import InvalidSpec, with_settings
+from ntk_core.settings.grammar import with_settings
+from tests.running import result_of
 
 SMALL = parse_spec(
     {
@@ -51,16 +52,6 @@ def test_a_run_gives_every_point_seed_and_kernel(events):
         assert [each.seed for each in point.kernels] == [0, 1]
         assert point.span_dimension == point.input_dim
         assert point.constants["softplus"].zeta == pytest.approx(0.5)
-    first = result.points[0].runs[0]
-    assert first.steps[0] == 0
-    assert first.steps[-1] == 30
-    assert len(first.targets) == 5
-    assert result.points[0].runs[1].targets == ()
-    assert len(result.rows()) == sum(len(each.steps) for point in result.points for each in point.runs)
-
-
-def test_models_start_at_zero_and_losses_add_up(events):
-    for point in events[-1].result.points:
         for each in point.runs:
             assert each.distance[0] == 0
             assert each.network.test_loss[0] == pytest.approx(each.target_power / 2, rel=1e-4)
@@ -70,6 +61,10 @@ def test_models_start_at_zero_and_losses_add_up(events):
                 np.testing.assert_allclose(both, curve.test_loss, rtol=1e-9)
             assert each.naive != each.linear
             assert min(each.linear.train_loss) > 0.99 * each.optimal_train_loss
+    first, second = result.points[0].runs
+    assert (first.steps[0], first.steps[-1]) == (0, 30)
+    assert (len(first.targets), second.targets) == (5, ())
+    assert len(result.rows()) == sum(len(each.steps) for point in result.points for each in point.runs)
 
 
 def test_curves_grow_while_a_point_is_computed(events):
@@ -83,33 +78,17 @@ def test_curves_grow_while_a_point_is_computed(events):
     assert last.runs == finished.runs
 
 
-def test_fractions_never_fall(events):
-    fractions = [event.fraction for event in events if isinstance(event, PointProgress | PointFinished)]
-    assert fractions == sorted(fractions)
-
-
-def test_a_run_stops_between_stretches():
-    asked = iter([False] * 6)
-    *_, ended = run(SMALL, should_stop=lambda: next(asked, True))
-    assert ended.status == "cancelled"
-
-
 def test_a_rate_beyond_stability_is_an_outcome_and_no_error():
     spec = with_settings(SMALL, {"values": [8], "num_seeds": 1, "training.learning_rate": 1000.0, "kernel_samples": 0})
-    *_, ended = run(spec)
-    (each,) = ended.result.points[0].runs
-    assert ended.status == "completed"
-    assert each.outcome == "diverged"
-    assert "! diverged" in run_summary(spec, ended.result.points)
+    result = result_of(spec)
+    assert [each.outcome for each in result.points[0].runs] == ["diverged"]
+    assert "! diverged" in run_summary(spec, result.points)
 
 
 def test_images_and_convolutions_are_trained_on_minibatches():
-    *_, ended = run(IMAGES)
-    (point,) = ended.result.points
+    (point,) = result_of(IMAGES).points
     (each,) = point.runs
-    assert point.input_dim == 192
-    assert point.span_dimension == 191
-    assert each.outcome == "completed"
+    assert (point.input_dim, point.span_dimension, each.outcome) == (192, 191, "completed")
     # A linear function of the inputs stays in their span, so its loss outside is that of the targets.
     assert len({round(loss, 5) for loss in each.linear.complement_loss}) == 1
     assert each.network.complement_loss[-1] != each.network.complement_loss[0]
@@ -126,34 +105,13 @@ def test_images_and_convolutions_are_trained_on_minibatches():
 )
 def test_kernels_are_compared_without_training(changes):
     spec = with_settings(SMALL, {"training.max_steps": 0, "num_seeds": 1, "dataset.target": "linear", **changes})
-    *_, ended = run(spec)
-    for point in ended.result.points:
+    result = result_of(spec)
+    for point in result.points:
         assert point.runs == ()
         (each,) = point.kernels
         assert 0 < each.difference < each.kernel
         assert each.difference <= each.frobenius_difference * (1 + 1e-6)
-    assert len(ended.result.rows()) == 2
-
-
-def test_a_compared_kernel_is_that_of_the_layers_that_move():
-    """‖K₁‖ + ‖K₂‖ bounds ‖K₁ + K₂‖, and each part is smaller than the whole."""
-    norms = []
-    for hidden, output in ((1.0, 1.0), (1.0, 0.0), (0.0, 1.0)):
-        settings = {"training.max_steps": 0, "training.rate_hidden": hidden, "training.rate_output": output}
-        *_, ended = run(with_settings(SMALL, {**settings, "num_seeds": 1, "values": [8]}))
-        norms.append(ended.result.points[0].kernels[0].kernel)
-    assert max(norms[1:]) < norms[0] <= sum(norms[1:]) * (1 + 1e-6)
-
-
-def test_compared_kernel_takes_memory_and_images_have_no_target():
-    assert estimate(with_settings(SMALL, {"kernel_samples": 200})).peak_bytes > estimate(SMALL).peak_bytes
-    with pytest.raises(InvalidSpec, match=r"dataset\.target"):
-        parse_spec({"experiment": "early_time", "dataset": {"name": "cifar2", "target": "norm"}})
-
-
-def test_widths_that_follow_the_dimension_are_even():
-    spec = EarlyTimeSpec(swept="input_dim", values=(4, 9), width=3, width_exponent=1.5)
-    assert [spec.width_at(key) for key in spec.point_keys()] == [4, 10]
+    assert len(result.rows()) == 2
 
 
 def made_run(network, linear):
@@ -161,11 +119,9 @@ def made_run(network, linear):
         return ModelCurve(train_loss=losses, test_loss=losses, span_loss=losses, complement_loss=losses)
 
     flat = tuple(0.1 for _ in network)
+    ends = {"activation": "erf", "seed": 0, "learning_rate": 0.5, "outcome": "completed", "target_power": 2.0}
     return EarlyRun(
-        activation="erf",
-        seed=0,
-        learning_rate=0.5,
-        outcome="completed",
+        **ends,
         steps=tuple(range(len(network))),
         network=curve(network),
         linear=curve(linear),
@@ -173,7 +129,6 @@ def made_run(network, linear):
         distance=(0.0, 0.2, *flat[2:-1], 5.0),
         naive_distance=flat,
         linear_power=(0.0, *flat[1:]),
-        target_power=2.0,
         optimal_train_loss=0.4,
         optimal_test_loss=0.4,
     )

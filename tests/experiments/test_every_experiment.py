@@ -121,53 +121,15 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str, str]]] = {
     ],
 }  # fmt: skip
 
-# settings, the keys of all points in order, and the value of the last one
-KEYS: dict[str, tuple[dict[str, Any], tuple[str, ...], Any]] = {
-    "architectures": (
-        {"widths": [6, 4]},
-        ("network=A,width=4", "network=B,width=4", "network=A,width=6", "network=B,width=6"),
-        ("B", 6),
-    ),
-    "hessian": (
-        {"widths": [100], "networks": [LINEAR, {**LINEAR, "depth": 3}]},
-        ("width=100 network=fully-connected", "width=100 network=fully-connected-2"),
-        (100, "fully-connected-2"),
-    ),
-    "lazy": (
-        {"widths": [300, 100], "scales": [0.1, 1e4], "richness": [0.5]},
-        ("width=100,scale=0.1", "width=100,scale=1.0", "width=100,scale=10000.0", "width=100,scale=1.0,richness=0.5",
-         "width=300,scale=1.0", "width=300,scale=1.0,richness=0.5"),
-        (300, 1.0, 0.5),
-    ),
-    "depth_width": (
-        {"depths": [2, 1], "widths": [16, 8]},
-        ("depth=1,width=8", "depth=2,width=8", "depth=1,width=16", "depth=2,width=16"),
-        (2, 16),
-    ),
-    "early_time": ({"swept": "input_dim", "values": [50, 25]}, ("input_dim=25", "input_dim=50"), 50),
-    "horizon": (
-        {"widths": [64], "regimes": ["square", "large-rate"]},
-        ("width=64,regime=square", "width=64,regime=large-rate"),
-        (64, "large-rate"),
-    ),
-    "generalization": (
-        {"widths": [100, 10], "richness": [0.5, 0], "samples": [20]},
-        ("width=10,richness=0.0,samples=20", "width=10,richness=0.5,samples=20",
-         "width=100,richness=0.0,samples=20", "width=100,richness=0.5,samples=20"),
-        (100, 0.5, 20),
-    ),
-}  # fmt: skip
-BY_WIDTH = ({"widths": [30, 10]}, ("width=10", "width=30"), 30)
-
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
 def test_keys_name_the_points_and_are_read_back(experiment):
-    settings, keys, last = KEYS.get(experiment, BY_WIDTH)
-    spec, point = with_settings(EXPERIMENTS[experiment].spec(), settings), EXPERIMENTS[experiment].point
-    assert spec.point_keys() == keys
-    assert spec.value_of(keys[-1]) == last
-    if experiment not in ("hessian", "early_time", "generalization"):  # their points have other names for these parts
-        assert tuple(point.model_construct(**spec.parts_of(key)).key for key in keys) == keys
+    point = EXPERIMENTS[experiment].point
+    for spec in (preset.spec for preset in EXPERIMENTS[experiment].presets):
+        keys = spec.point_keys()
+        assert len({spec.value_of(key) for key in keys}) == len(keys) > 0
+        if experiment not in ("hessian", "early_time", "generalization"):  # their points have other names for parts
+            assert tuple(point.model_construct(**spec.parts_of(key)).key for key in keys) == keys
 
 
 @pytest.mark.parametrize(
@@ -204,17 +166,12 @@ def swept_at(experiment: str, *values: int) -> Spec:
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_costs_grow_with_what_is_swept_and_the_default_fits(experiment):
+def test_costs_grow_and_oversized_values_are_refused_with_what_fits(experiment, monkeypatch):
+    check_size(EXPERIMENTS[experiment].spec())
     small, large = (estimate(swept_at(experiment, value)) for value in (32, 128))
     assert small.seconds < large.seconds
     assert small.peak_bytes < large.peak_bytes
-    check_size(EXPERIMENTS[experiment].spec())
-
-
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_oversized_value_is_refused_with_the_largest_that_fits(experiment, monkeypatch):
-    small, large = (estimate(swept_at(experiment, value)).peak_bytes for value in (32, 128))
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", str((small + large) / 2 / 2**30))
+    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", str((small.peak_bytes + large.peak_bytes) / 2 / 2**30))
     with pytest.raises(TooLarge) as refused:
         check_size(swept_at(experiment, 32, 128))
     assert refused.value.field == EXPERIMENTS[experiment].spec().swept_field

@@ -13,27 +13,15 @@ from ntk_core.experiments.generalization.compute import load
 from ntk_core.kernels import JITTER
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import initial_key
-from ntk_core.runs import run, run_summary
+from ntk_core.runs import run_summary
 from ntk_core.settings.grammar import with_settings
-from tests.running import point_of
+from tests.running import point_of, result_of
 
 WIDTH, N, DIM = 7, 6, 4
-SPEC = with_settings(
-    GeneralizationSpec(),
-    {
-        "widths": [WIDTH],
-        "richness": [0.5],
-        "num_seeds": 1,
-        "draws": "network",
-        "num_test": 9,
-        "ridge": 0.01,
-        "dataset.num_samples": N,
-        "dataset.input_dim": DIM,
-        "training.max_steps": 60,
-        "training.num_records": 4,
-        "training.loss_threshold": 0.05,
-    },
-)
+DRAWN = {"draws": "network", "num_test": 9, "dataset.num_samples": N, "dataset.input_dim": DIM}
+SHORT = {"training.max_steps": 60, "training.num_records": 4, "training.loss_threshold": 0.05}
+FEW = {"widths": [WIDTH], "richness": [0.5], "num_seeds": 1, "ridge": 0.01}
+SPEC = with_settings(GeneralizationSpec(), {**FEW, **DRAWN, **SHORT})
 
 
 class ByHand:
@@ -68,10 +56,9 @@ class ByHand:
 
 
 @pytest.mark.usefixtures("x64")
-@pytest.mark.parametrize("richness", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
-def test_a_run_is_that_of_training_and_regression_written_out(richness):
+def test_a_run_is_that_of_training_and_regression_written_out():
     """Also for ρ > 0, where f is trained toward y/α instead of α f toward y."""
-    spec = with_settings(SPEC, {"richness": [richness]})
+    spec, richness = SPEC, 0.5
     data = load(spec)
     (found,) = point_of(spec, data=data).runs
     x, y, x_test, y_test = (np.asarray(getattr(data[N], name), float) for name in ("x", "y", "x_test", "y_test"))
@@ -142,15 +129,15 @@ def test_wilson_is_the_score_interval():
 
 def test_seeds_draw_separate_data_and_the_summary_reports_it():
     spec = with_settings(SPEC, {"num_seeds": 2, "draws": "network and data", "infinite_width": False})
-    *_, ended = run(spec)
-    (point,) = ended.result.points
+    result = result_of(spec)
+    (point,) = result.points
     assert [each.seed for each in point.runs] == [0, 1]
     assert point.runs[0].alignment[0] != point.runs[1].alignment[0]
     assert all(each.infinite is None for each in point.runs)
-    words = run_summary(spec, ended.result.points)
+    words = run_summary(spec, result.points)
     assert "test error, network" in words
     assert "95%: Wilson's interval" in words
-    assert len(ended.result.rows()) == 2
+    assert len(result.rows()) == 2
 
 
 def test_dead_networks_and_missing_classes_are_reported():
@@ -163,24 +150,3 @@ def test_dead_networks_and_missing_classes_are_reported():
     assert math.isnan(found.network[0].error)
     assert found.after[0].loss == found.linear.loss == found.network[0].loss
     assert math.isinf(found.condition[0])
-
-
-@pytest.mark.slow
-def test_a_linear_target_has_no_price():
-    """y = x₁: lazy and rich networks and kernels all predict it; the kernel needs about d points, not d²."""
-    settings = {
-        "widths": [512],
-        "richness": [0, 0.5],
-        "num_seeds": 2,
-        "draws": "network and data",
-        "num_test": 500,
-        "ridge": 0,
-        "dataset": {"name": "single-index", "degree": 1, "num_samples": 200, "input_dim": 10, "noise": 0},
-        "training": {"max_steps": 5000, "loss_threshold": 0.001, "num_records": 2},
-    }
-    *_, ended = run(with_settings(SPEC, settings))
-    for point in ended.result.points:
-        for each in point.runs:
-            losses = [each.network[-1].loss, each.after[0].loss, each.after[-1].loss, each.infinite.loss]
-            assert max(losses) < 0.05  # a constant has 0.5
-            assert max(losses) < 3 * min(losses) + 0.01

@@ -14,18 +14,16 @@ from ntk_core.experiments.departures import departure
 from ntk_core.experiments.horizon import REGIMES, HorizonSpec
 from ntk_core.experiments.horizon.compute import NORMALIZED_STEP, TARGET_SHIFT
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import load_data, run
-from ntk_core.runs.events import Ended
+from ntk_core.runs import load_data
 from ntk_core.settings.grammar import with_settings
+from tests import running
 
 SMALL = {"widths": [8], "num_seeds": 1, "num_test": 7, "dataset.num_samples": 6, "max_log_loss": 2.0, "max_steps": 300}
 LIMITS = {"large-rate": 4, "weight-decay": 60, "square": 300, "cross-entropy": 2000}
 
 
 def result_of(**settings):
-    (ended,) = [event for event in run(with_settings(HorizonSpec(), {**SMALL, **settings})) if isinstance(event, Ended)]
-    assert ended.status == "completed"
-    return ended.result
+    return running.result_of(with_settings(HorizonSpec(), {**SMALL, **settings}))
 
 
 class Naive:
@@ -154,11 +152,3 @@ def test_dead_networks_are_named():
     result = result_of(**{"widths": [1], "num_seeds": 12, "dataset.num_samples": 1, "dataset.num_classes": 2})
     outcomes = {(run.kernel.outcome == "dead", len(run.clock) == 0) for point in result.points for run in point.runs}
     assert outcomes == {(True, True), (False, False)}
-
-
-def test_weight_decay_alone_shrinks_the_kernel_as_derived():
-    """At a large width ΔK = 1 − e^(−2ημt) up to the effect of training, here below 2 percent."""
-    result = result_of(regimes=["weight-decay"], widths=[4000], max_steps=100, decay=0.01, output_threshold=10.0)
-    (found,) = result.points[0].runs
-    for clock, change in zip(found.clock, found.change, strict=True):
-        assert change == pytest.approx(1 - math.exp(-2 * clock), abs=0.02)

@@ -8,35 +8,21 @@ import numpy as np
 import pytest
 
 from benchmarks.plain_sweep import sweep_widths
-from ntk_core.data import load_dataset
-from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments.kernel_change import KernelChangeResult
+from ntk_core.dynamics import eigenvalues
+from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change import compute as _kernel_change
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.kernels import empirical_ntk, kernel_change
-from ntk_core.networks.architectures import FullyConnected
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import load_data, run, run_summary
 from ntk_core.runs.compiled_code import num_maps, release_compiled
 from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
 from ntk_core.settings.grammar import with_settings
-from tests.running import exhausted, result_of
+from tests.running import Kept, exhausted, result_of
 
 SMALL = with_settings(
     KernelChangeSpec(), {"widths": [10, 20], "num_seeds": 2, "training.max_steps": 40, "training.num_records": 5}
 )
-
-
-@pytest.fixture(scope="module")
-def figure() -> KernelChangeResult:
-    """The default figure at three widths and two seeds."""
-    spec = with_settings(KernelChangeSpec(), {"widths": [100, 500, 2500], "num_seeds": 2})
-    return result_of(spec)
-
-
-def sup_changes(result, output):
-    return [(point.width, run.sup_change) for point in result.points for run in point.of(output)]
 
 
 @pytest.mark.slow
@@ -53,41 +39,24 @@ def test_the_kernel_of_a_converged_softmax_vanishes():
 
 
 @pytest.mark.slow
-def test_linear_and_softmax_output_share_one_set_of_parameters(figure):
-    for point in figure.points:
-        for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):
-            assert (linear.loss, linear.steps, linear.learning_rate) == (
-                softmax.loss,
-                softmax.steps,
-                softmax.learning_rate,
-            )
-            assert linear.change != softmax.change
-
-
-@pytest.mark.slow
-def test_converged_runs_are_below_the_threshold(figure):
-    for point in figure.points:
-        for each in point.runs:
-            assert (each.outcome == "converged") == (each.loss[-1] <= figure.spec.training.loss_threshold)
-            assert each.steps[0] == 0
-            assert each.change[0] == 0
-
-
-@pytest.mark.slow
-def test_numbers_equal_those_of_a_plain_script(figure):
+def test_numbers_equal_those_of_a_plain_script():
     """The same measurement in plain JAX: Jacobian contraction, separate networks, losses and loop."""
-    spec = with_settings(figure.spec, {"widths": [100]})
-    data = load_dataset(spec.dataset.name, **spec.dataset.options())
-    settings = spec.training
+    spec = with_settings(KernelChangeSpec(), {"widths": [100], "num_seeds": 2})
+    data, training = load_data(spec), spec.training
     found = sweep_widths(
-        data.x, data.y, [100], spec.num_seeds, settings.loss_threshold, settings.max_steps, settings.num_records
+        data.x, data.y, [100], spec.num_seeds, training.loss_threshold, training.max_steps, training.num_records
     )
-    for output in spec.outputs:
-        for each in figure.points[0].of(output):
-            change, steps = found[100, output, each.seed]
-            # Two float32 trajectories of hundreds of steps may cross the threshold at neighboring steps.
-            assert each.sup_change == pytest.approx(change, rel=2e-2)
-            assert abs(each.num_steps - steps) <= 0.01 * steps + 1
+    (point,) = result_of(spec).points
+    for each in point.runs:
+        change, steps = found[100, each.output, each.seed]
+        # Two float32 trajectories of hundreds of steps may cross the threshold at neighboring steps.
+        assert each.sup_change == pytest.approx(change, rel=2e-2)
+        assert abs(each.num_steps - steps) <= 0.01 * steps + 1
+        assert (each.steps[0], each.change[0]) == (0, 0)
+        assert (each.outcome == "converged") == (each.loss[-1] <= training.loss_threshold)
+    for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):  # one set of parameters
+        assert (linear.loss, linear.steps, linear.learning_rate) == (softmax.loss, softmax.steps, softmax.learning_rate)
+        assert linear.change != softmax.change
 
 
 def test_events_come_in_order_and_fractions_grow():
@@ -111,16 +80,6 @@ def test_seeds_together_give_the_same_runs_as_one_after_another():
         np.testing.assert_allclose(a.loss, b.loss, rtol=1e-4)
 
 
-class Kept(dict):
-    """Points kept in memory."""
-
-    def finished(self):
-        return dict(self)
-
-    def save(self, key, point):
-        self[key] = point
-
-
 def test_a_stopped_run_is_cancelled_and_resumes_with_its_points():
     points = Kept()
     calls = iter(range(1000))
@@ -136,52 +95,35 @@ def test_a_stopped_run_is_cancelled_and_resumes_with_its_points():
     assert [p.runs for p in resumed[-1].result.points] == [p.runs for p in uninterrupted.points]
 
 
-def test_a_divergent_rate_ends_as_a_typed_outcome():
-    outputs = ["linear", "quadratic"]
-    settings = {"training.learning_rate": 1e5, "architecture.activation": "tanh", "num_seeds": 1, "widths": [20]}
-    spec = with_settings(SMALL, {**settings, "outputs": outputs})
-    point = result_of(spec).points[0]
+def test_divergence_and_exhausted_budgets_are_outcomes():
+    lively = {"training.learning_rate": 1e5, "architecture.activation": "tanh", "outputs": ["linear", "quadratic"]}
+    point = result_of(with_settings(SMALL, {**lively, "num_seeds": 1, "widths": [20]})).points[0]
     assert {each.outcome for each in point.runs} == {"diverged"}
     assert not any(each.loss[-1] <= each.loss[0] for each in point.of("linear"))
     assert all(math.isfinite(each.loss[0]) and not math.isfinite(each.loss[-1]) for each in point.of("quadratic"))
+    (point,) = result_of(with_settings(SMALL, {"training.max_steps": 3, "widths": [20]})).points
+    assert {(each.outcome, each.num_steps) for each in point.runs} == {("over-budget", 3)}
 
 
 def test_dead_networks_of_width_one_are_reported_dead():
     spec = with_settings(SMALL, {"widths": [1], "num_seeds": 8, "architecture.activation": "relu"})
     result = result_of(spec)
-    by_outcome: dict[str, list] = {}
-    for each in result.points[0].runs:
-        by_outcome.setdefault("dead" if each.outcome == "dead" else "trained", []).append(each)
-    assert by_outcome.keys() == {"dead", "trained"}
-    for each in by_outcome["dead"]:
-        assert (each.steps, math.isinf(each.learning_rate), each.sup_change) == ((0,), True, 0)
-    assert all(each.num_steps > 0 and math.isfinite(each.learning_rate) for each in by_outcome["trained"])
-    rates = {row["outcome"]: row["learning_rate"] for row in result.rows()}
-    assert rates["dead"] is None
-    assert f"! {len([each for each in by_outcome['dead'] if each.output == 'linear'])} dead" in run_summary(
-        spec, result.points
-    )
-
-
-def test_runs_that_need_more_steps_are_over_budget():
-    spec = with_settings(SMALL, {"training.max_steps": 3, "widths": [20]})
-    for each in result_of(spec).points[0].runs:
-        assert each.outcome == "over-budget"
-        assert each.num_steps == 3
+    runs = result.points[0].runs
+    dead, trained = ([each for each in runs if (each.outcome == "dead") == is_dead] for is_dead in (True, False))
+    assert trained
+    assert {(each.steps, each.learning_rate, each.sup_change) for each in dead} == {((0,), math.inf, 0)}
+    assert all(each.num_steps > 0 and math.isfinite(each.learning_rate) for each in trained)
+    assert {row["learning_rate"] for row in result.rows() if row["outcome"] == "dead"} == {None}
+    assert f"! {sum(each.output == 'linear' for each in dead)} dead" in run_summary(spec, result.points)
 
 
 def test_auto_rate_is_a_quarter_of_the_stability_limit():
-    spec = with_settings(SMALL, {"widths": [20]})
+    spec = with_settings(SMALL, {"widths": [20], "num_seeds": 1})
     data = load_data(spec)
     net = build_network(spec.architecture, 20, data.num_outputs, "linear")
-    params = net.init(initial_key(0, 20), data.input_shape)
-    from ntk_core.kernels import generic_ntk
-
-    kernel = np.asarray(generic_ntk(net.apply, params, data.x)).transpose(0, 2, 1, 3)
-    size = len(data.x) * data.num_outputs
-    largest = np.linalg.eigvalsh(kernel.reshape(size, size).astype(np.float64))[-1]
-    linear = result_of(spec).points[0].of("linear")[0]
-    assert linear.learning_rate == pytest.approx(0.25 * 2 * len(data.x) / (0.5 * largest), rel=1e-4)
+    kernel = empirical_ntk(net, net.init(initial_key(0, 20), data.input_shape), data.x)
+    (linear,) = result_of(spec).points[0].of("linear")
+    assert linear.learning_rate == pytest.approx(0.25 * 2 * len(data.x) / (0.5 * eigenvalues(kernel)[0]), rel=1e-4)
 
 
 def test_samples_that_cannot_fit_at_any_width_are_named(monkeypatch):
@@ -190,25 +132,6 @@ def test_samples_that_cannot_fit_at_any_width_are_named(monkeypatch):
         run(with_settings(SMALL, {"dataset.num_samples": 5000}))
     assert caught.value.field == "dataset.num_samples"
     assert 1 < caught.value.nearest < 5000
-
-
-@pytest.mark.parametrize("given", ["much", "-1", "nan", "0"])
-def test_a_memory_limit_that_is_no_number_is_named(monkeypatch, given):
-    monkeypatch.setenv("LINEARITY_LAB_MEMORY_GIB", given)
-    with pytest.raises(InvalidInput, match="LINEARITY_LAB_MEMORY_GIB"):
-        run(SMALL)
-
-
-def test_each_layer_has_its_width_bias_and_activation():
-    net = build_network(ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2), bias_layers=(1, 3)), 20, 2, "linear")
-    assert isinstance(net, FullyConnected)
-    assert (net.widths, net.biases) == ((20, 10, 40), (True, False, True))
-    eq31 = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=1, activation="quadratic", use_bias=False)
-    narrow = build_network(eq31.model_copy(update={"bottleneck_activation": "identity"}), 20, 1, "linear")
-    # z²/2 twice with the identity between: f is of degree 4 in the input.
-    params = narrow.init(jax.random.key(0), (1,))
-    once, twice = (float(narrow.apply(params, jnp.array([[x]]))[0, 0]) for x in (1.0, 2.0))
-    assert twice == pytest.approx(16 * once, rel=1e-4)
 
 
 @pytest.mark.parametrize("start", ["symmetric", "subtracted"])
@@ -244,18 +167,6 @@ def test_kernels_are_kept_for_one_seed_and_agree_with_the_run():
         assert np.trace(kept.final) * num_outputs == pytest.approx(sum(kept.final_eigenvalues), rel=1e-6)
         assert list(kept.final_eigenvalues) == sorted(kept.final_eigenvalues, reverse=True)
         assert (kept.infinite is None) == (kept.output != "linear")
-
-
-@pytest.mark.parametrize("name", ["mnist", "fashion-mnist", "cifar2", "digits"])
-def test_images_run_through_the_same_experiment(name):
-    spec = with_settings(
-        SMALL,
-        {"dataset.name": name, "dataset.num_samples": 12, "widths": [10], "num_seeds": 1, "training.max_steps": 5},
-    )
-    result = result_of(spec)
-    assert result.status == "completed"
-    assert all(np.isfinite(each.sup_change) for each in result.points[0].runs)
-    assert result.provenance.data_sha256
 
 
 def test_compiled_programs_are_released_at_a_limit():

@@ -1,7 +1,6 @@
 """Linear model, quadratic model and network at rates below and above the stable one, against plain loops."""
 
 import math
-from typing import Any
 
 import jax
 import jax.flatten_util
@@ -10,36 +9,26 @@ import numpy as np
 import pytest
 
 from ntk_core.data import load_dataset
-from ntk_core.dynamics import linearize, quadratic_model
+from ntk_core.dynamics import eigenvalues, linearize, quadratic_model
 from ntk_core.experiments.learning_rate import LearningRateResult, LearningRateSpec, rate_outcome
 from ntk_core.experiments.learning_rate.compute import GROWN_STEPS
+from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import run, run_summary
-from ntk_core.runs.events import Ended, PointProgress
+from ntk_core.runs.events import PointProgress
 from ntk_core.settings.grammar import with_settings
+from tests.running import result_of
 from tests.smallest import patch_size_for, settings_of
 
-SMALL = with_settings(
-    LearningRateSpec(),
-    {
-        "widths": [100],
-        "rates": [1.5, 3.0],
-        "num_seeds": 2,
-        "max_steps": 40,
-        "keep_paths": True,
-        "dataset.num_samples": 6,
-    },
-)
+FEW = {"widths": [100], "rates": [1.5, 3.0], "num_seeds": 2, "max_steps": 40, "dataset.num_samples": 6}
+SMALL = with_settings(LearningRateSpec(), {**FEW, "keep_paths": True})
 
 
 @pytest.fixture(scope="module")
 def result() -> LearningRateResult:
-    *_, last = run(SMALL)
-    assert isinstance(last, Ended), last
-    assert isinstance(last.result, LearningRateResult), last.reason
-    return last.result
+    return result_of(SMALL)
 
 
 def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
@@ -53,22 +42,20 @@ def test_each_model_takes_the_steps_of_a_plain_loop(result, x64):
     jax.config.update("jax_enable_x64", True)
     params = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), float), drawn)
     models = {"network": net.apply, "linear": linearize(net, params), "quadratic": quadratic_model(net, params)}
-    flat, restore = jax.flatten_util.ravel_pytree(params)
-    jacobian = jax.jacobian(lambda w: net.apply(restore(w), x).ravel())(flat)
-    unit = 6 / float(np.linalg.eigvalsh(jacobian @ jacobian.T)[-1])
+    unit = 6 / eigenvalues(empirical_ntk(net, params, x))[0]
     gradients = {
-        name: jax.jit(jax.value_and_grad(lambda w, f=f: 0.5 * jnp.mean((f(restore(w), x) - y) ** 2)))
+        name: jax.jit(jax.value_and_grad(lambda w, f=f: 0.5 * jnp.mean((f(w, x) - y) ** 2)))
         for name, f in models.items()
     }
     for found in result.points[0].runs:
         if found.seed:
             continue
         assert found.learning_rate == pytest.approx(found.rate * unit, rel=1e-4)
-        w, losses = flat, []
+        w, losses = params, []
         for _ in range(9):
             loss, slope = gradients[found.model](w)
             losses.append(float(loss))
-            w = w - found.learning_rate * slope
+            w = jax.tree.map(lambda weight, part, rate=found.learning_rate: weight - rate * part, w, slope)
         assert found.path.steps[:9] == tuple(range(9))
         np.testing.assert_allclose(found.path.loss[:9], losses, rtol=2e-3)
 
@@ -124,40 +111,19 @@ def test_outcomes_follow_from_losses(losses, dead, outcome):
 
 def test_batches_and_other_outputs_run_too():
     changes = {"method": "sgd", "batch_size": 3, "output": "swish", "rates": [1.0], "num_seeds": 1, "max_steps": 4}
-    *_, last = run(with_settings(SMALL, changes))
-    assert [each.outcome for each in last.result.points[0].runs if each.model == "network"] != []
-    assert all(each.num_steps == 4 for each in last.result.points[0].runs)
-
-
-# Each architecture once, on images, with outputs and methods in rotation.
-KINDS: dict[str, dict[str, Any]] = {
-    kind: {
-        **{f"architecture.{name}": value for name, value in settings_of(kind, depth=2).items()},
-        "output": [*OUTPUTS][at % len(OUTPUTS)],
-        "dataset": {"name": "digits", "num_samples": 3, "patch_size": patch_size_for(kind)},
-        **({"method": "sgd", "batch_size": 2} if at % 2 else {}),
-    }
-    for at, kind in enumerate(ARCHITECTURES)
-}
-
-
-@pytest.mark.slow
-def test_networks_of_other_kinds_run():
-    """Every third architecture, since each takes seconds to compile and all share one call."""
-    for changes in [*KINDS.values()][2::3]:
-        small = {"rates": [1.0], "num_seeds": 1, "max_steps": 2, "keep_paths": False, "widths": [4]}
-        small |= {"models": ["quadratic", "network"]}
-        spec = with_settings(SMALL, {**small, **changes})
-        *_, last = run(spec)
-        (point,) = last.result.points
-        assert [each.model for each in point.runs] == list(spec.models), changes
-        assert all(math.isfinite(each.last_loss) for each in point.runs), changes
+    runs = result_of(with_settings(SMALL, changes)).points[0].runs
+    assert [each.model for each in runs] == list(SMALL.models)
+    assert all(each.num_steps == 4 and math.isfinite(each.last_loss) for each in runs)
 
 
 def test_every_setting_of_networks_outputs_and_data_is_taken():
     """Settings only, which are refused before a run."""
-    for kind, changes in KINDS.items():
-        assert with_settings(SMALL, {"widths": [4], **changes}).architecture.kind == kind
+    for kind in ARCHITECTURES:
+        architecture = {f"architecture.{name}": value for name, value in settings_of(kind, depth=2).items()}
+        digits = {"dataset": {"name": "digits", "num_samples": 3, "patch_size": patch_size_for(kind)}}
+        for batches in ({}, {"method": "sgd", "batch_size": 2}):
+            spec = with_settings(SMALL, {"widths": [4], **architecture, **digits, **batches})
+            assert spec.architecture.kind == kind
     numbers = {"dataset": {"name": "sine", "num_samples": 3}}
     assert with_settings(SMALL, {"widths": [4], **numbers}).dataset.name == "sine"
     for output in OUTPUTS:

@@ -14,22 +14,10 @@ from ntk_core.networks.build import initial_key
 from ntk_core.settings.grammar import with_settings
 from tests.running import point_of
 
-SPEC = with_settings(
-    LazySpec(),
-    {
-        "widths": [6],
-        "scales": [1],
-        "richness": [0.5],
-        "num_seeds": 1,
-        "starts": ["subtracted"],
-        "outputs": ["linear"],
-        "architecture": {"activation": "tanh", "use_bias": False, "depth": 2},
-        "dataset.num_samples": 5,
-        "dataset.input_dim": 3,
-        "training.max_steps": 30,
-        "training.num_records": 4,
-    },
-)
+FEW = {"widths": [6], "scales": [1], "richness": [0.5], "num_seeds": 1, "starts": ["subtracted"], "outputs": ["linear"]}
+NETWORK = {"architecture": {"activation": "tanh", "use_bias": False, "depth": 2}}
+SHORT = {"dataset.num_samples": 5, "dataset.input_dim": 3, "training.max_steps": 30, "training.num_records": 4}
+SPEC = with_settings(LazySpec(), {**FEW, **NETWORK, **SHORT})
 
 
 @pytest.mark.usefixtures("x64")

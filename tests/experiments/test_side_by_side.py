@@ -12,7 +12,6 @@ import pytest
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.architectures import compute as architectures
-from ntk_core.experiments.kernel_change import KernelChanges
 from ntk_core.experiments.kernel_change import compute as kernel_change
 from ntk_core.experiments.kernel_change.compute import side_by_side
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
@@ -23,6 +22,16 @@ from tests.running import exhausted
 SPEC = KernelChangeSpec(
     widths=(37, 38), num_seeds=2, seed=5, training=TrainingSpec(learning_rate=0.1, max_steps=20, num_records=4)
 )
+
+
+def heard(work):
+    """Messages of a generator, and its value."""
+    messages = []
+    while True:
+        try:
+            messages.append(next(work))
+        except StopIteration as stop:
+            return messages, stop.value
 
 
 def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
@@ -51,17 +60,11 @@ def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
 def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
     monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: threads)
     monkeypatch.setattr(kernel_change, "GROWN_S", 0.0)
-    both = {"A": SPEC.architecture, "B": SPEC.architecture}
-    pairs = ArchitecturesSpec(architectures=tuple(both.values()), widths=(37,), num_seeds=2, training=SPEC.training)
+    both = (SPEC.architecture, SPEC.architecture)
+    pairs = ArchitecturesSpec(architectures=both, widths=(37,), num_seeds=2, training=SPEC.training)
     for compute, spec in ((kernel_change.compute, SPEC), (architectures.compute, pairs)):
-        work = compute(spec, load_data(spec), spec.point_keys()[0])
-        reported: list[KernelChanges] = []
-
-        def listening(work=work, reported=reported):
-            reported.append((yield from work))
-
-        grown = [each[2] for each in listening() if len(each) == 3]
-        (whole,) = reported
+        reported, whole = heard(compute(spec, load_data(spec), spec.point_keys()[0]))
+        grown = [each[2] for each in reported if len(each) == 3]
         trainings = len(getattr(spec, "groups", [0])) * spec.num_seeds  # those of the pair have one output
         assert len(grown) == trainings - 1 if threads == 1 else len(grown) < trainings
         assert [len(point.runs) for point in grown] == sorted(len(point.runs) for point in grown)
@@ -69,16 +72,6 @@ def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
             assert (point.key, point.kind) == (whole.key, whole.kind)
             assert all(run in whole.runs for run in point.runs)
             assert 0 < len(point.runs) < len(whole.runs)
-
-
-def test_partial_points_are_reported_at_most_once_a_second(monkeypatch):
-    monkeypatch.setattr(kernel_change, "GROWN_S", 1e9)
-    monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: 1)
-    counts = [
-        sum(len(reported) == 3 for reported in kernel_change.compute(SPEC, load_data(SPEC), key))
-        for key in SPEC.point_keys()
-    ]
-    assert counts == [1, 0]
 
 
 def test_small_networks_share_time_and_large_ones_take_turns():
@@ -113,13 +106,7 @@ def test_works_report_progress_and_return_results_in_order():
     # Each waits for the other's start, so they run in parallel.
     begun = threading.Barrier(2, timeout=60)
     alone: list[int] = []
-    found: list[int] = []
-    works = side_by_side([counted(number, begun, alone) for number in range(4)], 2, alone=1)
-
-    def listening():
-        found.extend((yield from works))
-
-    reported = list(listening())
+    reported, found = heard(side_by_side([counted(number, begun, alone) for number in range(4)], 2, alone=1))
     assert found == [0, 1, 2, 3]
     assert [share for share, _ in reported] == sorted(share for share, _ in reported)
     assert {message for _, message in reported} > {f"{number}: 1" for number in range(4)}
