@@ -24,7 +24,7 @@ def results():
 
 
 @pytest.mark.parametrize("letter", ["A", "B"])
-def test_each_network_has_the_numbers_rows_and_words_that_it_has_alone(results, letter):
+def test_each_network_has_the_numbers_and_words_it_has_alone(results, letter):
     (together,) = [point for point in results[""].points if point.network == letter]
     (alone,) = results[letter].points
     assert (together.width, together.num_params) == (alone.width, alone.num_params)

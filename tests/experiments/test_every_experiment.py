@@ -166,7 +166,7 @@ def swept_at(experiment: str, *values: int) -> Spec:
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_costs_grow_and_oversized_values_are_refused_with_what_fits(experiment, monkeypatch):
+def test_costs_grow_and_what_is_too_large_is_refused(experiment, monkeypatch):
     check_size(EXPERIMENTS[experiment].spec())
     small, large = (estimate(swept_at(experiment, value)) for value in (32, 128))
     assert small.seconds < large.seconds

@@ -206,7 +206,7 @@ def test_a_target_that_is_no_model_is_refused(file, target, words):
         (FILE.replace("network", "unused").replace("stops", "network"), "own.py, line 8: SystemExit: 3"),
     ],
 )
-def test_error_in_a_file_or_its_model_is_one_sentence_with_its_line(file, text, sentence):
+def test_error_in_a_file_or_model_is_one_sentence_with_its_line(file, text, sentence):
     file.write_text(text)
 
     def swept():

@@ -121,7 +121,7 @@ def test_a_started_jax_is_configured_too(place, monkeypatch):
     assert reported["jax_compilation_cache_dir"] == str(compiled_code_directory())
 
 
-def test_importing_the_core_keeps_own_settings_and_starts_no_cluster():
+def test_importing_the_core_keeps_settings_and_starts_no_cluster():
     modules = "ntk_core, ntk_core.cli, ntk_core.runs, linearity_lab.jobs.worker"
     script = f"import os, sys, {modules}; print(os.environ.get('{JAX_VARIABLE}'), 'distributed' in sys.modules)"
     environment = {name: value for name, value in os.environ.items() if name != JAX_VARIABLE}
