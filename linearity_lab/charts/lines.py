@@ -138,6 +138,9 @@ class Axis:
         return self.symbol or self.letter
 
 
+GROWN_AXES = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d"), "rank": Axis("rank r", "r")}
+
+
 def width_axis(widths: Sequence[int] = (), title: str = "width m") -> Axis:
     """The widths of a sweep."""
     return Axis(title, values=widths)

@@ -209,8 +209,10 @@ class SpecForm(Generic[AnySpec]):
     def _read(self, address: Mapping[str, str], job_spec: AnySpec | None) -> None:
         texts = {name: text for name, text in address.items() if name not in ("preset", "job")}
         name = address.get("preset", self._preset_names[0])
+        # "adapter-rank" is *Hessian*'s; on *Architectures* a link to it leads to "adapter-rank-change".
+        known = [each for each in self._preset_names if each == name or each.startswith(f"{name}-")]
         self._state.notes = {}
-        self._state.preset = name if name in self._preset_names else self._preset_names[0]
+        self._state.preset = name if name in known else next(iter(known), self._preset_names[0])
         base = job_spec if job_spec is not None and not texts else self.preset.spec
         spec, problems = spec_from_texts(texts, base)
         self.fill(spec)
@@ -223,7 +225,7 @@ class SpecForm(Generic[AnySpec]):
         if "job" in address and job_spec is None:
             job = InvalidInput("job", address["job"], "the id of a run from this page")
             self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
-        if name != self._state.preset:
+        if not known:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
 

@@ -19,7 +19,8 @@ ArchitecturesPreset = Literal[
     "kernel-convergence-pair",
     "convolution",
     "transformer-width",
-    "adapter-change",
+    "adapter-rank-change",
+    "adapter-width-change",
 ]
 HessianPreset = Literal[
     "liu-table1",

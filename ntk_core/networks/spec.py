@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_validator
@@ -35,6 +36,7 @@ else:
 
 
 MAX_DEPTH = 16  # hidden layers
+GROWN_TITLES = {"num_heads": "Heads H", "head_dim": "Head dimensions d", "rank": "Ranks r"}  # of swept sizes
 COMPOSED = "composed"  # the architecture of custom layers
 
 
@@ -181,6 +183,12 @@ class ArchitectureSpec(SpecPart):
         return ARCHITECTURES[self.kind]
 
     @property
+    def grown(self) -> str:
+        """Size that is m, such as ``rank``; empty if it is the width of all hidden layers."""
+        name = next(filter(self.uses, ("width_is", "grows")), "")
+        return getattr(self, name).replace("neurons", "") if name else ""
+
+    @property
     def has_relative_widths(self) -> bool:
         """Whether its hidden layers have their own widths, in m."""
         return self.relative_widths is not None and self.uses("relative_widths")
@@ -248,3 +256,9 @@ class ArchitectureSpec(SpecPart):
                 given, allowed = self.kind, _inputs_of(self.record)
             name = {"size": "pool_size"}.get(place, place)
             raise InvalidInput(f"{field}.{name}" if field else name, given, allowed) from None
+
+
+def grown_size(architectures: Iterable[ArchitectureSpec]) -> str:
+    """Return the size that is m in all of these networks; empty if it is the width or differs."""
+    found = {each.grown for each in architectures}
+    return found.pop() if len(found) == 1 else ""

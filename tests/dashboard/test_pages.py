@@ -214,7 +214,13 @@ def test_each_change_has_a_chip_that_puts_it_back():
 
 
 @pytest.mark.parametrize(
-    ("page", "preset", "title"), [("hessian", "adapter-rank", "Ranks r"), ("early_time", "hu-fig5", "Dimensions d")]
+    ("page", "preset", "title"),
+    [
+        ("hessian", "adapter-rank", "Ranks r"),
+        ("architectures", "adapter-rank", "Ranks r"),  # opens adapter-rank-change
+        ("architectures", "adapter-width", "Widths m"),  # opens adapter-width-change
+        ("early_time", "hu-fig5", "Dimensions d"),
+    ],
 )
 def test_slider_field_and_chip_name_what_is_swept(page, preset, title):
     key = f"{page}.{'values' if page == 'early_time' else 'widths'}"

@@ -1,6 +1,7 @@
 """Networks side by side: kernel change, distance to infinite width, kernels and their spectra."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -9,12 +10,13 @@ from plotly.subplots import make_subplots
 from linearity_lab.charts.axes import drawn_values, finish, log_ticks, rate_words
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import MOST_CURVES, hide
-from linearity_lab.charts.lines import Line, Measure, width_axis
+from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.vector import cells
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesResult
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges, KernelSnapshot
+from ntk_core.networks.spec import grown_size
 from ntk_core.numbers import number
 
 Points = Mapping[str, Sequence[KernelChanges]]  # by the networks' letters
@@ -35,8 +37,10 @@ MEASURES = {
 }
 
 
-def against_width(points: Points, output: str, widths: Sequence[int], styles: Styles, measure: str = "change") -> Chart:
-    """Draw a measure of every network against width, log–log; name unmeasured networks below."""
+def against_width(
+    points: Points, output: str, widths: Sequence[int], styles: Styles, measure: str = "change", grown: str = ""
+) -> Chart:
+    """Draw a measure of every network against its width or grown size; name unmeasured networks below."""
     wanted, lines = MEASURES[measure], []
     for letter, found in points.items():
         runs = [(point.width, run) for point in found for run in point.of(output)]
@@ -48,7 +52,7 @@ def against_width(points: Points, output: str, widths: Sequence[int], styles: St
     missing = [letter for letter, found in points.items() if measure not in measures({letter: found}, output)]
     return sweep(
         lines,
-        width_axis(widths),
+        replace(GROWN_AXES.get(grown, width_axis()), values=widths),
         wanted.title,
         wanted.symbol,
         slopes=(-0.5,) if wanted.before_training else (-0.5, -1.0),
@@ -243,4 +247,4 @@ def first_chart(result: ArchitecturesResult) -> Chart:
     for point in result.points:
         points.setdefault(point.network, []).append(point)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, spec.outputs[0])
-    return against_width(points, spec.outputs[0], spec.widths, styles)
+    return against_width(points, spec.outputs[0], spec.widths, styles, grown=grown_size(spec.architectures))

@@ -14,6 +14,7 @@ from linearity_lab.components.shown import Shown, drawn_once
 from linearity_lab.views.architectures import figures
 from linearity_lab.views.architectures.network_drawing import drawn, size_rows
 from ntk_core.experiments.architectures import LETTERS, MAX_KEPT_SAMPLES, ArchitecturesPoint, ArchitecturesSpec
+from ntk_core.networks.spec import grown_size
 from ntk_core.numbers import width_label
 
 Runs = Shown[ArchitecturesSpec, ArchitecturesPoint]
@@ -33,18 +34,15 @@ def draw(shown: Runs) -> list[Panel]:
     (output,) = shown.choose("Against width, with the", output_choice(spec.outputs, 160))
     measures = figures.measures(points, output)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
-    meant = {
-        letter: WIDTH_IS[what]
-        for letter, network in spec.networks.items()
-        for name in ("width_is", "grows")
-        if network.uses(name) and (what := getattr(network, name)) in WIDTH_IS
-    }
+    grown = grown_size(spec.architectures)
     styles |= {
-        letter: replace(styles[letter], title=f"{styles[letter].title}, {words}") for letter, words in meant.items()
+        letter: replace(styles[letter], title=f"{styles[letter].title}, {WIDTH_IS[network.grown]}")
+        for letter, network in spec.networks.items()
+        if network.grown and not grown  # else the axis names it
     }
 
     def sweeps(_: Runs, output: str) -> list[Chart]:
-        return [figures.against_width(points, output, spec.widths, styles, each) for each in measures]
+        return [figures.against_width(points, output, spec.widths, styles, each, grown) for each in measures]
 
     found = shown.panels(sweeps, output, titles=TABS)
     kept = figures.kept_at(points, output)

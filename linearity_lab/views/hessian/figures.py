@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from linearity_lab.charts.axes import rate_words
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
-from linearity_lab.charts.lines import Axis, Dot, Line, fitted
+from linearity_lab.charts.lines import GROWN_AXES, Axis, Dot, Line, fitted
 from linearity_lab.charts.style import Style, network_style
 from linearity_lab.charts.sweep import sketch, sweep
 from ntk_core.experiments.hessian import COLUMNS, HessianPoint, HessianResult, HessianRun
@@ -14,7 +14,7 @@ from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.fits import PowerLaw, becomes_linear, exponent_words, remarks
 from ntk_core.networks.choices import PARAMETERIZATIONS
-from ntk_core.networks.spec import COMPOSED
+from ntk_core.networks.spec import COMPOSED, grown_size
 from ntk_core.numbers import number, width_label
 from ntk_core.runs import OUTCOME_WORDS, Mean, columns, mean
 
@@ -45,7 +45,6 @@ VIEWS = {
 UNKNOWN = "has unconverged norms, which may be larger"
 WIDTH_TITLE, CHANNELS_TITLE = "width m", "width m, or channels of a CNN"
 BEYOND_PAPER = ("width_is", "grows", "sub_model")  # settings of architectures that the papers do not treat
-WIDTHS = {"num_heads": Axis("heads H", "H"), "head_dim": Axis("head dimension d", "d"), "rank": Axis("rank r", "r")}
 
 
 def dots(points: Sequence[HessianPoint], of: Of) -> list[Dot]:
@@ -139,9 +138,8 @@ def axis_of(points: Sequence[HessianPoint]) -> Axis:
     networks = networks_of(points).values()
     if any(point.num_tokens for point in points):
         return Axis("tokens T", "T")
-    meant = {getattr(network, next(filter(network.uses, ("width_is", "grows")), ""), "") for network in networks}
-    if len(meant) == 1 and meant <= set(WIDTHS):
-        return WIDTHS[meant.pop()]
+    if (grown := grown_size(networks)) in GROWN_AXES:
+        return GROWN_AXES[grown]
     return Axis(CHANNELS_TITLE if any(network.uses("kernel_size") for network in networks) else WIDTH_TITLE)
 
 

@@ -14,7 +14,7 @@ from ntk_core.experiments.kernel_change import KernelChanges, kernel_change_summ
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.experiments.kernel_change.spec import counts as counts_of_kernel_change
 from ntk_core.networks.sizes import LayerSize, layer_sizes
-from ntk_core.networks.spec import ArchitectureSpec, OutputName
+from ntk_core.networks.spec import GROWN_TITLES, ArchitectureSpec, OutputName, grown_size
 from ntk_core.runs import Counts, Experiment, ResultValue, SweepSpec, point_key
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Once, Width
@@ -66,6 +66,11 @@ class ArchitecturesSpec(SweepSpec):
             for index, architecture in enumerate(self.architectures):
                 architecture.check_inputs(shapes.input_shape, f"architectures.{index}", widths=self.widths)
         return self
+
+    @property
+    def swept_title(self) -> str:
+        """Title of the swept values; widths if networks differ in them."""
+        return GROWN_TITLES.get(grown_size(self.architectures), super().swept_title)
 
     @property
     def networks(self) -> dict[str, ArchitectureSpec]:

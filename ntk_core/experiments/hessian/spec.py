@@ -14,10 +14,10 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.hessian.network import ComparedNetwork, named, templates
 from ntk_core.networks.choices import SizeNames
 from ntk_core.networks.sizes import LayerSize, layer_sizes, num_copies, small_space_pays
+from ntk_core.networks.spec import GROWN_TITLES, grown_size
 from ntk_core.runs import Counted, Counts, SweepSpec, typical_steps
 from ntk_core.settings.part import Width
 
-GROWN_TITLES = {"num_heads": "Heads H", "head_dim": "Head dimensions d", "rank": "Ranks r"}
 Radius = Annotated[float, Field(gt=0, le=1000)]
 
 
@@ -144,9 +144,7 @@ class HessianSpec(SweepSpec):
         """Title of the swept values; widths if networks differ in them."""
         if self.swept == "num_tokens":
             return "Tokens T"
-        grown = {getattr(each, next(filter(each.uses, ("width_is", "grows")), ""), "") for each in self.networks}
-        title = GROWN_TITLES.get(grown.pop()) if len(grown) == 1 else None
-        return title or super().swept_title
+        return GROWN_TITLES.get(grown_size(self.networks), super().swept_title)
 
     def dataset_at(self, value: int) -> DatasetSpec:
         """The data at one swept value."""
