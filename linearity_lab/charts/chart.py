@@ -1,5 +1,6 @@
 """Figures with words and tables, variants of figures, and comparisons of runs."""
 
+import functools
 import math
 import operator
 import re
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import plotly.graph_objects as go
+from plotly.basedatatypes import BaseFigure
 
 from linearity_lab.charts.axes import spaced
 from linearity_lab.charts.style import FONT_SIZE
@@ -22,6 +24,17 @@ VEILED = "the rest appears with the answer"
 
 
 AnyPoint = TypeVar("AnyPoint", bound=PointValue)
+
+
+class Sent(BaseFigure):
+    """A finished figure as it is sent to browsers: copied once, not at every rerun of a page."""
+
+    def __init__(self, figure: go.Figure):
+        self._sent = figure.to_dict()
+
+    def to_dict(self) -> JSON:
+        """Return the content of the figure, shared by all readers."""
+        return self._sent
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,11 @@ class Chart:
     given: str = ""
     finding: str = ""
     excluded: str = ""
+
+    @functools.cached_property
+    def sent(self) -> Sent:
+        """Its figure, as it is sent to browsers."""
+        return Sent(self.figure)
 
     @property
     def sentence(self) -> str:

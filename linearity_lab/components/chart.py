@@ -206,10 +206,11 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
         shown.charts[key] = chart
         return  # drawing hidden figures would delay the visible one; opening the tab reruns this
     figure = chart.figure if shown is None else shown.take(key, chart)
+    sent = chart.sent if figure is chart.figure else figure
     image = {"format": "svg", "scale": 2, "filename": key.replace(".", "-")}
     config = {**CHART_CONFIG, "toImageButtonOptions": image}
     st.plotly_chart(
-        figure, key=key, alt=chart.takeaway, config=config, on_select=on_select or "ignore", selection_mode="points"
+        sent, key=key, alt=chart.takeaway, config=config, on_select=on_select or "ignore", selection_mode="points"
     )
     if lines := (*chart.caption, *shown_intervals(chart)):
         with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):

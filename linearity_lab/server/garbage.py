@@ -6,7 +6,7 @@ import time
 from ntk_core.environment import return_freed_memory
 
 # Python's own thresholds start a full collection, which stops all threads for .2 s, for every few figures.
-_THRESHOLDS = (50_000, 10, 1_000_000)
+_THRESHOLDS = (50_000, 10, 150)
 _FULL_EVERY_S = 60.0
 _SETTLED: set[str] = set()
 _collected_at = 0.0

@@ -6,6 +6,7 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 import streamlit as st
+from plotly.io import to_json
 
 from linearity_lab.charts.chart import above, led_by
 from linearity_lab.components import session
@@ -200,3 +201,9 @@ def test_the_chosen_seed_leads_and_no_run_is_lost():
     (led,) = led_by([point], 2)
     assert [run.seed for run in led.of("linear")] == [2, 0, 1]
     assert sorted(map(repr, led.runs)) == sorted(map(repr, point.runs))
+
+
+def test_figures_are_sent_as_they_are_copied_once():
+    chart = change_against_width(POINTS, SPEC.widths)
+    assert to_json(chart.sent, validate=False) == to_json(chart.figure, validate=False)
+    assert chart.sent.to_dict() is chart.sent.to_dict()

@@ -25,6 +25,7 @@ from ntk_core.data.uploads import (
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import shortened
 
+MOST_PREVIEWED = 50  # columns; thousands take seconds to draw
 MAX_SENTENCE = 400  # letters; names of classes may be long
 TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression)"}
 
@@ -171,11 +172,16 @@ STANDARDIZED = {
 def file_preview(candidate: Candidate) -> None:
     """Columns with types and gaps and the first rows; arrays with shapes; folders with counts."""
     if isinstance(candidate, Table):
-        st.caption(f"{candidate.num_rows:,} rows, {len(candidate.columns):,} columns, the first rows:")
-        rows = [dict(zip(candidate.names, row, strict=True)) for row in candidate.preview]
+        shown = candidate.names[:MOST_PREVIEWED]
+        which = f"the first rows of the first {len(shown)}" if len(shown) < len(candidate.names) else "the first rows"
+        st.caption(f"{candidate.num_rows:,} rows, {len(candidate.columns):,} columns, {which}:")
+        rows = [dict(zip(shown, row, strict=False)) for row in candidate.preview]
         st.dataframe(rows, hide_index=True, alt="The first rows of the file")
-        with st.expander("Columns: types and missing values", icon=":material/view_column:"):
-            st.dataframe(column_rows(candidate), hide_index=True, alt="Type, missing values and values of every column")
+        title = "Columns: types and missing values"
+        with st.expander(title, icon=":material/view_column:", on_change="rerun") as columns:
+            if columns.open:
+                of_columns = "Type, missing values and values of every column"
+                st.dataframe(column_rows(candidate), hide_index=True, alt=of_columns)
     elif isinstance(candidate, Arrays):
         rows = [{"array": n, "shape": str(a.shape), "type": str(a.dtype)} for n, a in candidate.arrays.items()]
         st.dataframe(rows, hide_index=True, alt="Shape and type of every array of the file")
