@@ -1,7 +1,5 @@
 """Fixtures: a running dashboard and a Chromium that opens its pages."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess
@@ -13,12 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
 ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_MS = 120_000  # one worker computes all points, one after another; the machine may be busy
 READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
 SCREEN = {"width": 1440, "height": 900}
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 CHROMIUM_FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -30,11 +31,12 @@ CHROMIUM_FLAGS = (
 )
 
 
+expect.set_options(timeout=PATIENCE_MS)
+
+
 # Scope module, because an open Playwright keeps an event loop running in this process.
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator:
-    from playwright.sync_api import sync_playwright
-
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(CHROMIUM_FLAGS))
         yield opened
@@ -95,12 +97,19 @@ def serving(directory: Path, data_directory: Path) -> Iterator[str]:
         log.close()
 
 
+def new_page(browser: Browser, **options) -> Page:
+    """A page of its own context, by default on a screen, that waits for a busy machine."""
+    context = browser.new_context(**{"viewport": SCREEN, **options})
+    context.set_default_timeout(PATIENCE_MS)
+    return context.new_page()
+
+
 class Window:
     """A reused browser page, since a new one compiles all scripts again (half of a visit's work)."""
 
     def __init__(self, browser, url: str) -> None:
         self._url = url
-        self.page = browser.new_context(viewport=SCREEN).new_page()
+        self.page = new_page(browser)
 
     def forget(self) -> None:
         """Leave the page and clear its storage and cookies."""
@@ -139,12 +148,12 @@ def open_page(request: pytest.FixtureRequest, browser, dashboard_url: str) -> It
             windows.append(request.getfixturevalue("window"))
             page = windows[0].page
         else:
-            contexts.append(browser.new_context(viewport=SCREEN, java_script_enabled=scripts))
-            page = contexts[-1].new_page()
+            page = new_page(browser, java_script_enabled=scripts)
+            contexts.append(page.context)
         page.on("console", note)
         page.goto(dashboard_url + path)
         if ready:
-            page.wait_for_selector(READY, timeout=60_000)
+            page.wait_for_selector(READY)
         return page
 
     yield opened
@@ -171,7 +180,7 @@ def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
     pytest.fail("the server did not start within 30 s")
 
 
-def wait_until(page, expression: str, timeout: float = 60_000) -> None:
+def wait_until(page, expression: str, timeout: float = PATIENCE_MS) -> None:
     """Poll a JavaScript expression from outside until it is true, since the security policy forbids eval."""
     deadline = time.monotonic() + timeout / 1000
     while not page.evaluate(expression):
@@ -181,12 +190,9 @@ def wait_until(page, expression: str, timeout: float = 60_000) -> None:
 
 def phone(browser, url: str, color_scheme: str = "light"):
     """Open a page on a phone and wait until it is ready."""
-    context = browser.new_context(
-        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True, color_scheme=color_scheme
-    )
-    page = context.new_page()
+    page = new_page(browser, **PHONE, color_scheme=color_scheme)
     page.goto(url)
-    page.wait_for_selector(READY, timeout=60_000)
+    page.wait_for_selector(READY)
     return page
 
 

@@ -1,7 +1,5 @@
 """Faults that axe misses: overflowing elements, and covered or low-contrast words in charts."""
 
-from __future__ import annotations
-
 from playwright.sync_api import Page
 
 STICKING_OUT = """() => {

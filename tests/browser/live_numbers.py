@@ -1,7 +1,5 @@
 """The live component's weights in NumPy: Threefry-2x32 with 20 rounds, then Box–Muller."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -3,8 +3,6 @@
 Under the server's security policy, each page shows few controls and its figure first, on a screen and on a phone.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,11 +16,12 @@ from benchmarks.first_sight import PAGES as WITH_FIGURE
 from benchmarks.first_sight import RUN, SCREENS, inspected
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.views.navigation import PAGES
+from tests.browser.conftest import PHONE, new_page
 from tests.browser.faults import faults
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-TIMEOUT_MS = 60_000
 MAX_CONTROLS, MAX_SCREENS = 6, 5
+BY_URL = ("overview", "kernel_change")  # the others are in the menu, also of a page opened by its URL
 MAX_BOTTOM = 860  # pixels: the figure with its axis titles is complete at 1440 × 900
 KEYS = "[...document.querySelectorAll('button kbd')].filter(each => each.checkVisibility()).length"
 # Tilted or touching labels of horizontal axes.
@@ -55,17 +54,11 @@ def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, 
 
     def open_page(name: str, screen: str) -> tuple[Page, dict[str, Any]]:
         if screen not in pages:
-            (width, height), is_phone = SCREENS[screen], screen == "phone"
-            context = browser.new_context(
-                viewport={"width": width, "height": height},
-                has_touch=is_phone,
-                is_mobile=is_phone,
-                color_scheme="dark" if is_phone else "light",
-            )
-            pages[screen] = context.new_page()
+            options = {**PHONE, "color_scheme": "dark"} if screen == "phone" else {}
+            pages[screen] = new_page(browser, **options)
             pages[screen].on("console", note)
         page = pages[screen]
-        if page.url == "about:blank":
+        if name in BY_URL or page.url == "about:blank":
             page.goto(f"{dashboard_url}/{name}")
         else:
             choose_in_menu(page, name, screen)  # a third of the work of a new visit
@@ -87,16 +80,16 @@ def choose_in_menu(page: Page, name: str, screen: str) -> None:
         group = next(each.group for each in PAGES if each.name == name)
         page.get_by_test_id("stTopNavSection").filter(has_text=group).click()
         page.locator(f'[data-testid="stTopNavDropdownLink"][href$="/{name}"]').click()
-    expect(page).to_have_url(re.compile(rf"/{name}(\?|$)"), timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile(rf"/{name}(\?|$)"))
 
 
 def violations(page: Page, *rules: str, **options: object) -> list[str]:
     """Serious and critical violations of these rules or of all, one per line, except Streamlit's own."""
     found = []
     options = {"resultTypes": ["violations"], **options}  # for passed rules, axe lists one element each
-    for rule in (
-        Axe().run(page, options={**options, "runOnly": list(rules)} if rules else options).response["violations"]
-    ):
+    if rules:
+        options["runOnly"] = list(rules)
+    for rule in Axe().run(page, options=options).response["violations"]:
         if rule["impact"] not in ("serious", "critical"):
             continue
         for node in rule["nodes"]:
@@ -119,9 +112,8 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
     assert found["controls"] <= MAX_CONTROLS
     assert (found["curves"] or 0) <= MOST_CURVES
     if not is_phone:
-        assert tuple("–" if found[each] is None else str(found[each]) for each in ("controls", "curves")) == written(
-            entry.name
-        )
+        counts = ["–" if found[each] is None else str(found[each]) for each in ("controls", "curves")]
+        assert counts == written(entry.name)
     assert found["before_tabs"] <= MAX_SCREENS * height
     if has_figure:
         assert (page.evaluate(KEYS) == 0) == is_phone
@@ -131,11 +123,11 @@ def test_every_page_is_accessible_and_shows_its_figure_first(opened, entry, scre
         assert found["bottom"] <= MAX_BOTTOM
 
 
-def written(name: str) -> tuple[str, ...]:
+def written(name: str) -> list[str]:
     """Controls and curves of a page according to the table in the docs."""
     *_, rows = FIRST_SIGHT.read_text().partition("| page | controls | curves |")
     cells = (row.replace(" ", "").split("|") for row in rows.splitlines()[2:])
-    return next((controls, curves) for _, page, controls, curves, *_ in cells if page == name)
+    return next([controls, curves] for _, page, controls, curves, *_ in cells if page == name)
 
 
 @pytest.mark.parametrize("name", ["kernel_change", "lazy"])
@@ -154,7 +146,7 @@ def test_on_a_phone_run_follows_the_first_figure(opened, name):
 def test_axe_finds_no_serious_violation_in_the_export_menu(opened):
     page, _ = opened("kernel_change", "desktop")
     page.get_by_role("button", name="Export").click()
-    expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible()
     assert violations(page) == []
 
 
@@ -176,29 +168,24 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
     page.keyboard.press("Control+A")
     page.keyboard.type("2,3,30000")
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile("widths=2%2C3%2C30000"), timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile("widths=2%2C3%2C30000"))
 
     page.keyboard.press("Escape")
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
-    expect(page).to_have_url(re.compile("job="), timeout=TIMEOUT_MS)
-    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths")
 
     press_tab_until(
         page, "at.tagName === 'BUTTON' && at.innerText.includes('Stop') && at.closest('[data-testid=stMain]')"
     )
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Stopped: 2 of 3 widths are done.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Stopped: 2 of 3 widths are done.")).to_be_visible()
 
     press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('Export')")
     page.keyboard.press("Enter")
     press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('Settings, JSON')", 40)
-    with page.expect_download() as settings:
-        page.keyboard.press("Enter")
-    assert settings.value.suggested_filename == "kernel-change-spec.json"
-    page.keyboard.press("Escape")
-
-    press_tab_until(page, "at.dataset.title?.startsWith('Download plot')")
-    with page.expect_download() as image:
-        page.keyboard.press("Enter")
-    assert image.value.suggested_filename == "kernel_change-against_width.svg"
+    for name in ("kernel-change-spec.json", "kernel_change-against_width.svg"):
+        with page.expect_download() as saved:
+            page.keyboard.press("Enter")
+        assert saved.value.suggested_filename == name
+        page.keyboard.press("Escape")
+        press_tab_until(page, "at.dataset.title?.startsWith('Download plot')")

@@ -1,7 +1,5 @@
 """Clicks on figures, and figures that persist across reruns, in a real browser."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 
@@ -11,7 +9,6 @@ from playwright.sync_api import expect
 from tests.browser.conftest import READY, SCREEN, press_run, wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-TIMEOUT_MS = 300_000  # one worker compiles before the first point; the machine may be busy
 # Two quick widths, then a slow one to stop; no run reaches the threshold.
 SWEEP = "/kernel_change?widths=2,3,30000&training.max_steps=5000&training.loss_threshold=1e-9&outputs=linear"
 # Position of the first line's mean at this width, once it is clickable.
@@ -113,24 +110,24 @@ def test_old_figure_is_below_new_points_and_stopped_run_resumes(open_page):
     wait_until(page, f"{pale} === '0.3'")
     page.evaluate(f"{SWEPT}.kept = true")
     press_run(page)
-    expect(page.get_by_test_id("job-progress")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_be_visible()
     assert page.evaluate(f"{SWEPT}.kept || {GHOSTS} > 0"), "the figure was never gone"
-    wait_until(page, f"{GHOSTS} > 0 && {pale} === '1'", timeout=TIMEOUT_MS)
+    wait_until(page, f"{GHOSTS} > 0 && {pale} === '1'")
     expect(page.get_by_text("Pale curves show the previous settings (")).to_be_visible()
-    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths")
     choose_width(page, "2")
     wait_until(page, f"({LABEL}).includes('at width 2.')")
     ghosts = page.evaluate(GHOSTS)
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped: 2 of 3 widths are done. Resume continues")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Stopped: 2 of 3 widths are done. Resume continues")).to_be_visible()
     assert page.evaluate(GHOSTS) == ghosts, "Stop redraws nothing"
 
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths", timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("job-progress")).to_contain_text("2 of 3 widths")
     wait_until(page, f"({LABEL}).includes('at width 2.')")
     assert page.evaluate(GHOSTS) == ghosts, "a running run has no ghost of itself"
     page.get_by_test_id("stMain").get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("Stopped: 2 of 3 widths")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Stopped: 2 of 3 widths")).to_be_visible()
 
 
 def ranges(plot: str) -> str:

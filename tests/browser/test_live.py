@@ -1,7 +1,5 @@
 """The page *Live* in use: mouse, touch, keys and links; without a server; with reduced motion."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import time
@@ -12,11 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 from linearity_lab.components.live import HOME_TOUR, source
 from linearity_lab.components.live.settings import CHOICES, LiveSettings
 from linearity_lab.site import write_site
-from tests.browser.conftest import READY, Fingers, phone, run_button
+from tests.browser.conftest import Fingers, new_page, phone, run_button
 from tests.browser.test_accessibility import press_tab_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-TIMEOUT_MS = 60_000
 # Positions of the points, in pixels of the window.
 PLACES = """each => {
   const canvas = each.querySelector('canvas'), box = canvas.getBoundingClientRect();
@@ -27,7 +24,7 @@ PLACES = """each => {
 def live(page: Page) -> Locator:
     """The component, once it has drawn."""
     found = page.locator(".live")
-    found.wait_for(timeout=TIMEOUT_MS)
+    found.wait_for()
     until(found, "each => each.live.frames > 0")
     return found
 
@@ -43,15 +40,16 @@ def points(component: Locator) -> list[list[float]]:
     return component.evaluate("each => each.live.hand.points()")
 
 
-def test_it_trains_by_itself_without_a_word_on_the_console(open_page):
+def test_link_trains_and_catapults_without_console_messages(open_page):
     page = open_page("/_stcore/health", ready=False)
     shown = []
     page.on("console", lambda message: shown.append((message.type, message.text, message.location.get("url", ""))))
     page.on("pageerror", lambda error: shown.append(("error", str(error), "")))
-    page.goto(re.sub(r"/_stcore.*", "/live?width=16", page.url))
-    component = live(page)
-    until(component, "each => each.live.now.time > 100")
-    expect(page.locator(".verdict")).to_contain_text("Width 16:")
+    page.goto(re.sub(r"/_stcore.*", "/live?width=256&rate=3&activation=relu&seed=2", page.url))
+    begun = live(page).evaluate("({ live: { begun } }) => [begun.width, begun.rate, begun.activation]")
+    assert begun == [256, 3, "relu"]
+    expect(page.get_by_role("slider", name="Width m")).to_have_attribute("aria-valuetext", "256")
+    expect(page.locator(".verdict")).to_contain_text("recovers at c = ")
     # Streamlit requests its URLs below every page but the root, and reconnects to a fresh server.
     others = [each for each in shown if each[0] in ("error", "warning") and "/_stcore/" not in each[1] + each[2]]
     assert others == []
@@ -75,7 +73,7 @@ def test_parts_explain_themselves_and_points_are_edited_by_mouse(open_page):
     until(component, "each => each.live.settings.target === 'own'")
     assert "points=" not in page.url, "the server receives points after the drag"
     page.mouse.up()
-    expect(page).to_have_url(re.compile("points="), timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile("points="))
     moved = points(component)
     assert moved[3][1] > before[3][1] + 0.2
     assert moved[:3] == [[round(a, 2), round(b, 2)] for a, b in before[:3]]
@@ -93,7 +91,7 @@ def test_parts_explain_themselves_and_points_are_edited_by_mouse(open_page):
     page.mouse.dblclick(x, y)
     kept = points(component)
     assert len(kept) == len(before) - 1
-    expect(page).to_have_url(re.compile(rf"points={kept[0][0]:g}%3A"), timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile(rf"points={kept[0][0]:g}%3A"))
     page.reload()
     assert points(live(page)) == kept
 
@@ -131,7 +129,7 @@ def test_the_slider_redraws_while_dragged(open_page):
     assert len(seen) == 3
     assert "width=" not in page.url
     page.mouse.up()
-    expect(page).to_have_url(re.compile(r"width=\d{4}"), timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile(r"width=\d{4}"))
 
 
 def test_the_keyboard_alone_suffices(open_page):
@@ -147,19 +145,12 @@ def test_the_keyboard_alone_suffices(open_page):
     press_tab_until(page, f"{inside}?.dataset.do === 'step'")
     page.keyboard.press("Enter")
     until(component, f"each => each.live.now.time === {held + 1}", 10)
-    component.evaluate(
-        "each => { for (let k = 0; k < 3; k++) each.live.press('step'); }"
-    )  # two clicks during the first step
+    component.evaluate("each => { for (let k = 0; k < 3; k++) each.live.press('step'); }")  # two during the first
     until(component, f"each => each.live.now.time === {held + 4}", 10)
-    press_tab_until(page, f"{inside}?.id === 'live-width'")
-    page.keyboard.press("ArrowRight")
-    expect(page).to_have_url(re.compile("width=9"), timeout=TIMEOUT_MS)
-    press_tab_until(page, f"{inside}?.id === 'live-rate'")
-    page.keyboard.press("End")
-    expect(page).to_have_url(re.compile("rate=4"), timeout=TIMEOUT_MS)
-    press_tab_until(page, f"{inside}?.id === 'live-output'")
-    page.keyboard.press("ArrowDown")
-    expect(page).to_have_url(re.compile("output=tanh"), timeout=TIMEOUT_MS)
+    for name, key, shown in (("width", "ArrowRight", "=9"), ("rate", "End", "=4"), ("output", "ArrowDown", "=tanh")):
+        press_tab_until(page, f"{inside}?.id === 'live-{name}'")
+        page.keyboard.press(key)
+        expect(page).to_have_url(re.compile(name + shown))
     press_tab_until(page, f"{inside}?.tagName === 'CANVAS'")
     before = points(component)
     for key in ("ArrowRight", "ArrowUp", "ArrowUp", "Shift+ArrowRight", "Enter"):
@@ -171,38 +162,19 @@ def test_the_keyboard_alone_suffices(open_page):
     assert len(points(component)) == len(before)
 
 
-def test_link_opens_with_its_settings_and_catapults_beyond_two(open_page):
-    page = open_page("/live?width=256&rate=3&activation=relu&seed=2")
-    component = live(page)
-    assert component.evaluate("e => [e.live.begun.width, e.live.begun.rate, e.live.begun.activation]") == [
-        256,
-        3,
-        "relu",
-    ]
-    expect(page.get_by_role("slider", name="Width m")).to_have_attribute("aria-valuetext", "256")
-    expect(page.locator(".verdict")).to_contain_text("recovers at c = ", timeout=TIMEOUT_MS)
-
-
 def test_error_bars_are_computed_on_the_kernel_page(open_page):
     page = open_page("/live?width=40&output=swish&layers=2&bottleneck=3&points=-1:0.5,0.25:-0.5,1:0.75")
     live(page)
     page.get_by_role("button", name="Compute this with error bars").click()
-    expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths=10%2C40%2C160%2C640.*job="), timeout=TIMEOUT_MS)
-    stop = page.locator('[class*="-run_place"]').get_by_role("button", name="Stop")
-    expect(stop).to_be_visible(timeout=TIMEOUT_MS)
-    stop.click()
-    expect(stop).to_have_count(0, timeout=TIMEOUT_MS)
-    page.wait_for_selector(READY, timeout=TIMEOUT_MS)
-    page.get_by_role("button", name="All settings").click()
-    expect(page.get_by_role("textbox", name="Widths m")).to_have_value("10, 40, 160, 640", timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile(r"/kernel_change\?.*widths=10%2C40%2C160%2C640.*job="))
+    page.locator('[class*="-run_place"]').get_by_role("button", name="Stop").click()
     handed = re.compile(r"dataset\.xs=-1\.0%2C0\.25%2C1\.0.*dataset\.ys=0\.5%2C-0\.5%2C0\.75")
-    expect(page).to_have_url(handed, timeout=TIMEOUT_MS)
+    expect(page).to_have_url(handed)
     expect(run_button(page)).to_be_enabled()
 
 
 def test_where_motion_is_not_wanted_it_waits(browser, dashboard_url):
-    context = browser.new_context(reduced_motion="reduce")
-    page = context.new_page()
+    page = new_page(browser, reduced_motion="reduce")
     page.goto(f"{dashboard_url}/live?width=8")
     component = live(page)
     page.wait_for_timeout(500)
@@ -210,7 +182,7 @@ def test_where_motion_is_not_wanted_it_waits(browser, dashboard_url):
     expect(page.locator(".verdict")).to_contain_text("before training")
     page.get_by_role("button", name="Play", exact=True).click()
     until(component, "each => each.live.now.time > 5")
-    context.close()
+    page.context.close()
 
 
 def test_page_without_a_server_trains_with_settings_in_its_url(browser, tmp_path):
@@ -260,12 +232,12 @@ def test_the_guided_tour_sets_each_step_and_the_url(open_page):
     steps += [[1024, "linear", 2.5, 0], [1024, "linear", 1, 1]]
     for at, expected in enumerate(steps, 1):
         assert component.evaluate(set_by_tour) == expected
-        expect(page).to_have_url(re.compile(rf"tour={at}(&|$)"), timeout=TIMEOUT_MS)
+        expect(page).to_have_url(re.compile(rf"tour={at}(&|$)"))
         if at < len(steps):
             page.get_by_role("button", name="Next").click()
     expect(page.locator('[data-do="next"]')).to_be_hidden()
     page.get_by_role("button", name="End the tour").click()
-    expect(page).not_to_have_url(re.compile("tour="), timeout=TIMEOUT_MS)
+    expect(page).not_to_have_url(re.compile("tour="))
 
 
 def test_an_earlier_stage_of_training_can_be_seen_again(open_page):
@@ -302,7 +274,7 @@ def test_the_verdict_needs_both_function_and_kernel(browser):
 def test_home_draws_both_lines_and_agrees_with_training(open_page):
     page = open_page("/")
     home = page.locator(".live[data-form=home]")
-    home.wait_for(timeout=TIMEOUT_MS)
+    home.wait_for()
     until(home, "each => each.home.sides.every(side => side.points.has(1024))", 120)
     linear, swish = (dict(side) for side in home.evaluate("each => each.home.sides.map(side => [...side.points])"))
     assert list(linear)[:5] == list(swish)[:5] == list(HOME_TOUR[:5])

@@ -1,10 +1,4 @@
-"""Buttons that save a figure: each saves its format at the first click, in the browser alone.
-
-All under the security policy of the server; that no message of the browser speaks of it is checked wherever a page is
-opened.
-"""
-
-from __future__ import annotations
+"""Buttons that save a figure: each saves its format at the first click, in the browser alone."""
 
 import re
 import struct
@@ -22,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 def exporting(page: Page) -> Page:
     """Open the page's menu once its figures are drawn."""
-    page.wait_for_selector(".js-plotly-plot .main-svg", timeout=60_000)
+    page.wait_for_selector(".js-plotly-plot .main-svg")
     page.get_by_role("button", name="Export").click()
     page.get_by_role("button", name="PNG: ").first.wait_for()
     return page
@@ -35,24 +29,8 @@ def saved(page: Page, kind: str, number: int = 0) -> tuple[str, bytes]:
     return download.value.suggested_filename, Path(download.value.path()).read_bytes()
 
 
-def by_camera_and_as_numbers(page: Page) -> None:
-    """Save a picture by the figure's tools, and a file by the open menu."""
-    page.keyboard.press("Escape")
-    page.get_by_role("button", name="PNG: ").first.wait_for(state="hidden")
-    with page.expect_download() as picture:
-        page.locator(".js-plotly-plot").first.hover()
-        page.locator('.modebar-btn[data-title*="ownload"]').first.click()
-    assert picture.value.suggested_filename.endswith(".svg")
-    page.get_by_role("button", name="Export").click()
-    entries = page.locator('[data-testid="stDownloadButton"] button')
-    entries.first.wait_for()
-    with page.expect_download() as file:
-        entries.first.click()
-    assert file.value.suggested_filename.startswith("kernel-change.")
-
-
 def test_first_click_saves_the_chosen_format(open_page, dashboard_url):
-    first = {"/kernel_change": "kernel_change-against_width", "/lecture?step=bottleneck": "", "/dag": ""}
+    first = {"/kernel_change": "kernel_change-against_width", "/dag": ""}
     page = open_page("/_stcore/health", ready=False)
     for path, begins in first.items():
         for kind in ("PNG", "SVG"):
@@ -73,7 +51,9 @@ def test_first_click_saves_the_chosen_format(open_page, dashboard_url):
                 assert min(contrast(color, "#FFFFFF") for color in words) >= 4.5
 
         if path == "/kernel_change":
-            by_camera_and_as_numbers(page)
+            with page.expect_download() as file:
+                page.locator('[data-testid="stDownloadButton"] button').first.click()
+            assert file.value.suggested_filename.startswith("kernel-change.")
 
     # The last page, of graphs: each figure has its buttons, and the camera keeps its format.
     rows = page.get_by_role("button", name="PNG: ").count()
