@@ -1,7 +1,5 @@
 """Answers of an ASGI application to one request, without a server."""
 
-from __future__ import annotations
-
 import asyncio
 
 

@@ -1,7 +1,5 @@
 """Documentation of containers and settings against the files."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
@@ -26,17 +24,11 @@ def compose() -> dict:
     return yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["dashboard", "nginx"])
-def test_containers_have_a_read_only_root_and_no_rights(compose, name):
-    service = compose["services"][name]
-    assert service["read_only"] is True
-    assert service["tmpfs"] == ["/tmp"]
-    assert service["cap_drop"] == ["ALL"]
-    assert service["security_opt"] == ["no-new-privileges:true"]
-    assert service.get("volumes", []) == (["data:/data"] if name == "dashboard" else [])
-
-
-def test_memory_processes_and_logs_are_limited(compose):
+def test_containers_have_few_rights_and_limits(compose):
+    rights = {"read_only": True, "tmpfs": ["/tmp"], "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"]}
+    for name, volumes in (("dashboard", ["data:/data"]), ("nginx", [])):
+        assert compose["services"][name].items() >= rights.items()
+        assert compose["services"][name].get("volumes", []) == volumes
     for service in compose["services"].values():
         assert re.search(r"\d+g\b", service["mem_limit"])
         assert 100 <= service["pids_limit"] <= 1000
@@ -60,10 +52,8 @@ def test_every_image_is_named_by_its_digest(compose):
 def test_bill_of_materials_lists_locked_packages_and_hashes(lock):
     bill = json.loads(subprocess.check_output([sys.executable, ROOT / ".ci" / "sbom.py", lock], text=True))
     text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
-    assert (bill["bomFormat"], len(bill["components"])) == (
-        "CycloneDX",
-        len(re.findall(r"^[\w.-]+(?:\[.*\])?==", text, re.M)),
-    )
+    assert bill["bomFormat"] == "CycloneDX"
+    assert len(bill["components"]) == len(re.findall(r"^[\w.-]+(?:\[.*\])?==", text, re.M))
     assert sum(len(each["hashes"]) for each in bill["components"]) == text.count("--hash=sha256:")
     assert all(each["hashes"] for each in bill["components"])
     assert any(each["purl"].startswith("pkg:pypi/streamlit@1.") for each in bill["components"])
@@ -104,12 +94,6 @@ def test_the_image_is_built_from_a_lock_and_runs_without_root():
         assert re.findall(r"^USER (.*)$", stage, re.MULTILINE)[-1] == user
         assert "HEALTHCHECK" in stage
     assert "VOLUME /data" in app
-
-
-def test_everything_that_the_image_copies_is_let_in():
-    let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
-    assert let_in == {"app.py", "pages", "linearity_lab", "ntk_core", "gallery", "locks", ".streamlit", "hosting"}
-    assert all((ROOT / name).exists() for name in let_in)
 
 
 @pytest.mark.parametrize("limit", ["max_width", "max_seeds", "max_waiting", "max_job_s"])

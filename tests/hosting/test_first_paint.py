@@ -1,7 +1,5 @@
 """First paint: Streamlit's page contains text before its scripts run; other responses are unchanged."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

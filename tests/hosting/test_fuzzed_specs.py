@@ -3,8 +3,6 @@
 ``python -m benchmarks.drills.fuzzed_specs`` tries ten thousand.
 """
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -15,9 +13,8 @@ from ntk_core.runs import PRESETS, canonical_json, parse_spec
 from ntk_core.settings.grammar import InvalidSpec
 
 
-@pytest.mark.parametrize(("count", "seed"), [(100, 1), pytest.param(750, 2, marks=pytest.mark.slow)])
-def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences(count, seed):
-    findings = fuzz(count, seed)
+def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences():
+    findings = fuzz(150, seed=1)
     assert findings.failures == []
     seen = {outcome for outcome, count in findings.outcomes.items() if count}
     assert {"command line: let pass", "command line: refused", "JSON: refused", "address: too large"} <= seen

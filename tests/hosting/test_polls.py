@@ -1,7 +1,5 @@
 """Class polls: random codes, bounded numbers, one vote per participant, deletion at the end."""
 
-from __future__ import annotations
-
 import base64
 import hmac
 import json
@@ -74,45 +72,26 @@ def test_one_vote_each_that_may_change_until_the_answer(polls):
     assert not polls.vote(code, "a", "q", 1)
     assert polls.look(code, "a").own == 2
     assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).is_revealed, "what was shown stays shown"
-
-
-@pytest.mark.parametrize(
-    ("session", "question", "choice"), [("x", "q", 0), ("a", "p", 0), ("a", "q", 3), ("a", "q", -1)]
-)
-def test_no_other_vote_counts(polls, session, question, choice):
-    code = opened(polls)
-    assert not polls.vote(code, session, question, choice)
-    assert polls.look(code, "a").num_votes == 0
-
-
-def test_votes_return_when_a_question_is_asked_again(polls):
-    code = opened(polls)
-    polls.vote(code, "a", "q", 1)
     assert polls.ask(code, HOST, "p", ORDER, is_revealed=False).num_votes == 0
-    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (0, 1, 0)
+    for member, question, choice in (("x", "p", 0), ("a", "q", 0), ("a", "p", 3), ("a", "p", -1)):
+        assert not polls.vote(code, member, question, choice)
+    assert polls.look(code, "a").num_votes == 0
+    assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (1, 0, 1), "the votes return"
 
 
 def test_only_the_host_asks_and_ends(polls):
-    code = opened(polls)
+    code, other = opened(polls), polls.open("other", LINE)
+    assert polls.ask(other, "other", "of another", ORDER, is_revealed=False).num_votes == 0
     assert polls.ask(code, "a", "p", ORDER, is_revealed=True) is None
     polls.close(code, "a")
     assert polls.look(code, "a").question == "q"
     polls.close(code, HOST)
     assert polls.look(code, "a") is None
     assert polls.join(code, "a") == "unknown"
+    again = polls.open("other", LINE)
+    assert polls.state(other, "other") == "", "a host has one poll"
+    polls.close(again, "other")
     assert polls._held == {}, "nothing is kept"
-
-
-def test_several_people_hold_polls_of_their_own(polls):
-    codes = {host: polls.open(host, LINE) for host in ("one", "two", "three")}
-    for host, code in codes.items():
-        polls.ask(code, host, host, ORDER, is_revealed=False)
-        assert polls.join(code, "a") == "joined"
-        polls.vote(code, "a", host, 0)
-    assert [polls.look(code, "a").question for code in codes.values()] == list(codes)
-    again = polls.open("one", LINE)
-    assert polls.look(codes["one"], "a") is None, "a host has one poll"
-    assert polls.ask(again, "one", "q", ORDER, is_revealed=False).num_votes == 0
 
 
 def test_the_numbers_of_polls_questions_and_members_are_bounded(polls, clock):
@@ -175,21 +154,6 @@ def test_thirty_members_at_once_lose_no_vote(polls):
     assert polls.ask(code, HOST, "q", ORDER, is_revealed=False).counts == (0, 0, 30)
 
 
-def test_state_changes_with_what_host_or_member_sees(polls):
-    code = polls.open("host", "")
-    polls.ask(code, "host", "q", (0, 1), is_revealed=False)
-    for member in ("a", "b"):
-        polls.join(code, member)
-    host, own, other = (polls.state(code, who) for who in ("host", "a", "b"))
-    assert host == polls.state(code, "host")
-    polls.vote(code, "a", "q", 1)
-    assert polls.state(code, "host") != host
-    assert polls.state(code, "a") != own
-    assert polls.state(code, "b") == other  # counts are for the host
-    polls.ask(code, "host", "q", (0, 1), is_revealed=True)
-    assert polls.state(code, "b") != other
-
-
 def test_second_round_keeps_the_first_votes_beside_it(polls):
     code = opened(polls)
     polls.vote(code, "a", "q", 0)
@@ -234,26 +198,25 @@ def test_a_closed_poll_keeps_its_phones_and_admits_no_others(polls):
     assert polls.join(code, "late") == "joined"
 
 
-@pytest.mark.parametrize(("given", "who"), [("wrong", "host"), ("", ""), (None, "eve"), (None, "")])
-def test_state_is_empty_for_strangers(polls, given, who):
-    code = polls.open("host", "")
-    assert polls.state(code if given is None else given, who) == ""
-
-
-def _cookie(app: Starlette, watch: str) -> str:
-    return str(Answer(app, module.PATH, headers={"x-lab-watch": watch}).headers.get("set-cookie", ""))
-
-
-def test_state_is_served_for_the_header(polls, monkeypatch):
+def test_state_is_served_and_changes_with_what_each_sees(polls, monkeypatch):
     monkeypatch.setattr(module, "_SHARED", polls)
-    code = polls.open("host", "")
-    app = Starlette(routes=[module.ROUTE])
+    app, code = Starlette(routes=[module.ROUTE]), opened(polls)
 
-    def state(watch: str) -> str:
-        return json.loads(Answer(app, module.PATH, headers={"x-lab-watch": watch}).text)["state"]
+    def watched(watch: str) -> tuple[str, str]:
+        found = Answer(app, module.PATH, headers={"x-lab-watch": watch})
+        return json.loads(found.text)["state"], found.headers.get("set-cookie", "")
 
-    assert state(f"{code} host") == polls.state(code, "host") != ""
-    assert not _cookie(app, f"{code} host")
-    polls.join(code, "phone")
-    assert f"{module.COOKIE}=phone" in _cookie(app, f"{code} phone")
-    assert state("") == state(code) == state(f"{code} eve") == ""
+    def states() -> list[str]:
+        return [watched(f"{code} {who}")[0] for who in (HOST, "a", "b")]
+
+    before = states()
+    assert before == states()
+    assert "" not in before
+    polls.vote(code, "a", "q", 1)
+    assert [one == other for one, other in zip(before, states(), strict=True)] == [False, False, True]
+    polls.ask(code, HOST, "q", ORDER, is_revealed=True)
+    assert states()[2] != before[2]
+    assert watched(f"{code} {HOST}")[1] == ""
+    assert f"{module.COOKIE}=a" in watched(f"{code} a")[1]
+    for stranger in ("", code, f"{code} ", f"{code} eve", f"wrong {HOST}", " "):
+        assert watched(stranger) == ("", "")

@@ -1,14 +1,11 @@
 """Every limit of every profile: accept the exact limit, refuse one above it in one sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import re
 import time
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,7 +22,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, _costs, _estimate, capped, check_time, estimate
 from ntk_core.runs._costs import SHIPPED
-from ntk_core.settings.grammar import InvalidSpec, settings, with_settings
+from ntk_core.settings.grammar import settings
 from tests.runs.largest_specs import largest
 
 VARIABLES = ("LINEARITY_LAB_PROFILE", "LINEARITY_LAB_WORKERS", *OVERRIDES)
@@ -55,17 +52,12 @@ def costs(monkeypatch):
     return state
 
 
-def test_profile_is_local_by_default():
-    assert profile().name == "local"
-
-
 def test_no_limit_grows_from_local_over_classroom_to_hosted():
-    local, classroom, hosted = PROFILES.values()
-    limits = [field.name for field in fields(Profile) if field.name.startswith("max_")]
-    for name in limits:
-        if name == "max_waiting":  # a class of thirty presses Run together
-            continue
-        assert getattr(local, name) >= getattr(classroom, name) >= getattr(hosted, name), name
+    assert profile() == PROFILES["local"]
+    names = {field.name for field in fields(Profile) if field.name.startswith("max_")}
+    for name in names - {"max_waiting"}:  # a class of thirty presses Run together
+        local, classroom, hosted = (getattr(each, name) for each in PROFILES.values())
+        assert local >= classroom >= hosted, name
 
 
 @pytest.mark.parametrize("variable", OVERRIDES)
@@ -120,9 +112,12 @@ def test_cost_at_the_limit_passes_and_any_more_is_refused(costs, limits, limit, 
     assert refused.value.unit == unit
 
 
-def test_a_computer_of_ones_own_may_take_any_time_and_memory(costs):
+def test_a_local_server_is_limited_by_what_is_free_alone(costs, monkeypatch):
     costs(seconds=1e12, peak_bytes=2.0**60)
     check_limits(NARROW, PROFILES["local"])
+    monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: 1000.0)
+    with pytest.raises(TooLarge):
+        check_limits(NARROW, PROFILES["local"])
 
 
 @EVERY
@@ -134,13 +129,6 @@ def test_file_at_the_limit_passes_and_one_more_byte_fails(limits, monkeypatch):
         parse_upload(largest, upload_limits())
     with pytest.raises(InvalidInput, match=rf"^file: .*{most + 1:,} bytes.*at most {most:,} bytes"):
         parse_upload(largest + b" ", upload_limits())
-
-
-def test_what_is_free_now_counts_beside_the_profile(costs, monkeypatch):
-    monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: 1000.0)
-    monkeypatch.setattr("ntk_core.runs._estimate.largest_bytes", lambda spec: 1001.0)
-    with pytest.raises(TooLarge):
-        check_limits(NARROW, PROFILES["local"])
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -166,30 +154,11 @@ def test_refusal_names_the_largest_value_that_fits(name):
         check_limits(capped(spec, field, 2 * nearest + 10), limits)
 
 
-def taken_down(spec, limits) -> tuple[Any, Any]:
-    """Set every refused setting to the named nearest value; return the spec and any remaining refusal."""
-    refusal = None
-    for _ in range(len(settings(type(spec)))):
-        try:
-            check_limits(spec, limits)
-        except InvalidInput as error:
-            refusal, spec = error, capped(spec, error.field, error.nearest)
-        else:
-            return spec, None
-    return spec, refusal
-
-
 @EVERY
 def test_largest_size_here_passes_every_limit(limits):
-    largest = {name: largest_fit(preset.paper_spec, limits) for name, preset in PRESETS.items()}
-    for name in [name for name, spec in largest.items() if spec is None]:
-        small, refusal = taken_down(PRESETS[name].paper_spec, limits)
-        if refusal is None:
-            with pytest.raises(InvalidSpec):  # no longer a valid combination
-                with_settings(small, {})
-        else:  # too large with any number of samples
-            assert (refusal.field, refusal.given, refusal.unit) == ("dataset.num_samples", "1", "bytes")
-    for spec in filter(None, largest.values()):
+    largest = list(filter(None, (largest_fit(preset.paper_spec, limits) for preset in PRESETS.values())))
+    assert len(largest) > len(PRESETS) / 2
+    for spec in largest:
         check_limits(spec, limits)
         assert type(spec)(**spec.model_dump()) == spec
 

@@ -1,7 +1,5 @@
 """Headers, readiness and logs, in process."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging
@@ -48,6 +46,7 @@ def test_the_policy_allows_own_scripts_only():
     assert scripts[:3] == ["'self'", "blob:", "'wasm-unsafe-eval'"]
     assert len(scripts) == 3 + len([OWN_SCRIPT, *inline_scripts()]) >= 4
     assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "data:", "https:"} & set(scripts)
+    assert st.get_option("server.enableXsrfProtection") is st.get_option("server.enableCORS") is True
 
 
 def test_only_named_sites_may_embed_the_pages(monkeypatch):
@@ -100,21 +99,15 @@ def test_readiness_hides_the_address_of_a_broken_store(monkeypatch):
 @pytest.fixture
 def logs() -> Iterator[io.StringIO]:
     """JSON logs in a buffer; the process's loggers are restored."""
-    root, kept = logging.getLogger(), logging.getLogger().handlers[:]
-    before = {
-        name: (logger.handlers[:], logger.propagate)
-        for name, logger in logging.root.manager.loggerDict.items()
-        if isinstance(logger, logging.Logger)
-    }
+    loggers = [logging.root, *(each for each in logging.root.manager.loggerDict.values() if hasattr(each, "handlers"))]
+    before = [(logger, logger.handlers[:], logger.propagate) for logger in loggers]
     stream = io.StringIO()
     write_json_logs(stream)
     yield stream
     logging.captureWarnings(False)
     logging.setLoggerClass(logging.Logger)
-    root.handlers[:] = kept
-    for name, (handlers, propagate) in before.items():
-        logging.getLogger(name).handlers[:] = handlers
-        logging.getLogger(name).propagate = propagate
+    for logger, handlers, propagate in before:
+        logger.handlers[:], logger.propagate = handlers, propagate
 
 
 def test_logs_are_json_without_user_data(logs):
@@ -146,8 +139,3 @@ def test_logs_are_json_without_user_data(logs):
     assert all(re.match(r"\d{4}-\d\d-\d\dT.*Z$", line["time"]) and line["level"] and line["place"] for line in lines)
     assert lines[4]["exception"] == lines[5]["exception"] == "ValueError"
     assert lines[4]["trace"][0].startswith("test_server.py:")
-
-
-def test_xsrf_protection_and_origin_checks_stay_on():
-    assert st.get_option("server.enableXsrfProtection") is True
-    assert st.get_option("server.enableCORS") is True

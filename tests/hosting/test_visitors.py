@@ -1,7 +1,5 @@
 """Admission of visitors, rates of requests per session, and memory of uploads."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from types import SimpleNamespace
