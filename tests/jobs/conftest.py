@@ -1,7 +1,5 @@
 """Real worker processes, shared by tests that leave them intact."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Jobs ended by wall clock, memory or operator: their points are kept and other jobs continue."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -65,15 +63,11 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
 def test_stopped_job_can_be_run_again(unattended, tiny):
     jobs = unattended()
     job_id = jobs.submit(tiny(seed=74))
-    end_by_the_server(jobs, job_id)
-    assert jobs.submit(tiny(seed=74)) == job_id
-    assert (jobs.snapshot(job_id).status, jobs.snapshot(job_id).reason) == ("queued", "")
-
-
-def end_by_the_server(jobs, job_id):
     with jobs._changed:
         jobs._end(jobs._jobs[job_id], "stopped", "over time: 5 min allowed")
     jobs._record()
+    assert jobs.submit(tiny(seed=74)) == job_id
+    assert (jobs.snapshot(job_id).status, jobs.snapshot(job_id).reason) == ("queued", "")
 
 
 @pytest.mark.slow

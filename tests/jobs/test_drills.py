@@ -1,7 +1,5 @@
 """Small versions of the drills of benchmarks/drills, with the same claims."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -3,7 +3,7 @@
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.jobs._job import Job
 from ntk_core.runs import PRESETS
-from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, parse_event
 
 SPEC = PRESETS["hu-fig1"].spec
 POINT, SECOND = gallery_result("hu-fig1").points[:2]
@@ -38,16 +38,10 @@ def test_points_growing_in_parallel_are_in_order_of_the_spec():
     assert job.now.growing == (SECOND,)
 
 
-def grown() -> Job:
+def test_partial_point_stays_until_the_next_start():
     job = Job(SPEC)
     job.begin()
     job.take(progress(POINT))
-    assert job.now.growing == (POINT,)
-    return job
-
-
-def test_partial_point_stays_until_the_next_start():
-    job = grown()
     for status in ("cancelled", "stopped", "failed"):
         job.end(status)
         assert job.now.growing == (POINT,)
@@ -57,6 +51,4 @@ def test_partial_point_stays_until_the_next_start():
 
 
 def test_growing_point_survives_json():
-    from ntk_core.runs.events import parse_event
-
     assert parse_event(progress(POINT).model_dump_json()) == progress(POINT)

@@ -1,7 +1,5 @@
 """Jobs through real worker processes: shared, stopped, resumed, found again."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

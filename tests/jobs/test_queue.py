@@ -1,7 +1,5 @@
 """The queue without processes: first in, first out; one running and one waiting job per session."""
 
-from __future__ import annotations
-
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -52,36 +50,17 @@ def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
     assert jobs._begun().now.job_id == waiting
 
 
-def test_attaching_needs_no_place_of_the_session(unattended, tiny):
-    jobs = unattended("classroom", max_waiting=3)
-    theirs = jobs.submit(tiny(0), "bob")
-    jobs.submit(tiny(1), "ann")
-    jobs.submit(tiny(2), "ann")
-    assert jobs.submit(tiny(0), "ann") == theirs
-
-
-def test_one_person_may_queue_any_number_of_jobs(unattended, tiny):
-    jobs = unattended(max_waiting=5)
-    for seed in range(5):
-        jobs.submit(tiny(seed), "ann")
-    assert jobs.load()["waiting"] == 5
-
-
-def test_queue_is_bounded(unattended, tiny):
-    jobs = unattended(max_waiting=1)
-    jobs.submit(tiny(0))
+def test_queue_is_bounded_and_attaching_needs_no_place(unattended, tiny):
+    jobs = unattended(max_waiting=3)
+    jobs.submit(tiny(0), "ann")
     jobs._begun()
-    waiting = jobs.submit(tiny(1))
+    waiting = [jobs.submit(tiny(seed), "ann") for seed in (1, 2, 3)]  # any number of one person
     with pytest.raises(NoRoom, match="waiting"):
-        jobs.submit(tiny(2))
-    assert jobs.submit(tiny(1)) == waiting
-
-
-def test_run_over_the_limits_never_becomes_a_job(unattended, tiny):
-    jobs = unattended("hosted")
+        jobs.submit(tiny(4), "bob")
     with pytest.raises(OverLimit):
-        jobs.submit(tiny(0, widths=(PROFILES["hosted"].max_width + 1,)))
-    assert jobs.load()["waiting"] == 0
+        jobs.submit(tiny(0, widths=(PROFILES["local"].max_width + 1,)), "bob")
+    assert jobs.load()["waiting"] == 3
+    assert jobs.submit(tiny(1), "bob") == waiting[0]
 
 
 def test_jobs_have_the_limits_of_the_profile(monkeypatch):

@@ -1,7 +1,5 @@
 """Jobs of a real server, by browser sessions over web sockets."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import time
@@ -24,21 +22,11 @@ pytestmark = [
 
 def test_sessions_share_equal_sweeps_while_others_look_around():
     with own_data() as folder, served_app(LINEARITY_LAB_WORKERS="1") as app:
-        found = asyncio.run(
-            sessions.drill(
-                app,
-                folder / STORE,
-                sessions.Visit(QUICK, distinct=2),
-                num_sessions=5,
-                num_running=3,
-                num_uploading=1,
-                idle_s=0.5,
-            )
-        )
-    claims = sessions.claims(found)  # claims about time need a quiet machine
-    assert [
-        claim for claim, holds in claims.items() if not holds and "idle" not in claim and "grows" not in claim
-    ] == [], found
+        visit, counts = sessions.Visit(QUICK, distinct=2), {"num_sessions": 5, "num_running": 3, "num_uploading": 1}
+        found = asyncio.run(sessions.drill(app, folder / STORE, visit, **counts, idle_s=0.5))
+    broken = {claim for claim, holds in sessions.claims(found).items() if not holds}
+    # Claims about time need a quiet machine.
+    assert {claim for claim in broken if "idle" not in claim and "grows" not in claim} == set(), found
     assert (found["num_runs"], found["num_uploads"], found["num_jobs"]) == (4, 1, 3)
 
 

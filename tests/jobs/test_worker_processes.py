@@ -1,7 +1,5 @@
 """Worker processes: killed, orphaned, idle, warm, separate from the start script."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat
@@ -9,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import Pipe
 from pathlib import Path
 from unittest.mock import Mock
@@ -23,7 +22,6 @@ from ntk_core.runs.events import parse_event
 from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
-BROKEN = '{"widths": [0]}'
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 
@@ -48,33 +46,8 @@ def test_killed_worker_ends_its_job_and_the_next_one_runs(jobs, long, tiny, wait
 
 @pytest.mark.slow
 @posix
-def test_stop_ends_a_worker_that_does_not_respond(jobs, long, tiny, wait_for):
-    job_id = jobs.submit(long(seed=22))
-    kept = wait_for(jobs, job_id, has_a_point).points
-    pid = worker_pid(jobs, job_id)
-    os.kill(pid, signal.SIGSTOP)
-    jobs.stop(job_id)
-    stopped = jobs.snapshot(job_id)
-    assert (stopped.status, stopped.points) == ("cancelled", kept)
-    assert wait_for(jobs, jobs.submit(tiny(seed=22)), ended).status == "completed"
-    assert pid not in jobs.worker_pids()
-
-
-@pytest.mark.slow
-@posix
-def test_workers_killed_while_idle_are_replaced(jobs, tiny, wait_for):
-    wait_for(jobs, jobs.submit(tiny(seed=23)), ended)
-    before = jobs.worker_pids()
-    for pid in before:
-        os.kill(pid, signal.SIGKILL)
-    eventually(lambda: len(jobs.worker_pids()) == 2 and set(jobs.worker_pids()).isdisjoint(before))
-    done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
-    assert (done.status, done.reason) == ("completed", "")
-
-
-@pytest.mark.slow
-@posix
-def test_killed_spare_worker_disturbs_no_job(jobs, long, wait_for):
+def test_workers_killed_while_idle_are_replaced(jobs, long, tiny, wait_for):
+    """A spare beside a running job, which continues; later all workers."""
     job_id = jobs.submit(long(seed=27))
     kept = wait_for(jobs, job_id, has_a_point).points
     pid = worker_pid(jobs, job_id)
@@ -84,6 +57,13 @@ def test_killed_spare_worker_disturbs_no_job(jobs, long, wait_for):
     found = jobs.snapshot(job_id)
     assert (found.status, found.points, worker_pid(jobs, job_id)) == ("running", kept, pid)
     jobs.stop(job_id)
+    wait_for(jobs, jobs.submit(tiny(seed=23)), ended)
+    before = jobs.worker_pids()
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    eventually(lambda: len(jobs.worker_pids()) == 2 and set(jobs.worker_pids()).isdisjoint(before))
+    done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
+    assert (done.status, done.reason) == ("completed", "")
 
 
 @pytest.mark.slow
@@ -155,14 +135,9 @@ def test_idle_workers_use_little_processor_time(jobs, tiny, wait_for):
 
 
 @posix
-def test_workers_yield_to_the_pages(jobs, tiny, wait_for):
+def test_workers_yield_to_pages_and_keep_compiled_code_private(jobs, tiny, wait_for):
     wait_for(jobs, jobs.submit(tiny(seed=25)), ended)
     assert max(psutil.Process(pid).nice() for pid in jobs.worker_pids()) > psutil.Process().nice()
-
-
-@posix
-def test_compiled_code_is_private_to_the_user(jobs, tiny, wait_for):
-    wait_for(jobs, jobs.submit(tiny(seed=25)), ended)
     kept = compiled_code_directory()
     assert kept is not None
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
@@ -175,23 +150,20 @@ def sent(monkeypatch, tmp_path):
     monkeypatch.setenv("LINEARITY_LAB_STORE", str(tmp_path / "s.sqlite"))
     monkeypatch.setattr(worker, "limit_memory", lambda max_bytes: None)
 
-    def send(spec_json: str, max_bytes: float = 2**40) -> list[bytes]:
+    def send(spec_json: str) -> list[bytes]:
         reader, writer = Pipe(duplex=False)
-        worker.compute(spec_json, writer, max_bytes)
-        found = []
-        with reader:
+        worker.compute(spec_json, writer, 2**40)
+        found: list[bytes] = []
+        with reader, suppress(EOFError):
             while reader.poll():
-                try:
-                    found.append(reader.recv_bytes())
-                except EOFError:
-                    break
+                found.append(reader.recv_bytes())
         return found
 
     return send
 
 
 def test_worker_reports_its_process_and_refuses_a_broken_spec(sent):
-    first, ended = sent(BROKEN)
+    first, ended = sent('{"widths": [0]}')
     pid, resident = map(int, first.split())
     assert (pid, resident > 0) == (os.getpid(), True)
     event = parse_event(ended)
