@@ -1,7 +1,5 @@
 """A separate store for all tests of the command line."""
 
-from __future__ import annotations
-
 import pytest
 
 

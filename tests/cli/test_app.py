@@ -1,7 +1,5 @@
 """The command ``app``: starts the server, or names the missing extra (from a wheel in ``make wheel``)."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,8 +1,5 @@
 """Ctrl-C and SIGTERM at any stage leave a resumable run."""
 
-from __future__ import annotations
-
-import json
 import os
 import signal
 import subprocess
@@ -13,7 +10,7 @@ import pytest
 
 from ntk_core.cli import _following
 from ntk_core.runs import canonical_json, spec_digest
-from ntk_core.runs.store import Store
+from ntk_core.runs.store import Store, read_line
 from tests.cli.test_command_line import ROOT, SLOW, command
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")]
@@ -63,21 +60,27 @@ def test_the_second_signal_ends_it_at_once():
     assert ended(process) == (130, "\nStopping after this step; Ctrl-C again stops immediately.\nIt can be resumed.\n")
 
 
-def test_run_stopped_early_keeps_points_and_explains_resume(tmp_path):
+def test_signals_keep_points_and_explain_how_to_resume(tmp_path):
     """The signal arrives during compilation of the second point, right after its start event."""
-    spec, location = tmp_path / "spec.json", str(tmp_path / "lab.sqlite")
+    spec, location, out = tmp_path / "spec.json", str(tmp_path / "lab.sqlite"), tmp_path / "out"
     spec.write_text(canonical_json(SLOW))
-    process = started('"key":"width=3000","index":1', "run", spec, env={"LINEARITY_LAB_STORE": location})
+    second, environment = '"key":"width=3000","index":1', {"LINEARITY_LAB_STORE": location}
+    process = started(second, "run", spec, env=environment)
     process.send_signal(signal.SIGTERM)
-    printed, complaints = process.communicate(timeout=60)
-    assert process.returncode == 143
+    returned, complaints = ended(process)
+    assert returned == 143
     assert f"`python -m ntk_core resume {spec_digest(SLOW)[:12]}` resumes the run." in complaints
-    assert "Traceback" not in complaints
-    for line in printed.splitlines():
-        json.loads(line)
     store = Store(location)
-    assert list(store.points_of(spec_digest(SLOW))) == ["width=3"]
+    (kept,) = store.points(SLOW).finished().values()
     store.close()
+
+    process = started('"resumed":true', "run", spec, "--out", out, "--json", env=environment)
+    process.send_signal(signal.SIGINT)
+    returned, complaints = ended(process)
+    assert returned == 130
+    assert "The same command resumes the run" in complaints
+    cancelled = read_line((out / "run.jsonl").read_text())
+    assert (cancelled.status, cancelled.points) == ("cancelled", (kept,))
 
 
 def test_the_handlers_of_the_program_are_put_back():

@@ -1,7 +1,5 @@
 """The commands for your own data and models."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

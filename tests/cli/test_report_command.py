@@ -1,7 +1,5 @@
 """The command ``report``: compares two checkpoints of a file's model, stores and displays the result."""
 
-from __future__ import annotations
-
 import hashlib
 import pickle
 from pathlib import Path
@@ -90,8 +88,7 @@ def test_bad_checkpoints_are_one_sentence(files, capsys, before, after, sentence
 
 
 @pytest.mark.parametrize(
-    ("after", "words"),
-    [("before", "these two are equal"), ("infinite", "w with numbers that are not finite")],
+    ("after", "words"), [("before", "these two are equal"), ("infinite", "w with numbers that are not finite")]
 )
 def test_what_cannot_be_reported_ends_with_a_reason(files, capsys, after, words):
     assert main(["report", files["model"], files["before"], files[after], *SMALL]) in (1, 2)

@@ -1,7 +1,5 @@
 """A run's directory: complete files, resumable, refused for another run."""
 
-from __future__ import annotations
-
 import pytest
 
 from ntk_core.cli.run_directory import RunDirectory

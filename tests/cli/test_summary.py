@@ -1,11 +1,10 @@
 """The printed table accounts for every run: means with errors, marked outcomes, counted exclusions."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 import numpy as np
+import pytest
 
 from linearity_lab.components.gallery import gallery_result
 from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeRun, exponent
@@ -50,34 +49,29 @@ def test_a_run_that_did_not_converge_is_marked_and_not_averaged():
     assert first.split() == ["10", "linear", "output", "0.6", "±", f"{error:.1g}", "2"]
     assert second.split() == ["100", "linear", "output", "0.1", "2", "!", "1", "diverged"]
     assert "! diverged: " in text
-
-
-def test_a_summary_without_points_is_a_sentence():
     assert run_summary(SPEC, []) == "No point is finished."
 
 
-def test_summary_of_early_time_has_departures_and_exponent():
-    result = gallery_result("hu-fig1")
+@pytest.mark.parametrize(
+    ("preset", "subjects", "numbers"),
+    [
+        ("hu-fig1", ("discrepancy",), lambda point: [(run.discrepancy,) for run in point.runs]),
+        (
+            "hu-fig5",
+            ("relu: spectral norm of the distance", "relu: Frobenius norm of the distance"),
+            lambda point: [(each.difference, each.frobenius_difference) for each in point.kernels],
+        ),
+    ],
+)
+def test_summary_of_early_time_has_exponents_and_departures(preset, subjects, numbers):
+    result = gallery_result(preset)
     text = run_summary(result.spec, result.points)
+    found = np.log([(point.input_dim, *each) for point in result.points for each in numbers(point)])
+    for subject, column in zip(subjects, found.T[1:], strict=True):
+        slope = np.polyfit(found[:, 0], column, 1)[0]  # by least squares
+        assert f"{subject} ∝ d^(−{abs(slope):.3f} ± " in text
     for line, point in zip(text.splitlines()[1:], result.points, strict=False):
         steps = [run.departure_step for run in point.runs if run.departure_step]
         assert f"d = {point.input_dim}" in line
         assert not steps or f" {min(steps)}–{max(steps)} " in line
-        assert line.endswith(f"{len(steps)} depart")
-    found = [(point.input_dim, run.discrepancy) for point in result.points for run in point.runs]
-    assert f"discrepancy ∝ d^(−{abs(slope(found)):.3f} ± " in text
-
-
-def test_summary_of_early_time_has_both_kernel_norms():
-    result = gallery_result("hu-fig5")
-    text = run_summary(result.spec, result.points)
-    for norm, of in (("spectral", "difference"), ("Frobenius", "frobenius_difference")):
-        found = [(point.input_dim, getattr(each, of)) for point in result.points for each in point.kernels]
-        assert f"relu: {norm} norm of the distance ∝ d^(−{abs(slope(found)):.3f} ± " in text
-    assert "departure" not in text
-
-
-def slope(found: list[tuple[Any, Any]]) -> float:
-    """Exponent by least squares."""
-    x, y = np.log(found).T
-    return float(np.polyfit(x, y, 1)[0])
+        assert preset == "hu-fig5" or line.endswith(f"{len(steps)} depart")
