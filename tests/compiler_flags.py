@@ -3,8 +3,6 @@
 XLA's older emitters, without splitting of modules, take a quarter of the time (docs/decisions/0013-tests.md).
 """
 
-from __future__ import annotations
-
 from importlib.metadata import version
 
 # An unknown flag would end the process.

@@ -1,7 +1,5 @@
 """Fixtures of all tests. JAX starts only for a test that asks for it."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import itertools

@@ -1,7 +1,5 @@
 """Blocks of code in the project's Markdown, and the commands in them."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import textwrap

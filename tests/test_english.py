@@ -1,9 +1,4 @@
-"""Listed words and long test names do not return to the folders that are clean.
-
-``CLEAN`` grows with every folder that is rewritten.
-"""
-
-from __future__ import annotations
+"""Listed words, long names of tests, long comments and clumsy docstrings do not return."""
 
 import ast
 import io
@@ -11,12 +6,13 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.documents import ROOT, documents
+
 MAX_NAME, MAX_FIRST_LINE = 60, 12
 
 # Phrases of earlier pages → what to write; single words are in .ci/words.txt, for codespell.
@@ -44,41 +40,29 @@ WORDS = {
     r"a person|person's own|everybody": "user, custom, all users",
     r"under the hand|the hand": "pointer, user",
 }
-# Files and folders of prose; a generated page follows its generator.
-CLEAN = (
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "examples/README.md",
-    "docs/*.md",
-    "docs/tutorials",
-    "docs/decisions",
-    "docs/contributing",
-    "docs/api",
-    "docs/math",
-    "linearity_lab/views",
-    "linearity_lab/components",
-    "linearity_lab/words",
-)
 # Packages whose docstrings, comments and strings are clean.
 CLEAN_CODE = ("benchmarks", "linearity_lab", "ntk_core", "pages", "tests")
-EXCEPT_CODE = ("tests/claims", "tests/test_english.py")  # quotations, and this list
-GENERATED = ("docs/truth.md", "docs/benchmarks.md")
-
-
-def prose_files() -> Iterator[Path]:
-    """Yield every file of prose that is clean."""
-    for pattern in CLEAN:
-        path = ROOT / pattern
-        found = sorted(path.rglob("*.md")) if path.is_dir() else sorted(ROOT.glob(pattern))
-        assert found, pattern
-        yield from (each for each in found if each.relative_to(ROOT).as_posix() not in GENERATED)
+# Generated pages follow their generators; the others are quotations, and this list.
+EXCEPT = ("docs/truth.md", "docs/benchmarks.md", "tests/claims", "tests/test_english.py")
 
 
 def prose(text: str) -> str:
     """Remove code, formulas and link targets."""
     text = re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE)
     return re.sub(r"`[^`]*`|\$[^$]*\$|\]\([^)]*\)", " ", text)
+
+
+def code_prose(text: str) -> str:
+    """Return the comments and string literals of a module, without quoted code."""
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    prose_types = {tokenize.COMMENT, tokenize.STRING}  # a string without a space is a name
+    words = "\n".join(token.string for token in tokens if token.type in prose_types and " " in token.string)
+    return re.sub(r"``[^`]*``", " ", words)
+
+
+def script_prose(text: str) -> str:
+    """Return the comments of a script or a style sheet."""
+    return "\n".join(re.findall(r"(?:^|\s)//.*$|/\*.*?\*/", text, flags=re.MULTILINE | re.DOTALL))
 
 
 def old_words(text: str) -> list[str]:
@@ -90,39 +74,25 @@ def old_words(text: str) -> list[str]:
     ]
 
 
-def test_clean_prose_has_no_listed_word() -> None:
-    text = {path: prose(path.read_text(encoding="utf-8")) for path in prose_files()}
-    assert {path.relative_to(ROOT).as_posix(): found for path in text if (found := old_words(text[path]))} == {}
+def code_files(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
 
 
-def code_prose(text: str) -> str:
-    """Return the comments and string literals of a module, without quoted code."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    prose_types = {tokenize.COMMENT, tokenize.STRING}  # a string without a space is a name
-    words = "\n".join(token.string for token in tokens if token.type in prose_types and " " in token.string)
-    return re.sub(r"``[^`]*``", " ", words)
+SCRIPTS = [
+    path for kind in ("js", "css") for path in (ROOT / "linearity_lab").rglob(f"*.{kind}") if ".min." not in path.name
+]
 
 
-def test_clean_code_has_no_listed_word() -> None:
-    found = (path for folder in CLEAN_CODE for path in sorted((ROOT / folder).rglob("*.py")))
-    paths = [path for path in found if not path.relative_to(ROOT).as_posix().startswith(EXCEPT_CODE)]
-    assert len(paths) > 500
-    words = {
-        path.relative_to(ROOT).as_posix(): old_words(code_prose(path.read_text(encoding="utf-8"))) for path in paths
-    }
-    assert {path: each for path, each in words.items() if each} == {}
-
-
-def script_prose(text: str) -> str:
-    """Return the comments of a script or a style sheet."""
-    return "\n".join(re.findall(r"(?:^|\s)//.*$|/\*.*?\*/", text, flags=re.MULTILINE | re.DOTALL))
-
-
-def test_clean_scripts_have_no_listed_word() -> None:
-    found = (path for suffix in ("js", "css") for path in sorted((ROOT / "linearity_lab").rglob(f"*.{suffix}")))
-    comments = {path: script_prose(path.read_text(encoding="utf-8")) for path in found if ".min." not in path.name}
-    assert sum(map(bool, comments.values())) > 30
-    assert {path.relative_to(ROOT).as_posix(): words for path in comments if (words := old_words(comments[path]))} == {}
+@pytest.mark.parametrize(
+    ("paths", "words_of", "least"),
+    [(documents(), prose, 80), (code_files(*CLEAN_CODE), code_prose, 500), (SCRIPTS, script_prose, 30)],
+    ids=["documents", "code", "scripts"],
+)
+def test_clean_files_have_no_listed_word(paths: list[Path], words_of: Callable[[str], str], least: int) -> None:
+    texts = {path.relative_to(ROOT).as_posix(): words_of(path.read_text(encoding="utf-8")) for path in paths}
+    assert sum(map(bool, texts.values())) > least
+    found = {name: old_words(text) for name, text in texts.items() if not name.startswith(EXCEPT)}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 @pytest.mark.parametrize("sentence", ["No one waits any more.", "They go on.", "It says why."])
@@ -133,15 +103,10 @@ def test_listed_words_are_found(sentence: str) -> None:
 def test_words_of_the_spell_check_are_found(tmp_path: Path) -> None:
     """``make static`` runs codespell with the words that do not return."""
     page = tmp_path / "page.md"
-    for sentence, is_found in (("It is recomputed.", False), ("It is computed anew.", True), ("Nobody waits.", True)):
-        page.write_text(sentence, encoding="utf-8")
-        ended = subprocess.run(
-            [sys.executable, "-m", "codespell_lib", "--toml", str(ROOT / "pyproject.toml"), str(page)],
-            cwd=ROOT,
-            capture_output=True,
-            check=False,
-        )
-        assert (ended.returncode != 0) == is_found, ended.stderr
+    page.write_text("It is recomputed.\nIt is computed anew.\nNobody waits.\n", encoding="utf-8")
+    command = [sys.executable, "-m", "codespell_lib", "--toml", "pyproject.toml", str(page)]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert re.findall(r"page\.md:(\d)", ended.stdout) == ["2", "3"], ended.stderr
 
 
 def comment_blocks(text: str) -> list[int]:
@@ -155,8 +120,8 @@ def comment_blocks(text: str) -> list[int]:
 
 
 def test_comments_have_one_line() -> None:
-    found = (path for folder in (*CLEAN_CODE, "examples", "hosting") for path in (ROOT / folder).rglob("*.py"))
-    blocks = {path: comment_blocks(path.read_text(encoding="utf-8")) for path in found}
+    paths = code_files(*CLEAN_CODE, "examples", "hosting")
+    blocks = {path: comment_blocks(path.read_text(encoding="utf-8")) for path in paths}
     assert len(blocks) > 500
     assert {path.relative_to(ROOT).as_posix(): lines for path, lines in blocks.items() if lines} == {}
     assert comment_blocks("x = 1  # one\n# two\n\n# four\n# five\n") == [4]
@@ -165,7 +130,7 @@ def test_comments_have_one_line() -> None:
 def test_names_of_tests_are_short() -> None:
     long = [
         f"{path.relative_to(ROOT)}: {node.name}"
-        for path in (ROOT / "tests").rglob("*.py")
+        for path in code_files("tests")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and node.name.startswith("test_")
@@ -177,11 +142,9 @@ def test_names_of_tests_are_short() -> None:
 def test_docstrings_begin_with_no_relative_clause() -> None:
     """``Parsed file``, not ``What was read of a file``."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    paths = [path for folder in CLEAN_CODE for path in (ROOT / folder).rglob("*.py")]
-    assert len(paths) > 500
     assert [
         f"{path.relative_to(ROOT)}: {text[:60]}"
-        for path in paths
+        for path in code_files(*CLEAN_CODE)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, kinds)
         and (text := ast.get_docstring(node) or "").startswith(("What ", "Those ", "Who"))

@@ -1,7 +1,5 @@
 """Environment variables: one class names them all; a wrong one is refused in one sentence."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -24,21 +22,11 @@ def _bare_environment(monkeypatch):
         monkeypatch.delenv(PREFIX + name.upper(), raising=False)
 
 
-def test_defaults_without_variables():
+def test_values_are_read_each_time_stripped_and_unset_if_empty(monkeypatch):
     assert settings() == Settings.model_construct()
-
-
-def test_values_are_stripped_and_empty_ones_unset(monkeypatch):
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", " classroom ")
     monkeypatch.setenv("LINEARITY_LAB_WORKERS", "")
     assert (settings().profile, settings().workers) == ("classroom", None)
-
-
-def test_later_changes_are_read(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_STORE", "a")
-    assert settings().store == "a"
-    monkeypatch.setenv("LINEARITY_LAB_STORE", "b")
-    assert settings().store == "b"
 
 
 @pytest.mark.parametrize(

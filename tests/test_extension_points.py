@@ -4,8 +4,6 @@ The command line must list, estimate, run, store and resume it; it must have a p
 form, a job, a chart with its words and an export, a card on the overview and a place in comparisons.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -22,8 +20,16 @@ from tests.tutorials import build_and_install, files_of, write_files
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
-COMPARE = """
-import json
+COMMANDS = """
+import contextlib, io, json, sys
+from ntk_core.cli import main
+
+printed = []
+for arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        assert main(arguments) == 0, arguments
+    printed.append(out.getvalue())
+
 from linearity_lab.charts.chart import comparison_of
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.views.navigation import PAGES
@@ -34,7 +40,7 @@ result = gallery_result("toy-first")
 runs, how = [("A", result), ("B", result)], comparison_of(result.spec)
 chart = overlay(runs, how.axes[0], measures_of(runs, how)[0], lines_of(runs, how)[0])
 (page,) = (page for page in PAGES if page.name == "toy")
-print(json.dumps([chart.takeaway, len(chart.rows), page_thumbnail(page).count("<path")]))
+print(json.dumps([printed, chart.takeaway, len(chart.rows), page_thumbnail(page).count("<path")]))
 """
 PAGE = """
 import json, time
@@ -71,13 +77,12 @@ class Place:
     Attributes:
         folder: working directory of programs.
         path: folders from which Python imports the lab and the toy.
-        experiment, views: its folders.
+        views: folder of its page.
         gallery: arguments of ``gallery`` that write the result into the page's gallery.
     """
 
     folder: Path
     path: tuple[Path, ...]
-    experiment: Path
     views: Path
     gallery: tuple[str, ...] = ()
 
@@ -98,7 +103,7 @@ def in_a_repository(root: Path) -> Place:
             Path(place).write_text(text, encoding="utf-8")
     table = root / "ntk_core/experiments/__init__.py"
     table.write_text(table.read_text().replace('    "early_time",\n', '    "early_time",\n    "toy",\n'))
-    return Place(root, (root,), experiment, views)
+    return Place(root, (root,), views)
 
 
 def installed(root: Path) -> Place:
@@ -108,7 +113,7 @@ def installed(root: Path) -> Place:
     write_files("own-experiment.md", source)
     build_and_install(source, target := root / "installed")
     package = target / "toy_lab"
-    return Place(empty, (target, ROOT), package, package / "views", ("--out", str(package / "gallery")))
+    return Place(empty, (target, ROOT), package / "views", ("--out", str(package / "gallery")))
 
 
 @pytest.fixture(scope="module", params=[in_a_repository, installed], ids=lambda make: make.__name__)
@@ -143,56 +148,40 @@ def reported(place: Place, environment: dict[str, str], *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_command_line_knows_it_runs_it_and_resumes_it(place, environment, tmp_path):
-    assert "toy-first" in reported(place, environment, "-m", "ntk_core", "presets")
+def test_commands_gallery_and_comparisons_know_a_new_experiment(place, environment, tmp_path):
     out = str(tmp_path / "out")
-    run = ("-m", "ntk_core", "run", "toy-first", "--json", "--out", out)
-    events = [json.loads(line) for line in reported(place, environment, *run).splitlines()]
+    run = ("run", "toy-first", "--json", "--out", out)
+    gallery = ("gallery", "toy-first", *place.gallery)
+    commands = json.dumps([("presets",), run, run, ("show", out), ("list", "--experiment", "toy"), gallery])
+    printed, takeaway, num_rows, num_strokes = json.loads(reported(place, environment, "-c", COMMANDS, commands))
+    presets, first, again, shown, listed, _ = printed
+    assert "toy-first" in presets
+    events, resumed = ([json.loads(line) for line in lines.splitlines()] for lines in (first, again))
     assert [event["kind"] for event in events if event["kind"] in ("estimated", "ended")] == ["estimated", "ended"]
-    again = [json.loads(line) for line in reported(place, environment, *run).splitlines()]
-    assert [event["resumed"] for event in again if event["kind"] == "point_finished"] == [True, True]
-    assert "‖w − w₀‖₂" in reported(place, environment, "-m", "ntk_core", "show", out)
-    reported(place, environment, "-m", "ntk_core", "run", "toy-first", "--set", "num_seeds=1")
-    assert "toy" in reported(place, environment, "-m", "ntk_core", "list", "--experiment", "toy")
+    assert [event["resumed"] for event in resumed if event["kind"] == "point_finished"] == [True, True]
+    assert "‖w − w₀‖₂" in shown
+    assert "toy" in listed
     header, *rows = (Path(out) / "points.csv").read_text().splitlines()
     assert header == "width,seed,distance,steps,outcome"
     assert len(rows) == 4
-
-
-@pytest.fixture(scope="module")
-def with_gallery(place: Place, environment: dict[str, str]) -> Place:
-    """The toy once its gallery holds the toy's preset."""
-    reported(place, environment, "-m", "ntk_core", "gallery", "toy-first", *place.gallery)
-    return place
-
-
-def test_the_gallery_the_overview_and_comparisons_show_it(with_gallery, environment):
-    takeaway, rows, strokes = json.loads(reported(with_gallery, environment, "-c", COMPARE))
     assert "‖w − w₀‖₂" in takeaway
-    assert rows == 4  # two runs at two widths
-    assert strokes >= 1
+    assert num_rows == 4  # two runs at two widths
+    assert num_strokes >= 1
 
 
-def test_new_page_has_form_job_chart_and_export(with_gallery, environment):
-    charts_at_first, query, charts, shown, downloads = json.loads(reported(with_gallery, environment, "-c", PAGE))
-    assert charts_at_first == 2
+def test_new_page_has_form_job_chart_and_export(place, environment):
+    """Uses the gallery's result that the commands wrote."""
+    charts_at_first, query, charts, shown, downloads = json.loads(reported(place, environment, "-c", PAGE))
+    assert charts_at_first == charts == 2
     assert query["widths"] in ("5", ["5"])
     assert query["job"]
-    assert charts == 2
-    assert any("A flat line." in text for text in shown)
-    assert any("order one" in text for text in shown)
-    assert any("linearity-lab run toy-first --set widths=5" in text for text in shown)
+    for words in ("A flat line.", "order one", "linearity-lab run toy-first --set widths=5"):
+        assert any(words in text for text in shown)
     assert "Numbers, CSV" in downloads
 
 
-def test_chart_without_words_and_unlisted_experiment_are_refused(place, environment):
+def test_chart_without_words_is_refused(place, environment):
     words = place.views / "words.md"
-    text = words.read_text()
-    words.write_text(text.replace("# Chart: distances", "# Chart: lengths"))
-    try:
-        with pytest.raises(AssertionError, match="distances"):
-            reported(place, environment, "-c", PAGE)
-    finally:
-        words.write_text(text)
-    with pytest.raises(AssertionError, match="one of"):
-        reported(place, environment, "-c", "import ntk_core; ntk_core.experiments.parse_spec({'experiment': 'untold'})")
+    words.write_text(words.read_text().replace("# Chart: distances", "# Chart: lengths"))
+    with pytest.raises(AssertionError, match="distances"):
+        reported(place, environment, "-c", PAGE)

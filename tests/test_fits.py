@@ -22,17 +22,14 @@ def test_an_exact_power_law_is_found_with_a_vanishing_interval():
     assert fit(400) == pytest.approx(7 / 20)
 
 
-@pytest.mark.parametrize("scatter", ["independent", "shrinking", "shared by a seed"])
-def test_interval_of_the_exponent_has_nominal_coverage(scatter):
+def test_interval_of_the_exponent_has_nominal_coverage():
+    """With errors shared by a seed; the committed simulation has other regimes (tests/benchmarks)."""
     rng = np.random.default_rng(0)
     covered = bends = 0
     trials = 1000
     for _ in range(trials):
         error = rng.normal(0, 0.3, WIDTHS.size)
-        if scatter == "shrinking":
-            error *= (WIDTHS / WIDTHS[0]) ** -0.5
-        elif scatter == "shared by a seed":
-            error += rng.normal(0, 0.3, 4)[SEEDS] + rng.normal(0, 0.2, 4)[SEEDS] * np.log(WIDTHS / 300)
+        error += rng.normal(0, 0.3, 4)[SEEDS] + rng.normal(0, 0.2, 4)[SEEDS] * np.log(WIDTHS / 300)
         fit = fit_power_law(WIDTHS, WIDTHS**-0.7 * np.exp(error), seeds=SEEDS, confidence=0.9)
         covered += abs(fit.exponent + 0.7) <= fit.interval
         bends += fit.bends

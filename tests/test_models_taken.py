@@ -1,7 +1,5 @@
 """Models as arguments of every public function: accepted, or refused in one sentence."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import re
@@ -77,7 +75,7 @@ NETWORK: dict[str, Callable[[Any, Any, Any], Any]] = {
     "subtract_initial_output": lambda net, w, x: ntk_core.networks.subtract_initial_output(net, w)(w, x),
 }
 EVERY = {**ANY, **ANY_ONE}
-TAKING_TARGETS = {"KernelOperator", "kernel_change_between", "kernel_velocity", "sweep_widths", "train"}
+TAKING_TARGETS = ("KernelOperator", "kernel_change_between", "kernel_velocity", "sweep_widths", "train")
 TAKING_A_MODEL = {"net", "apply", "model"}
 
 
@@ -108,13 +106,13 @@ def refusal(name: str, net: Any, params: Any, x: Any) -> InvalidInput:
 
 
 def test_no_public_function_that_takes_a_model_is_forgotten():
-    found = set()
-    for module, name in public_names():
-        each = getattr(importlib.import_module(module), name)
-        if not callable(each) or (isinstance(each, type) and issubclass(each, Exception)):
-            continue
-        if TAKING_A_MODEL & inspect.signature(each).parameters.keys():
-            found.add(name)
+    public = {name: getattr(importlib.import_module(module), name) for module, name in public_names()}
+    functions = {
+        name: each
+        for name, each in public.items()
+        if callable(each) and not (isinstance(each, type) and issubclass(each, Exception))
+    }
+    found = {name for name in functions if TAKING_A_MODEL & inspect.signature(functions[name]).parameters.keys()}
     assert found - {"freeze"} == EVERY.keys() | NETWORK.keys()  # it measures nothing
 
 
@@ -140,9 +138,15 @@ WRONG: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-@pytest.mark.parametrize("words", WRONG)
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        *((name, list(WRONG)[k % len(WRONG)]) for k, name in enumerate(EVERY)),
+        *(("empirical_ntk", each) for each in WRONG),
+    ],
+)
 def test_wrong_outputs_are_refused(name, words):
+    """One kind by each function, and each kind by one function."""
     shown, function = WRONG[words]
     found = refusal(name, function, PARAMS, given(name))
     assert found.field in ("net", "model")
@@ -160,24 +164,22 @@ def test_a_missing_or_added_batch_axis_is_named(name, net):
         assert "batch axis" in str(refusal(name, net, PARAMS, X[0]))
 
 
-@pytest.mark.parametrize(
-    "params", [3, {}, {"w": 2.0}, {"w": jnp.ones(3), "s": "tanh"}, {"w": jnp.ones(3) * 1j}], ids=range(5)
-)
 @pytest.mark.parametrize("name", sorted(EVERY.keys() - {"sweep_widths"}))
-def test_parameters_that_cannot_be_differentiated_are_refused(name, params):
-    assert refusal(name, apply, params, given(name)).field == "params"
+def test_parameters_that_cannot_be_differentiated_are_refused(name):
+    for params in (3, {}, {"w": 2.0}, {"w": jnp.ones(3), "s": "tanh"}, {"w": jnp.ones(3) * 1j}):
+        assert refusal(name, apply, params, given(name)).field == "params"
 
 
-@pytest.mark.parametrize("x", ["words", ["a", "b"], np.array([object()]), [[1.0], [1.0, 2.0]]], ids=range(4))
 @pytest.mark.parametrize("name", EVERY)
-def test_inputs_that_are_no_numbers_are_refused(name, x):
-    assert refusal(name, NET if name != "sweep_widths" else apply, PARAMS, x).field in ("x", "x1")
+def test_inputs_that_are_no_numbers_are_refused(name):
+    for x in ("words", ["a", "b"], np.array([object()]), [[1.0], [1.0, 2.0]]):
+        assert refusal(name, NET if name != "sweep_widths" else apply, PARAMS, x).field in ("x", "x1")
 
 
-@pytest.mark.parametrize("net", ["relu", None, FullyConnected, (apply, PARAMS), 3.0], ids=range(5))
 @pytest.mark.parametrize("name", EVERY | NETWORK)
-def test_what_is_no_model_is_refused(name, net):
-    assert refusal(name, net, PARAMS, given(name)).field in ("net", "apply", "model")
+def test_what_is_no_model_is_refused(name):
+    for net in ("relu", None, FullyConnected, (apply, PARAMS), 3.0):
+        assert refusal(name, net, PARAMS, given(name)).field in ("net", "apply", "model")
 
 
 @pytest.mark.parametrize("name", NETWORK)
@@ -187,39 +189,32 @@ def test_functions_about_layers_refuse_plain_functions(name):
     assert "network" in found.allowed
 
 
-def split_by_its_remedy(model: Any, **names: Any) -> tuple[Any, Any]:
+# Library → a module, and its own call on a batch.
+MODULES: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    "flax.nnx": (lambda nnx: nnx.Linear(3, 2, rngs=nnx.Rngs(0)), lambda model, params: model(X)),
+    "flax.linen": (lambda linen: linen.Dense(2), lambda model, params: model.apply(params, X)),
+    "equinox": (
+        lambda equinox: equinox.nn.MLP(3, 2, 4, 1, key=jax.random.key(0)),
+        lambda model, params: jax.vmap(model)(X),
+    ),
+}
+
+
+@pytest.mark.parametrize("library", MODULES)
+def test_the_remedy_for_a_module_splits_it(library):
     """(apply, params) by the code in the error for this module."""
+    found = pytest.importorskip(library)
+    make, call = MODULES[library]
+    model = make(found)
     lines = refusal("empirical_ntk", model, None, X).allowed.removeprefix("(apply, params), made by: ").split("; ")
-    known = {"model": model, "jax": jax, "x": X, "ntk_core": ntk_core, **names}
+    known = {"model": model, "jax": jax, "x": X, "ntk_core": ntk_core, "nnx": found, "eqx": found}
     exec("\n".join(lines), known)
-    return known["apply"], known["params"]
-
-
-def test_the_remedy_for_an_nnx_module_splits_it():
-    nnx = pytest.importorskip("flax.nnx")
-    model = nnx.Linear(3, 1, rngs=nnx.Rngs(0))
-    function, params = split_by_its_remedy(model, nnx=nnx)
-    np.testing.assert_allclose(function(params, X), model(X), rtol=1e-6)
-    assert ntk_core.empirical_ntk(function, params, X).shape == (5, 5, 1, 1)
-
-
-def test_the_remedy_for_a_linen_module_splits_it():
-    linen = pytest.importorskip("flax.linen")
-    function, params = split_by_its_remedy(linen.Dense(2))
+    function, params = known["apply"], known["params"]
     assert ntk_core.empirical_ntk(function, params, X).shape == (5, 5, 2, 2)
+    np.testing.assert_allclose(function(params, X), call(model, params), rtol=1e-6)
 
 
-def test_the_remedy_for_an_equinox_module_splits_it():
-    eqx = pytest.importorskip("equinox")
-    model = eqx.nn.MLP(3, 2, 4, 1, key=jax.random.key(0))
-    function, params = split_by_its_remedy(model, eqx=eqx)
-    np.testing.assert_allclose(function(params, X), jax.vmap(model)(X), rtol=1e-6)
-    assert ntk_core.empirical_ntk(function, params, X).shape == (5, 5, 2, 2)
-
-
-@pytest.mark.parametrize(
-    "name", ["KernelOperator", "kernel_change_between", "kernel_velocity", "train", "sweep_widths"]
-)
+@pytest.mark.parametrize("name", TAKING_TARGETS)
 def test_class_labels_for_several_outputs_lead_to_one_hot(name, monkeypatch):
     monkeypatch.setattr(f"{__name__}.Y", jnp.array([0, 1, 0, 1, 1]))
     wide = FullyConnected(width=4, num_outputs=2, use_bias=False)

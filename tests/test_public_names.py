@@ -1,7 +1,5 @@
 """Public names: they import quickly, resolve, and have complete docstrings; describing work starts no JAX."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import functools
@@ -22,55 +20,33 @@ from ntk_core.experiments import EXPERIMENTS
 
 ROOT = Path(__file__).resolve().parent.parent
 MATHEMATICS = ("dynamics", "early_time", "experiments", "graphs", "hessians", "kernels", "networks")
-HEAVY = ("jax", "numpy", "scipy", "optax", "pydantic", "pandas", "sqlalchemy")
-DESCRIBING = ("spec", "result")
 
 
-def printed(code: str) -> str:
-    """Run code in a fresh Python and return its output."""
-    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.strip()
+STARTS = """
+import time
+start = time.process_time()
+import ntk_core
+print((time.process_time() - start) / start)
+import sys
+print(*({"jax", "numpy", "scipy", "optax", "pydantic", "pandas", "sqlalchemy"} & set(sys.modules)))
+import importlib
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print("jax" in sys.modules)
+"""
 
 
-def describing_modules() -> list[str]:
-    """Modules that describe, store and show work: all modules of an experiment except computation."""
-    alone = sorted(path.stem for path in (ROOT / "ntk_core").glob("*.py") if not path.stem.startswith("__"))
+def test_imports_are_quick_and_describing_work_starts_no_jax() -> None:
+    """Processor time in starts of Python, typically one; then all modules of experiments except computation."""
+    alone = [path.stem for path in (ROOT / "ntk_core").glob("*.py") if not path.stem.startswith("__")]
     folders = [f"experiments.{name}" for name in EXPERIMENTS]
-    parts = [
-        f"{folder}.{part}"
-        for folder in folders
-        for part in DESCRIBING
-        if (ROOT / "ntk_core" / folder.replace(".", "/") / f"{part}.py").exists()
-    ]
-    return [f"ntk_core.{name}" for name in ("runs", *alone, *folders, *parts)]
-
-
-def test_importing_the_core_loads_nothing_heavy() -> None:
-    assert printed(f"import sys, ntk_core; print(*(set({HEAVY}) & set(sys.modules)))") == ""
-
-
-def test_core_imports_within_a_few_python_starts() -> None:
-    """Processor time of one process, independent of other programs; typically one start."""
-    code = """if True:
-        import time
-        start = time.process_time()
-        import ntk_core
-        print((time.process_time() - start) / start)
-    """
-    assert min(float(printed(code)) for _ in range(3)) < 5
-
-
-def test_describing_work_does_not_start_jax() -> None:
-    code = f"""if True:
-        import importlib, sys
-        for name in {describing_modules()}:
-            importlib.import_module(name)
-            if "jax" in sys.modules:
-                print(name)
-                break
-    """
-    assert printed(code) == ""
+    parts = [f"{folder}.{part}" for folder in folders for part in ("spec", "result")]
+    there = [part for part in parts if (ROOT / "ntk_core" / f"{part.replace('.', '/')}.py").exists()]
+    modules = [f"ntk_core.{name}" for name in ("runs", *sorted(alone), *folders, *there)]
+    command = [sys.executable, "-c", STARTS, *modules]
+    shown = [subprocess.check_output(command, cwd=ROOT, text=True).splitlines() for _ in range(2)]
+    assert min(float(starts) for starts, *_ in shown) < 5
+    assert shown[0][1:] == ["", "False"]
 
 
 def test_every_public_name_resolves_and_no_other() -> None:

@@ -1,7 +1,5 @@
 """Files for maintainers: workflows, citation, changelog, first screen of the README."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator
@@ -27,6 +25,13 @@ def steps(workflow: dict[Any, Any]) -> Iterator[dict[str, Any]]:
 def test_workflows_run_existing_commands_with_few_rights():
     assert set(WORKFLOWS) == {"check", "wheel", "image", "site"}
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^([a-z-]+): TIER := (.+)$", makefile, flags=re.MULTILINE)) == {
+        "test": "not slow and not gpu",
+        "slow": "slow and not gpu",
+        "check-tests": "not gpu",
+    }
+    assert re.search(r"^check: static\n(?:\t.*\n)*\t\$\(MAKE\) check-tests$", makefile, flags=re.MULTILINE)
+    assert "make check " in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     targets = {name for line in re.findall(r"^([a-z ]+):(?!=)", makefile, flags=re.MULTILINE) for name in line.split()}
     for name, workflow in WORKFLOWS.items():
         assert workflow["name"] == name
@@ -35,12 +40,10 @@ def test_workflows_run_existing_commands_with_few_rights():
         for step in steps(workflow):
             if "uses" in step:
                 assert ACTION.fullmatch(step["uses"]), step
-            command_text = step.get("run", "")
-            assert set(re.findall(r"\bmake ([a-z-]+)", command_text)) <= targets, command_text
-            assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", command_text)) <= set(COMMANDS), (
-                command_text
-            )
-            assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\w+", command_text)), command_text
+            run = step.get("run", "")
+            assert set(re.findall(r"\bmake ([a-z-]+)", run)) <= targets, run
+            assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", run)) <= set(COMMANDS), run
+            assert all((ROOT / script).exists() for script in re.findall(r"\.ci/\w+", run)), run
     for part in ("ntk_core site --out .docs/site --docs", "docs .docs/site/docs", ".ci/links.py .docs/site"):
         assert part in makefile
     assert "path: .docs/site" in (ROOT / ".github/workflows/site.yaml").read_text(encoding="utf-8")

@@ -3,8 +3,6 @@
 A formula, a link and a quoted name count as one word; sources in parentheses do not count.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

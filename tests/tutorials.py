@@ -1,7 +1,5 @@
 """Files of a tutorial, to add, build and install as its readers do."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
