@@ -84,11 +84,16 @@ def check_docker(words: list[str]) -> None:
         assert given <= {each for text in texts for each in re.findall(pattern, text, re.M)}, option
 
 
+def check_uvx(words: list[str]) -> None:
+    check_pip(words[1:2])
+    check_lab(words[3:])
+
+
 CHECKS = {
     "linearity-lab": check_lab,
     "make": check_make,
     "pip": check_pip,
-    "uvx": lambda words: (check_pip(words[1:2]), check_lab(words[3:])),
+    "uvx": check_uvx,
     "python": check_python,
     "docker": check_docker,
     "buildah": check_docker,
