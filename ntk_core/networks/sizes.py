@@ -45,8 +45,9 @@ def _written_out(architecture: ArchitectureSpec) -> Composition:
     return architecture.written_out
 
 
+@functools.lru_cache(maxsize=2048)
 def layer_sizes(
     architecture: ArchitectureSpec, width: int, input_shape: tuple[int, ...], num_outputs: int, dimensions: int = 2
-) -> list[LayerSize]:
+) -> tuple[LayerSize, ...]:
     """Return the layers of a network in order; convolutions have ``dimensions`` dimensions."""
-    return list(lay_out(_written_out(architecture).steps, width, input_shape, dimensions, num_outputs))
+    return lay_out(_written_out(architecture).steps, width, input_shape, dimensions, num_outputs)

@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -195,8 +195,12 @@ class Counts:
         for count, name in ((self.steps, "step"), (self.kernels, "kernel"), (self.products, "product")):
             if count:
                 found += count * getattr(network, name)
-        compiling = sum(COEFFICIENTS[kind] * number for kind, number in self.programs.items())
-        return (self.times * found)._replace(programs=compiling * network.program)
+        return (self.times * found)._replace(programs=self.compiling)
+
+    @property
+    def compiling(self) -> float:
+        """Seconds of compiling where :data:`COEFFICIENTS` were fitted."""
+        return sum(COEFFICIENTS[kind] * number for kind, number in self.programs.items()) * self.network.program
 
     @property
     def peak_bytes(self) -> float:
@@ -236,10 +240,12 @@ def peak_bytes(counts: Sequence[Counts]) -> float:
     return max((each.peak_bytes for each in counts), default=math.nan)
 
 
-def compiling_bytes(seconds: float, counts: Sequence[Counts]) -> float:
-    """Return the memory for compiling, from its seconds for all points and the second derivatives of this one."""
-    derives = any(each.programs.get(kind) for each in counts for kind in DERIVATIVES)
-    return COMPILING_BYTES + SECOND_BYTES * min(seconds, MAX_COMPILING_S) + DERIVATIVE_BYTES * derives
+def bytes_of_points(points: Collection[Sequence[Counts]]) -> list[float]:
+    """Return the peak memory of each point, including the compiling of all and the second derivatives of this one."""
+    seconds = min(sum(each.compiling for counts in points for each in counts), MAX_COMPILING_S)
+    derivatives = (sum(each.programs.get(kind, 0) for each in counts for kind in DERIVATIVES) for counts in points)
+    extra = (COMPILING_BYTES + SECOND_BYTES * seconds + DERIVATIVE_BYTES * (count > 0) for count in derivatives)
+    return [peak_bytes(counts) + num_bytes for counts, num_bytes in zip(points, extra, strict=True)]
 
 
 MAX_KEPT = 400  # most recent points

@@ -2,6 +2,7 @@
 
 import bisect
 import functools
+import itertools
 import math
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -11,7 +12,7 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.data.uploads import HOW_TO_BRING, MissingUpload
 from ntk_core.environment import accelerator_bytes, memory_limit, settings, stated_memory
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.runs._costs import Machine, Work, compiling_bytes, machine, peak_bytes, total_work
+from ntk_core.runs._costs import Machine, Work, bytes_of_points, machine, peak_bytes, total_work
 from ntk_core.runs._parse import spec_from
 from ntk_core.runs._spec import Spec
 from ntk_core.runs._table import counts_of
@@ -58,8 +59,7 @@ def estimate(spec: Spec | str, finished: Container[str] = (), *, most: bool = Fa
 
 def seconds_of_points(spec: Spec, most: bool = False) -> Mapping[str, float]:
     """Return the wall time of each point on this machine by key."""
-    here = machine()
-    return {key: here.seconds(work) for key, work in work_of_points(spec, most).items()}
+    return {key: machine().seconds(work) for key, work in work_of_points(spec, most).items()}
 
 
 def work_of_points(spec: Spec, most: bool = False) -> Mapping[str, Work]:
@@ -76,9 +76,8 @@ def largest_bytes(spec: Spec) -> float:
 def _costs(spec: Spec, most: bool = False) -> Mapping[str, tuple[Work, float]]:
     """Return the work and the peak bytes of each point by key."""
     counts = {key: counts_of(spec, key, most) for key in spec.point_keys()}
-    works = {key: total_work(each) for key, each in counts.items()}
-    compiling = sum(work.programs for work in works.values())
-    return {key: (works[key], peak_bytes(each) + compiling_bytes(compiling, each)) for key, each in counts.items()}
+    works = map(total_work, counts.values())
+    return dict(zip(counts, zip(works, bytes_of_points(counts.values()), strict=True), strict=True))
 
 
 def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = None) -> None:
@@ -102,8 +101,9 @@ def check_size(spec: Spec, max_bytes: float = math.inf, scheduler: str | None = 
         return
 
     def fits(candidate: Spec) -> bool:
-        costliest = counts_of(candidate, candidate.point_keys()[-1])  # decides most cases
-        return peak_bytes(costliest) <= limit and largest_bytes(candidate) <= limit
+        keys = candidate.point_keys()
+        is_possible = peak_bytes(counts_of(candidate, keys[-1])) <= limit  # decides most cases
+        return is_possible and max(bytes_of_points([counts_of(candidate, key) for key in keys])) <= limit
 
     field, given, nearest = _largest_setting(spec, [spec.swept_field, "dataset.num_samples"], fits)
     raise TooLarge(field, given, required=required, limit=limit, unit="bytes", nearest=nearest)
@@ -129,12 +129,8 @@ def check_time(spec: Spec, max_seconds: float, *, most: bool = False) -> None:
 @functools.lru_cache(maxsize=256)  # pages need this for the paper's sizes at every rerun
 def _most_in_time(spec: Spec, max_seconds: float, most: bool, here: Machine) -> tuple[str, int, int]:
     def fits(candidate: Spec, most: bool = most) -> bool:
-        seconds = 0.0
-        for key in reversed(candidate.point_keys()):  # the most expensive first, since they decide
-            seconds += here.seconds(total_work(counts_of(candidate, key, most)))
-            if seconds > max_seconds:
-                return False
-        return True
+        costliest_first = (total_work(counts_of(candidate, key, most)) for key in reversed(candidate.point_keys()))
+        return all(total <= max_seconds for total in itertools.accumulate(map(here.seconds, costliest_first)))
 
     names = [spec.swept_field, "num_seeds", _STEPS, "dataset.num_samples"]
     if most and fits(spec, most=False):  # the typical number of steps fits, the maximum does not
@@ -191,16 +187,13 @@ def scheduler_address(given: str | None = None) -> str | None:
     return address
 
 
-DEVICES_VARIABLE = "LINEARITY_LAB_DEVICES"
-
-
 def devices_for(spec: Spec, key: str) -> int:
     """Return the number of devices that share the widths of a point: all, if one is too small."""
     import jax
 
     stated, available = settings().devices, len(jax.devices())
     if stated is not None and stated > available:
-        raise InvalidInput(DEVICES_VARIABLE, stated, f"an integer from 1 to {available}, the devices of this process")
+        raise InvalidInput("LINEARITY_LAB_DEVICES", stated, f"an integer from 1 to {available}, the devices found")
     usable, width = accelerator_bytes(), spec.parts_of(key).get("width", 0)
     if stated is not None or not usable or peak_bytes(counts_of(spec, key)) <= usable[0]:
         return stated or 1

@@ -19,6 +19,7 @@ from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
+from ntk_core.networks.sizes import layer_sizes
 from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, _costs, _estimate, capped, check_time, estimate
 from ntk_core.runs._costs import SHIPPED
@@ -202,7 +203,7 @@ def test_check_of_the_largest_spec_is_short(experiment):
     for limits in PROFILES.values():
         took_s = []
         for _ in range(3):
-            for cached in (_estimate._costs, _estimate._most_in_time, _costs._counted):
+            for cached in (_estimate._costs, _estimate._most_in_time, _costs._counted, layer_sizes):
                 cached.cache_clear()
             began = time.thread_time()
             for check in (lambda: check_limits(spec, limits), lambda: check_time(spec, 30.0)):  # noqa: B023

@@ -96,7 +96,7 @@ class ArchitecturesSpec(SweepSpec):
         """Shapes of the shared data set."""
         return dataset_shapes(self.dataset.name, **self.dataset.options())
 
-    def layers(self, letter: str, width: int) -> list[LayerSize]:
+    def layers(self, letter: str, width: int) -> tuple[LayerSize, ...]:
         """Layers of one network at this width."""
         shapes = self.shapes()
         return layer_sizes(self.networks[letter], width, shapes.input_shape, shapes.num_outputs)

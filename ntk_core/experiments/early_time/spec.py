@@ -323,13 +323,13 @@ def counts(spec: EarlyTimeSpec, key: str, most: bool = False) -> tuple[Counts, .
 
 
 @functools.lru_cache(maxsize=512)
-def _layers(spec: EarlyTimeSpec, key: str) -> list[LayerSize]:
+def _layers(spec: EarlyTimeSpec, key: str) -> tuple[LayerSize, ...]:
     d, network = spec.dim_at(key), spec.network
     architecture = network.architecture(network.activations[0], d)
     return layer_sizes(architecture, spec.width_at(key), spec.seen_shape(d), 1, network.dimensions)
 
 
-def _kernel_operations(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
+def _kernel_operations(spec: EarlyTimeSpec, layers: tuple[LayerSize, ...]) -> float:
     if not spec.kernel_samples:
         return 0.0
     if spec.infinite_width:  # pairs of inputs and positions, some hundred operations each for every layer
@@ -337,7 +337,7 @@ def _kernel_operations(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
     return float(sum(layer.kernel_operations(spec.kernel_samples, 1) for layer in layers))
 
 
-def _kernel_bytes(spec: EarlyTimeSpec, layers: list[LayerSize]) -> float:
+def _kernel_bytes(spec: EarlyTimeSpec, layers: tuple[LayerSize, ...]) -> float:
     k = float(spec.kernel_samples)
     if spec.infinite_width:
         making = _LIMIT_BYTES * min(k * k * max(layer.positions for layer in layers), _LIMIT_PAIRS)

@@ -228,7 +228,7 @@ def _counted(spec: HessianSpec, network: ComparedNetwork, value: int) -> Counted
     return Counted(layers, shapes.num_samples, shapes.num_outputs)
 
 
-def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, value: int) -> list[LayerSize]:
+def hidden_and_output(spec: HessianSpec, network: ComparedNetwork, value: int) -> tuple[LayerSize, ...]:
     """Layers of one network at one swept value."""
     shapes = _shapes(spec, network, value)
     return layer_sizes(*network.at(spec.width_at(value)), shapes.input_shape, shapes.num_outputs)
