@@ -9,7 +9,7 @@ import pytest
 import linearity_lab.jobs
 from linearity_lab.jobs import NoRoom, _jobs
 from linearity_lab.jobs.limits import OverLimit
-from linearity_lab.jobs.profile import PROFILES, profile
+from linearity_lab.jobs.profile import profile
 from ntk_core.runs import spec_digest
 
 
@@ -51,14 +51,14 @@ def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
 
 
 def test_queue_is_bounded_and_attaching_needs_no_place(unattended, tiny):
-    jobs = unattended(max_waiting=3)
+    jobs = unattended(max_waiting=3, max_width=1000)
     jobs.submit(tiny(0), "ann")
     jobs._begun()
     waiting = [jobs.submit(tiny(seed), "ann") for seed in (1, 2, 3)]  # any number of one person
     with pytest.raises(NoRoom, match="waiting"):
         jobs.submit(tiny(4), "bob")
     with pytest.raises(OverLimit):
-        jobs.submit(tiny(0, widths=(PROFILES["local"].max_width + 1,)), "bob")
+        jobs.submit(tiny(0, widths=(1001,)), "bob")
     assert jobs.load()["waiting"] == 3
     assert jobs.submit(tiny(1), "bob") == waiting[0]
 
