@@ -24,21 +24,13 @@ BROWSER = "benchmarks.browser:reason_to_skip"
 
 
 class Part(NamedTuple):
-    """A part of the benchmarks.
+    """A part of the benchmarks."""
 
-    Attributes:
-        measure: its function, in a module of this folder.
-        packages: packages whose versions its numbers depend on.
-        peers: peers whose environments it uses.
-        skip: a function that returns why there is nothing to measure here, or None.
-        is_timed: whether a busy machine changes its numbers.
-    """
-
-    measure: str
-    packages: tuple[str, ...] = JAX
-    peers: tuple[str, ...] = ()
-    skip: str = ""
-    is_timed: bool = True
+    measure: str  # its function, in a module of this folder
+    packages: tuple[str, ...] = JAX  # whose versions its numbers depend on
+    peers: tuple[str, ...] = ()  # whose environments it uses
+    skip: str = ""  # a function that returns why there is nothing to measure here, or None
+    is_timed: bool = True  # whether a busy machine changes its numbers
 
 
 # In this order.

@@ -1,8 +1,6 @@
 """Costs of runs against their estimates, each in a fresh process.
 
 Long specs are shortened: fewer values of the swept setting and of other lists, then fewer seeds and steps.
-``.bench/estimates.jsonl`` keeps finished specs, so that an interrupted measurement resumes, and new constants are
-compared on the same points.
 
 The clock of a point is the smaller of its wall time and its processor time: the first is too long on a shared machine,
 the second where two threads worked in parallel.
@@ -21,12 +19,12 @@ from multiprocessing.connection import Connection
 
 import numpy as np
 
-from benchmarks.measure import MOST_BY_OTHERS, ROOT, Meter, Row, Settings, Watch
+from benchmarks.measure import MOST_BY_OTHERS, Meter, Row, Settings, Watch
 from benchmarks.words import Data
 from ntk_core import runs
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import percent
-from ntk_core.runs import EXPERIMENTS, SHIPPED, Machine, Spec, Work, spec_digest, work_of_points
+from ntk_core.runs import EXPERIMENTS, SHIPPED, Machine, Spec, Work, work_of_points
 from ntk_core.runs._costs import COEFFICIENTS, nonnegative_fit
 from ntk_core.runs._estimate import _costs
 from ntk_core.runs.events import PointFinished, PointStarted
@@ -39,13 +37,8 @@ MOST_S = 4.0  # of a spec, by the yardstick; longer specs are shortened
 LIMIT_S = 60.0  # specs above this limit are omitted and recorded
 # Chooses and shortens specs; not the shipped table, or a new fit would choose other specs and need new measurements.
 YARDSTICK = Machine(operations=1e-11, traffic=6e-11, calls=3e-5, programs=1.0)
-DONE = ROOT / ".bench" / "estimates.jsonl"
 # Actual, estimated, and the factor within which they should agree.
-CLAIMS = (
-    ("seconds", "estimated_s", 2.0),
-    ("seconds", "learned_s", 2.0),
-    ("added_bytes", "estimated_bytes", 1.3),
-)
+CLAIMS = (("seconds", "estimated_s", 2.0), ("seconds", "learned_s", 2.0), ("added_bytes", "estimated_bytes", 1.3))
 _LEAST = {"networks": 1, "num_seeds": 1, "num_kernels": 1000, "training.max_steps": 100, "max_steps": 100}
 _DRAWN = ("choice", "choices", "integer", "list")
 
@@ -56,7 +49,7 @@ def measure(settings: Settings) -> Row:
     specs |= {f"random {index}": spec for index, spec in enumerate(islice(random_specs(SEED), NUM_RANDOM))}
     if settings.quick:
         specs = dict(list(specs.items())[-1:])
-    reported = dict(zip(specs, measured(specs, keep=not settings.quick), strict=True))
+    reported = {name: measured(name, spec) for name, spec in specs.items()}
     rows = [compared(name, specs[name], each["points"]) for name, each in reported.items() if each["points"]]
     drawn = [row for row in rows if row["name"].startswith("random")]
     of_presets = [row for row in rows if row not in drawn]
@@ -81,20 +74,11 @@ def measure(settings: Settings) -> Row:
     }
 
 
-def measured(specs: dict[str, Spec], keep: bool) -> list[Row]:
-    """Return finished points of each spec and the load, kept or new."""
-    known: dict[str, Row] = dict(map(json.loads, DONE.read_text().splitlines())) if keep and DONE.exists() else {}
-    for name, spec in specs.items():
-        digest = spec_digest(spec)
-        if digest not in known:
-            watch = Watch()
-            known[digest] = {"points": reported_by(spec), "busy_by_others": watch.note()["busy_by_others"]}
-            print(f"{name}: {sum(each['wall_s'] for each in known[digest]['points']):.1f} s", flush=True)
-            if keep:
-                DONE.parent.mkdir(exist_ok=True)
-                with DONE.open("a") as kept:
-                    kept.write(json.dumps([digest, known[digest]]) + "\n")
-    return [known[spec_digest(spec)] for spec in specs.values()]
+def measured(name: str, spec: Spec) -> Row:
+    """Return finished points of a spec and the load."""
+    watch, points = Watch(), reported_by(spec)
+    print(f"{name}: {sum(each['wall_s'] for each in points):.1f} s", flush=True)
+    return {"points": points, "busy_by_others": watch.note()["busy_by_others"]}
 
 
 def fitted_to(rows: list[Row], weight: float = 0.1) -> tuple[Machine, dict[str, float]]:
@@ -236,4 +220,4 @@ def _report(pipe: Connection, spec: str) -> None:
         if isinstance(event, PointStarted):
             meter.restart()
         elif isinstance(event, PointFinished):
-            pipe.send({"key": event.key, **vars(meter.read())})
+            pipe.send({"key": event.key, **meter.read()})

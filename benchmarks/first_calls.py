@@ -40,11 +40,9 @@ def measure(settings: Settings) -> Row:
             slower = medians["wall_s"] / rows[-2]["wall_s"]
             ratios.append({"network": name, "quantity": what, "slower": slower})
     data: Row = {"repeats": repeats, "rows": rows, "ratios": ratios, "gpt": GPT}
-    if at := settings.interpreters.get("torchax"):
-        from_pytorch = {
-            what: isolated(first_call, "gpt of pytorch", what, "function", python=at) for what in QUANTITIES
-        }
-        data["gpt_of_pytorch"] = from_pytorch
+    if python := settings.interpreters.get("torchax"):
+        case = "gpt of pytorch"
+        data["gpt_of_pytorch"] = {each: isolated(first_call, case, each, "", python=python) for each in QUANTITIES}
     return data
 
 
@@ -60,18 +58,18 @@ def first_call(name: str, what: str, way: str, is_small: bool = False) -> Row:
     jax.block_until_ready((params, x))
     meter = Meter()
     jax.block_until_ready(empirical_ntk(net, params, x) if what == "kernel" else hessian_norm(net, params, x[0]).value)
-    return vars(meter.read())
+    return meter.read()
 
 
 def _network(name: str, is_small: bool) -> tuple[Network, tuple[int, ...]]:
     width, channels, head_dim = (20, 4, 2) if is_small else (1_000, 64, 32)
-    if name == "dense":
-        return FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=False), (10,)
-    if name == "convnet":
-        return ConvNet(width=channels, depth=2, num_outputs=3, activation="relu", use_bias=False), (8, 8, 3)
-    if name == "resnet":
-        return ResNet(width=width, depth=3, num_outputs=3, use_bias=False), (10,)
-    return Transformer(num_heads=4, head_dim=head_dim, num_outputs=3), (16, 8)
+    networks: dict[str, tuple[Network, tuple[int, ...]]] = {
+        "dense": (FullyConnected(width=width, depth=3, num_outputs=3, activation="relu", use_bias=False), (10,)),
+        "convnet": (ConvNet(width=channels, depth=2, num_outputs=3, activation="relu", use_bias=False), (8, 8, 3)),
+        "resnet": (ResNet(width=width, depth=3, num_outputs=3, use_bias=False), (10,)),
+        "transformer": (Transformer(num_heads=4, head_dim=head_dim, num_outputs=3), (16, 8)),
+    }
+    return networks[name]
 
 
 def _gpt() -> tuple[Model, PyTree, jax.Array]:

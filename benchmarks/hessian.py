@@ -18,7 +18,6 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from benchmarks.measure import Meter, Row, Settings, alternate, fitted, isolated, local
 from benchmarks.peers.process import Peers, peers
-from benchmarks.peers.side import timed
 from ntk_core import FullyConnected, hessian_norm
 from ntk_core.hessians import SpectralEstimate
 from ntk_core.hessians._norm import MAX_MATVECS, _leading, checked_request
@@ -76,20 +75,14 @@ def compare(running: Peers, width: int, quick: bool) -> Row:
     rounds = alternate(competitors, repeats=2 if quick else 15, budget_s=6, least=3 if width < 2_000 else 2)
     (_, estimate), row = rounds.found["ours"], rounds.times["ours"]
     value = float(estimate.value)
-    norms = {
-        PLAIN: rounds.found[PLAIN],
-        **{name: rounds.found[name]["norm"] for name in PUBLIC if name in rounds.found},
-    }
+    norms = {PLAIN: rounds.found[PLAIN]}
+    norms |= {name: rounds.found[name]["norm"] for name in PUBLIC if name in rounds.found}
     shape = {"width": width, "hidden_layers": DEPTH, "num_params": net.num_params((INPUT_DIM,))}
-    found = {"norm": value, "residual": float(estimate.residual), "num_matvecs": int(estimate.num_matvecs)}
-    return {
-        **shape,
-        **rounds.row(),
-        **found,
-        "compile_s": row["first_s"] - row["median_s"],
-        "lanczos_steps_of_peer": rounds.found.get("hessian-eigenthings", {}).get("lanczos_steps"),
-        "relative_differences": {name: abs(norm / value - 1) for name, norm in norms.items()},
-    }
+    found: Row = {"norm": value, "residual": float(estimate.residual), "num_matvecs": int(estimate.num_matvecs)}
+    found["compile_s"] = row["first_s"] - row["median_s"]
+    found["lanczos_steps_of_peer"] = rounds.found.get("hessian-eigenthings", {}).get("lanczos_steps")
+    differences = {name: abs(norm / value - 1) for name, norm in norms.items()}
+    return {**shape, **rounds.row(), **found, "relative_differences": differences}
 
 
 def memory_at(width: int) -> Row:
@@ -139,23 +132,19 @@ def narrow_norms(settings: Settings) -> Row:
     """
     rows = []
     for width in QUICK_WIDTHS if settings.quick else NARROW_WIDTHS:
-        routes: dict[str, Route] = {
-            "product by product": partial(norm_by, False),
-            "stretches": partial(norm_by, True),
-            "one loop": one_loop,
-        }
         given = problem(width)
-        ways = {name: partial(route, *given) for name, route in routes.items()}
-        least, first, found = dict.fromkeys(ways, np.inf), dict[str, float](), dict[str, tuple[float, int]]()
+        routes: dict[str, Route] = {"product by product": partial(norm_by, False), "stretches": partial(norm_by, True)}
+        ways = {name: partial(route, *given) for name, route in {**routes, "one loop": one_loop}.items()}
+        first = {}
         for name, way in ways.items():
             meter = Meter()
-            found[name] = way()
-            first[name] = meter.read().processor_s
-        for _ in range(2 if settings.quick else 200):
-            for name, way in ways.items():
-                least[name] = min(least[name], timed(way, weigh=False)[1])
-        counts = {name: count for name, (_, count) in found.items()}
-        apart = {name: abs(value / found["one loop"][0] - 1) for name, (value, _) in found.items()}
+            way()
+            first[name] = meter.read()["processor_s"]
+        competitors = {name: local(way) for name, way in ways.items()}
+        rounds = alternate(competitors, repeats=2 if settings.quick else 200)
+        least = {name: times["min_s"] for name, times in rounds.times.items()}
+        counts = {name: count for name, (_, count) in rounds.found.items()}
+        apart = {name: abs(value / rounds.found["one loop"][0] - 1) for name, (value, _) in rounds.found.items()}
         row = {"width": width, "first_processor_s": first, "least_s": least, "products": counts}
         rows.append({**row, "differences": apart})
     return {"rows": rows}

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PyTree
 
-from benchmarks.measure import Meter, Row, Settings, alternate, isolated, local
+from benchmarks.measure import Competitor, Meter, Row, Settings, alternate, isolated, local
 from benchmarks.peers.process import Peers, peers
 from ntk_core import ConvNet, FullyConnected, Transformer, empirical_ntk
 from ntk_core.kernels import generic_ntk
@@ -113,13 +113,13 @@ def memory_at(depth: int, width: int) -> Row:
     for _ in range(2):
         meter.restart()
         jax.block_until_ready(empirical_ntk(net, params, x))
-        seconds.append(meter.read().wall_s)
+        seconds.append(meter.read()["wall_s"])
     num_params = net.num_params(x.shape[1:])
     jacobian = 4 * NUM_SAMPLES * NUM_OUTPUTS * num_params
     shape = {"width": width, "hidden_layers": depth, "num_params": num_params}
     needs = {"weights_bytes": 4 * num_params, "jacobian_would_need_bytes": jacobian}
     times = dict(zip(("first_s", "warm_s"), seconds, strict=True))
-    return {**shape, **needs, **times, "added_bytes": meter.read().added_bytes}
+    return {**shape, **needs, **times, "added_bytes": meter.read()["added_bytes"]}
 
 
 def measure(settings: Settings) -> Row:
@@ -148,15 +148,10 @@ def transformer(settings: Settings) -> Row:
     num_params = net.num_params((LENGTH, FEATURES))
     shape = {"blocks": blocks, "heads": HEADS, "features": HEADS * head_dim, "length": LENGTH}
     sizes = {"num_samples": num_samples, "num_outputs": TRANSFORMER_OUTPUTS, "num_params": num_params}
-    return {
-        **shape,
-        **sizes,
-        "aim": TRANSFORMER_AIM,
-        "times": rounds.times,
-        "times_faster": rounds.ratio(PLAIN),
-        "relative_difference": relative_difference(rounds.found["ours"], rounds.found[PLAIN]),
-        "jacobian_needs_bytes": 4 * num_samples * TRANSFORMER_OUTPUTS * num_params,
-    }
+    times = {"aim": TRANSFORMER_AIM, "times": rounds.times, "times_faster": rounds.ratio(PLAIN)}
+    difference = relative_difference(rounds.found["ours"], rounds.found[PLAIN])
+    jacobian = 4 * num_samples * TRANSFORMER_OUTPUTS * num_params
+    return {**shape, **sizes, **times, "relative_difference": difference, "jacobian_needs_bytes": jacobian}
 
 
 FLAX_DEPTH, FLAX_WIDTH, NUM_BY_JACOBIANS = 3, 3_000, 10
@@ -179,27 +174,21 @@ def flax_model(quick: bool) -> Row:
         return jnp.asarray(model.apply(params, x))
 
     repeats = 2 if quick else 9
-    ours = {
-        "traced": local(lambda: empirical_ntk(apply, params, x)),
-        "own": local(lambda: empirical_ntk(net, own_params, x)),
-    }
-    rounds = alternate(ours, repeats=repeats)
-    plain = {
-        "traced": local(lambda: empirical_ntk(apply, params, few)),
-        "jacobians": local(contraction(apply, params, few)),
-    }
+
+    def kernel(rows: jax.Array) -> Competitor:
+        return local(lambda: empirical_ntk(apply, params, rows))
+
+    own = local(lambda: empirical_ntk(net, own_params, x))
+    rounds = alternate({"traced": kernel(x), "own": own}, repeats=repeats)
+    plain = {"traced": kernel(few), "jacobians": local(contraction(apply, params, few))}
     on_few = alternate(plain, repeats=repeats, budget_s=30)
     shape = {"width": width, "hidden_layers": FLAX_DEPTH, "num_samples": NUM_SAMPLES, "num_outputs": NUM_OUTPUTS}
-    return {
-        **shape,
-        "num_params": sum(leaf.size for leaf in jax.tree.leaves(params)),
-        "times": rounds.times,
-        "slower_than_own": rounds.ratio("traced", "own"),
-        "num_samples_by_jacobians": NUM_BY_JACOBIANS,
-        "times_by_jacobians": on_few.times,
-        "faster_than_jacobians": on_few.ratio("jacobians", "traced"),
-        "relative_difference": relative_difference(on_few.found["traced"], on_few.found["jacobians"]),
-    }
+    num_params = sum(leaf.size for leaf in jax.tree.leaves(params))
+    times = {"times": rounds.times, "slower_than_own": rounds.ratio("traced", "own")}
+    by_jacobians = {"num_samples_by_jacobians": NUM_BY_JACOBIANS, "times_by_jacobians": on_few.times}
+    faster = {"faster_than_jacobians": on_few.ratio("jacobians", "traced")}
+    difference = relative_difference(on_few.found["traced"], on_few.found["jacobians"])
+    return {**shape, "num_params": num_params, **times, **by_jacobians, **faster, "relative_difference": difference}
 
 
 def residual_network(settings: Settings) -> Row:

@@ -87,10 +87,9 @@ def first_call(name: str, num_samples: int, width: int = WIDTH) -> Row:
     problem = Problem(num_samples, width)
     meter = Meter()
     found = WORKS[name](problem)
-    cost = meter.read()
-    held = 4 * (num_samples * NUM_OUTPUTS) ** 2
-    row = {"work": name, "num_samples": num_samples, "first_s": cost.wall_s, "kernel_would_need_bytes": held}
-    return {**row, "added_bytes": cost.added_bytes, "found": found}
+    cost, held = meter.read(), 4 * (num_samples * NUM_OUTPUTS) ** 2
+    row = {"work": name, "num_samples": num_samples, "first_s": cost["wall_s"], "kernel_would_need_bytes": held}
+    return {**row, "added_bytes": cost["added_bytes"], "found": found}
 
 
 def against_blocks(running: Peers, quick: bool) -> Row:
@@ -119,12 +118,8 @@ def against_explicit(work: str, quick: bool = False) -> Row:
     competitors = {"ours": local(lambda: ours(problem)), "scipy": local(lambda: scipy(problem))}
     rounds = alternate(competitors, repeats=1 if quick else 5, budget_s=30)
     difference = abs(rounds.found["scipy"] / rounds.found["ours"] - 1)
-    return {
-        "work": work,
-        "times": rounds.times,
-        "times_faster": rounds.ratio("scipy"),
-        "relative_difference": difference,
-    }
+    times = {"times": rounds.times, "times_faster": rounds.ratio("scipy")}
+    return {"work": work, **times, "relative_difference": difference}
 
 
 def measure(settings: Settings) -> Row:

@@ -33,15 +33,10 @@ _PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of a run of the benchmarks.
+    """Options of a run of the benchmarks."""
 
-    Attributes:
-        quick: tiny sizes, which show that everything works; such numbers are never kept.
-        interpreters: Python of each peer's environment, by name; parts leave out absent peers.
-    """
-
-    quick: bool = False
-    interpreters: Mapping[str, str] = field(default_factory=dict)
+    quick: bool = False  # tiny sizes, which show that everything works; such numbers are never kept
+    interpreters: Mapping[str, str] = field(default_factory=dict)  # Python of each peer; parts leave out absent peers
 
 
 class Measured(NamedTuple):
@@ -89,15 +84,10 @@ def local(work: Callable[[], object]) -> Competitor:
 
 
 class Comparison(NamedTuple):
-    """Results of alternating calls.
+    """Results of alternating calls."""
 
-    Attributes:
-        times: seconds and memory of each competitor, as committed.
-        found: result of each competitor's last call.
-    """
-
-    times: dict[str, Row]
-    found: Row
+    times: dict[str, Row]  # seconds and memory of each competitor, as committed
+    found: Row  # result of each competitor's last call
 
     def ratio(self, slower: str, faster: str = "ours") -> float:
         """Return how many times faster one competitor is, by medians."""
@@ -149,15 +139,6 @@ def fitted(sizes: Sequence[float], seconds: Sequence[float]) -> Row | None:
     return {"exponent": law.exponent, "interval": interval, "num_values": law.num_values}
 
 
-@dataclass(frozen=True)
-class Cost:
-    """Time and added peak memory of one call."""
-
-    wall_s: float
-    processor_s: float
-    added_bytes: int
-
-
 class Meter:
     """Clocks and memory since the start or the last ``restart``."""
 
@@ -169,20 +150,18 @@ class Meter:
         """Restart both clocks; memory counts from the first start."""
         self._wall, self._processor = time.perf_counter(), time.process_time()
 
-    def read(self) -> Cost:
-        """Return the cost so far."""
+    def read(self) -> Row:
+        """Return wall and processor time, and added peak memory, so far."""
         wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
-        return Cost(wall, processor, max(0, resident_bytes("VmHWM") - self._held))
+        return {"wall_s": wall, "processor_s": processor, "added_bytes": max(0, resident_bytes("VmHWM") - self._held)}
 
 
 def isolated(work: Callable[..., Row], *arguments: object, python: str = sys.executable, **variables: str) -> Row:
     """Call a module's function in a fresh process, through JSON."""
     name = f"{work.__module__}:{work.__qualname__}"
     command = [python, "-m", "benchmarks.measure", name, json.dumps(arguments)]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **variables}, check=True, stdout=subprocess.PIPE, text=True
-    )
-    found: Row = json.loads(done.stdout.splitlines()[-1])
+    printed = subprocess.check_output(command, cwd=ROOT, env={**os.environ, **variables}, text=True)
+    found: Row = json.loads(printed.splitlines()[-1])
     return found
 
 

@@ -66,12 +66,10 @@ def figure(title: str, description: str, panels: Sequence[Panel], columns: int =
     in_a_row = max(1, columns * PANEL_W // (52 + 7 * max(map(len, names))))
     step = columns * PANEL_W // in_a_row
     head = HEAD_H + LEGEND_H * math.ceil(len(names) / in_a_row)
-    legend, drawn = [], []
-    for at, (name, style) in enumerate(names.items()):
-        x, y = 16 + step * (at % in_a_row), HEAD_H + LEGEND_H * (at // in_a_row) + 6
-        legend.append((name, STYLES[style % len(STYLES)], x, y))
-    for at, panel in enumerate(panels):
-        drawn.append({**_drawn(panel), "offset": (PANEL_W * (at % columns), head + PANEL_H * (at // columns))})
+    places = [(16 + step * (at % in_a_row), HEAD_H + LEGEND_H * (at // in_a_row) + 6) for at in range(len(names))]
+    legend = [(name, STYLES[style % len(STYLES)], *at) for (name, style), at in zip(names.items(), places, strict=True)]
+    offsets = [(PANEL_W * (at % columns), head + PANEL_H * (at // columns)) for at in range(len(panels))]
+    drawn = [{**_drawn(panel), "offset": at} for panel, at in zip(panels, offsets, strict=True)]
     size = {"width": columns * PANEL_W, "height": head + math.ceil(len(panels) / columns) * PANEL_H}
     axes = {"left": LEFT, "right": RIGHT, "top": TOP, "bottom": BOTTOM, "panel_height": PANEL_H}
     return TEMPLATE.render(title=title, description=description, legend=legend, panels=drawn, **size, **axes)
@@ -101,16 +99,12 @@ def _drawn(panel: Panel) -> JSON:
 def ticks(low: float, high: float) -> list[float]:
     """Return at most eight round values in a range."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    chosen: list[float] = []
-    for factors in ((1,), (1, 3), (1, 2, 5)):
+    for factors in ((1, 2, 5), (1, 3), (1,)):
         found = [factor * 10.0**k for k in exponents for factor in factors]
         inside = [value for value in found if low * 0.999 <= value <= high * 1.001]
-        if len(inside) > 8:
-            break
-        chosen = inside
-    while len(chosen) > 8:
-        chosen = chosen[::2]
-    return chosen or [low, high]
+        if 0 < len(inside) <= 8:
+            return inside
+    return [low, high]
 
 
 def _limits(values: Sequence[float], below: float, above: float) -> tuple[float, float]:

@@ -49,15 +49,10 @@ def compare(width: int, depth: int) -> Row:
     rounds = alternate(competitors, repeats=9)
     weights = rounds.found["ours"], net.partition(rounds.found["plain_grad"])[0]
     differences = jax.tree.map(lambda a, b: float(jnp.abs(a - b).max()), *weights)
-    return {
-        "width": width,
-        "hidden_layers": depth,
-        "steps": steps,
-        "step_s": {name: row["median_s"] / steps for name, row in rounds.times.items()},
-        "times": rounds.times,
-        "times_faster": rounds.ratio("plain_grad"),
-        "largest_difference": max(jax.tree.leaves(differences)),
-    }
+    step_s = {name: row["median_s"] / steps for name, row in rounds.times.items()}
+    times = {"step_s": step_s, "times": rounds.times, "times_faster": rounds.ratio("plain_grad")}
+    sizes = {"width": width, "hidden_layers": depth, "steps": steps}
+    return {**sizes, **times, "largest_difference": max(jax.tree.leaves(differences))}
 
 
 def measure(settings: Settings) -> Row:

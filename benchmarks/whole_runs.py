@@ -53,11 +53,11 @@ def whole_run(spec: Spec) -> tuple[Row, Result | None]:
     points, costs, result = dict[str, float](), [], None
     for event in run(spec):
         if isinstance(event, PointFinished):
-            costs.append(vars(meter.read()))
+            costs.append(meter.read())
             points[event.key.partition("=")[2]] = costs[-1]["wall_s"]
         elif isinstance(event, Ended):
             result = event.result
-    end = vars(meter.read())
+    end = meter.read()
     return {"total_s": end["wall_s"], "point_s": points, "first": costs[0], "end": end}, result
 
 
@@ -158,7 +158,7 @@ def report_of_a_model(way: str, width: int) -> Row:
     meter = Meter()
     found = ntk_core.linearity_report(apply, params, after, x)
     cost = meter.read()
-    spent = {"end_s": cost.wall_s, "busy_s": cost.processor_s, "added_bytes": cost.added_bytes}
+    spent = {"end_s": cost["wall_s"], "busy_s": cost["processor_s"], "added_bytes": cost["added_bytes"]}
     return {**spent, "num_params": found.num_params}
 
 
@@ -190,12 +190,10 @@ def sweep(settings: Settings) -> Row:
         if settings.quick or each.outcome == "converged"
     ]
     runs = {"ours_cold": cold, "ours_from_disk": from_disk, "plain_script": script, "ours_warm": warm}
-    median, largest = float(np.median(differences)), max(differences)
-    return {
-        "preset": PRESET,
-        "num_seeds": spec.num_seeds,
-        **{name: {each: row[each] for each in ("total_s", "point_s")} for name, row in runs.items()},
-        "times_faster_cold": script["total_s"] / cold["total_s"],
-        "times_faster_warm": script["total_s"] / warm["total_s"],
-        "relative_difference_of_sup_change": {"median": median, "max": largest, "runs": len(differences)},
+    times = {name: {each: row[each] for each in ("total_s", "point_s")} for name, row in runs.items()}
+    faster = {
+        f"times_faster_{name}": script["total_s"] / row["total_s"] for name, row in (("cold", cold), ("warm", warm))
     }
+    apart = {"median": float(np.median(differences)), "max": max(differences), "runs": len(differences)}
+    summary = {"preset": PRESET, "num_seeds": spec.num_seeds, **times, **faster}
+    return {**summary, "relative_difference_of_sup_change": apart}

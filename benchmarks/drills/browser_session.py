@@ -4,12 +4,12 @@ import asyncio
 import contextlib
 import json
 import time
-import urllib.request
 import uuid
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qs
 
+import requests
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Common_pb2 import FileUploaderState, FileURLs, UploadedFileInfo
 from streamlit.proto.Element_pb2 import Element
@@ -39,13 +39,6 @@ class BrowserSession:
         listen: receives every message of the server, as bytes.
         read: receives every text of the page.
         forwarded_for: client address that a proxy in front would report.
-
-    Attributes:
-        query: the URL's query, as set by the page.
-        errors: texts of exceptions on the page.
-        options: options of every choice, by its key.
-        alerts: warnings, errors and notes of the last complete run of the page.
-        run_key: key of the last Run button; a page may lead to another.
     """
 
     def __init__(
@@ -68,10 +61,10 @@ class BrowserSession:
         self._values: dict[str, object] = {}
         self._watched: dict[str, Watched] = {}  # by part of the page
         self._finished = asyncio.Event()
-        self.run_key = ""
-        self.errors: list[str] = []
-        self.alerts: list[str] = []
-        self.options: dict[str, tuple[str, ...]] = {}
+        self.run_key = ""  # of the last Run button; a page may lead to another
+        self.errors: list[str] = []  # texts of exceptions on the page
+        self.alerts: list[str] = []  # warnings, errors and notes of the last complete run of the page
+        self.options: dict[str, tuple[str, ...]] = {}  # of every choice, by its key
 
     async def __aenter__(self) -> Self:
         self._socket: ClientConnection = await connect(
@@ -144,7 +137,7 @@ class BrowserSession:
         """Choose a file as browsers do; return seconds of the run.
 
         Raises:
-            urllib.error.HTTPError: if the server refuses the file.
+            requests.HTTPError: if the server refuses the file.
         """
         message = BackMsg()
         request = message.file_urls_request
@@ -218,8 +211,9 @@ class BrowserSession:
             for fragment_id, watched in list(self._watched.items()):
                 with contextlib.suppress(OSError):
                     headers = {**self._headers, **dict([watched.header])}
-                    request = urllib.request.Request(f"{http}{watched.path}", headers=headers)
-                    answer = json.loads(await asyncio.to_thread(_fetched, request))
+                    found = await asyncio.to_thread(requests.get, f"{http}{watched.path}", headers=headers, timeout=60)
+                    found.raise_for_status()
+                    answer = found.json()
                     every_s = answer.get("every_s", 1.0)
                     states = {job["id"] + job["seen"] for job in answer.get("jobs", ())} | {answer.get("state")}
                     if watched.drawn not in states and self._watched.get(fragment_id) == watched:
@@ -233,28 +227,13 @@ class BrowserSession:
 
 def put_file(host: str, path: str, name: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
     """Upload a file with the server's token against forged requests."""
-    with urllib.request.urlopen(f"{host}/_stcore/health", timeout=60) as answer:
-        cookie = str(answer.headers.get("Set-Cookie", "")).split(";")[0]
-    boundary = uuid.uuid4().hex
-    head = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
-    body = head.encode() + data + f"\r\n--{boundary}--\r\n".encode()
-    content = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
-    token = {"Cookie": cookie, "X-Xsrftoken": cookie.partition("=")[2]}
-    url = f"{host}/{path.removeprefix('/')}"
-    _fetched(urllib.request.Request(url, body, {**content, **token, **(headers or {})}, method="PUT"))
-
-
-def _fetched(request: urllib.request.Request) -> bytes:
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return bytes(answer.read())
+    with requests.Session() as session:
+        token = session.get(f"{host}/_stcore/health", timeout=60).cookies.get("_streamlit_xsrf")
+        session.headers.update({"X-Xsrftoken": str(token), **(headers or {})})
+        session.put(f"{host}/{path.removeprefix('/')}", files={"file": (name, data)}, timeout=60).raise_for_status()
 
 
 def _widget_state(widget_id: str, value: object) -> WidgetState:
-    match value:
-        case FileUploaderState():
-            return WidgetState(id=widget_id, file_uploader_state_value=value)
-        case str():
-            return WidgetState(id=widget_id, string_value=value)
-        case bool():
-            return WidgetState(id=widget_id, bool_value=value)
-    raise TypeError(f"no widget here holds {value!r}")
+    fields = {FileUploaderState: "file_uploader_state_value", str: "string_value", bool: "bool_value"}
+    given: dict[str, Any] = {fields[type(value)]: value}
+    return WidgetState(id=widget_id, **given)

@@ -127,17 +127,11 @@ def arguments(draw: st.DrawFn, path: Path) -> list[str]:
 
 @dataclass
 class Findings:
-    """Outcomes of the specs.
+    """Outcomes of the specs."""
 
-    Attributes:
-        outcomes: number of specs by input and outcome.
-        failures: one example of each other ending.
-        slowest_s: longest processor time of one spec, in seconds.
-    """
-
-    outcomes: collections.Counter[str] = field(default_factory=collections.Counter)
-    failures: list[str] = field(default_factory=list)
-    slowest_s: float = 0.0
+    outcomes: collections.Counter[str] = field(default_factory=collections.Counter)  # by input and outcome
+    failures: list[str] = field(default_factory=list)  # one example of each other ending
+    slowest_s: float = 0.0  # longest processor time of one spec
 
     def check(self, data: st.DataObject, path: Path) -> None:
         """Draw one request, send it through its input, and note its outcome."""

@@ -89,7 +89,7 @@ async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Pat
                 reached += await everywhere(screens, pattern, since)
         took = time.perf_counter() - began
         server = {"server_busy": round((app.server_s() - busy) / took, 3)}
-        server["server_mib"] = round(app.resident_bytes()[0] / 2**20)
+        server["server_mib"] = round(app.resident_mib())
         written = [path.name for path in folder.rglob("*") if path.is_file() and code.encode() in path.read_bytes()]
         await teacher.act({f"{PAGE}.poll": CLICK})
         await everywhere(screens, "has ended", time.perf_counter())

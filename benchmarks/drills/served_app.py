@@ -26,14 +26,10 @@ FLAGS = ("--server.headless=true", "--server.fileWatcherType=none", "--browser.g
 
 @dataclass(frozen=True)
 class ServedApp:
-    """A running server.
-
-    Attributes:
-        address: ``host:port``.
-    """
+    """A running server."""
 
     process: psutil.Process
-    address: str
+    address: str  # host:port
 
     def workers(self) -> list[psutil.Process]:
         """Return worker processes, without the resource tracker of ``multiprocessing``."""
@@ -44,7 +40,7 @@ class ServedApp:
         """Note memory of server and largest worker while the block runs."""
 
         def note() -> None:
-            server_mib.append(self.resident_bytes()[0] / 2**20)
+            server_mib.append(self.resident_mib())
             worker_mib.append(max(map(_resident, self.workers()), default=0) / 2**20)
 
         with repeated(note, every_s):
@@ -63,9 +59,9 @@ class ServedApp:
             return False
         return True
 
-    def resident_bytes(self) -> tuple[int, int]:
-        """Return memory of the server and of all its workers."""
-        return self.process.memory_info().rss, sum(_resident(worker) for worker in self.workers())
+    def resident_mib(self) -> float:
+        """Return memory of the server, without its workers."""
+        return _resident(self.process) / 2**20
 
     def server_s(self) -> float:
         """Return processor time of the server, without its workers."""

@@ -9,7 +9,7 @@ import random
 import sqlite3
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ import cyclopts
 
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import STORE, conclude, is_finished, own_data, spread
-from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.drills.served_app import ServedApp, repeated, served_app
 from benchmarks.measure import Row
 
 LIMIT_S, LIMIT_MIB = 0.5, 250
@@ -35,23 +35,14 @@ BEGIN INSERT OR IGNORE INTO attempts VALUES (new.digest, new.key, new.seconds); 
 
 @dataclass(frozen=True)
 class Visit:
-    """Behavior and patience of the sessions.
+    """Behavior and patience of the sessions."""
 
-    Attributes:
-        query: settings of the sweeps, as in a link.
-        distinct: number of different sweeps at a time.
-        pause_s: range of pauses between changes.
-        page_share: share of changes that lead to another page.
-        every_s: least time between two runs of one person.
-        patience_s: longest wait for one run.
-    """
-
-    query: str = "widths=30,100,300"
-    distinct: int = 7
-    pause_s: tuple[float, float] = (3.0, 12.0)
-    page_share: float = 0.0
-    every_s: float = 0.0
-    patience_s: float = 240.0
+    query: str = "widths=30,100,300"  # settings of the sweeps, as in a link
+    distinct: int = 7  # different sweeps at a time
+    pause_s: tuple[float, float] = (3.0, 12.0)  # between changes
+    page_share: float = 0.0  # of changes that lead to another page
+    every_s: float = 0.0  # least time between two runs of one person
+    patience_s: float = 240.0  # longest wait for one run
 
 
 @dataclass
@@ -171,13 +162,6 @@ async def work(
     )
 
 
-async def kill_workers(app: ServedApp, seen: Seen, every_s: float) -> None:
-    """Kill a worker now and then."""
-    while True:
-        await asyncio.sleep(every_s)
-        seen.num_kills += app.kill_a_worker()
-
-
 async def drill(
     app: ServedApp,
     store: Path,
@@ -192,6 +176,10 @@ async def drill(
 ) -> Row:
     """Open the sessions, let them work, and read the store afterwards."""
     seen = Seen(store)
+
+    def kill() -> None:
+        seen.num_kills += app.kill_a_worker()
+
     async with crowd(app.address, seen, num_sessions, num_running) as sessions:
         await asyncio.sleep(idle_s)  # workers get ready
         before = app.processor_s()
@@ -199,38 +187,25 @@ async def drill(
         idle_share = (app.processor_s() - before) / max(idle_s, 1e-9)
         with closing(sqlite3.connect(store, timeout=30)) as connection:
             connection.executescript(AUDIT)
-        memory = app.resident_bytes()[0]
-        killing = asyncio.create_task(kill_workers(app, seen, kill_every_s or 1e9))
-        await work(sessions, seen, visit, num_running, num_uploading, minutes)
-        killing.cancel()
-        with suppress(asyncio.CancelledError):
-            await killing
+        memory = app.resident_mib()
+        with repeated(kill, kill_every_s or 1e9):
+            await work(sessions, seen, visit, num_running, num_uploading, minutes)
         for session in sessions:
             await session.visit(RESULTS_PAGE)
-        grown = (app.resident_bytes()[0] - memory) / 2**20
+        grown = app.resident_mib() - memory
     with closing(sqlite3.connect(store, timeout=30)) as connection:
         count = "SELECT (SELECT count(*) FROM attempts), (SELECT count(*) FROM lab_points)"
         attempts, points = connection.execute(count).fetchone()
     given = {"minutes": minutes, "num_sessions": num_sessions, "num_running": num_running}
     counts = {"num_runs": len(seen.sweeps_s), "num_jobs": seen.num_jobs, "num_uploads": len(seen.uploads_s)}
     waits = {"reaction": spread(seen.reactions_s or [0.0]), "sweep": spread(seen.sweeps_s or [0.0])}
-    return {
-        "profile": "classroom",
-        **given,
-        **counts,
-        "num_kills": seen.num_kills,
-        **waits,
-        "ids_of_equal_sweeps": max(map(len, seen.jobs.values()), default=0),
-        "points": points,
-        "points_computed": attempts,
-        "private_texts": len(seen.owners),
-        "private_texts_seen_by_their_owner": len(seen.arrived),
-        "leaks": seen.leaks[:20],
-        "idle_processor_share": round(idle_share, 4),
-        "server_grown_mib": round(grown),
-        "unfinished": seen.unfinished,
-        "errors": seen.errors[:20],
-    }
+    shared = {"ids_of_equal_sweeps": max(map(len, seen.jobs.values()), default=0)}
+    stored = {"points": points, "points_computed": attempts}
+    private = {"private_texts": len(seen.owners), "private_texts_seen_by_their_owner": len(seen.arrived)}
+    server = {"idle_processor_share": round(idle_share, 4), "server_grown_mib": round(grown)}
+    failures = {"leaks": seen.leaks[:20], "unfinished": seen.unfinished, "errors": seen.errors[:20]}
+    found = {**given, **counts, "num_kills": seen.num_kills, **waits, **shared, **stored}
+    return {"profile": "classroom", **found, **private, **server, **failures}
 
 
 def claims(found: Row) -> dict[str, bool]:
