@@ -82,8 +82,7 @@ def live_page(
     """The page *Live* of the static site, opened from a disk."""
     with tempfile.TemporaryDirectory() as folder:
         next(write_site(Path(folder), lambda path, text: path.write_text(text, encoding="utf-8")))
-        page = browser.new_page(viewport=screen, color_scheme=theme)
-        page.goto(f"{(Path(folder) / 'live.html').as_uri()}?{urlencode(settings.query())}")
-        page.locator(".live").wait_for()
-        yield page
-        page.close()
+        with browser.new_page(viewport=screen, color_scheme=theme) as page:
+            page.goto(f"{(Path(folder) / 'live.html').as_uri()}?{urlencode(settings.query())}")
+            page.locator(".live").wait_for()
+            yield page

@@ -127,15 +127,14 @@ def _stop(page: Page) -> float:
 
 def slow_visit(browser: Browser, url: str) -> tuple[float, int]:
     """Return seconds to a figure and bytes over a slow line."""
-    page = new_page(browser)
-    network = page.context.new_cdp_session(page)
-    network.send("Network.enable")
-    network.send("Network.emulateNetworkConditions", LINE)
     loaded: list[int] = []
-    network.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
-    took = first_figure(page, url)
-    page.wait_for_timeout(1000)
-    page.close()
+    with new_page(browser) as page:
+        network = page.context.new_cdp_session(page)
+        network.send("Network.enable")
+        network.send("Network.emulateNetworkConditions", LINE)
+        network.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
+        took = first_figure(page, url)
+        page.wait_for_timeout(1000)
     return took, sum(loaded)
 
 

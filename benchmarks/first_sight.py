@@ -93,13 +93,8 @@ def _hexadecimal(color: str) -> str:
 def first_visit(browser: Browser, url: str, name: str, screen: Screen, theme: Theme) -> Row:
     """Return a new visitor's findings on one screen in one theme."""
     (width, height), is_phone = SCREENS[screen], screen == "phone"
-    context = browser.new_context(
-        viewport={"width": width, "height": height},
-        has_touch=is_phone,
-        is_mobile=is_phone,
-        bypass_csp=True,
-        color_scheme=theme,
-    )
+    shape: Row = {"viewport": {"width": width, "height": height}, "has_touch": is_phone, "is_mobile": is_phone}
+    context = browser.new_context(**shape, bypass_csp=True, color_scheme=theme)
     context.add_init_script(script("motion"))
     page = context.new_page()
     page.goto(f"{url}/{'' if name == HOME else name}")
@@ -119,9 +114,8 @@ def measured(browser: Browser, url: str, name: str) -> dict[Screen, Row]:
     found: dict[Screen, Row] = {"desktop": worse(light, dark)}
     found["phone"] = first_visit(browser, url, name, "phone", "light")
     if name in PAGES:
-        page = new_page(browser)
-        found["desktop"]["moved"] = moved_by_run(page, f"{url}/{name}")
-        page.close()
+        with new_page(browser) as page:
+            found["desktop"]["moved"] = moved_by_run(page, f"{url}/{name}")
     return found
 
 

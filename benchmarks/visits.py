@@ -36,7 +36,7 @@ def started(browser: Browser) -> dict[str, float]:
     """Return seconds from the process's start to the whole page."""
     page = new_page(browser)
     began = time.time()
-    with fresh_app() as (app, _):
+    with fresh_app() as (app, _), page:
         listening = time.time() - began
         page.goto(f"http://{app.address}", wait_until="commit")
         moment(page, "titled")
@@ -44,7 +44,6 @@ def started(browser: Browser) -> dict[str, float]:
         done = time.time() - began
         requested = page.evaluate("performance.timeOrigin") / 1000 - began
         moments = {name: requested + moment(page, name) for name in ("painted", "titled")}
-        page.close()
     return {"listening": listening, **moments, "done": done}
 
 
@@ -80,15 +79,13 @@ def follow(browser: Browser, case: tuple[int, int, int], seconds: float) -> Row:
 
 def title_to_frame(browser: Browser, url: str) -> dict[str, float]:
     """Return seconds from *Live*'s title to the first frame."""
-    page = new_page(browser)
-    page.goto(f"{url}/live")
-    component = page.locator(".live")
-    component.wait_for()
-    while (painted := component.evaluate(PAINTED)) is None:
-        page.wait_for_timeout(50)
-    waited = painted / 1000 - moment(page, "headed")
-    page.close()
-    return {"title_to_frame": waited}
+    with new_page(browser) as page:
+        page.goto(f"{url}/live")
+        component = page.locator(".live")
+        component.wait_for()
+        while (painted := component.evaluate(PAINTED)) is None:
+            page.wait_for_timeout(50)
+        return {"title_to_frame": painted / 1000 - moment(page, "headed")}
 
 
 def live(settings: Settings) -> Row:
@@ -102,14 +99,8 @@ def live(settings: Settings) -> Row:
 
 
 AIM_BYTES, AIM_PAINT_S, AIM_BUILD_S = 15_000_000, 1, 120
-PAGES = {
-    "lecture": "index.html",
-    "gallery": "gallery.html",
-    "one figure": "figures/liu-fig1-left.html",
-    "glossary": "glossary.html",
-    "claims": "truth.html",
-    "Live": "live.html",
-}
+PAGES = {"lecture": "index.html", "gallery": "gallery.html", "one figure": "figures/liu-fig1-left.html"}
+PAGES |= {"glossary": "glossary.html", "claims": "truth.html", "Live": "live.html"}
 # Whether the first figure of a page has been drawn; on pages without any, whether its scripts have run.
 DRAWN = """() => {
   if (!document.querySelector('.place[data-chart]')) return performance.timing.domContentLoadedEventEnd > 0;
@@ -119,13 +110,11 @@ DRAWN = """() => {
 
 def opened(browser: Browser, file: Path) -> dict[str, float]:
     """Return seconds from a page's request to paint and figure."""
-    page = new_page(browser)
-    page.goto(file.as_uri())
-    page.wait_for_function(DRAWN)
-    drawn = page.evaluate("performance.now()") / 1000
-    painted = moment(page, "painted")
-    page.close()
-    return {"painted": painted, "drawn": drawn}
+    with new_page(browser) as page:
+        page.goto(file.as_uri())
+        page.wait_for_function(DRAWN)
+        drawn = page.evaluate("performance.now()") / 1000
+        return {"painted": moment(page, "painted"), "drawn": drawn}
 
 
 def site(settings: Settings) -> Row:

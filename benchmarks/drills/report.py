@@ -70,9 +70,8 @@ def is_intact(file: Path) -> bool:
 
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Return count, median, 95th percentile and maximum of some seconds."""
-    names, shares = ("median_s", "p95_s", "max_s"), (0.5, 0.95, 1.0)
-    found = np.quantile(values, shares, method="inverted_cdf").round(4).tolist()
-    return {"count": len(values), **dict(zip(names, found, strict=True))}
+    median, late, longest = np.quantile(values, (0.5, 0.95, 1.0), method="inverted_cdf").round(4).tolist()
+    return {"count": len(values), "median_s": median, "p95_s": late, "max_s": longest}
 
 
 def conclude(name: str, measured: Data, claims: Mapping[str, bool], *, is_kept: bool = True) -> None:
