@@ -23,7 +23,6 @@ from benchmarks.measure import MOST_BY_OTHERS, Meter, Row, Settings, Watch
 from benchmarks.words import Data
 from ntk_core import runs
 from ntk_core.errors import InvalidInput
-from ntk_core.numbers import percent
 from ntk_core.runs import EXPERIMENTS, SHIPPED, Machine, Spec, Work, work_of_points
 from ntk_core.runs._costs import COEFFICIENTS, nonnegative_fit
 from ntk_core.runs._estimate import _costs
@@ -57,8 +56,6 @@ def measure(settings: Settings) -> Row:
     for row in rows:
         row["learned_s"] = sum(seconds_by(learned, coefficients, each) for each in row["points"])
     print(f"SHIPPED = {learned}\nCOEFFICIENTS = {coefficients}", flush=True)
-    for what, found in verdicts(rows).items():
-        print(f"actual / {what}: median {found['median']:.2f}, {percent(found['within'])} within {found['factor']:g} ×")
     busy = statistics.mean(each["busy_by_others"] or 0.0 for each in reported.values())
     now, took_s = os.getloadavg()[0], sum(row["wall_s"] for row in rows)
     load = {"at_start": now, "at_end": now, "took_s": took_s, "busy_by_others": busy, "high": busy > MOST_BY_OTHERS}

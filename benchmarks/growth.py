@@ -123,11 +123,7 @@ def training_step(size: Size) -> Work:
     return Work(call, training_step_needs(size), lambda: STEPS)
 
 
-WORKS: dict[str, Callable[[Size], Work]] = {
-    "kernel": kernel,
-    "hessian_product": hessian_product,
-    "training_step": training_step,
-}
+WORKS: dict[str, Callable[[Size], Work]] = {each.__name__: each for each in (kernel, hessian_product, training_step)}
 # Each axis where the growing size dominates the cost, beyond the overhead of a call.
 Axes = dict[str, tuple[Size, tuple[int, ...]]]
 _FULLY_CONNECTED: Axes = {
@@ -161,9 +157,7 @@ def along(name: str, axis: str, base: Size, values: tuple[int, ...]) -> Row:
 def measure(settings: Settings) -> Row:
     """Every work along every one of its sizes."""
     works = (QUICK_AXES if settings.quick else AXES).items()
-    return {
-        "works": {name: {axis: along(name, axis, *of_axis) for axis, of_axis in axes.items()} for name, axes in works}
-    }
+    return {"works": {name: {axis: along(name, axis, *sizes) for axis, sizes in axes.items()} for name, axes in works}}
 
 
 class Machine(NamedTuple):

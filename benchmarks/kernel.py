@@ -197,7 +197,7 @@ def residual_network(settings: Settings) -> Row:
     found: Row = {"sizes": sizes}
     for way in ("traced", PLAIN):
         with peers(settings, "torchax") as running:
-            found["packages"] = running["torchax"].packages()
+            found["packages"] = running.packages()["torchax"]
             competitors = running.competitors("torchax", {"what": "kernels", "way": way, **sizes})
             rounds = alternate(competitors, repeats=1 if settings.quick else 3)
             found[way] = {**rounds.found[way], **rounds.times[way]}

@@ -6,7 +6,7 @@ readers who prefer no motion. Its speed is chosen here, its content is computed 
 
 import io
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from PIL import Image
 from playwright.sync_api import Page, ViewportSize
@@ -18,8 +18,6 @@ from linearity_lab.components.live import SHOWN, TOUR
 IMAGES = ROOT / "docs" / "images"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 Frame = tuple[Image.Image, int]  # and for how many milliseconds it is shown
-# From one width to the next, around in a circle.
-PASSAGES = tuple(itertools.pairwise((TOUR[-1], *TOUR)))
 SIZE, WIDTH = (1120, 682), 900  # of the page, and of the picture
 # The component alone, as large as the picture.
 ALONE = """\
@@ -35,15 +33,15 @@ HOLD = "each => { each.live.train = () => {}; each.live.playing = true; }"
 CHOOSE = "(each, width) => each.live.choose({ width }, false)"
 
 
-def recorded(theme: Theme, passages: Iterable[tuple[int, int]] = PASSAGES) -> list[Frame]:
-    """Record these passages from the slider's move to the last step."""
+def recorded(theme: Theme) -> list[Frame]:
+    """Record every passage from the slider's move to the last step."""
     frames: list[Frame] = []
     advance, screen = script("advance"), ViewportSize(width=SIZE[0], height=SIZE[1])
     with headless() as browser, live_page(browser, SHOWN, screen, theme) as page:
         component = page.locator(".live")
         page.add_style_tag(content=ALONE)
         component.evaluate(HOLD)
-        for before, width in passages:
+        for before, width in itertools.pairwise((TOUR[-1], *TOUR)):  # around in a circle
             for share in range(1, SLID + 1):
                 component.evaluate(CHOOSE, round(before * (width / before) ** (share / SLID)))
                 component.evaluate(advance, 0)

@@ -96,8 +96,7 @@ def measure(settings: Settings) -> Row:
     """Medians of clicks on every preset, and of reruns."""
     names, few = [page.name for page in PAGES] + [EMBEDDED], settings.quick
     repeats, num_reruns = (1, 2) if few else (REPEATS, RERUNS)
-    rows: list[Row] = []
-    reruns: list[Row] = []
+    rows, reruns = list[Row](), list[Row]()
     with without_workers():
         for page, presets in shown().items():
             app = opened(page).run()

@@ -46,8 +46,7 @@ async def drill(address: str, seen: Seen, server_mib: list[float], num_visitors:
 
 def main(*, visitors: int = 29, minutes: float = 4.0) -> None:
     """One attacker among visitors; runs shorter than two minutes are not saved."""
-    server_mib: list[float] = []
-    workers_mib: list[float] = []
+    server_mib, workers_mib = list[float](), list[float]()
     with (
         own_data() as folder,
         served_app(LINEARITY_LAB_PROFILE="hosted") as app,

@@ -49,20 +49,16 @@ def again(name: str) -> Row:
     if finished is None:
         raise RuntimeError(f"{name}: no point was finished")
     new, old = dict(leaves(finished.point.model_dump())), dict(leaves(shown.model_dump()))
-    wrong = sorted(
-        new.keys() ^ old.keys() | {path for path in new.keys() & old.keys() if not agrees(new[path], old[path])}
-    )
-    equal = sum(path in old and (new[path] == old[path]) for path in new)
+    both = new.keys() & old.keys()
+    wrong = sorted(new.keys() ^ old.keys() | {path for path in both if not agrees(new[path], old[path])})
+    equal = sum(new[path] == old[path] for path in both)
     row = {"point": finished.key, "same_point": finished.key == shown.key, "numbers": len(new), "equal": equal}
     return {**row, "outside": len(wrong), "for_example": wrong[:3], "took_s": round(time.monotonic() - began, 1)}
 
 
 def main(*names: str) -> None:
     """Recompute one point of these figures in the gallery, or of all."""
-    rows = {}
-    for name in names or PRESETS:
-        rows[name] = again(name)
-        print(name, rows[name], flush=True)
+    rows = {name: again(name) for name in names or PRESETS}
     few = all(row["outside"] <= 0.01 * row["numbers"] for row in rows.values())
     claims = {
         "every entry has been recomputed at one point": all(row["same_point"] for row in rows.values()),

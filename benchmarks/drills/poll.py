@@ -59,9 +59,7 @@ async def everywhere(screens: list[Screen], pattern: str, since: float) -> list[
 async def drill(app: ServedApp, num_phones: int, num_questions: int, folder: Path) -> Row:
     """Open a poll, let the phones join, and ask the questions."""
     draw, url, projector = random.Random(0), f"ws://{app.address}", Screen()
-    answered: list[float] = []
-    counted: list[float] = []
-    reached: list[float] = []
+    answered, counted, reached = list[float](), list[float](), list[float]()
     async with AsyncExitStack() as stack:
         teacher = await stack.enter_async_context(BrowserSession(url, PAGE, read=projector.read))
         await teacher.act()

@@ -74,10 +74,6 @@ class Peer:
         answer: Row = json.loads(line)
         return answer
 
-    def packages(self) -> Row:
-        """Return versions of the peer's dependencies."""
-        return self.ask({"packages": True})
-
     def competitor(self, name: str) -> Competitor:
         """Return the calls of this name, timed in the peer's process."""
 
@@ -101,7 +97,7 @@ class Peers(dict[str, Peer]):
 
     def packages(self) -> Row:
         """Return versions of every peer's dependencies."""
-        return {name: peer.packages() for name, peer in self.items()}
+        return {name: peer.ask({"packages": True}) for name, peer in self.items()}
 
     def competitors(
         self, name: str, request: Row, arrays: Mapping[str, np.ndarray] | None = None, title: str = "{}"

@@ -141,7 +141,7 @@ def test_a_warm_peer_answers_requests_and_reports_its_end(tmp_path, monkeypatch)
     )
     monkeypatch.setattr(process, "HERE", tmp_path)
     with process.Peer("fake", sys.executable) as peer:
-        assert peer.packages() == {"numpy": np.__version__}
+        assert peer.ask({"packages": True}) == {"numpy": np.__version__}
         peer.ask({"what": "sums", "of": [1, 2, 3]})
         began = time.perf_counter()
         measured = peer.competitor("add")(True)
