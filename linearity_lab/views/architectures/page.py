@@ -6,6 +6,7 @@ from functools import partial
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
+from linearity_lab.charts.lines import GROWN_AXES
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.components.chart import WIDTH, Choice, Panel, output_choice, show_in_pairs
 from linearity_lab.components.experiment_page import ExperimentPage
@@ -31,10 +32,11 @@ def draw(shown: Runs) -> list[Panel]:
     """Draw sweeps, kernels and spectra of the networks."""
     spec = shown.spec
     points = {each: own for each in spec.networks if (own := [p for p in shown.points if p.network == each])}
-    (output,) = shown.choose("Against width, with the", output_choice(spec.outputs, 160))
+    grown = grown_size(spec.architectures)
+    against = GROWN_AXES[grown].title.rpartition(" ")[0] if grown in GROWN_AXES else "width"
+    (output,) = shown.choose(f"Against {against}, with the", output_choice(spec.outputs, 160))
     measures = figures.measures(points, output)
     styles = compared_styles({letter: network.kind for letter, network in spec.networks.items()}, output)
-    grown = grown_size(spec.architectures)
     styles |= {
         letter: replace(styles[letter], title=f"{styles[letter].title}, {WIDTH_IS[network.grown]}")
         for letter, network in spec.networks.items()
