@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import wait
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -56,10 +58,16 @@ def test_further_width_compiles_one_kernel_and_one_training_each(monkeypatch):
     assert compiled == []
 
 
+def latest_first(steps, **_):
+    """Wait for all reports, and hand over that of the last training first."""
+    return SimpleNamespace(done=sorted(wait(steps).done, key=steps.__getitem__, reverse=True))
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
     monkeypatch.setattr(kernel_change, "trainings_at_once", lambda *_: threads)
     monkeypatch.setattr(kernel_change, "GROWN_S", 0.0)
+    monkeypatch.setattr(kernel_change, "wait", latest_first)
     both = (SPEC.architecture, SPEC.architecture)
     pairs = ArchitecturesSpec(architectures=both, widths=(37,), num_seeds=2, training=SPEC.training)
     for compute, spec in ((kernel_change.compute, SPEC), (architectures.compute, pairs)):

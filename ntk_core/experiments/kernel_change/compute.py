@@ -32,7 +32,7 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, by_steps, one_after_another
+from ntk_core.runs import Growth, Progress, by_steps, one_after_another, relayed
 from ntk_core.runs.compiled_code import unfinished_directory
 
 Found = TypeVar("Found")
@@ -60,7 +60,7 @@ def compute(
     net = build_network(architecture, hidden_width, data.num_outputs, "linear")
     num_params = net.num_params(data.input_shape, only_trained=True)
     ended: list[_Trained] = []
-    shown_at = -math.inf if key == spec.point_keys()[0] else time.monotonic()
+    shown_at, num_shown = -math.inf if key == spec.point_keys()[0] else time.monotonic(), 0
 
     def point(trained: Sequence[_Trained]) -> KernelChangePoint:
         runs = [run for each in trained for run in each.runs]
@@ -73,20 +73,24 @@ def compute(
             at_start=tuple(sorted(starts, key=lambda start: (spec.outputs.index(start.output), start.seed))),
         )
 
-    def with_points(work: Generator[Progress, None, _Trained]) -> Generator[Progress | Growth, None, _Trained]:
-        nonlocal shown_at
+    def counted(work: Generator[Progress, None, _Trained]) -> Generator[Progress, None, _Trained]:
         trained = yield from work
         ended.append(trained)
-        if trained.runs and len(ended) < len(works) and time.monotonic() > shown_at + GROWN_S:
-            shown_at = time.monotonic()
-            so_far = point([each._replace(snapshots=[]) for each in ended])
-            yield 1.0, f"{name}width {spec.value_of(key):,}: {len(ended)} of {len(works)} trainings", so_far
+        yield 1.0, f"{name}width {spec.value_of(key):,}: {len(ended)} of {len(works)} trainings"
         return trained
 
-    works = [
-        with_points(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups
-    ]
-    return point((yield from side_by_side(works, trainings_at_once(spec, key), PREPARED)))
+    def with_point(report: Progress) -> Progress | Growth:
+        """Add the point so far; here, not in the threads of trainings, whose reports may change places."""
+        nonlocal shown_at, num_shown
+        so_far = [each._replace(snapshots=[]) for each in ended]
+        if num_shown == len(so_far) or len(so_far) == len(works) or time.monotonic() <= shown_at + GROWN_S:
+            return report
+        shown_at, num_shown = time.monotonic(), len(so_far)
+        grown = point(so_far)
+        return (*report, grown) if grown.runs else report
+
+    works = [counted(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups]
+    return point((yield from relayed(side_by_side(works, trainings_at_once(spec, key), PREPARED), with_point)))
 
 
 def side_by_side(
