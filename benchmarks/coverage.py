@@ -1,4 +1,4 @@
-"""Coverage of 95% intervals of an exponent: seven methods, five regimes.
+"""Coverage of 95% intervals of an exponent: four methods, five regimes.
 
 Runs are simulated: log value = exponent · log width + error, over two decades of widths. Nothing is timed.
 """
@@ -13,7 +13,6 @@ import numpy as np
 from scipy.special import stdtrit
 
 from benchmarks.measure import Row, Settings
-from ntk_core.clustered import least_squares
 from ntk_core.fits import PowerLaw, fit_power_law
 
 EXPONENT, DECADES, SCATTER = -0.7, 2.0, 0.2
@@ -65,24 +64,10 @@ def ordinary(sample: Sample, _: np.random.Generator) -> Interval:
     return _around(sample.exponent, float(error), degrees)
 
 
-def hc3(sample: Sample, _: np.random.Generator) -> Interval:
-    """Independent errors of any size: residuals over 1 − leverage."""
-    leverage = 1 / sample.x.size + sample.weights**2 / (sample.weights @ sample.weights)
-    error = np.linalg.norm(sample.weights * sample.residuals / (1 - leverage))
-    return _around(sample.exponent, float(error), sample.x.size - 2)
-
-
 def cr2(sample: Sample, _: np.random.Generator) -> Interval:
     """Result of :func:`ntk_core.fits.fit_power_law`."""
     law = sample.law
     return (math.nan, math.nan) if law is None else (law.exponent - law.interval, law.exponent + law.interval)
-
-
-def cr2_single(sample: Sample, _: np.random.Generator) -> Interval:
-    """The same with every run as a separate cluster."""
-    design = np.stack([np.ones_like(sample.x), sample.x], 1)
-    _line, found = least_squares(design, sample.y, range(sample.x.size), 1)
-    return (math.nan, math.nan) if found is None else _around(found.value, found.standard_error, found.degrees)
 
 
 def cr3(sample: Sample, _: np.random.Generator) -> Interval:
@@ -100,32 +85,11 @@ def bootstrap(sample: Sample, rng: np.random.Generator) -> Interval:
     return float(low), float(high)
 
 
-def mixed(sample: Sample, _: np.random.Generator) -> Interval:
-    """Random offset per seed, by restricted maximum likelihood on a grid."""
-    n, x, y, xx, xy, yy = sample.sums().T
-    degrees, found = n.sum() - 2, []
-    for ratio in (0.0, *np.geomspace(0.03, 30, 10)):
-        shrink = ratio / (1 + ratio * n)
-        across = (x - shrink * n * x).sum()
-        a = np.array([[(n - shrink * n**2).sum(), across], [across, (xx - shrink * x**2).sum()]])
-        b = np.array([(y - shrink * n * y).sum(), (xy - shrink * x * y).sum()])
-        beta = np.linalg.solve(a, b)
-        variance = ((yy - shrink * y**2).sum() - b @ beta) / degrees
-        log_det = np.log(1 + ratio * n).sum() + np.linalg.slogdet(a)[1]
-        likelihood = -0.5 * (degrees * math.log(variance) + log_det)
-        found.append((likelihood, float(beta[1]), math.sqrt(variance * np.linalg.inv(a)[1, 1])))
-    _best, exponent, error = max(found, key=lambda each: each[0])
-    return _around(exponent, error, sample.x.size - len(n) - 1)
-
-
 METHODS: dict[str, Callable[[Sample, np.random.Generator], Interval]] = {
     "independent, one size (OLS)": ordinary,
-    "independent, any size (HC3)": hc3,
-    "independent, any size (HC2, Bell–McCaffrey)": cr2_single,
     CHOSEN: cr2,
     "clustered by seed, CR3": cr3,
     "bootstrap of seeds": bootstrap,
-    "mixed model": mixed,
 }
 
 

@@ -8,13 +8,12 @@ stored. A streamed point's delay counts from its row in the store, which the wor
 import time
 from collections.abc import Callable
 
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Page
 
-from benchmarks.browser import READY, fresh_app, headless, moment, new_page, reason_to_skip, script
-from benchmarks.drills.served_app import proxied, repeated
+from benchmarks.browser import READY, fresh_app, headless, moment, new_page, script
+from benchmarks.drills.served_app import repeated
 from benchmarks.measure import Row, Settings, spread
 from benchmarks.peers.side import timed
-from hosting.start_nginx import find_nginx
 from ntk_core import presets
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
@@ -24,18 +23,7 @@ URL = f"http://127.0.0.1:{PORT}"
 WARM_UP_S = 15
 REPEATS = 4
 WAITS, SETTLE_S = 9, 8  # of waits with a stated goal
-# 10 Mbit/s both ways in bytes per second, and 40 ms.
-LINE = {"offline": False, "latency": 40, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
 PRESET = "liu-fig1-left"
-LAST_STEPS = """() => {
-  const charts = Array.from(document.querySelectorAll('.js-plotly-plot')).filter(chart => chart.data);
-  return charts.length > 1 ? charts[1].data.map(trace => Array.from(trace.x ?? []).at(-1)).join() : null;
-}"""
-
-
-def skip(settings: Settings) -> str | None:
-    """Return why there is nothing to measure here, or None."""
-    return reason_to_skip(settings) or (None if find_nginx() else "there is no nginx: apt-get install nginx-light")
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -61,22 +49,6 @@ def changed_setting(page: Page, widths: str) -> float:
     def work() -> None:
         field.press("Enter")
         page.get_by_text("Settings changed").wait_for()
-
-    return seconds(work)
-
-
-def changed_view(page: Page, axis: str) -> float:
-    """Time the figure, drawn by its fragment alone, after another axis."""
-    tab = page.get_by_role("tab", name="Along training")
-    if tab.count():
-        tab.click()
-    page.wait_for_function(f"() => ({LAST_STEPS})() !== null")
-    before = page.evaluate(LAST_STEPS)
-    redrawn = f"before => ![null, before].includes(({LAST_STEPS})())"  # null while there is no figure
-
-    def work() -> None:
-        page.get_by_role("radio", name=axis).click()
-        page.wait_for_function(redrawn, arg=before)
 
     return seconds(work)
 
@@ -125,28 +97,6 @@ def _stop(page: Page) -> float:
     return float(page.evaluate("() => window.stoppedAt - window.stopAt"))
 
 
-def slow_visit(browser: Browser, url: str) -> tuple[float, int]:
-    """Return seconds to a figure and bytes over a slow line."""
-    loaded: list[int] = []
-    with new_page(browser) as page:
-        network = page.context.new_cdp_session(page)
-        network.send("Network.enable")
-        network.send("Network.emulateNetworkConditions", LINE)
-        network.on("Network.loadingFinished", lambda event: loaded.append(event["encodedDataLength"]))
-        took = first_figure(page, url)
-        page.wait_for_timeout(1000)
-    return took, sum(loaded)
-
-
-def slow_visits(browser: Browser) -> Row:
-    """Compare slow visits without nginx and with it, which compresses scripts, alternately."""
-    with proxied(URL.removeprefix("http://")) as address:
-        urls = {"plain": URL, "compressed": f"http://{address}"}
-        turns = [{name: slow_visit(browser, url) for name, url in urls.items()} for _ in range(REPEATS)]
-    found = {name: list(zip(*(turn[name] for turn in turns), strict=True)) for name in urls}
-    return {name: {**spread(took), "bytes": max(loaded)} for name, (took, loaded) in found.items()}
-
-
 def measure(settings: Settings) -> Row:
     """Measure all waits sequentially, with a fresh server and one browser."""
     with fresh_app(PORT) as (_, location), headless() as browser:
@@ -155,14 +105,11 @@ def measure(settings: Settings) -> Row:
         time.sleep(WARM_UP_S)
         waits = {"visit_to_figure": [first_figure(page) for _ in range(WAITS)]}
         page.wait_for_selector(READY)
-        axes = [("by time", "by step")[turn % 2] for turn in range(REPEATS)]
-        waits["view_to_redrawn"] = [changed_view(page, axis) for axis in axes]
         waits["setting_to_answer"] = [changed_setting(page, f"10,{20 + turn}") for turn in range(REPEATS)]
         waits["run_to_first_point"] = [first_point(page, seed) for seed in range(100, 100 + WAITS)]
         store = Store(location)
         runs = [run_and_stop(page, store, seed) for seed in range(1000, 1000 * (REPEATS + 1), 1000)]
         waits["point_to_shown"] = [each for streamed, _ in runs for each in streamed]
         waits["stop"] = [stop for _, stop in runs]
-        slow = slow_visits(browser)
     spreads = {name: spread(each) for name, each in waits.items()}
-    return {"first_visit_to_figure_s": first, **spreads, "over_10_mbit_s": slow}
+    return {"first_visit_to_figure_s": first, **spreads}

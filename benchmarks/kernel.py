@@ -1,8 +1,8 @@
 """Empirical kernels against neural-tangents and torch.func on the same weights.
 
 All processes stay warm and alternate, so that a drift of the machine's speed affects each of them. A Jacobian
-contraction in this project's own JAX needs no other environment. Two more parts: a transformer, and models of other
-libraries (Flax, PyTorch), whose layers are traced.
+contraction in this project's own JAX needs no other environment. Two more parts: a transformer, and a model of Flax,
+whose layers are traced.
 """
 
 from collections.abc import Callable
@@ -155,8 +155,6 @@ def transformer(settings: Settings) -> Row:
 
 
 FLAX_DEPTH, FLAX_WIDTH, NUM_BY_JACOBIANS = 3, 3_000, 10
-RESIDUAL = {"channels": 64, "blocks": 2, "size": 32, "num_outputs": 3, "num_samples": 20}
-QUICK_RESIDUAL = {"channels": 4, "blocks": 1, "size": 8, "num_outputs": 2, "num_samples": 2}
 
 
 def flax_model(quick: bool) -> Row:
@@ -191,30 +189,12 @@ def flax_model(quick: bool) -> Row:
     return {**shape, "num_params": num_params, **times, **by_jacobians, **faster, "relative_difference": difference}
 
 
-def residual_network(settings: Settings) -> Row:
-    """Time a residual network of PyTorch, traced and by vmap(jacrev)."""
-    sizes = QUICK_RESIDUAL if settings.quick else RESIDUAL
-    found: Row = {"sizes": sizes}
-    for way in ("traced", PLAIN):
-        with peers(settings, "torchax") as running:
-            found["packages"] = running.packages()["torchax"]
-            competitors = running.competitors("torchax", {"what": "kernels", "way": way, **sizes})
-            rounds = alternate(competitors, repeats=1 if settings.quick else 3)
-            found[way] = {**rounds.found[way], **rounds.times[way]}
-    plain, traced = found[PLAIN], found["traced"]
-    found["times_faster"] = plain["median_s"] / traced["median_s"]
-    found["relative_difference_of_norms"] = abs(plain["norm"] / traced["norm"] - 1)
-    return found
-
-
 def models_of_others(settings: Settings) -> Row:
-    """Flax; our networks as functions against neural-tangents; PyTorch, where installed."""
+    """Flax, and our networks as functions against neural-tangents."""
     found: Row = {"flax": flax_model(settings.quick)}
     with peers(settings, NT) as running:
         if running:
             cases = [each._replace(asked=STRUCTURED) for each in QUICK_CASES] if settings.quick else TRACED_CASES
             found["peers"] = running.packages()
             found["same_programs"] = [compare(running, case, settings.quick, traced=True) for case in cases]
-    if "torchax" in settings.interpreters:
-        found["residual"] = residual_network(settings)
     return found

@@ -1,4 +1,4 @@
-"""Render the committed results as docs/benchmarks.md and its pictures: ``python -m benchmarks.table``."""
+"""Render the committed results as docs/benchmarks.md: ``python -m benchmarks.table``."""
 
 import json
 from itertools import pairwise
@@ -7,15 +7,12 @@ from pathlib import Path
 import jinja2
 import jinja2.meta
 
-from benchmarks import coverage, estimates, first_calls, pictures, visits, words
+from benchmarks import coverage, estimates, first_calls, visits, words
 from benchmarks.measure import RESULTS, ROOT
 from benchmarks.words import Data
 
 TEMPLATE = Path(__file__).with_name("page.md.jinja")
 PAGE = ROOT / "docs" / "benchmarks.md"
-IMAGES = PAGE.parent / "images"
-DRAWN = (pictures.kernel, pictures.hessian, pictures.sweep, pictures.growth, pictures.estimates)
-PICTURES = {draw.__name__: draw for draw in DRAWN}
 FILTERS = (words.seconds, words.count_of, words.size, words.timed, words.faster, words.exponent, words.names_of)
 # Aims and vocabularies that the template names.
 GIVEN = {
@@ -46,13 +43,5 @@ def page(found: dict[str, Data]) -> str:
     return "".join(line + gap for line, gap in zip(lines, [*apart, "\n"], strict=True))
 
 
-def images(found: dict[str, Data]) -> dict[Path, str]:
-    """Return the pictures of the page."""
-    return {IMAGES / f"benchmarks-{name}.svg": draw(found[name]) for name, draw in PICTURES.items() if name in found}
-
-
 if __name__ == "__main__":
-    committed = results()
-    PAGE.write_text(page(committed))
-    for path, drawn in images(committed).items():
-        path.write_text(drawn)
+    PAGE.write_text(page(results()))

@@ -1,6 +1,4 @@
-"""Training against plain routes: steps against ``jax.grad``, trajectories against neural-tangents, masked layers."""
-
-from collections.abc import Callable
+"""Training against plain routes: steps against ``jax.grad``, trajectories against neural-tangents."""
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +8,8 @@ from jaxtyping import PyTree
 
 from benchmarks.measure import Row, Settings, alternate, local
 from benchmarks.peers.process import Peers, peers
-from ntk_core import DenseNet, FullyConnected, empirical_ntk
+from ntk_core import FullyConnected, empirical_ntk
 from ntk_core.dynamics import ClosedForm, Loss, NetworkModel, Optimizer, advance, start
-from ntk_core.networks.architectures import Dense, Layer, MaskedDense
 
 NUM_SAMPLES, INPUT_DIM, NUM_OUTPUTS = 60, 10, 3
 RATE, STEPS = 1e-3, 100
@@ -106,54 +103,3 @@ def trajectories(settings: Settings) -> Row:
     with peers(settings, NT, JAX_ENABLE_X64="1") as running:
         packages, rows = running.packages(), [trajectory(running, size, settings.quick) for size in sizes]
     return {"num_times": NUM_TIMES, "num_outputs": NUM_OUTPUTS, "peers": packages, "cases": rows}
-
-
-MASKED_WIDTH, MASKED_INPUT, MASKED_DEPTH, DROPPED, MASKED_LIMIT = 2000, 192, 3, 0.5, 1.5
-
-
-def forward(layer: Layer, x: Array) -> Callable[[], Array]:
-    """Return calls of the compiled layer on its own draw."""
-    params = layer.init(jax.random.key(0), x.shape[1:])
-    apply = jax.jit(layer.apply)
-    return lambda: apply(params, x)
-
-
-def training_step(layer: Layer, x: Array) -> Callable[[], Array]:
-    """Return steps of gradient descent on ½ mean ‖z‖², with donated weights."""
-    params = layer.init(jax.random.key(0), x.shape[1:])
-    fixed = {name: value for name, value in params.items() if name != "weight"}
-
-    def step(weight: Array, fixed: dict[str, Array]) -> Array:
-        def loss(weight: Array) -> Array:
-            return 0.5 * jnp.mean(layer.apply({**fixed, "weight": weight}, x) ** 2)
-
-        return weight - 1e-3 * jax.grad(loss)(weight)
-
-    compiled = jax.jit(step, donate_argnums=0)
-    state = [params["weight"]]
-
-    def work() -> Array:
-        state[0] = compiled(state[0], fixed)
-        return state[0]
-
-    return work
-
-
-PASSES = {"forward": forward, "training_step": training_step}
-
-
-def masked_layer(settings: Settings) -> Row:
-    """Masked layers against dense ones; the kernel of a sparse DenseNet."""
-    width, depth, repeats = (20, 1, 3) if settings.quick else (MASKED_WIDTH, MASKED_DEPTH, 31)
-    layers = {"dense": Dense(width), "masked": MaskedDense(width, DROPPED)}
-    x = jax.random.normal(jax.random.key(1), (NUM_SAMPLES, width))
-    rows = {}
-    for work, prepare in PASSES.items():
-        rounds = alternate({kind: local(prepare(layer, x)) for kind, layer in layers.items()}, repeats=repeats)
-        rows[work] = {"times": rounds.times, "times_dense": rounds.ratio("masked", "dense")}
-    net = DenseNet(width=width, depth=depth, drop_probability=DROPPED, use_bias=False)
-    params = net.init(jax.random.key(0), (MASKED_INPUT,))
-    inputs = jax.random.normal(jax.random.key(2), (NUM_SAMPLES, MASKED_INPUT))
-    kernel = alternate({"": local(lambda: empirical_ntk(net, params, inputs))}, repeats=5).times[""]
-    sizes = {"num_samples": NUM_SAMPLES, "width": width, "depth": depth, "drop_probability": DROPPED}
-    return {**sizes, "limit": MASKED_LIMIT, "layer": rows, "kernel": kernel}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pkgutil
-import xml.etree.ElementTree as ElementTree
 from functools import cache
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from benchmarks.__main__ import PARTS as ALL
 from benchmarks.measure import Settings, environment
-from benchmarks.table import PICTURES, page
+from benchmarks.table import page
 
 # "ceilings" is "gpu" with other sizes; "dashboard" has no quick form; "trajectories" needs a peer.
 PARTS = (
@@ -21,7 +20,6 @@ PARTS = (
     "large_n",
     "hessian",
     "training",
-    "masked_layer",
     "growth",
     "gpu",
     "sweep",
@@ -45,8 +43,6 @@ def test_part_runs_and_its_numbers_can_be_shown(quick_compilation, name):
     assert shown.count("\n## ") == 1
     assert "load 0.5 at the start, 1.5 at the end, 0.01 cores busy with other programs" in shown
     assert "too many for these numbers" in page({name: {**data, "load": {**NOTE, "high": True}}})
-    if name in PICTURES:
-        ElementTree.fromstring(PICTURES[name](data))
 
 
 def test_plain_routes_find_the_same_numbers(quick_compilation):
