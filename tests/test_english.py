@@ -1,19 +1,22 @@
-"""Listed words, long names of tests, long comments and clumsy docstrings do not return."""
+"""Listed words, long names of tests, long comments and clumsy docstrings do not return; sentences on screen are short.
+
+A formula, a link and a quoted name count as one word; sources in parentheses do not count.
+"""
 
 import ast
 import io
 import re
-import subprocess
-import sys
 import tokenize
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from linearity_lab.words.markdown import Section, read
+from linearity_lab.words.pages import SEE
 from tests.documents import ROOT, documents
 
-MAX_NAME, MAX_FIRST_LINE = 60, 12
+MAX_SENTENCE, MAX_BESIDE = 20, 60  # words
 
 # Phrases of earlier pages → what to write; single words are in .ci/words.txt, for codespell.
 WORDS = {
@@ -93,60 +96,88 @@ def test_clean_files_have_no_listed_word(paths: list[Path], words_of: Callable[[
     assert sum(map(bool, texts.values())) > least
     found = {name: old_words(text) for name, text in texts.items() if not name.startswith(EXCEPT)}
     assert {name: words for name, words in found.items() if words} == {}
+    assert old_words("No one waits any more.")
 
 
-@pytest.mark.parametrize("sentence", ["No one waits any more.", "They go on.", "It says why."])
-def test_listed_words_are_found(sentence: str) -> None:
-    assert old_words(sentence)
+# Pattern in the text of a module → what it shows.
+PATTERNS = {
+    r"^ *# (?!requires-|dependencies)[^/\s\]].*\n *# .*": "a comment of several lines",
+    r"^ *(?:async )?def test_\w{56,}": "a name of a test beyond 60 characters",
+    r'^ *"""(?:What|Those|Who) .*': "a docstring that begins with a relative clause",
+}
 
 
-def test_words_of_the_spell_check_are_found(tmp_path: Path) -> None:
-    """``make static`` runs codespell with the words that do not return."""
-    page = tmp_path / "page.md"
-    page.write_text("It is recomputed.\nIt is computed anew.\nNobody waits.\n", encoding="utf-8")
-    command = [sys.executable, "-m", "codespell_lib", "--toml", "pyproject.toml", str(page)]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert re.findall(r"page\.md:(\d)", ended.stdout) == ["2", "3"], ended.stderr
-
-
-def comment_blocks(text: str) -> list[int]:
-    """Return the first lines of comments that continue on the next line."""
-    comments = [
-        token.start[0]
-        for token in tokenize.generate_tokens(io.StringIO(text).readline)
-        if token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip()
+def test_comments_names_and_docstrings_are_short() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {what}: {each}"
+        for path in code_files(*CLEAN_CODE, "examples", "hosting")
+        for pattern, what in PATTERNS.items()
+        for each in re.findall(pattern, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     ]
-    return [line for line in comments if line + 1 in comments and line - 1 not in comments]
+    assert found == []
 
 
-def test_comments_have_one_line() -> None:
-    paths = code_files(*CLEAN_CODE, "examples", "hosting")
-    blocks = {path: comment_blocks(path.read_text(encoding="utf-8")) for path in paths}
-    assert len(blocks) > 500
-    assert {path.relative_to(ROOT).as_posix(): lines for path, lines in blocks.items() if lines} == {}
-    assert comment_blocks("x = 1  # one\n# two\n\n# four\n# five\n") == [4]
+SCREEN = ROOT / "linearity_lab"
+# Fields of front matter with sources or lists.
+NOT_SENTENCES = {"source", "terms", "steps", "formula", "gallery"}
 
 
-def test_names_of_tests_are_short() -> None:
-    long = [
-        f"{path.relative_to(ROOT)}: {node.name}"
-        for path in code_files("tests")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and node.name.startswith("test_")
-        and len(node.name) > MAX_NAME
-    ]
-    assert long == []
+def num_words(text: str) -> int:
+    text = re.sub(r"\([^()]*\b(?:19|20)\d\d[^()]*\)", "", text)  # (Yang & Hu 2021, §3)
+    text = re.sub(r"\$\$?[^$]*\$\$?|`[^`]*`|\{\{\w+\}\}|“[^”]*”", "formula", text)
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text)
+    return len([word for word in text.split() if re.search(r"\w", word)])
 
 
-def test_docstrings_begin_with_no_relative_clause() -> None:
-    """``Parsed file``, not ``What was read of a file``."""
-    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    assert [
-        f"{path.relative_to(ROOT)}: {text[:60]}"
-        for path in code_files(*CLEAN_CODE)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, kinds)
-        and (text := ast.get_docstring(node) or "").startswith(("What ", "Those ", "Who"))
-        and not text.startswith(("Whole", "Whose "))
-    ] == []
+def long_sentences(text: str) -> list[str]:
+    """Return the long sentences, list items and paragraphs of a text."""
+    text = re.sub(r"\$\$[^$]*\$\$", "\n\n", text)
+    lines = (" ".join(each.split()) for each in re.split(r"\n\s*\n|\n(?=- |\d\. )", text))
+    lines = (re.sub(r"\b(App|Fig|Eq)\. ", r"\1.", line) for line in lines)
+    sentences = (each for line in lines for each in re.split(r"(?<=[.!?])[”*)]*\s+(?=[A-Z“*$\[Δ‖{])", line))
+    return [each for each in sentences if num_words(each) > MAX_SENTENCE]
+
+
+def sections(section: Section, heading: str = "") -> Iterator[tuple[str, Section]]:
+    """Yield (heading, section) of a file and all its subsections except notes for speakers."""
+    yield heading, section
+    for name, below in section.sections.items():
+        if name != "Notes":
+            yield from sections(below, name)
+
+
+def strings(source: str) -> Iterator[str]:
+    """Yield the visible strings of a module: literals and help texts, without docstrings, HTML and CSS."""
+    tree = ast.parse(source)
+    owners = (node for node in ast.walk(tree) if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)))
+    hidden = {id(node.body[0].value) for node in owners if node.body and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            hidden |= {id(part) for part in node.values}
+            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "value" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in hidden:
+            text = node.value
+        else:
+            continue
+        if not re.search(r"</|<!|\{ ", text):
+            yield text
+
+
+def test_sentences_on_screen_are_short() -> None:
+    """Of pages and of code: captions, help, errors; and the text beside figures or in steps of the lecture."""
+    found, beside = {}, {}
+    for path in sorted(SCREEN.rglob("*.md")):
+        for heading, section in sections(read(path)):
+            fields = [value for name, value in section.fields.items() if name not in NOT_SENTENCES]
+            place = f"{path.relative_to(SCREEN)}: {section.place}"
+            found[place] = [*map(long_sentences, [section.text, *fields])]
+            if heading == SEE or (path.parent.name == "steps" and heading in ("", "Answer")):
+                beside[place] = num_words(re.sub(r"\$\$[^$]*\$\$", "", section.text))
+    for path in code_files("linearity_lab", "ntk_core"):
+        found[str(path)] = [*map(long_sentences, strings(path.read_text(encoding="utf-8")))]
+    assert len(beside) > 80
+    assert sum(map(len, found.values())) > 2000
+    assert {place: long for place, texts in found.items() if (long := [each for text in texts for each in text])} == {}
+    assert {place: count for place, count in beside.items() if count > MAX_BESIDE} == {}
+    assert num_words("At $m = 30$ it moves (Yang & Hu 2021, §3).") == 4
+    assert len(long_sentences(f"One. {'Two ' * 21}.\n- item\n- {'item ' * 30}")) == 2
