@@ -1,17 +1,18 @@
-"""Rules of the project: file sizes, import directions, safety, correct documents."""
+"""Rules of the project: file sizes, safety, requirements, links, workflows, one version."""
 
 import ast
 import importlib.metadata
 import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import pytest
+import yaml
 from packaging.requirements import Requirement
 
+from ntk_core import __version__
+from ntk_core.cli._main import COMMANDS
 from tests.documents import ROOT, documents
 
 PRODUCT = ["app.py", "pages", "linearity_lab", "ntk_core", "benchmarks", "examples"]
@@ -60,10 +61,12 @@ def unsafe_uses(module: ast.AST) -> Iterator[str]:
             yield f"line {node.lineno}: {called} through a shell"
 
 
-def requirements(name: str) -> list[Requirement]:
-    """Requirements of a file, parsed as in hatch_build.py, with comments on separate lines."""
-    lines = (line.strip() for line in (ROOT / name).read_text(encoding="utf-8").splitlines())
-    return [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
+def requirements(part: str) -> list[Requirement]:
+    """Requirements of one part, parsed as in hatch_build.py, with comments on separate lines; never none."""
+    lines = (line.strip() for line in (ROOT / f"requirements{part}.txt").read_text(encoding="utf-8").splitlines())
+    found = [Requirement(line) for line in lines if line and not line.startswith(("#", "-"))]
+    assert found, part
+    return found
 
 
 def violations(paths: Iterable[Path], found: Callable[[Path], Iterable[object]]) -> list[str]:
@@ -116,11 +119,8 @@ def test_server_loads_nothing_heavy_no_words_and_no_jax() -> None:
     assert started.stdout.splitlines() == ["set()", "[]", "False"]
 
 
-@pytest.mark.parametrize("part", ["-core", "-cli", "", "-cluster", "-dev"])
-def test_every_requirement_has_a_lower_bound_that_is_met_here(part: str) -> None:
-    wanted = requirements(f"requirements{part}.txt")
-    assert wanted
-    for requirement in wanted:
+def test_every_requirement_has_a_lower_bound_that_is_met_here() -> None:
+    for requirement in (each for part in ("-core", "-cli", "", "-cluster", "-dev") for each in requirements(part)):
         bounds = sorted(bound.operator for bound in requirement.specifier)
         # A separate test explains the only upper bound, and when to raise it.
         assert bounds == (["<", ">="] if requirement.name == "streamlit" else [">="]), f"{requirement}: one lower bound"
@@ -131,9 +131,8 @@ def test_every_import_is_a_stated_requirement() -> None:
     """The library's list has the core's requirements; a cluster's requirements are optional."""
     own = {path.stem for path in ROOT.iterdir()}
     providers = importlib.metadata.packages_distributions()
-    optional = ("requirements-cli.txt", "requirements-cluster.txt", "requirements-torch.txt")
-    library = [each for name in ("requirements-core.txt", *optional) for each in requirements(name)]
-    dashboard = library + requirements("requirements.txt")
+    library = [each for part in ("-core", "-cli", "-cluster", "-torch") for each in requirements(part)]
+    dashboard = library + requirements("")
     for wanted, places in ((library, ["ntk_core"]), (dashboard, ["app.py", "pages", "linearity_lab"])):
         stated = {requirement.name.lower().replace("_", "-") for requirement in wanted}
         for path in python_files(*places):
@@ -153,43 +152,28 @@ def test_every_link_to_a_file_leads_somewhere() -> None:
     assert violations(documents(), broken) == []
 
 
-def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """Nodes of a function, without nested functions and classes."""
-    for child in ast.iter_child_nodes(function):
-        if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            yield child
-            yield from own_nodes(child)
+def test_workflows_run_existing_commands_with_few_rights() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = {name for line in re.findall(r"^([a-z ]+):(?!=)", makefile, flags=re.MULTILINE) for name in line.split()}
+    called = ""
+    for path in ROOT.glob(".github/workflows/*.yaml"):
+        workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+        assert workflow["permissions"] == {"contents": "read"}
+        for job in workflow["jobs"].values():
+            assert 0 < job["timeout-minutes"] <= 90
+            for step in job["steps"]:
+                assert re.fullmatch(r"(actions)/[\w-]+@v\d+\.\d+\.\d+", step.get("uses", "actions/own@v1.0.0")), step
+                called += step.get("run", "") + "\n"
+    assert set(re.findall(r"\bmake ([a-z-]+)", called)) <= targets
+    assert set(re.findall(r"(?:-m ntk_core|linearity-lab) ([a-z]+)\b", called)) <= set(COMMANDS)
+    for command in (".ci/run", "make wheel", "docker build", "make docs"):
+        assert command in called
+    assert "make check " in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
-def test_no_test_returns_before_its_end() -> None:
-    """An early return passes without assertions; cases must be selected at collection."""
-
-    def returning(path: Path) -> Iterator[str]:
-        functions = [node for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)]
-        for test in (each for each in functions if each.name.startswith("test_")):
-            yield from (f"line {node.lineno}" for node in own_nodes(test) if isinstance(node, ast.Return))
-
-    assert violations(python_files("tests"), returning) == []
-
-
-def test_one_journey_through_the_browser_is_not_slow() -> None:
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "browser").glob("test_*.py")}
-    assert len(texts) > 10
-    assert [name for name, text in texts.items() if "pytest.mark.slow" not in text] == ["test_journey"]
-
-
-def test_streamlit_settings_exist_and_charts_have_enough_colors() -> None:
-    from streamlit import config
-
-    settings = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    keys = {
-        ".".join((section, key, *inner))
-        for section, values in settings.items()
-        for key, value in values.items()
-        for inner in ([(k,) for k in value] if isinstance(value, dict) else [()])
-    }
-    assert keys
-    assert keys <= set(config.get_config_options())
-    for theme in ("light", "dark"):
-        colors = settings["theme"][theme]["chartCategoricalColors"]
-        assert len(set(colors)) == len(colors) >= 10
+def test_citation_and_changelog_have_one_version() -> None:
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    versions = re.findall(r"^## \[(.+?)\](?: - (.+))?$", changes, flags=re.MULTILINE)
+    assert versions[:2] == [("Unreleased", ""), (__version__, cited["date-released"])]
+    assert cited["version"] == __version__
