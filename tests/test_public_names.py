@@ -1,15 +1,14 @@
 """Public names: they import quickly, resolve, and have complete docstrings; describing work starts no JAX."""
 
-import ast
-import builtins
 import functools
-import importlib.util
+import importlib
+import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -68,31 +67,6 @@ def test_moved_names_raise_with_their_new_name() -> None:
     assert ended.stderr.endswith("ImportError: ntk_core.verdict is now ntk_core.graphs.graph_verdict\n")
 
 
-@functools.cache
-def statements(module: str) -> list[ast.stmt]:
-    """Statements of a module, or of a package's stub; none for third-party modules."""
-    place = ROOT / module.replace(".", "/")
-    paths = (place / "__init__.pyi", place / "__init__.py", place.with_suffix(".py"))
-    return next((ast.parse(path.read_text(encoding="utf-8")).body for path in paths if path.is_file()), [])
-
-
-def imported_names(module: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (name here, module, name there) of imported names; not the modules of ``from . import``."""
-    package = module if (ROOT / module.replace(".", "/")).is_dir() else module.rpartition(".")[0]
-    for node in statements(module):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            origin = importlib.util.resolve_name("." * node.level + node.module, package)
-            yield from ((alias.asname or alias.name, origin, alias.name) for alias in node.names)
-
-
-def definition(module: str, name: str) -> tuple[str, ast.ClassDef | ast.FunctionDef] | None:
-    """Find the definition of a class or function without imports; the last one of overloads."""
-    nodes = [node for node in statements(module) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
-    if found := [node for node in nodes if node.name == name]:
-        return module, found[-1]
-    return next((definition(origin, there) for here, origin, there in imported_names(module) if here == name), None)
-
-
 def public_names() -> list[tuple[str, str]]:
     """(module, name) of the top level and of the public submodules, without the submodules themselves."""
     places = {name: getattr(ntk_core, name) for name in ntk_core.__all__}
@@ -100,16 +74,6 @@ def public_names() -> list[tuple[str, str]]:
     return [("ntk_core", name) for name in places if name not in modules] + [
         (place.__name__, each) for name, place in modules.items() if name in MATHEMATICS for each in place.__all__
     ]
-
-
-def is_error(module: str, name: str) -> bool:
-    """Whether a class derives from an exception."""
-    if isinstance(builtin := getattr(builtins, name, None), type):
-        return issubclass(builtin, BaseException)
-    found = definition(module, name)
-    if found is None or not isinstance(found[1], ast.ClassDef):
-        return False
-    return any(is_error(found[0], base.id) for base in found[1].bases if isinstance(base, ast.Name))
 
 
 def lacking(docstring: str) -> list[str]:
@@ -121,68 +85,43 @@ def lacking(docstring: str) -> list[str]:
     return ["formula or mapping"] * (not formula) + ["source"] * (not source) + pages
 
 
-def test_every_public_docstring_has_a_formula_and_a_source() -> None:
-    """A mapping counts as formula; submodules and errors are exempt, since they compute nothing."""
-    missing = {}
-    for module, name in public_names():
-        if not is_error(module, name):
-            found = definition(module, name)
-            assert found, name
-            missing[name] = lacking(ast.get_docstring(found[1]) or "")
+def public_objects() -> dict[str, Any]:
+    return {name: getattr(importlib.import_module(module), name) for module, name in public_names()}
+
+
+def test_every_public_docstring_has_formula_source_and_example() -> None:
+    """A mapping counts as formula; errors, which compute nothing, and classes of ``traced`` need an example only."""
+    classes = {name: each for name in dir(traced) if isinstance(each := getattr(traced, name), type)}
+    missing: dict[str, list[str]] = {}
+    for name, each in {**classes, **public_objects()}.items():
+        text = inspect.getdoc(each) or ""
+        computes = name not in classes and not (isinstance(each, type) and issubclass(each, Exception))
+        missing[name] = ["example"] * (re.search(r"^ *>>> ", text, re.MULTILINE) is None)
+        missing[name] += lacking(text) if computes else []
+    assert {"Program", "TracedLayer", "Use", "Views", "empirical_ntk"} <= missing.keys()
     assert len(missing) > 80
     assert {name: what for name, what in missing.items() if what} == {}
-
-
-def test_every_public_name_and_traced_class_has_an_example() -> None:
-    """Including classes of the package ``traced``, which appear in reports and errors."""
-    classes = [name for name in dir(traced) if isinstance(getattr(traced, name), type)]
-    places = [*public_names(), *(("ntk_core.traced", name) for name in classes)]
-    found = {name: place[1] for module, name in places if (place := definition(module, name))}
-    assert {"Program", "TracedLayer", "Use", "Views", "empirical_ntk"} <= found.keys()
-    assert [
-        name for name, node in found.items() if not re.search(r"^ *>>> ", ast.get_docstring(node) or "", re.M)
-    ] == []
-
-
-def test_a_docstring_without_formula_and_source_is_recognized() -> None:
     example = "All.\n\n>>> f(a=1)\n1\n\nSee ``a → b`` and docs/math/nothing.md for its Source: none."
     assert lacking(example) == ["formula or mapping", "source", "docs/math/nothing.md"]
-    assert lacking("x → y\n\nSource: docs/math/dag.md.") == []
 
 
-def missing_sections(function: ast.FunctionDef) -> list[str]:
-    """Missing sections of a public function's docstring, and undocumented arguments."""
-    text = ast.get_docstring(function) or ""
-    given = function.args
-    names = [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
-    undocumented = [
-        name for name in names if not re.search(rf"^ +(?:[*\w]+, )*{name}(?:, [*\w]+)*: ", text, re.MULTILINE)
-    ]
-    returns = bool(re.search(r"^(?:Returns|Yields):", text, re.MULTILINE))
-    raises = any(isinstance(node, ast.Raise) for node in ast.walk(function))
-    first = text.partition("\n")[0]
-    return [
-        *undocumented,
-        *["Returns"] * (not returns),
-        *["Raises"] * (raises and "Raises:" not in text),
-        *["first line"] * (not 0 < len(first.split()) <= 12),
+def missing_sections(public: Any) -> list[str]:
+    """Missing sections of a public docstring, and undocumented arguments of functions."""
+    text = inspect.getdoc(public) or ""
+    found = ["first line"] * (not 0 < len(text.partition("\n")[0].split()) <= 12)
+    if isinstance(public, type):
+        return found
+    raises = re.search(r"^ +raise ", inspect.getsource(public), re.MULTILINE) is not None
+    found += ["Returns"] * (re.search(r"^(?:Returns|Yields):", text, re.MULTILINE) is None)
+    found += ["Raises"] * (raises and "Raises:" not in text)
+    return found + [
+        each
+        for each in inspect.signature(public).parameters
+        if not re.search(rf"^ +(?:[*\w]+, )*\*{{0,2}}{each}(?:, [*\w]+)*: ", text, re.MULTILINE)
     ]
 
 
 def test_public_functions_document_arguments_and_returns() -> None:
-    found = {}
-    for module, name in public_names():
-        if place := definition(module, name):
-            node = place[1]
-            if isinstance(node, ast.FunctionDef):
-                found[name] = missing_sections(node)
-            elif len((ast.get_docstring(node) or "").partition("\n")[0].split()) > 12:
-                found[name] = ["first line"]
+    found = {name: missing_sections(each) for name, each in public_objects().items()}
     assert len(found) > 50
     assert {name: lacks for name, lacks in found.items() if lacks} == {}
-
-
-def test_a_function_without_sections_is_recognized() -> None:
-    (node,) = ast.parse("def f(a, b):\n  'Add.\\n\\nArgs:\\n    a: one.'\n  raise ValueError").body
-    assert isinstance(node, ast.FunctionDef)
-    assert missing_sections(node) == ["b", "Returns", "Raises"]
