@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChangeRun
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import Provenance
+from ntk_core.runs.store import Store
 
 ROOT = Path(__file__).resolve().parents[3]
+BOTH = pytest.mark.parametrize("location", ["sqlite", pytest.param("postgres", marks=pytest.mark.slow)], indirect=True)
 SPEC = KernelChangeSpec(widths=(10, 20), num_seeds=1)
 PROVENANCE = Provenance(versions={"jax": "0"}, platform="p", device="cpu", dtype="float32", started_at="2026-01-01")
 
@@ -34,3 +38,19 @@ def point(width: int, change: float = 0.5) -> KernelChangePoint:
 def result(status: str = "completed", spec: KernelChangeSpec = SPEC) -> KernelChangeResult:
     points = (point(10), point(20)) if status == "completed" else (point(10),)
     return KernelChangeResult(spec=spec, points=points, provenance=PROVENANCE, status=status, runtime_s=1.0)
+
+
+def save_points(store: Store, number: int) -> None:
+    """Save 15 points of this writer and 15 points that all writers share."""
+    points = store.points(SPEC)
+    for i in range(15):
+        points.save(f"{number}-{i}", point(10))
+        points.save(f"shared-{i}", point(10))
+
+
+def save_results(store: Store, number: int) -> None:
+    """Save ten results of this writer and ten results that all writers share."""
+    for i in range(10):
+        store.points(spec(1000 + i)).save("width=10", point(10))
+        store.save_result(result(spec=spec(1000 + i)))
+        store.save_result(result(spec=spec(1000 * (number + 2) + i)))

@@ -1,14 +1,18 @@
-"""The store keeps finished points despite failures, with real SQLite files and a real Postgres."""
+"""The store keeps finished points despite failures and evicts the least recently used runs."""
 
 from __future__ import annotations
+
+import concurrent.futures
+import subprocess
+import sys
 
 import pytest
 
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import spec_digest
-from ntk_core.runs.store import Store
-from tests.runs.store.made_runs import SPEC, point, result
+from ntk_core.runs.store import Store, UnfinishedJob, _store
+from tests.runs.store.made_runs import BOTH, ROOT, SPEC, point, result, save_points, save_results, spec
 
 
 def test_a_computed_point_replaces_and_an_imported_one_does_not(store):
@@ -19,17 +23,14 @@ def test_a_computed_point_replaces_and_an_imported_one_does_not(store):
     assert points.finished() == {"width=10": point(10, change=0.75), "width=20": point(20)}
 
 
-def test_a_completed_result_is_not_replaced_by_a_cancelled_one(store):
+@BOTH
+def test_a_completed_result_stays_until_it_is_deleted(store):
     assert store.result(spec_digest(SPEC)) is None
     for given, kept in (("cancelled", "cancelled"), ("completed", "completed"), ("cancelled", "completed")):
         store.save_result(result(given))
         assert store.result(spec_digest(SPEC)) == result(kept)
     assert [run.status for run in store.runs().runs] == ["completed"]
-
-
-def test_a_deleted_run_is_gone_until_a_later_point(store):
     points = store.points(SPEC)
-    store.save_result(result())
     store.delete(spec_digest(SPEC))
     assert (store.spec(spec_digest(SPEC)), store.num_bytes(), points.finished()) == (None, 0, {})
     points.save("width=20", point(20))
@@ -37,14 +38,15 @@ def test_a_deleted_run_is_gone_until_a_later_point(store):
     assert points.finished() == {"width=20": point(20)}
 
 
-@pytest.mark.parametrize("damage", ["{}", "", "�\x01", '{"kind": "kernel_change", "width": 10}'])
-def test_damaged_point_is_dropped_and_replaced(store, change, damage):
+@BOTH
+def test_damaged_point_is_dropped_and_replaced(store, change):
     points = store.points(SPEC)
-    store.save_result(result())
-    change("UPDATE lab_points SET json = :damage WHERE key = 'width=10'", damage=damage)
-    assert points.finished() == {"width=20": point(20)}
-    points.save("width=10", point(10))
-    assert points.finished() == {"width=10": point(10), "width=20": point(20)}
+    for damage in ("{}", "", "�\x01", '{"kind": "kernel_change", "width": 10}'):
+        store.save_result(result())
+        change("UPDATE lab_points SET json = :damage WHERE key = 'width=10'", damage=damage)
+        assert points.finished() == {"width=20": point(20)}
+        points.save("width=10", point(10))
+        assert points.finished() == {"width=10": point(10), "width=20": point(20)}
 
 
 @pytest.mark.parametrize(
@@ -64,14 +66,14 @@ def test_damaged_result_is_none_until_it_is_computed_again(store, change, damage
     assert store.result(spec_digest(SPEC)) == result()
 
 
-@pytest.mark.parametrize("text", ["{", '{"schema_version": 0}', '{"widths":[7]}'])
-def test_damaged_spec_is_repaired_with_its_points(store, change, text):
+def test_damaged_spec_is_repaired_with_its_points(store, change):
     store.points(SPEC).save("width=10", point(10))
-    change("UPDATE lab_results SET spec = :text", text=text)
-    assert store.spec(spec_digest(SPEC)) is None
-    assert [run.spec for run in store.runs().runs] == [None]
-    assert store.points(SPEC).finished() == {"width=10": point(10)}
-    assert store.spec(spec_digest(SPEC)) == SPEC
+    for text in ("{", '{"schema_version": 0}', '{"widths":[7]}'):
+        change("UPDATE lab_results SET spec = :text", text=text)
+        assert store.spec(spec_digest(SPEC)) is None
+        assert [run.spec for run in store.runs().runs] == [None]
+        assert store.points(SPEC).finished() == {"width=10": point(10)}
+        assert store.spec(spec_digest(SPEC)) == SPEC
 
 
 def test_run_of_another_version_is_listed_without_its_settings(store, change):
@@ -85,26 +87,23 @@ def test_run_of_another_version_is_listed_without_its_settings(store, change):
     assert store.runs().total == 0
 
 
-@pytest.mark.parametrize("prefix", ["", "%", "a" * 15, "g" * 16, "' OR 1=1 --      ", "é" * 16, "a" * 65, "\0" * 16])
-def test_a_prefix_that_is_no_digest_finds_nothing(store, prefix):
-    store.save_spec(SPEC)
-    assert store.spec(prefix) is None
-
-
+@BOTH
 def test_a_short_prefix_finds_all_digests_that_begin_so(store):
     specs = [KernelChangeSpec(widths=(width,)) for width in range(1, 40)]
     for each in specs:
         store.save_spec(each)
     first = spec_digest(SPEC)[:1]
     assert set(store.find(first)) == {spec_digest(each) for each in specs if spec_digest(each).startswith(first)}
-    assert store.find("") == store.find("xyz") == store.find("a" * 65) == ()
+    for wrong in ("", "%", "xyz", "g" * 16, "' OR 1=1 --      ", "é" * 16, "a" * 65, "\0" * 16):
+        assert store.find(wrong) == ()
+        assert store.spec(wrong) is None
+    assert store.spec(spec_digest(specs[0])[:15]) is None
 
 
 @pytest.mark.parametrize(
     "location",
     [
         "/proc/none/x.sqlite",
-        "/dev/null/x.sqlite",
         "nonsense://host/db",
         "sqlite:////proc/none/x",
         "://",
@@ -120,3 +119,91 @@ def test_an_unusable_store_is_refused_in_one_sentence(location):
     assert caught.value.field == "LINEARITY_LAB_STORE"
     assert "secret" not in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def full(location, num_bytes_of_a_run, monkeypatch):
+    """A store with space for three and a half completed runs."""
+    monkeypatch.setattr(_store, "TOUCH_S", 0.0)
+    store = Store(location, max_bytes=int(3.5 * num_bytes_of_a_run))
+    yield store
+    store.close()
+
+
+def kept(store: Store) -> set[int]:
+    return {run.spec.seed for run in store.runs().runs}
+
+
+@BOTH
+def test_the_run_used_longest_ago_goes_first(full, num_bytes_of_a_run):
+    for number in range(1000, 1003):
+        full.save_result(result(spec=spec(number)))
+    assert full.result(spec_digest(spec(1000))) is not None  # reading is using
+    full.save_result(result(spec=spec(1003)))
+    assert kept(full) == {1000, 1002, 1003}
+    assert full.result(spec_digest(spec(1001))) is None
+    assert full.points_of(spec_digest(spec(1001))) == {}
+    assert full.num_bytes() == 3 * num_bytes_of_a_run
+
+
+def test_run_with_an_unfinished_job_stays(full):
+    full.write_jobs([UnfinishedJob(spec(1000), "ann", 1.0)])
+    full.points(spec(1000)).save("width=10", point(10))
+    for number in range(1001, 1009):
+        full.save_result(result(spec=spec(number)))
+    assert kept(full) == {1000, 1007, 1008}
+    full.write_jobs([])
+    for number in range(1009, 1012):
+        full.save_result(result(spec=spec(number)))
+    assert kept(full) == {1009, 1010, 1011}
+
+
+def test_run_just_written_is_kept_at_any_size(location):
+    store = Store(location, max_bytes=10)
+    for number in range(3):
+        store.save_result(result(spec=spec(number)))
+        assert kept(store) == {number}
+    store.close()
+
+
+def started(work: str, location: str, max_bytes: int) -> subprocess.Popen[bytes]:
+    """A process that begins this function of ``made_runs`` about now, with its own store."""
+    script = (
+        "import sys, tests.runs.store.made_runs as made; print(flush=True)\n"
+        "getattr(made, sys.argv[1])(made.Store(sys.argv[2], max_bytes=int(sys.argv[3])), 0)"
+    )
+    called = [sys.executable, "-c", script, work, location, str(max_bytes)]
+    process = subprocess.Popen(called, cwd=ROOT, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"\n"
+    return process
+
+
+@BOTH
+def test_concurrent_writers_lose_no_point(location):
+    with started("save_points", location, 10**12) as process, concurrent.futures.ThreadPoolExecutor(3) as pool:
+        store = Store(location)  # opened during creation by the other
+        list(pool.map(lambda number: save_points(store, number), (1, 2, 3)))
+    assert process.returncode == 0
+    found = store.points(SPEC).finished()
+    assert len(found) == 4 * 15 + 15
+    assert [run.num_points for run in store.runs().runs] == [len(found)]
+    store.close()
+
+
+@BOTH
+def test_concurrent_evictions_stay_within_the_limit(location, num_bytes_of_a_run):
+    limit = 15 * num_bytes_of_a_run
+    with started("save_results", location, limit) as process:
+        one = Store(location, max_bytes=limit)
+        save_results(one, 1)
+    assert process.returncode == 0
+    one.save_result(result(spec=spec(1999)))
+    assert one.num_bytes() <= limit
+    rows = one.runs(limit=1000).runs
+    assert 8 < len(rows) <= 15
+    for run in rows:  # stored rows are complete
+        found = one.result(run.digest)
+        assert found is not None
+        assert (found.spec, found.status, spec_digest(found.spec)) == (run.spec, "completed", run.digest)
+    one.close()
