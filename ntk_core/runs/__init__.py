@@ -45,7 +45,7 @@ from ntk_core.runs._table import (
     presets,
     run_summary,
 )
-from ntk_core.runs._this_process import by_steps, one_after_another, relayed
+from ntk_core.runs._this_process import by_steps, one_after_another, relayed, rescaled
 from ntk_core.runs._values import (
     OUTCOME_WORDS,
     EndStatus,

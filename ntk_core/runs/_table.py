@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Generator, Iterator, Mapping, 
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar, cast
 
 from pydantic import BeforeValidator, SerializeAsAny
 
@@ -108,7 +108,16 @@ def _merged(data: Mapping[str, Any], changes: Mapping[str, object]) -> dict[str,
 
 _PACKAGE = "ntk_core.experiments"
 Progress = tuple[float, str]  # fraction, message
-Growth = tuple[float, str, PointValue]  # the same with the partial point, for curves that grow during the run
+
+
+class Growth(NamedTuple):
+    """Progress with a partial point, for curves that grow during the run."""
+
+    fraction: float
+    message: str
+    point: PointValue
+
+
 Loaded = Dataset | Sequence["Loaded"] | Mapping[int, "Loaded"]  # one data set, or several
 
 

@@ -77,11 +77,11 @@ class ThisProcess:
         while True:
             try:
                 with _divided_over(num_devices):  # not across a yield, since other code runs meanwhile
-                    fraction, message, *growing = next(work)
+                    report = next(work)
             except StopIteration as stop:
                 return stop.value
-            point = growing[0] if growing else None
-            yield PointProgress(key=key, fraction=fraction, message=message, point=point)
+            point = report.point if isinstance(report, Growth) else None
+            yield PointProgress(key=key, fraction=report[0], message=report[1], point=point)
 
     def _provenance(self) -> Provenance:
         import jax
@@ -155,9 +155,16 @@ def one_after_another(works: Sequence[Generator[AnyReport, None, Found]]) -> Gen
     """Run several computations sequentially; rescale their reported shares to the total."""
     found = []
     for index, work in enumerate(works):
-        of_all = lambda report, at=index: cast(AnyReport, ((at + report[0]) / len(works), *report[1:]))  # noqa: E731
+        of_all = lambda report, at=index: rescaled(report, (at + report[0]) / len(works))  # noqa: E731
         found.append((yield from relayed(work, of_all)))
     return found
+
+
+def rescaled(report: AnyReport, fraction: float) -> AnyReport:
+    """Return a report with another fraction."""
+    if isinstance(report, Growth):
+        return report._replace(fraction=fraction)
+    return cast(AnyReport, (fraction, report[1]))
 
 
 def by_steps(stretches: Iterable[int], max_steps: int, words: str, first: float = 0.0) -> Iterator[Progress]:

@@ -6,6 +6,7 @@ import threading
 import time
 from concurrent.futures import wait
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
@@ -18,6 +19,7 @@ from ntk_core.experiments.kernel_change import compute as kernel_change
 from ntk_core.experiments.kernel_change.compute import side_by_side
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.networks.architectures._layers import DRAWN_AT_ONCE, normal
+from ntk_core.runs import Growth
 from ntk_core.runs._table import load_data
 from tests.running import exhausted
 
@@ -72,7 +74,7 @@ def test_point_is_reported_with_its_finished_trainings(monkeypatch, threads):
     pairs = ArchitecturesSpec(architectures=both, widths=(37,), num_seeds=2, training=SPEC.training)
     for compute, spec in ((kernel_change.compute, SPEC), (architectures.compute, pairs)):
         reported, whole = heard(compute(spec, load_data(spec), spec.point_keys()[0]))
-        grown = [each[2] for each in reported if len(each) == 3]
+        grown: list[Any] = [each.point for each in reported if isinstance(each, Growth)]
         trainings = len(getattr(spec, "groups", [0])) * spec.num_seeds  # those of the pair have one output
         assert len(grown) == trainings - 1 if threads == 1 else len(grown) < trainings
         assert [len(point.runs) for point in grown] == sorted(len(point.runs) for point in grown)

@@ -17,6 +17,6 @@ def compute(spec: ArchitecturesSpec, data: Dataset, key: str) -> Generator[Progr
         return ArchitecturesPoint.model_validate({**dict(point), "kind": spec.experiment, "network": letter})
 
     def renamed(report: Progress | Growth) -> Progress | Growth:
-        return (report[0], report[1], of_network(report[2])) if len(report) == 3 else report
+        return report._replace(point=of_network(report.point)) if isinstance(report, Growth) else report
 
     return of_network((yield from relayed(of_one, renamed)))

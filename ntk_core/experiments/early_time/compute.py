@@ -105,7 +105,7 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
                 fraction = (index + step / spec.training.max_steps) / len(tasks)
                 message = f"{name}: {activation}, seed {seed}, step {step:,}"
                 if recorded:
-                    yield fraction, message, point(pair.run(activation))
+                    yield Growth(fraction, message, point(pair.run(activation)))
                 else:
                     yield fraction, message
             runs.append(pair.run(activation))

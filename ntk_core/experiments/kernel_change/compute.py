@@ -32,7 +32,7 @@ from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.runs import Growth, Progress, by_steps, one_after_another, relayed
+from ntk_core.runs import Growth, Progress, by_steps, one_after_another, relayed, rescaled
 from ntk_core.runs.compiled_code import unfinished_directory
 
 Found = TypeVar("Found")
@@ -87,7 +87,7 @@ def compute(
             return report
         shown_at, num_shown = time.monotonic(), len(so_far)
         grown = point(so_far)
-        return (*report, grown) if grown.runs else report
+        return Growth(*report, grown) if grown.runs else report
 
     works = [counted(_trained(spec, data, key, net, group, batch, name)) for batch in batches for group in spec.groups]
     return point((yield from relayed(side_by_side(works, trainings_at_once(spec, key), PREPARED), with_point)))
@@ -123,11 +123,6 @@ def side_by_side(
                 shares[index] = later[0]
                 yield rescaled(later, math.fsum(shares) / len(works))
     return [found[index] for index in range(len(works))]
-
-
-def rescaled(report: Report, share: float) -> Report:
-    """Return a report with another share."""
-    return cast(Report, (share, *report[1:]))
 
 
 def _next_report(work: Generator[Report, None, Found]) -> tuple[Report | None, Found | None]:

@@ -61,11 +61,11 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
             for step in stretches([chunk.descent], chunk.record, _records(spec)):
                 words = f"width {width:,}: {name} model, step {step:,}"
                 if spec.keep_paths and step % GROWN_STEPS == 0:
-                    yield share, words, point(chunk.runs())
+                    yield Growth(share, words, point(chunk.runs()))
                 else:
                     yield share, words
             runs += chunk.runs()
-            yield share, f"width {width:,}: {name} model", point()
+            yield Growth(share, f"width {width:,}: {name} model", point())
     return point()
 
 
