@@ -13,6 +13,7 @@ from scipy.sparse.linalg import eigsh
 from benchmarks.measure import Meter, Row, Settings, alternate, isolated, local
 from benchmarks.peers.process import Peers, peers
 from ntk_core import FullyConnected, KernelOperator, empirical_ntk, kernel_change_between, kernel_regression
+from ntk_core.kernels._outputs import as_matrix
 
 WIDTH, NUM_OUTPUTS, INPUT_DIM, MOVED = 1_000, 10, 10, 0.1
 LIMIT, PROBES, RIDGE = 2**30, 32, 1e-2
@@ -57,9 +58,7 @@ class Problem:
 
     def explicit(self) -> np.ndarray:
         """Return the kernel as a matrix."""
-        kernel = np.asarray(empirical_ntk(self.net, self.before, self.x))
-        size = kernel.shape[0] * kernel.shape[2]
-        return kernel.transpose(0, 2, 1, 3).reshape(size, size)
+        return as_matrix(empirical_ntk(self.net, self.before, self.x))
 
     def explicit_largest(self) -> float:
         return float(eigsh(self.explicit(), k=1, which="LA", tol=1e-3, return_eigenvectors=False)[0])

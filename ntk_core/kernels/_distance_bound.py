@@ -11,6 +11,7 @@ from jaxtyping import PyTree, Shaped
 
 from ntk_core.kernels._empirical import empirical_ntk
 from ntk_core.kernels._generic import as_function
+from ntk_core.kernels._outputs import as_matrix
 from ntk_core.traced import Model, accepted, like_params
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # points between start and end at which the kernel is computed; our choice
@@ -60,7 +61,7 @@ def least_distance(net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, 
     apply = as_function(net)
     moved = np.subtract(*(np.asarray(apply(params, jnp.asarray(x)), np.float64).ravel() for params in (end, start)))
     on_the_way = (jax.tree.map(lambda w0, w, s=share: w0 + s * (w - w0), start, end) for share in SHARES)
-    kernels = [_kernel(net, params, x) for params in on_the_way]
+    kernels = [as_matrix(np.asarray(empirical_ntk(net, params, x), np.float64)) for params in on_the_way]
     if not all(np.isfinite(each).all() for each in (moved, *kernels)):
         return LeastDistance(math.nan, math.nan)
     squares = np.max([np.diagonal(kernel) for kernel in kernels], axis=0)
@@ -68,10 +69,3 @@ def least_distance(net: Model, start: PyTree, end: PyTree, x: Shaped[ArrayLike, 
     u = np.linalg.pinv(kernels[0], rcond=SMALLEST, hermitian=True) @ moved
     largest = max(float(u @ kernel @ u) for kernel in kernels)
     return LeastDistance(float(one.max()), abs(float(u @ moved)) / math.sqrt(largest) if largest > 0 else 0.0)
-
-
-def _kernel(net: Model, params: PyTree, x: Shaped[ArrayLike, "n ..."]) -> np.ndarray:
-    """K of all outputs at all inputs, (n C, n C)."""
-    kernel = np.asarray(empirical_ntk(net, params, x), np.float64)
-    size = kernel.shape[0] * kernel.shape[2]
-    return kernel.transpose(0, 2, 1, 3).reshape(size, size)
