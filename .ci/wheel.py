@@ -31,9 +31,8 @@ sys.path.insert(0, str(ROOT))
 
 import nbformat  # noqa: E402
 
-from tests.documents import SETTINGS, documents, program, scripts  # noqa: E402
+from tests.documents import SETTINGS, documents, program, scripts, write_files  # noqa: E402
 from tests.examples.notebooks import FIGURE, NOTEBOOKS, shown_in, smaller  # noqa: E402
-from tests.tutorials import write_files  # noqa: E402
 
 UV = str(Path(sys.executable).with_name("uv"))
 PATIENCE_S = 120.0

@@ -66,6 +66,20 @@ def blocks_of(path: Path) -> list[Block]:
     return found
 
 
+def files_of(tutorial: str) -> dict[str, str]:
+    """Path → text of every block of code whose caption is a path."""
+    blocks = blocks_of(ROOT / "docs" / "tutorials" / tutorial)
+    found = (re.fullmatch(r":caption: (\S+)\n\n(.*)", block.text, flags=re.DOTALL) for block in blocks)
+    return {match[1]: match[2] for match in found if match}
+
+
+def write_files(tutorial: str, folder: Path) -> None:
+    """Write the files of a tutorial below a folder."""
+    for name, text in files_of(tutorial).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+
+
 def scripts(path: Path, folder: Path, data: Path) -> list[str]:
     """Return the shell blocks that run alone, after writing the models and uploads that they name."""
     blocks = blocks_of(path)

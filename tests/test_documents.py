@@ -15,7 +15,7 @@ import pytest
 
 from docs.readable_types import readable
 from tests.compiler_flags import QUICK_ENVIRONMENT
-from tests.documents import ROOT, SETTINGS, documents, program, scripts
+from tests.documents import ROOT, SETTINGS, documents, program
 
 NEEDS_TORCH = ROOT / "ntk_core/own_models/_torch.py"  # tests/libraries runs its example
 WITH_EXAMPLES = (path for path in (ROOT / "ntk_core").rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
@@ -103,30 +103,13 @@ def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
     assert [line for line in shown.splitlines() if line in names] == names
 
 
-@pytest.mark.slow
-def test_commands_for_newcomers_run(tmp_path: Path) -> None:
-    """Two documents show the same ones; the wheel check runs the commands of all documents in an installation."""
-    start, tour = (scripts(ROOT / "docs" / name, tmp_path, tmp_path / "data") for name in ("start.md", "tour.md"))
-    assert start == tour != []
-    for script in start:
-        run_in(tmp_path, ["bash", "-ec", script], {})
-
-
 @pytest.mark.parametrize(
     ("annotation", "expected"),
     [
         ("Shaped[Array, 'n1 ...'] | Shaped[ndarray, 'n1 ...'] | None", "array (n1, …) | None"),
-        ("dict[str, Float[Array, 'n1 n2 C C']]", "dict[str, array (n1, n2, C, C)]"),
-        ("Array | ndarray | bool | number | bool | int | float | complex | None", "array-like | None"),
         ("_Buffer | _SupportsArray[dtype[Any]] | _NestedSequence[complex | str] | complex", "array-like"),
         ("Literal['auto'] | Annotated[float, FieldInfo(metadata=[Gt(gt=0)])]", "Literal['auto'] | float"),
-        ("Float[Array, '']", "scalar"),
     ],
 )
 def test_types_of_the_reference_are_readable(annotation: str, expected: str) -> None:
     assert readable(annotation) == expected
-
-
-def test_the_documents_that_show_code_are_found() -> None:
-    assert "README.md" in map(named, DOCUMENTS)
-    assert len(EXAMPLES) >= 20

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.tutorials import files_of
+from tests.documents import files_of
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
