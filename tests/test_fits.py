@@ -1,4 +1,4 @@
-"""Fitted slopes and the coverage of their intervals."""
+"""Fitted slopes, the coverage of their intervals, and the format of numbers."""
 
 import math
 
@@ -7,11 +7,13 @@ import pytest
 from scipy import linalg, stats
 
 from ntk_core.clustered import least_squares
-from ntk_core.fits import becomes_linear, condition, fit_power_law, remarks
+from ntk_core.fits import PowerLaw, becomes_linear, condition, exponent_words, fit_power_law, law_words, remarks
+from ntk_core.numbers import duration, key_words, number, percent, signed, size, width_label
 from ntk_core.runs import mean
 
 WIDTHS = np.repeat([30, 100, 300, 1000, 3000], 4)
 SEEDS = np.tile(np.arange(4), 5)
+LAW = PowerLaw(-0.5, 0.03, 1.0, 0.95, 12, 0)
 
 
 def test_an_exact_power_law_is_found_with_a_vanishing_interval():
@@ -111,11 +113,8 @@ def test_unusable_values_are_excluded_and_counted():
     fit = fit_power_law(WIDTHS, values, usable=[index != 2 for index in range(len(values))])
     assert fit.exponent == pytest.approx(-1)
     assert (fit.num_values, fit.num_excluded) == (17, 3)
-
-
-@pytest.mark.parametrize(("widths", "values"), [([], []), ([10, 10, 10], [1, 2, 3]), ([10, 100], [1, 2])])
-def test_too_few_values_give_no_slope(widths, values):
-    assert fit_power_law(widths, values) is None
+    for widths, values in (([], []), ([10, 10, 10], [1, 2, 3]), ([10, 100], [1, 2])):
+        assert fit_power_law(widths, values) is None
 
 
 def test_a_mean_comes_with_its_error_and_count():
@@ -124,3 +123,23 @@ def test_a_mean_comes_with_its_error_and_count():
     assert found.standard_error == pytest.approx(np.std([1, 2, 4], ddof=1) / math.sqrt(3))
     assert math.isnan(mean([1.0]).standard_error)
     assert (mean([]).count, math.isnan(mean([]).value)) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (percent(0.43), "43%"), (percent(0.0042), "0.42%"), (percent(0.0123), "1.2%"), (percent(0.0996), "10%"),
+        (percent(12.345), "1,234%"), (percent(-0.012), "−1.2%"), (percent(math.nan), "–"), (percent(math.inf), "∞"),
+        (number(3.24e-8), "3.2·10⁻⁸"), (number(-0.5), "−0.5"), (signed(-0.001), "0.00"), (signed(-1.023), "−1.02"),
+        (size(300), "300 bytes"), (size(1.5 * 2**20), "1.5 MiB"), (size(2.5 * 2**30), "2.5 GiB"),
+        (duration(0.4), "under 1 s"), (duration(170), "3 min"), (duration(4800), "1 h 20 min"),
+        (width_label(3000), "3,000"), (width_label(12_345), "12,345"), (width_label(3_000_000), "3·10⁶"),
+        (key_words("input_dim=50"), "input dimension 50"),
+        (key_words("width=1000,rate=0.00125"), "width 1,000, rate 0.00125"),
+        (key_words("width=100_network=fully-connected-swish"), "width 100 network fully connected swish"),
+        (exponent_words(LAW), "−0.50 ± 0.03"),
+        (law_words(LAW, "m"), "m^(−0.500 ± 0.030), 95% interval, 12 runs, 0 excluded"),
+    ],
+)  # fmt: skip
+def test_numbers_shares_sizes_durations_keys_and_laws(words, expected):
+    assert words == expected

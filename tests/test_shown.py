@@ -95,56 +95,31 @@ def test_every_experiment_has_a_figure_in_notebooks(monkeypatch):
         assert [list(each) for each in rest] == [["text/html"]] * 2
 
 
-def test_marimo_stacks_html_and_figure(monkeypatch):
-    stacked = SimpleNamespace(Html=lambda text: ("html", text), vstack=list)
-    monkeypatch.setitem(sys.modules, "marimo", stacked)
-    monkeypatch.setattr(ENTRIES, lambda group: [SimpleNamespace(load=lambda: lambda result: (("figure",), "words"))])
-    parts = Ended(status="completed", result=make_result(make_points()))._display_()
-    assert [kind for kind, *_ in parts] == ["html", "figure", "html", "html", "html"]
-
-
-class Screen:
-    """Output area of a notebook, with the HTML displayed so far."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def update(self, shown: str) -> None:
-        self.texts.append(shown)
-
-    def display(self, shown: str, display_id: bool):
-        assert display_id
-        self.update(shown)
-        return self
-
-
-def events(spec):
-    yield estimate(spec)
-    yield PointProgress(key="width=2", fraction=0.5, remaining_s=3.0, message="training <all>")
-    yield Ended(status="completed")
-
-
 def test_a_bar_follows_a_run_in_a_notebook_and_nowhere_else(monkeypatch):
-    spec, screen = KernelChangeSpec(widths=(2,)), Screen()
-    assert len(list(with_bar(events(spec), spec))) == 3
+    spec, texts = KernelChangeSpec(widths=(2,)), []
+
+    def events():
+        yield estimate(spec)
+        yield PointProgress(key="width=2", fraction=0.5, remaining_s=3.0, message="training <all>")
+        yield Ended(status="completed")
+
+    def display(shown, display_id):
+        texts.append(shown)
+        return SimpleNamespace(update=texts.append)
+
+    assert len(list(with_bar(events(), spec))) == 3
     shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
     monkeypatch.setitem(sys.modules, "IPython", shell)
-    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=screen.display))
-    marimo = SimpleNamespace(running_in_notebook=lambda: False)
-    monkeypatch.setitem(sys.modules, "marimo", marimo)
-    assert [each.kind for each in with_bar(events(spec), spec)] == ["estimated", "point_progress", "ended"]
-    first, half, last = screen.texts
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(HTML=str, display=display))
+    assert [each.kind for each in with_bar(events(), spec)] == ["estimated", "point_progress", "ended"]
+    first, half, last = texts
     assert 'value="0.000"' in first
     assert "50%, about 3 s left: training &lt;all&gt;" in half
     assert "Completed" in last
-    began = with_bar(events(spec), spec)
+    began = with_bar(events(), spec)
     next(began)
     began.close()
-    assert "Not finished." in screen.texts[-1]
-    instead = Screen()  # marimo has the bar in place of the output
-    marimo.running_in_notebook, marimo.Html = (lambda: True), str
-    marimo.output = SimpleNamespace(replace=instead.update)
-    assert len(list(with_bar(events(spec), spec))) == len(instead.texts) == 3
+    assert "Not finished." in texts[-1]
 
 
 def test_network_shows_layers_and_parameters():
