@@ -2,36 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from ntk_core.environment import OUTSIDE
 from ntk_core.experiments import KEPT
 from ntk_core.runs import EXPERIMENTS, KINDS, packages_outside
 
-NOT_NAMED_SO = """
-from ntk_core.experiments.lazy import EXPERIMENT
-"""
-
-
-@pytest.fixture
-def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Install an entry point and its package for one test."""
-
-    def install(name: str, package: str, code: str) -> None:
-        metadata = tmp_path / f"{package}-1.dist-info"
-        metadata.mkdir()
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n")
-        (metadata / "entry_points.txt").write_text(f"[{OUTSIDE}]\n{name} = {package}\n")
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "__init__.py").write_text(code)
-        monkeypatch.syspath_prepend(tmp_path)
-        packages_outside.cache_clear()
-
-    yield install
-    monkeypatch.undo()
-    packages_outside.cache_clear()
+LAZY = "from ntk_core.experiments.lazy import EXPERIMENT"
 
 
 @pytest.mark.parametrize(
@@ -39,15 +16,26 @@ def distribution(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     [
         ("broken", "import no_such_module_of_ours", "No module named 'no_such_module_of_ours'"),
         ("empty", "", "no attribute 'EXPERIMENT'"),
-        ("lazy", NOT_NAMED_SO, "a name that no other experiment has"),
-        ("own_model", NOT_NAMED_SO, "a name that no other experiment has"),
-        ("other", NOT_NAMED_SO, "experiment and kind: lazy"),
+        ("lazy", LAZY, "a name that no other experiment has"),
+        ("own_model", LAZY, "a name that no other experiment has"),
+        ("other", LAZY, "experiment and kind: lazy"),
     ],
 )
-def test_refused_experiments_are_left_out_by_name(distribution, name, code, reason):
-    before = dict(EXPERIMENTS)
-    distribution(name, f"lab_{name}_outside", code)
-    with pytest.warns(UserWarning, match=f"{name} of lab_{name}_outside is left out: .*{reason}"):
-        assert packages_outside() == {}
+def test_refused_experiments_are_left_out_by_name(tmp_path, monkeypatch, name, code, reason):
+    before, package = dict(EXPERIMENTS), f"lab_{name}_outside"
+    files = {
+        f"{package}-1.dist-info/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 1\n",
+        f"{package}-1.dist-info/entry_points.txt": f"[{OUTSIDE}]\n{name} = {package}\n",
+        f"{package}/__init__.py": code,
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        packages_outside.cache_clear()
+        with pytest.warns(UserWarning, match=f"{name} of {package} is left out: .*{reason}"):
+            assert packages_outside() == {}
+    packages_outside.cache_clear()
     assert dict(EXPERIMENTS) == before
     assert len(KINDS) == len(before) + len(KEPT)

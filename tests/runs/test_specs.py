@@ -3,7 +3,6 @@
 import copy
 import json
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -11,6 +10,7 @@ import ntk_core
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
 from ntk_core.runs import PRESETS, canonical_json, parse_spec, presets, spec_digest
+from ntk_core.runs._table import presets_beside
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
 SPEC = KernelChangeSpec()
@@ -31,8 +31,12 @@ def test_presets_survive_json_name_their_source_and_are_public(name):
         assert "\n" not in text
 
 
-def test_a_spec_on_uploaded_data_is_private():
-    assert SPEC.model_copy(update={"dataset": SPEC.dataset.model_copy(update={"name": "upload"})}).is_private
+def test_table_of_presets_with_errors_is_refused(tmp_path):
+    table = (Path(ntk_core.__file__).parent / "experiments/kernel_change/presets.toml").read_text(encoding="utf-8")
+    for word, error in (("widths", InvalidSpec), ("claim", TypeError)):
+        (tmp_path / "presets.toml").write_text(table.replace(word, f"x_{word}"), encoding="utf-8")
+        with pytest.raises(error, match=r"x_widths: |claim"):
+            presets_beside(str(tmp_path / "__init__.py"), KernelChangeSpec)
 
 
 def test_digest_ignores_order_spelling_and_unused_settings():
@@ -48,7 +52,6 @@ def test_digest_ignores_order_spelling_and_unused_settings():
 BAD = [
     ('{"widths": [0]}', "widths", "1 to 10,000,000"),
     ('{"widths": "abc"}', "widths", "an integer"),
-    ('{"widths": []}', "widths", "1 to 24 values"),
     ('{"dataset": {"name": "imagenet"}}', "dataset.name", "gaussian-mixture"),
     ('{"dataset": {"name": "mnist", "noise": 1}}', "dataset.noise", "only with"),
     ('{"dataset": {"noise": NaN}}', "dataset.noise", "a number from 0"),
@@ -57,17 +60,13 @@ BAD = [
     ('{"architecture": {"colour": 1}}', "architecture.colour", "kind"),
     ('{"outputs": ["argmax"]}', "outputs", "softmax"),
     ('{"training": {"learning_rate": -1}}', "training.learning_rate", "auto"),
-    ('{"training": {"learning_rate": "fast"}}', "training.learning_rate", "auto"),
     ('{"num_seeds": 1.5}', "num_seeds", "an integer from 1 to 100"),
     ('{"experiment": "alchemy"}', "experiment", "kernel_change"),
-    ('{"experiment": []}', "experiment", "kernel_change"),
     ('{"schema_version": 99}', "schema_version", "3"),
     ('{"architecture": {"kind": "bottleneck"}}', "architecture.depth", "2 to 16"),
-    ('{"architecture": {"kind": "convnet"}}', "architecture.kind", "images"),
     ('{"swept": "bottleneck_width"}', "swept", "bottleneck"),
     ('{"infinite_width": true, "architecture": {"kind": "densenet"}}', "infinite_width", "fully-connected"),
     ("{", "spec", "JSON object"),
-    ("", "spec", "JSON object"),
     ("[" * 100_000, "spec", "JSON object"),
     (b"\xff\xfe\x00", "spec", "JSON object"),
     ('"' + "x" * 2_000_000 + '"', "spec", "bytes"),
@@ -121,11 +120,3 @@ def test_settings_of_what_was_swept_before_are_dropped():
     assert spec.model_dump()["architecture"]["kind"] == "resnet"
     with pytest.raises(InvalidSpec, match="hidden_width: 30"):
         with_settings(bottleneck, {"swept": "width", "hidden_width": 30})
-
-
-def test_no_public_name_is_hidden_by_a_module_of_the_same_name():
-    """Importing a submodule binds its name on the package, in place of an equal public name."""
-    modules = {path.stem for path in Path(ntk_core.__file__).parent.iterdir() if path.suffix == ".py" or path.is_dir()}
-    hidden = modules & set(dir(ntk_core))
-    assert all(isinstance(getattr(ntk_core, name), ModuleType) for name in hidden), hidden
-    assert callable(ntk_core.presets)

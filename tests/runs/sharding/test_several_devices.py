@@ -17,7 +17,6 @@ from ntk_core.runs import _estimate
 
 ROOT = Path(__file__).resolve().parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # one process compiles for all of them
-NAMES = ("params", "kernel", "norm", "trained", "last kernel", "change", "product", "convolution", "masks", "odd width")
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +35,13 @@ def measured():
     return json.loads(ended.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_four_devices_give_the_numbers_of_one(measured, name):
-    assert measured["differences"][name] < 1e-10  # float64: sums in another order
+def test_four_devices_give_the_numbers_of_one(measured):
+    assert len(measured["differences"]) == 10
+    assert max(measured["differences"].values()) < 1e-10, measured  # float64: sums in another order
 
 
-@pytest.mark.parametrize("name", ["params", "inputs", "cotangents", "trained"])
-def test_each_device_holds_a_quarter(measured, name):
-    assert measured["shares"][name] == 0.25
-
-
-def test_training_takes_a_quarter_of_the_memory_per_device(measured):
+def test_each_device_holds_a_quarter(measured):
+    assert measured["shares"] == dict.fromkeys(("params", "inputs", "cotangents", "trained"), 0.25)
     assert measured["bytes"] < 0.35  # weights are most of it; inputs and targets are on every device
 
 
