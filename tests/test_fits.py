@@ -113,8 +113,8 @@ def test_unusable_values_are_excluded_and_counted():
     fit = fit_power_law(WIDTHS, values, usable=[index != 2 for index in range(len(values))])
     assert fit.exponent == pytest.approx(-1)
     assert (fit.num_values, fit.num_excluded) == (17, 3)
-    for widths, values in (([], []), ([10, 10, 10], [1, 2, 3]), ([10, 100], [1, 2])):
-        assert fit_power_law(widths, values) is None
+    too_few: list[tuple[list[int], list[int]]] = [([], []), ([10, 10, 10], [1, 2, 3]), ([10, 100], [1, 2])]
+    assert [fit_power_law(*each) for each in too_few] == [None] * 3
 
 
 def test_a_mean_comes_with_its_error_and_count():

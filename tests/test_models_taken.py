@@ -157,7 +157,7 @@ def test_a_missing_or_added_batch_axis_is_named(name, net):
         assert "batch axis" in str(refusal(name, net, PARAMS, X[0]))
 
 
-PARAMETERS = (3, {}, {"w": 2.0}, {"w": jnp.ones(3), "s": "tanh"}, {"w": jnp.ones(3) * 1j})
+PARAMETERS: tuple[Any, ...] = (3, {}, {"w": 2.0}, {"w": jnp.ones(3), "s": "tanh"}, {"w": jnp.ones(3) * 1j})
 
 
 @pytest.mark.parametrize("name", EVERY | NETWORK)
