@@ -1,6 +1,5 @@
-"""Types for users: every public name, and a program under strict checks that also runs."""
+"""Types for users: every public name, and a user's program under strict checks."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -11,42 +10,66 @@ import pytest
 
 import ntk_core
 
-pytestmark = pytest.mark.slow  # type checkers read all code behind the public API
-PROGRAM = Path(__file__).with_name("user_program.py")
-ROOT = PROGRAM.parents[2]
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = [name for name in dir(ntk_core) if not name.startswith("_")]
+PROGRAM = """
+import jax.numpy as jnp
+from jax import Array
+
+import ntk_core
+from ntk_core.experiments import HessianSpec, KernelChangeSpec
+from ntk_core.graphs import example_graphs, graph_verdict
 
 
-def ended(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command with this checkout as the installed library."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "MYPYPATH": str(ROOT)}
-    return subprocess.run(
-        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+def model(params: dict[str, Array], x: Array) -> Array:
+    return jnp.tanh(x @ params["w"]) @ params["v"]
 
 
-def test_program_runs(tmp_path):
-    done = ended(str(PROGRAM), folder=tmp_path)
-    assert done.stdout.startswith("widths"), done.stderr
+def measured(net: ntk_core.FullyConnected, key: Array, x: Array, y: Array) -> tuple[float, float]:
+    history = ntk_core.train(net, net.init(key, 3), x, y, max_steps=20, learning_rate=0.1)
+    before: Array = ntk_core.empirical_ntk(net, net.init(key, 3), x)
+    change = ntk_core.kernel_change(ntk_core.empirical_ntk(net, history.params, x), before)
+    norms = ntk_core.hessian_norm(net, history.params, x)
+    assert bool(norms.converged.all())
+    return float(change), float(norms.value.mean())
 
 
+def shape(weights: dict[str, Array], x: Array) -> tuple[int, ...]:
+    return ntk_core.empirical_ntk(model, weights, x).shape + ntk_core.linearize(model, weights)(weights, x).shape
+
+
+try:
+    result = ntk_core.compute("liu-fig1-left", widths=(4, 8), num_seeds=1, training={"max_steps": 3})
+except ntk_core.InvalidSpec as error:
+    print(error.problems[0])
+steps: int = result.spec.training.max_steps
+widths = [point.width + 1 for point in result.points]
+number: int = ntk_core.estimate(KernelChangeSpec(widths=(4,), num_seeds=1)).num_points
+hessian: HessianSpec = ntk_core.experiments.preset("liu-table1").spec
+rows: tuple[int, ...] = ntk_core.load_dataset("sine", num_samples=8).x.shape
+verdicts = {name: graph_verdict(graph, 100, (5,)).becomes_linear for name, graph in example_graphs().items()}
+"""
+
+
+@pytest.mark.slow  # mypy reads all code behind the public API
 def test_program_and_public_names_pass_mypy_strict(tmp_path):
     """Without this project's mypy settings, as for users; the only error is a name that does not exist."""
-    config, names = tmp_path / "mypy.ini", tmp_path / "names.py"
+    config, program, names = (tmp_path / name for name in ("mypy.ini", "program.py", "names.py"))
     config.write_text("[mypy]\nstrict = True\n[mypy-optax.*,scipy.*,lazy_loader.*]\nignore_missing_imports = True\n")
+    program.write_text(PROGRAM)
     names.write_text("\n".join(["import ntk_core", "ntk_core.nothing", *(f"reveal_type(ntk_core.{n})" for n in NAMES)]))
-    checks = ("-m", "mypy", "--config-file", str(config), "--follow-imports=silent", str(PROGRAM), str(names))
-    shown = ended(*checks, folder=tmp_path).stdout
+    command = [sys.executable, "-m", "mypy", "--config-file", str(config), "--follow-imports=silent"]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "MYPYPATH": str(ROOT),
+    }  # as installed
+    shown = subprocess.run(
+        [*command, str(program), str(names)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    ).stdout
     assert re.findall(r"error: (.*)", shown) == ['Module has no attribute "nothing"  [attr-defined]']
     kinds = re.findall(r"note: Revealed type is (.*)$", shown, flags=re.MULTILINE)
     revealed = dict(zip(NAMES, kinds, strict=True))
     assert [name for name, kind in revealed.items() if kind == '"Any"'] == []
     parts = ("net: ntk_core.", "Network", "x1: ", "per_layer: Literal[True]", "Array")
     assert all(part in revealed["empirical_ntk"] for part in parts)
-
-
-def test_program_passes_pyright():
-    if importlib.util.find_spec("pyright") is None:
-        pytest.skip("pyright is not installed")
-    done = ended("-m", "pyright", "--pythonpath", sys.executable, str(PROGRAM), folder=ROOT)
-    assert done.returncode == 0, done.stdout
