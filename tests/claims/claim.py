@@ -6,7 +6,7 @@ import json
 import math
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -46,15 +46,18 @@ class Claim:
     what: str
     reading: Reading
     expected: tuple[float, float]
-    interval_set: Literal["before", "after"]
-    caveat_interval: tuple[float, float] | None
-    caveat: str
-    document: str
+    interval_set: Literal["before", "after"] = "after"
+    caveat_interval: tuple[float, float] | None = None
+    caveat: str = ""
+    document: str = ""
 
     @property
     def fingerprint(self) -> str:
         """The measure as one string, since confirmations of other measures do not count."""
         return json.dumps({"preset": self.preset, **asdict(self.reading)}, sort_keys=True, ensure_ascii=False)
+
+
+_FIELDS = {each.name for each in fields(Claim)} - {"name", "reading"}
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,14 @@ def claims() -> tuple[Claim, ...]:
     return tuple(found.values())
 
 
-def judged(claim: Claim, folder: Path = GALLERY) -> Judged:
-    """Return the claim with its measurements on the gallery and on fresh runs."""
-    measured = claim.reading.measure(_result(folder / f"{claim.preset}.json"))
+@functools.cache
+def judged() -> tuple[Judged, ...]:
+    """Return all claims with their measurements on the gallery and on fresh runs."""
+    return tuple(map(_judged, claims()))
+
+
+def _judged(claim: Claim) -> Judged:
+    measured = claim.reading.measure(_result(GALLERY / f"{claim.preset}.json"))
     confirmation = confirmation_of(claim)
     seeds = _confirmed(CONFIRMED)[claim.name][1] if confirmation else 0
     return Judged(claim, measured, confirmation, seeds, verdict(claim, measured, confirmation))
@@ -138,24 +146,11 @@ def _misses(measured: Measured, allowed: list[tuple[float, float]]) -> bool:
 
 
 def _claim(name: str, table: Mapping[str, Any]) -> Claim:
-    given = dict(table)
-    expected, caveat_interval = given.pop("expected"), given.pop("caveat_interval", None)
-    texts = {key: given.pop(key) for key in ("sentence", "preset", "what")}
-    caveat, document = given.pop("caveat", ""), given.pop("document", "")
-    source = given.pop("source", PRESETS[texts["preset"]].source)
-    if caveat_interval is not None and not caveat:
+    own = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key in _FIELDS}
+    if "caveat_interval" in own and "caveat" not in own:
         raise ValueError(f"{name}: the interval of a caveat needs its words")
-    return Claim(
-        name=name,
-        **texts,
-        source=source,
-        expected=(expected[0], expected[1]),
-        interval_set=given.pop("interval_set", "after"),
-        caveat_interval=(caveat_interval[0], caveat_interval[1]) if caveat_interval else None,
-        caveat=caveat,
-        document=document,
-        reading=Reading(**given),
-    )
+    own.setdefault("source", PRESETS[own["preset"]].source)
+    return Claim(name=name, reading=Reading(**{key: table[key] for key in table.keys() - _FIELDS}), **own)
 
 
 @functools.lru_cache(maxsize=8)

@@ -31,18 +31,9 @@ FEWER = {"beyond-gradient-descent": 4}
 # Sentences rewritten after the first confirmation contradicted them, then confirmed on the next seeds.
 REWRITTEN = dict.fromkeys(
     (
-        "adam-moves-further",
-        "akin-to-the-teacher",
-        "bottleneck-keeps-moving",
-        "cats-and-horses",
-        "cifar-worse-at-the-end",
-        "depth-over-width-decides",
-        "digits-depart-sooner",
-        "fashion",
-        "one-curve-along-beta",
-        "page-departure",
-        "peak-grows-like-the-width",
-        "the-map",
+        *("adam-moves-further", "akin-to-the-teacher", "bottleneck-keeps-moving", "cats-and-horses", "fashion"),
+        *("cifar-worse-at-the-end", "depth-over-width-decides", "digits-depart-sooner", "one-curve-along-beta"),
+        *("page-departure", "peak-grows-like-the-width", "the-map"),
     ),
     2000,
 )

@@ -9,7 +9,7 @@ from typing import get_args
 from ntk_core.cli.run_directory import write_whole
 from ntk_core.environment import TOP
 from ntk_core.numbers import num_runs
-from tests.claims.claim import Judged, Verdict, claims, judged
+from tests.claims.claim import Judged, Verdict, judged
 from tests.claims.confirmation import FIRST_SEED
 from tests.claims.readings import Measured, exceptions_seen
 
@@ -45,7 +45,7 @@ _COLUMNS = ("Claim", "Place", "Measure", "Expected", "Set on", "Confirmed on", "
 
 def rendered() -> str:
     """Return the page, from the present gallery and confirmations."""
-    found = [judged(claim) for claim in claims()]
+    found = judged()
     counts: Counter[str] = Counter(each.verdict for each in found)
     total = ", ".join(f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict) if counts[verdict])
     lines = [_HEAD.format(counts=f"Of {len(found)} claims: {total}.", first_seed=FIRST_SEED)]
