@@ -1,7 +1,5 @@
 """Two checkpoints: identities, naive oracles in float64, refusals."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -77,6 +75,7 @@ def test_linear_model_reports_zero(x64):
     found = linearity_report(lambda w, x: jnp.sin(x) @ w, Y[:4], Y[:4] + 1, X)
     assert (found.second_order_share, found.derivative_change, found.kernel_change) == (0, 0, 0)
     assert found.output_error < 1e-14
+    assert str(found).startswith(found.verdict)
     assert found.verdict.startswith("Linear:")
 
 
@@ -111,18 +110,6 @@ def test_many_outputs_estimate_the_kernel_shares(x64):
     squares = [np.sum(part**2) for part in jacobian(apply, w0)]
     for layer, square in zip(found.layers, squares, strict=True):
         assert layer.kernel_share == pytest.approx(square / sum(squares), abs=0.1)  # 5 rows of 16 random signs
-
-
-def test_text_has_verdict_and_numbers(x64):
-    found = linearity_report(two_layers, W0, W1, X, Y)
-    lines = str(found).splitlines()
-    assert lines[0] == found.verdict
-    assert re.match(r"(Partly linear|Not linear|Linear( so far)?): .*\d%.*\.$", lines[0])
-    assert [line.partition(":")[0] for line in lines[1:4]] == [
-        "Output error", "Second-order share", "Change of the directional derivative",
-    ]  # fmt: skip
-    assert "<table" in found._repr_html_()
-    assert "first.w" in found._repr_html_()
 
 
 def test_tiny_moves_have_no_verdict():

@@ -50,49 +50,30 @@ def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
     assert run.loss[0] == pytest.approx(float(0.5 * jnp.mean((network(4).apply(params, X) - Y) ** 2)), rel=1e-10)
 
 
-def test_integers_among_the_parameters_stay_as_they_are():
-    def counting(width, key):
-        weights, counts = jax.random.normal(key, (3, width)), jnp.arange(width)
-        return (lambda p, x: jnp.tanh(x @ p[0]) @ (p[1] % 3)[:, None] / width), (weights, counts)
-
-    (run,) = sweep_widths(counting, [5], X, Y, num_seeds=1, num_records=2, max_steps=3, num_inputs=0).runs
-    assert run.num_params == 15
-    assert run.hessian_norm is None
-
-
-class Scaled:
-    scale = 1.0
-
-    def __call__(self, p, x):
-        return self.scale * jnp.tanh(x @ p[0]) @ p[1][:, None]
-
-
-def scaled(where):
-    """A model whose function differs by seed: a new function, or one whose captured data each call changes."""
-    scale, shared = np.ones(()), Scaled()
-
-    def model(width, key):
-        drawn = jax.random.uniform(key, minval=1.0, maxval=2.0).item()
-        scale[()] = shared.scale = drawn
-        functions = {"closure": by_closure, "attribute": shared, "constant": lambda p, x: drawn * plain(p, x)}
-        return functions[where], (jnp.ones((3, width)), jnp.ones(width))
+def scaled(captured):
+    """A model whose function differs by seed: a new one, or one whose captured array each call changes."""
+    scale = np.ones(())
 
     def plain(p, x):
         return jnp.tanh(x @ p[0]) @ p[1][:, None]
 
-    def by_closure(p, x):
+    def changing(p, x):
         return scale * plain(p, x)
+
+    def model(width, key):
+        drawn = scale[()] = jax.random.uniform(key, minval=1.0, maxval=2.0).item()
+        return changing if captured else (lambda p, x: drawn * plain(p, x)), (jnp.ones((3, width)), jnp.ones(width))
 
     return model
 
 
-@pytest.mark.parametrize("where", ["closure", "attribute", "constant"])
-def test_function_changed_between_seeds_is_measured(where, x64):
+@pytest.mark.parametrize("captured", [True, False])
+def test_function_changed_between_seeds_is_measured(captured, x64):
     settings = {"num_records": 2, "max_steps": 2, "num_inputs": 1, "learning_rate": 1e-3}
-    found = sweep_widths(scaled(where), [4], X, Y, num_seeds=2, **settings).runs
+    found = sweep_widths(scaled(captured), [4], X, Y, num_seeds=2, **settings).runs
     assert found[0].loss[0] != pytest.approx(found[1].loss[0], rel=1e-3)
     for seed, run in enumerate(found):
-        (alone,) = sweep_widths(scaled("constant"), [4], X, Y, num_seeds=1, seed=seed, **settings).runs
+        (alone,) = sweep_widths(scaled(False), [4], X, Y, num_seeds=1, seed=seed, **settings).runs
         one, other = ([*each.loss, *each.change, each.hessian_norm, each.velocity] for each in (run, alone))
         assert one == pytest.approx(other, rel=1e-6, abs=1e-12)
 
@@ -114,15 +95,18 @@ def test_model_is_checked_at_each_call():
 
 
 def test_cross_entropy_takes_one_hot_and_divergence_is_outcome():
+    """With integers among the parameters, which stay as they are."""
     labels = np.eye(2)[np.arange(8) % 2]
 
     def two(width, key):
         w, v = jax.random.normal(key, (3, width)), jax.random.normal(key, (width, 2))
-        return (lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] / width**0.5), {"w": w, "v": v}
+        params = {"w": w, "v": v, "signs": jnp.array([1, -1])}
+        return (lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] * p["signs"] / width**0.5), params
 
     settings = {"num_seeds": 1, "num_inputs": 0, "num_records": 2, "max_steps": 30, "loss": "cross-entropy"}
     (run,) = sweep_widths(two, [8], X, labels, **settings).runs
     assert run.loss[-1] < run.loss[0]
+    assert (run.num_params, run.hessian_norm) == (3 * 8 + 8 * 2, None)
     (run,) = sweep_widths(model, [8], X, Y, **{**settings, "loss": "square", "learning_rate": 1e3}).runs
     assert run.outcome == "diverged"
 
@@ -148,9 +132,7 @@ def test_a_model_that_is_none_is_refused_in_one_sentence(bad, words):
         ({"widths": []}, "widths"),
         ({"widths": [2.5]}, "widths"),
         ({"x": X[:3]}, "y"),
-        ({"x": X[0]}, "x"),
         ({"x": X * np.nan}, "x"),
-        ({"num_seeds": 0}, "num_seeds"),
         ({"output_index": 1}, "output_index"),
         ({"learning_rate": -1.0}, "learning_rate"),
         ({"loss": "hinge"}, "loss"),
@@ -186,7 +168,6 @@ def file(tmp_path):
     [
         ("own.py", "a file that exists"),
         ("own.txt:network", "a Python file and a name in it"),
-        ("{folder}/none.py:network", "a file that exists"),
         ("{folder}/own.py:nothing", "one of network, broken, stops"),
         ("{folder}/own.py:number", "number, int"),
     ],
@@ -201,7 +182,6 @@ def test_a_target_that_is_no_model_is_refused(file, target, words):
     [
         ("def f(:\n", "own.py, line 1: SyntaxError: "),
         ("x = 1\nimport nothing_of_that_name\n", "own.py, line 2: ModuleNotFoundError: No module named"),
-        ("raise SystemExit\n", "own.py, line 1: SystemExit: no message"),
         (FILE.replace("network", "unused").replace("broken", "network"), "own.py, line 6: KeyError: 'weights"),
         (FILE.replace("network", "unused").replace("stops", "network"), "own.py, line 8: SystemExit: 3"),
     ],
