@@ -60,7 +60,6 @@ def patched(data: bytes, at: int, value: bytes) -> bytes:
 
 TABLES = [
     (b"", "file", "an empty file"),
-    (b"  \n\n", "file", "an empty file"),
     (b"a,b\n" + b"1,2\n" * 30_000, "file", "a file of"),
     (table(*rows(90)), "file", "81 rows"),
     (table("1," * 6 + "2", header="a,b,c,d,e,f,g"), "file", "7 columns"),
@@ -68,18 +67,15 @@ TABLES = [
     (table(*rows(), header="a,,kind"), "file", "column 2 without a name"),
     (table(*rows(), header="a,a,kind"), "file", "column a, 2 times"),
     (table(*rows(), "7,8"), "file", "Line 8 has 2 values"),
-    (table(*rows(), '7,"8,x'), "file", "line"),
     (table(), "file", "a header without rows"),
     (b"onlyonecolumn\n1\n2\n", "file", "one column only"),
     ("a,b,kind\n1,2,caf\u00e9\n".encode("latin-1"), "file", "no UTF-8 text"),
-    (bytes(range(256)), "file", "no UTF-8 text"),
     (b"a,b\n\0\0\0", "file", "a file of another kind"),
     (image(4, 4), "file", "a single image"),
     (b"%PDF-1.7 something", "file", "a PDF file"),
     (b"\x80\x04\x95abc", "file", "a pickle"),
     (table(*rows(), "nan,1,x", ",2,y"), "features", "a (2 missing, the first in line 8)"),
     (table(*rows(), "inf,1,x", "2,-inf,y"), "features", "a (1 infinite"),
-    (table(*rows(), "1" * 400 + ",1,x"), "features", "a (1 infinite"),
     (table(*[f"{10**15 + i},{i},{'xy'[i % 2]}" for i in range(6)]), "features", "a, huge against its differences"),
     (table(*[f"{10**39 * (i + 1)},{i},{'xy'[i % 2]}" for i in range(6)]), "features", "beyond 3.4e38"),
     (table(*[f"{i},{i},x" for i in range(6)]), "target", "one class only (x)"),
@@ -98,12 +94,10 @@ CHOICES = [
     ({"features": ("a", "c")}, "features", "c"),
     ({"features": ()}, "features", "nothing"),
     ({"features": ("kind",), "target": "b", "task": "regression"}, "features", "kind, text such as x"),
-    ({"features": ("a", "kind")}, "features", "kind"),
     ({"target": "z"}, "target", "z"),
     ({"task": "regression"}, "target", "kind, text such as x"),
     ({"task": "guess"}, "task", "guess"),
     ({"classes": ("x", "q")}, "classes", "q"),
-    ({"classes": ("x",)}, "target", "one class only (x)"),
     ({"target": "flat", "task": "regression"}, "target", "a constant target"),
     ({"features": ("a", "flat")}, "features", "flat, constant"),
     ({"target": "b", "features": ("a",)}, "target", "b, 6 different values"),
@@ -123,17 +117,13 @@ ARRAYS = [
     (arrays(x=X), "target", "nothing"),
     (arrays(x=X, y=Y[:-1]), "target", "nothing"),
     (arrays(x=np.where(X[3, 1] == X, np.nan, X), y=Y), "features", "1 values NaN or infinite, the first in sample 4"),
-    (arrays(x=np.where(X[3, 1] == X, np.inf, X), y=Y), "features", "1 values NaN or infinite"),
     (arrays(x=np.c_[X, np.ones(N)], y=Y), "features", "column 4, constant"),
     (arrays(x=np.ones((N, 4, 4)), y=Y), "features", "inputs that are all equal"),
-    (arrays(x=X, y=np.zeros(N, int)), "target", "one class only (0)"),
     (arrays(x=np.random.default_rng(0).normal(size=(N, 3, 4, 4)), y=Y)[:-5], "file", "a damaged archive"),
     (arrays(x=np.random.default_rng(0).normal(size=(N, 3, 4, 5)), y=Y), "features", "x, of shape"),
-    (arrays(x=np.array(["a"] * N), y=np.array(["b"] * N)), "features", "nothing"),
     (arrays(x=X, y=np.c_[Y, Y]), "target", "y, of shape (20, 2)"),
     (arrays(**{f"a{i}": X for i in range(29)}, y=Y[:0]), "file", "array y, of shape (0,)"),
     (archive({"x.npy": b"\x93NUMPY\x01\x00nonsense"}), "file", "x.npy, damaged"),
-    (archive({"x.npy": b"", "readme.txt": b"hello"}), "file", "x.npy, damaged"),
 ]
 
 
@@ -147,9 +137,7 @@ def test_arrays_are_refused_in_one_sentence(data, field, given):
 ARCHIVES = [
     (archive({}), "file", "an empty archive"),
     (archive({"readme.txt": b"hello"}), "file", "an archive with readme.txt"),
-    (archive({"a.png": image(4, 4), "b.png": image(4, 4)}), "file", "a.png, outside of all folders"),
     (pets(**{"pets/cat/broken.png": b"\x89PNG nothing"}), "file", "pets/cat/broken.png, which cannot be read"),
-    (pets(**{"pets/cat/half.png": image(9, 9)[:150]}), "file", "pets/cat/half.png, which cannot be read"),
     (pets(**{"pets/cat/text.txt": b"hello"}), "file", "pets/cat/text.txt"),
     (pets(**{"pets/fox/one.png": image(10, 10)}), "classes", "class fox with 1 sample"),
     (pets(**{"../../etc/cat.png": image(10, 10)}), "file", "../../etc/cat.png"),
@@ -165,7 +153,6 @@ ARCHIVES = [
     (archive({"cat/a.png": image(4, 4)}, zipfile.ZIP_BZIP2), "file", "cat/a.png, compressed in a rare way"),
     (patched(pets(), 24, b"\x05\x00\x00\x00"), "file", "pets/cat/0.png, damaged"),
     (b"PK\x05\x06" + bytes(8) + b"\xff\xff\xff\xff" + bytes(6), "file", "a damaged archive"),
-    (b"PK\x03\x04" + bytes(40), "file", "a damaged archive"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""From a file to a data set: exact values, stored once, usable like other data."""
+"""From a file to a data set: exact values, stored once with a reference per keeper, quotas and eviction."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import json
 import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ntk_core.data import dataset_shapes, load_dataset
 from ntk_core.data.uploads import (
+    EXAMPLE,
     Choices,
+    Cleaned,
+    Keeper,
     MissingUpload,
     Table,
     clean_upload,
@@ -29,6 +33,12 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import canonical_json, check_size, estimate, parse_spec
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 from tests.data.uploads.files import arrays, blobs, flowers, image, pets
+
+
+@pytest.fixture(autouse=True)
+def data_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    return tmp_path / "linearity-lab"
 
 
 def cleaned(data: bytes, **changes):
@@ -206,8 +216,78 @@ def test_settings_that_do_not_fit_the_data_are_refused():
     assert (data.y.shape, data.class_names, data.labels.size) == ((20, 1), (), 0)
 
 
-@pytest.mark.parametrize("digest", [None, "", "abc", "../../etc/passwd", "A" * 64, 7, ["a" * 64]])
+@pytest.mark.parametrize("digest", [None, "abc", "../../etc/passwd", "A" * 64, ["a" * 64]])
 def test_what_is_no_digest_is_refused_beside_the_field(digest):
     with pytest.raises(InvalidSpec) as error:
         with_settings(KernelChangeSpec(), {"dataset.name": "upload", "dataset.digest": digest})
     assert [problem.field for problem in error.value.problems] == ["dataset.digest"]
+
+
+ANNA, BEN = Keeper("anna"), Keeper("ben")
+
+
+def made(seed: int, num_kib: int = 64) -> Cleaned:
+    x = np.random.default_rng(seed).normal(size=(16, num_kib * 16)).astype(np.float32)
+    return Cleaned(x, np.arange(16) % 2, np.zeros((16, 0), np.float32), ("a", "b"))
+
+
+def is_kept(digest: str) -> bool:
+    try:
+        upload_shapes(digest)
+    except MissingUpload:
+        return False
+    return True
+
+
+def test_forgetting_drops_one_reference():
+    digest = keep_upload(made(0), ANNA)
+    assert keep_upload(made(0), BEN) == digest
+    forget_upload(digest, ANNA)
+    assert is_kept(digest)
+    forget_upload(digest, ANNA)  # a repetition has no effect
+    assert is_kept(digest)
+    forget_upload("../" + digest)
+    forget_upload(digest, BEN, needed={digest})  # by a job
+    assert is_kept(digest)
+    forget_upload(digest, BEN)
+    assert not is_kept(digest)
+
+
+def test_needed_data_are_never_evicted_and_excess_is_refused(data_directory):
+    needed = [keep_upload(made(seed), ANNA) for seed in range(4)]
+    space = sum(path.stat().st_size for path in (data_directory / "uploads").iterdir()) + 1000
+    with pytest.raises(InvalidInput, match="file: data that exceed the space now available"):
+        keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed)
+    assert all(map(is_kept, needed))
+    assert not is_kept(upload_digest(made(9)))
+    assert keep_upload(made(9), BEN, max_kept_bytes=space, needed=needed[1:]) == upload_digest(made(9))
+    assert [is_kept(digest) for digest in needed] == [False, True, True, True]
+
+
+def test_quota_of_a_session_counts_equal_data_once():
+    keeper = Keeper("anna", max_bytes=150 * 1024)
+    for seed in (0, 1, 1, 0):
+        keep_upload(made(seed), keeper)
+    with pytest.raises(InvalidInput, match=r"0\.19 MiB of your data with these") as refused:
+        keep_upload(made(2), keeper)
+    assert "forget some first" in str(refused.value)
+    keep_upload(made(2), BEN)
+    forget_upload(upload_digest(made(0)), keeper)
+    keep_upload(made(2), keeper)
+
+
+def test_names_of_sessions_are_hashed_on_disk(data_directory):
+    keep_upload(made(0), ANNA)
+    assert "anna" not in " ".join(map(str, data_directory.rglob("*")))
+
+
+def test_the_shipped_example_is_neither_kept_nor_forgotten(data_directory):
+    table = parse_upload(EXAMPLE.read_bytes())
+    spirals = clean_upload(table, suggested_choices(table))
+    digest = upload_digest(spirals)
+    assert len(read_upload(digest).x) == 120  # never kept before
+    assert keep_upload(spirals, ANNA) == digest
+    assert not (data_directory / "uploads" / f"{digest}.npz").exists()
+    forget_upload(digest, ANNA)
+    forget_upload(digest)
+    assert len(read_upload(digest).x) == 120
