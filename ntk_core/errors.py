@@ -1,6 +1,6 @@
 """Actionable errors: each names the field, its value and the allowed values."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Any, Self
 
@@ -119,6 +119,12 @@ def _rebuild_too_large(
     field: str, given: object, required: float, limit: float, unit: str, nearest: object
 ) -> TooLarge:
     return TooLarge(field, given, required=required, limit=limit, unit=unit, nearest=nearest)
+
+
+def check_choice(field: str, given: object, allowed: Collection[str]) -> None:
+    """Refuse a name that is not one of ``allowed``."""
+    if given not in allowed:
+        raise InvalidInput(field, given, "one of " + ", ".join(allowed))
 
 
 def kind_of(value: object) -> str:

@@ -5,14 +5,15 @@ f of shape (n, C).
 """
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.errors import InvalidInput, check_choice, kind_of
 from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED, OUTPUTS, Function
 
 Pointwise = Callable[[Array], Array]
@@ -21,17 +22,11 @@ REACH = 10.0  # inputs on which a function must be finite
 # Where slopes are compared: densely where activations bend, and far outside.
 GRID = np.concatenate([np.linspace(-30, 30, 60_001), np.linspace(-1e4, 1e4, 2_000)])
 MAX_WIDTH = 10_000_000
-MAX_DEPTH = 64
-MAX_OUTPUTS = 10_000
-TRAINED = ("all", "first", "hidden", "last")
+PADDINGS = ("circular", "zero")
 
 
 def activation_of(given: Activation, field: str = "activation") -> Function:
-    """Return properties of an activation, given by name or as an elementwise function.
-
-    Raises:
-        InvalidInput: for another name, and for a function that is not elementwise, not finite or not differentiable.
-    """
+    """Return properties of an activation, given by name or as an elementwise function, finite and differentiable."""
     if isinstance(given, str) and (name := ALIASES.get(given, given)) in ACTIVATIONS:
         return ACTIVATIONS[name]
     if isinstance(given, str) and given in KINKED:
@@ -46,11 +41,7 @@ def activation_of(given: Activation, field: str = "activation") -> Function:
 
 
 def activation_function(given: Activation, field: str = "activation") -> Pointwise:
-    """Return the pointwise function σ of that name, or the function itself.
-
-    Raises:
-        InvalidInput: as :func:`activation_of`.
-    """
+    """Return the pointwise function σ of that name, or the function itself."""
     return activation_of(given, field).apply
 
 
@@ -118,13 +109,8 @@ def largest_slope(function: Function) -> float:
 
 
 def output_function(name: str, field: str = "output") -> Pointwise:
-    """Return the function φ from pre-outputs to outputs, (n, C) both; softmax couples the C entries of a row.
-
-    Raises:
-        InvalidInput: for a name that is not in ``ntk_core.networks.choices.OUTPUTS``.
-    """
-    if name not in OUTPUTS:
-        raise InvalidInput(field, name, "one of " + ", ".join(OUTPUTS))
+    """Return the function φ from pre-outputs to outputs, (n, C) both; softmax couples the C entries of a row."""
+    check_choice(field, name, OUTPUTS)
     return OUTPUTS[name].apply
 
 
@@ -140,12 +126,6 @@ def check_count(field: str, given: object, highest: int, lowest: int = 1) -> int
     return given
 
 
-def check_choice(field: str, given: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a name that is not one of ``allowed``."""
-    if given not in allowed:
-        raise InvalidInput(field, given, "one of " + ", ".join(allowed))
-
-
 def check_switch(field: str, given: object) -> None:
     """Refuse anything but True and False."""
     if not isinstance(given, bool):
@@ -156,6 +136,37 @@ def check_drop_probability(given: object) -> None:
     """Refuse a probability outside [0, 1)."""
     if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < 1:
         raise InvalidInput("drop_probability", given, "a number from 0 up to, but not including, 1")
+
+
+def _check_exponent(field: str, given: float) -> None:
+    if not 0 <= given <= 1:
+        raise InvalidInput(field, given, "a number from 0 to 1")
+
+
+_CHOICES = {
+    "base": ("fully-connected", "bottleneck", "resnet", "densenet"),
+    "normalization": ("none", "plain", "gains"),
+    "padding": PADDINGS,
+    "positions": ("none", "fixed", "learned"),
+    "readout": ("flatten", "global-average"),
+    "token_readout": ("mean", "first"),
+    "trained": ("all", "first", "hidden", "last"),
+}
+_LARGEST = {
+    **dict.fromkeys(("bottleneck_width", "adapter_rank", "num_heads", "head_dim"), MAX_WIDTH),
+    **{"depth": 64, "num_blocks": 64, "num_outputs": 10_000, "kernel_size": 1024, "pool_size": 1024},
+    **{"dimensions": 2, "skip_every": 2},
+}
+# Setting of a network → check of (its name, its value); each network checks relations between its settings.
+CHECKS: dict[str, Callable[[str, Any], object]] = {
+    **{name: partial(check_choice, allowed=names) for name, names in _CHOICES.items()},
+    **{name: partial(check_count, highest=most) for name, most in _LARGEST.items()},
+    **dict.fromkeys(("causal", "output_signs", "symmetric"), check_switch),
+    **dict.fromkeys(("score_exponent", "rank_exponent"), _check_exponent),
+    "activation": lambda field, given: activation_function(given, field),
+    "drop_probability": lambda _, given: check_drop_probability(given),
+    "output": lambda field, given: output_function(given, field),
+}
 
 
 def hidden_widths(width: int | tuple[int, ...], depth: int) -> tuple[int, ...]:

@@ -3,11 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import MAX_WIDTH, check_choice, check_count
 from ntk_core.networks.architectures._numbered import Stack
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
-from ntk_core.networks.kinds.adapted import BASES, check
+from ntk_core.networks.kinds.adapted import check
 
 if TYPE_CHECKING:
     from ntk_core.networks.spec import ArchitectureSpec
@@ -50,9 +48,5 @@ class Adapted(Stack):
     adapted_layers: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
-        check_choice("base", self.base, tuple(BASES))
-        check_count("adapter_rank", self.adapter_rank, MAX_WIDTH)
-        if not 0 <= self.rank_exponent <= 1:
-            raise InvalidInput("rank_exponent", self.rank_exponent, "a number from 0 to 1")
-        check(cast("ArchitectureSpec", self))
         super().__post_init__()
+        check(cast("ArchitectureSpec", self))

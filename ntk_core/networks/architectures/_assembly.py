@@ -11,8 +11,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.errors import InvalidInput, kind_of
-from ntk_core.networks.architectures._activations import MAX_WIDTH, check_choice, check_count
+from ntk_core.errors import InvalidInput, check_choice, kind_of
 from ntk_core.networks.architectures._layered import Listed
 from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape
 from ntk_core.networks.choices import SUB_MODELS
@@ -121,9 +120,8 @@ class Assembly(Listed):
     output_signs: bool = False
 
     def __post_init__(self) -> None:
-        check_count("width", self.width, MAX_WIDTH)
         if isinstance(self.sub_model, str):
-            check_choice("sub_model", self.sub_model, tuple(SUB_MODELS))
+            check_choice("sub_model", self.sub_model, SUB_MODELS)
         elif not (
             isinstance(self.sub_model, tuple) and len(self.sub_model) == 2 and all(map(callable, self.sub_model))
         ):
@@ -131,12 +129,8 @@ class Assembly(Listed):
             raise InvalidInput("sub_model", kind_of(self.sub_model), allowed)
         super().__post_init__()
 
-    @property
-    def hidden_scaling(self) -> Scaling:
-        return Scaling(self.parameterization, width=self.width)
-
     def _layer(self, step: Step, is_last_hidden: bool) -> Layer:
         if not isinstance(step.block, CopiesBlock):
             return super()._layer(step, is_last_hidden)
         model = MODELS[self.sub_model] if isinstance(self.sub_model, str) else Model(*self.sub_model)
-        return Copies(self.width, model, self.hidden_scaling, trainable=self.trained != "last")
+        return Copies(self.unit, model, self.hidden_scaling, trainable=self.trained != "last")

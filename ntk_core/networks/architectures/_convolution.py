@@ -10,7 +10,8 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Shaped
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, check_choice
+from ntk_core.networks.architectures._activations import PADDINGS
 from ntk_core.networks.architectures._layers import (
     NTK_SCALING,
     Layer,
@@ -22,7 +23,6 @@ from ntk_core.networks.architectures._layers import (
     draw,
 )
 
-PADDINGS = ("circular", "zero")
 _AXES = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC")}
 
 
@@ -49,8 +49,7 @@ class Convolution(Layer):
     paired: bool = False
 
     def __post_init__(self) -> None:
-        if self.padding not in PADDINGS:
-            raise InvalidInput("padding", self.padding, "one of " + ", ".join(PADDINGS))
+        check_choice("padding", self.padding, PADDINGS)
         if self.dimensions not in _AXES:
             raise InvalidInput("dimensions", self.dimensions, "1 or 2")
 

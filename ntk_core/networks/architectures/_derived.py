@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.architectures._layers import Layer, Shape
 from ntk_core.networks.architectures._network import Call, Network, NetworkParams, accepted_network
 
@@ -238,8 +238,7 @@ class PreActivations(Network):
 
     def __post_init__(self) -> None:
         accepted_network(self.net)
-        if self.layer not in self.net.layers:
-            raise InvalidInput("layer", self.layer, "one of " + ", ".join(self.net.layers))
+        check_choice("layer", self.layer, self.net.layers)
         if not self.units or min(self.units) < 0:
             raise InvalidInput("units", self.units, "at least one index of a neuron, each at least 0")
 

@@ -4,15 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ntk_core.networks.architectures._activations import (
-    MAX_WIDTH,
-    Activation,
-    activation_function,
-    check_count,
-    check_switch,
-)
+from ntk_core.networks.architectures._activations import MAX_WIDTH, Activation, check_count, check_switch
 from ntk_core.networks.architectures._layered import Layered
-from ntk_core.networks.architectures._layers import Scaling, Shape
+from ntk_core.networks.architectures._layers import Shape
 from ntk_core.networks.architectures._masked import Parts
 from ntk_core.networks.architectures._network import as_shape
 from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, Step, graph_steps, in_degrees, lay_out
@@ -64,10 +58,7 @@ class DAGNetwork(Layered):
     dimensions: int = 2
 
     def __post_init__(self) -> None:
-        check_count("width", self.width, MAX_WIDTH)
-        check_count("dimensions", self.dimensions, 2)
         check_switch("use_bias", self.use_bias)
-        activation_function(self.activation)
         super().__post_init__()
         for name, size in self.graph.sizes(self.width).items():
             check_count(f"groups.{name}.size", size, MAX_WIDTH)
@@ -90,10 +81,6 @@ class DAGNetwork(Layered):
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         return graph_steps(self.graph, self.width, self.activation, self.use_bias)
-
-    @property
-    def hidden_scaling(self) -> Scaling:
-        return Scaling(self.parameterization, self.gain, self.width)
 
     def _parts(self, step: Step) -> Parts:
         known = {group: count for group, count in self.sizes.items() if group not in self.graph.positioned}

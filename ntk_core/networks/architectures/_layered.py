@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -11,16 +11,7 @@ from jax import Array
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
-from ntk_core.networks.architectures._activations import (
-    MAX_OUTPUTS,
-    MAX_WIDTH,
-    TRAINED,
-    activation_function,
-    check_choice,
-    check_count,
-    check_switch,
-    output_function,
-)
+from ntk_core.networks.architectures._activations import CHECKS, MAX_WIDTH, activation_function, check_count
 from ntk_core.networks.architectures._convolution import Convolution, Gain, Positions, attend, normalize, sines
 from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
 from ntk_core.networks.architectures._masked import MaskedDense, Parts
@@ -41,19 +32,19 @@ class Layered(Network):
     (True, 'output')
     """
 
+    width: int | tuple[int, ...]
     num_outputs: int
     parameterization: str
+    gain: float = 1.0
     trained: str
     output_signs: bool = False
     dimensions: int = 2  # of positions, for convolutions
     symmetric: bool = False  # whether the last hidden layer is drawn twice, with opposite output weights
 
     def __post_init__(self) -> None:
-        check_count("num_outputs", self.num_outputs, MAX_OUTPUTS)
-        check_choice("trained", self.trained, TRAINED)
-        check_switch("output_signs", self.output_signs)
-        output_function(self.output)
-        self.hidden_scaling.bias()  # rejects invalid parameterizations and gains
+        for name in (each.name for each in fields(self) if each.name in CHECKS):
+            CHECKS[name](name, getattr(self, name))
+        self.hidden_scaling.bias()  # rejects invalid parameterizations, gains and widths
 
     @property
     @abc.abstractmethod
@@ -61,14 +52,19 @@ class Layered(Network):
         """The network as a graph of steps, the output layer last."""
 
     @property
-    @abc.abstractmethod
+    def unit(self) -> int:
+        """The width m of ``lecun``, and of widths such as ``"2m"``."""
+        return check_count("width", self.width, MAX_WIDTH)
+
+    @property
     def hidden_scaling(self) -> Scaling:
         """Scaling of hidden weights; its width is m."""
+        return Scaling(self.parameterization, self.gain, self.unit)
 
     @property
     def output_scaling(self) -> Scaling:
         """Scaling of output weights: without the gain."""
-        return Scaling(self.parameterization, width=self.hidden_scaling.width)
+        return Scaling(self.parameterization, width=self.unit)
 
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
@@ -227,14 +223,6 @@ class Composed(Listed):
     parameterization: str = "ntk"
     trained: str = "all"
     output_signs: bool = False
-
-    def __post_init__(self) -> None:
-        check_count("width", self.width, MAX_WIDTH)
-        super().__post_init__()
-
-    @property
-    def hidden_scaling(self) -> Scaling:
-        return Scaling(self.parameterization, width=self.width)
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         graphs.lay_out(self.steps, self.width, tuple(input_shape))  # its error names the place

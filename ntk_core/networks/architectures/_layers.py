@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, Shaped
 
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.choices import PARAMETERIZATIONS
 
 Params = dict[str, Array]
@@ -53,8 +53,7 @@ class Scaling:
     bias_std: float = 1.0
 
     def __post_init__(self) -> None:
-        if self.kind not in PARAMETERIZATIONS:
-            raise InvalidInput("parameterization", self.kind, "one of " + ", ".join(PARAMETERIZATIONS))
+        check_choice("parameterization", self.kind, PARAMETERIZATIONS)
         if not (math.isfinite(self.gain) and self.gain > 0):
             raise InvalidInput("gain", self.gain, "a finite number above 0")
         if not (math.isfinite(self.bias_std) and self.bias_std >= 0):

@@ -227,11 +227,7 @@ class Network(abc.ABC):
 
 
 def as_shape(given: int | Sequence[int]) -> Shape:
-    """Return a shape from integers, or from a single one.
-
-    Raises:
-        InvalidInput: for anything else.
-    """
+    """Return a shape from integers, or from a single one."""
     sizes = (given,) if isinstance(given, int | np.integer) else given
     whole = isinstance(sizes, tuple | list) and all(isinstance(size, int | np.integer) and size >= 1 for size in sizes)
     if not (sizes and whole):
@@ -245,11 +241,7 @@ def _drawn_in_parts(net: Network, key: Array, input_shape: Shape) -> NetworkPara
 
 
 def accepted_network(net: Given, kind: type = Network) -> Given:
-    """Return ``net`` if it is a network of this kind.
-
-    Raises:
-        InvalidInput: for anything else.
-    """
+    """Return ``net``, which must be a network of this kind."""
     if not isinstance(net, kind):
         known = "a network of this package, whose layers are known"
         raise InvalidInput("net", kind_of(net), known if kind is Network else f"a network ({kind.__name__})")

@@ -5,24 +5,17 @@ from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.architectures._activations import (
-    MAX_DEPTH,
     MAX_WIDTH,
     Activation,
     activation_function,
-    check_choice,
     check_count,
-    check_drop_probability,
-    check_switch,
     hidden_biases,
     hidden_widths,
 )
-from ntk_core.networks.architectures._convolution import PADDINGS
 from ntk_core.networks.architectures._layered import Listed
-from ntk_core.networks.architectures._layers import Scaling, Shape
+from ntk_core.networks.architectures._layers import Shape
 from ntk_core.networks.architectures._network import Network
 from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind
-
-READOUTS = ("flatten", "global-average")
 
 
 @dataclass(frozen=True)
@@ -61,11 +54,8 @@ class Stack(Listed):
     output_signs: bool = False
 
     def __post_init__(self) -> None:
-        check_count("depth", self.depth, MAX_DEPTH)
-        hidden_widths(self.width, self.depth)
-        hidden_biases(self.use_bias, self.depth)
-        activation_function(self.activation)
         super().__post_init__()
+        hidden_biases(self.use_bias, self.depth)
 
     @property
     def hidden(self) -> Hidden:
@@ -77,9 +67,9 @@ class Stack(Listed):
         return hidden_biases(self.use_bias, self.depth)
 
     @property
-    def hidden_scaling(self) -> Scaling:
-        """Scaling of hidden weights; the m of ``lecun`` is the smallest ``width``."""
-        return Scaling(self.parameterization, self.gain, min(hidden_widths(self.width, self.depth)))
+    def unit(self) -> int:
+        """The smallest ``width``."""
+        return min(hidden_widths(self.width, self.depth))
 
 
 @dataclass(frozen=True)
@@ -100,7 +90,6 @@ class Chain(Stack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_switch("symmetric", self.symmetric)
         if self.symmetric and self.depth > 1:
             raise InvalidInput(
                 "symmetric", True, "False with more than one hidden layer; Mirrored(net) starts any net at 0"
@@ -159,12 +148,10 @@ class Bottleneck(Chain):
     bottleneck_activation: Activation | None = None
 
     def __post_init__(self) -> None:
-        check_count("bottleneck_width", self.bottleneck_width, MAX_WIDTH)
-        check_count("depth", self.depth, 64)
+        super().__post_init__()
         check_count("bottleneck_layer", self.bottleneck_layer, self.depth)
         if self.bottleneck_activation is not None:
             activation_function(self.bottleneck_activation, "bottleneck_activation")
-        super().__post_init__()
 
 
 @dataclass(frozen=True)
@@ -196,7 +183,6 @@ class ResNet(Stack):
                 "width", self.width, f"one integer from 1 to {MAX_WIDTH:,} for all layers of a residual network"
             )
         super().__post_init__()
-        check_count("skip_every", self.skip_every, 2)
 
 
 @dataclass(frozen=True)
@@ -224,7 +210,6 @@ class DenseNet(Stack):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_drop_probability(self.drop_probability)
         if self.output_signs and self.drop_probability:
             raise InvalidInput("output_signs", True, "False where edges are dropped")
 
@@ -256,14 +241,6 @@ class Convolutional(Chain):
     dimensions: int = 2
     readout: str = "flatten"
     pool_size: int = 1
-
-    def __post_init__(self) -> None:
-        check_count("kernel_size", self.kernel_size, 1024)
-        check_count("pool_size", self.pool_size, 1024)
-        check_choice("padding", self.padding, PADDINGS)
-        check_choice("readout", self.readout, READOUTS)
-        check_count("dimensions", self.dimensions, 2)
-        super().__post_init__()
 
 
 @dataclass(frozen=True)

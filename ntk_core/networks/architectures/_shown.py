@@ -19,11 +19,7 @@ _LONGEST = 40
 
 
 def network_html(net: "Network", input_shape: Shape | None) -> Markup:
-    """Show the layers for one input of this shape, or of the first suitable one of ``EXAMPLES``.
-
-    Raises:
-        InvalidInput: for an unsuitable ``input_shape``.
-    """
+    """Show the layers for one input of this shape, or of the first suitable one of ``EXAMPLES``."""
     chosen = [shortened(f"{each.name}={_value_text(value)}", _LONGEST) for each, value in _chosen(net)]
     title = paragraph(", ".join(chosen), title=type(net).__name__)
     for shape in EXAMPLES if input_shape is None else (tuple(input_shape),):

@@ -4,16 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.architectures._activations import (
-    MAX_WIDTH,
-    Activation,
-    activation_function,
-    check_choice,
-    check_count,
-    check_switch,
-)
+from ntk_core.networks.architectures._activations import MAX_WIDTH, Activation, check_count
 from ntk_core.networks.architectures._layered import Listed
-from ntk_core.networks.architectures._layers import Scaling, Shape
+from ntk_core.networks.architectures._layers import Shape
 from ntk_core.networks.graphs import lay_out
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 
@@ -46,17 +39,9 @@ class Heads(Listed):
     trained: str = "all"
     output_signs: bool = False
 
-    def __post_init__(self) -> None:
-        check_count("num_heads", self.num_heads, MAX_WIDTH)
-        check_count("head_dim", self.head_dim, MAX_WIDTH)
-        if not 0 <= self.score_exponent <= 1:
-            raise InvalidInput("score_exponent", self.score_exponent, "a number from 0 to 1")
-        check_switch("causal", self.causal)
-        super().__post_init__()
-
     @property
-    def hidden_scaling(self) -> Scaling:
-        return Scaling(self.parameterization, width=self.num_heads * self.head_dim)
+    def unit(self) -> int:
+        return self.num_heads * self.head_dim
 
     def layer_input_shapes(self, input_shape: Shape) -> dict[str, Shape]:
         if len(input_shape) != 2:
@@ -126,13 +111,8 @@ class Transformer(Heads):
     token_readout: str = "mean"
 
     def __post_init__(self) -> None:
-        check_count("num_blocks", self.num_blocks, 64)
         if self.mlp_width is not None:
             check_count("mlp_width", self.mlp_width, MAX_WIDTH)
         if not 0 < self.mlp_factor <= 64:
             raise InvalidInput("mlp_factor", self.mlp_factor, "a number above 0, at most 64")
-        activation_function(self.activation)
-        check_choice("normalization", self.normalization, ("none", "plain", "gains"))
-        check_choice("positions", self.positions, ("none", "fixed", "learned"))
-        check_choice("token_readout", self.token_readout, ("mean", "first"))
         super().__post_init__()
