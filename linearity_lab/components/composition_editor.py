@@ -10,7 +10,6 @@ from ntk_core.networks.graphs import (
     BLOCKS,
     COMPOSITION_TITLES,
     Verdict,
-    composition_data,
     composition_examples,
     graph_verdict,
     parse_composition,
@@ -70,7 +69,7 @@ def _laid_out(text: str) -> str:
     if "\n" in text:
         return text
     try:
-        data = composition_data(parse_composition(text))
+        data = parse_composition(text).data()
     except InvalidInput:
         return text
     return '{"layers": [\n' + ",\n".join(f" {json.dumps(layer)}" for layer in data["layers"]) + "\n]}"

@@ -70,7 +70,7 @@ def shallow_hessian_blocks(
     with jax.default_matmul_precision("highest"):
         z = layer.apply(params[hidden], a[None])[0]
         second = jax.vmap(jax.grad(jax.grad(sigma)))(z)
-        bias = layer.bias_multiplier() if "bias" in params[hidden] else 0.0
+        bias = layer.scaling.bias()[0] if "bias" in params[hidden] else 0.0
         size = layer.multiplier(params[hidden], a.size) ** 2 * jnp.vdot(a, a) + bias**2
         weights = params[output]["weight"][:, output_index]
         return head.multiplier(params[output], weights.size) * weights * second * size

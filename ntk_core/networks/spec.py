@@ -9,13 +9,7 @@ from pydantic import BeforeValidator, Field, InstanceOf, PlainSerializer, model_
 
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS, PARAMETERIZATIONS, SAME, SUB_MODELS, SizeNames
-from ntk_core.networks.graphs import (
-    Composition,
-    composition_data,
-    composition_examples,
-    lay_out,
-    parse_composition,
-)
+from ntk_core.networks.graphs import Composition, composition_examples, lay_out, named_inside, parse_composition
 from ntk_core.networks.kinds import ARCHITECTURES, Kind
 from ntk_core.settings.part import SpecPart, Vocabulary, Width, one_of
 
@@ -40,21 +34,11 @@ GROWN_TITLES = {"num_heads": "Heads H", "head_dim": "Head dimensions d", "rank":
 COMPOSED = "composed"  # the architecture of custom layers
 
 
-def _composition(data: object) -> Composition:
-    """Parse a composition; errors name the setting, then the field inside the composition."""
-    try:
-        return parse_composition(data)
-    except InvalidInput as error:
-        raise InvalidInput("", f"{error.field}: {error.given}", error.allowed) from None
-
-
-CompositionField = Annotated[InstanceOf[Composition], BeforeValidator(_composition), PlainSerializer(composition_data)]
-
-
-def _inputs_of(record: Kind) -> str:
-    if "num_heads" in record.settings:
-        return "this architecture only with sequences (T, d), such as random-sequences, or images cut into patches"
-    return "this architecture only with images that are not cut into patches, such as mnist"
+CompositionField = Annotated[
+    InstanceOf[Composition], BeforeValidator(named_inside(parse_composition)), PlainSerializer(Composition.data)
+]
+SEQUENCES = "sequences (T, d), such as random-sequences, or images cut into patches"
+IMAGES = "images that are not cut into patches, such as mnist"
 
 
 class ArchitectureSpec(SpecPart):
@@ -239,12 +223,7 @@ class ArchitectureSpec(SpecPart):
     def check_inputs(
         self, input_shape: tuple[int, ...], field: str = "architecture", *, widths: tuple[int, ...] = (1,)
     ) -> None:
-        """Refuse inputs that do not fit the layers at one of the widths, naming the setting inside ``field``.
-
-        Raises:
-            InvalidInput: for a convolution on anything but images, a filter larger than its image, or a
-                pooling that does not divide its sides, or custom layers that do not fit together.
-        """
+        """Refuse inputs that do not fit the layers at one of the widths, naming the setting inside ``field``."""
         try:
             for width in widths if self.uses("composition") else widths[:1]:
                 lay_out(self.written_out.steps, width, input_shape)
@@ -253,7 +232,8 @@ class ArchitectureSpec(SpecPart):
             if self.uses("composition"):
                 place, given = "composition", f"{error.field}: {given}"
             elif place == "kind":
-                given, allowed = self.kind, _inputs_of(self.record)
+                given, inputs = self.kind, SEQUENCES if "num_heads" in self.record.settings else IMAGES
+                allowed = f"this architecture only with {inputs}"
             name = {"size": "pool_size"}.get(place, place)
             raise InvalidInput(f"{field}.{name}" if field else name, given, allowed) from None
 

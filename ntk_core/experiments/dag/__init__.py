@@ -21,10 +21,10 @@ from ntk_core.networks.graphs import (
     LayerSize,
     dense_graph,
     example_graphs,
-    graph_data,
     graph_steps,
     graph_verdict,
     lay_out,
+    named_inside,
     parse_graph,
 )
 from ntk_core.networks.spec import ActivationName, OutputName
@@ -53,15 +53,7 @@ else:
 DRAWN = "drawn"
 
 
-def _graph(data: object) -> Graph:
-    """Parse a graph; errors name the setting, then the field inside the graph."""
-    try:
-        return parse_graph(data)
-    except InvalidInput as error:
-        raise InvalidInput("", f"{error.field}: {error.given}", error.allowed) from None
-
-
-GraphField = Annotated[InstanceOf[Graph], BeforeValidator(_graph), PlainSerializer(graph_data)]
+GraphField = Annotated[InstanceOf[Graph], BeforeValidator(named_inside(parse_graph)), PlainSerializer(Graph.data)]
 
 
 class DAGSpec(SweepSpec):

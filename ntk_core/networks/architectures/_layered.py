@@ -61,11 +61,6 @@ class Layered(Network):
         """Scaling of hidden weights; its width is m."""
         return Scaling(self.parameterization, self.gain, self.unit)
 
-    @property
-    def output_scaling(self) -> Scaling:
-        """Scaling of output weights: without the gain."""
-        return Scaling(self.parameterization, width=self.unit)
-
     @cached_property
     def layers(self) -> Mapping[str, Layer]:
         weights = [step for step in self.steps if step.name]
@@ -74,7 +69,7 @@ class Layered(Network):
     def _layer(self, step: Step, is_last_hidden: bool) -> Layer:
         scaling, block, paired = self.hidden_scaling, step.block, self.symmetric and is_last_hidden
         if step.name == OUTPUT:
-            trained, scaling = trains_output(self.trained), self.output_scaling
+            trained, scaling = trains_output(self.trained), Scaling(self.parameterization, width=self.unit)
             if step.drops:
                 return MaskedDense(self.num_outputs, self._parts(step), scaling=scaling, trainable=trained)
             signs = self.output_signs

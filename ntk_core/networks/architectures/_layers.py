@@ -118,10 +118,6 @@ class Layer(abc.ABC):
         """Factor of the weights: a number, or one per feature, (num_features,)."""
         return self.scaling.weight(fan_in)[0]
 
-    def bias_multiplier(self) -> float:
-        """Factor of the biases."""
-        return self.scaling.bias()[0]
-
     def in_degree_range(self, params: Params) -> tuple[int, int]:
         """(smallest, largest) number of edges into one of the layer's neurons."""
         fan_in = math.prod(params["weight"].shape[:-1])
@@ -219,7 +215,7 @@ class Dense(Layer):
         if weight.shape[-1] != self.num_features:
             return add_bias(self.scaling, packed, multiplier * jnp.inner(a, weight))
         if self.use_bias and "bias" not in packed:
-            ones = jnp.full((*a.shape[:-1], 1), self.bias_multiplier(), a.dtype)
+            ones = jnp.full((*a.shape[:-1], 1), self.scaling.bias()[0], a.dtype)
             return jnp.concatenate([multiplier * a, ones], axis=-1) @ weight
         return self.apply(packed, a)
 

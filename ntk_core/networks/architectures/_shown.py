@@ -1,7 +1,8 @@
 """HTML of a network for notebooks: settings, layers, shapes and parameters."""
 
 import math
-from dataclasses import MISSING, Field, fields
+from collections.abc import Iterator
+from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING
 
 import jax
@@ -20,7 +21,7 @@ _LONGEST = 40
 
 def network_html(net: "Network", input_shape: Shape | None) -> Markup:
     """Show the layers for one input of this shape, or of the first suitable one of ``EXAMPLES``."""
-    chosen = [shortened(f"{each.name}={_value_text(value)}", _LONGEST) for each, value in _chosen(net)]
+    chosen = [shortened(f"{name}={value}", _LONGEST) for name, value in _chosen(net)]
     title = paragraph(", ".join(chosen), title=type(net).__name__)
     for shape in EXAMPLES if input_shape is None else (tuple(input_shape),):
         try:
@@ -40,14 +41,12 @@ def network_html(net: "Network", input_shape: Shape | None) -> Markup:
     return Markup(title)
 
 
-def _chosen(net: "Network") -> list[tuple[Field[object], object]]:
-    """The fields that are not at their defaults."""
-    found = [(each, getattr(net, each.name)) for each in fields(net) if each.repr]
-    return [(each, value) for each, value in found if each.default is MISSING or value != each.default]
-
-
-def _value_text(value: object) -> str:
-    return type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value)
+def _chosen(net: "Network") -> Iterator[tuple[str, str]]:
+    """Names and values of the fields that are not at their defaults."""
+    for each in fields(net):
+        value = getattr(net, each.name)
+        if each.repr and (each.default is MISSING or value != each.default):
+            yield each.name, type(value).__name__ if hasattr(value, "layer_input_shapes") else repr(value)
 
 
 def _row(name: str, layer: Layer, below: Shape, params: dict[str, jax.ShapeDtypeStruct]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from ntk_core.networks.graphs._blocks import (
     Trained,
     multiple,
 )
-from ntk_core.networks.graphs._composition import Composition, composition_data, parse_composition, positions
+from ntk_core.networks.graphs._composition import Composition, parse_composition, positions
 from ntk_core.networks.graphs._examples import (
     COMPOSITION_TITLES,
     GRAPH_TITLES,
@@ -67,3 +67,4 @@ from ntk_core.networks.graphs._steps import (
     trains_output,
 )
 from ntk_core.networks.graphs._verdict import InDegree, Reason, Verdict, graph_verdict, in_degrees
+from ntk_core.networks.graphs._written import named_inside

@@ -105,11 +105,6 @@ class Composition(Written):
         return tuple(dict.fromkeys(found))
 
 
-def composition_data(composition: Composition) -> JSON:
-    """Return the composition as JSON data."""
-    return composition.data()
-
-
 def parse_composition(data: object) -> Composition:
     """Parse a composition.
 

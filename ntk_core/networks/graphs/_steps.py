@@ -91,11 +91,7 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
 
 
 def graph_steps(graph: Graph, width: int, activation: FunctionName, use_bias: bool) -> tuple[Step, ...]:
-    """Return the steps of a graph at width m: layer, activation and skips of each group.
-
-    Args:
-        activation: of groups without their own.
-    """
+    """Return the steps of a graph at width m; ``activation`` is that of groups without their own."""
     steps: list[Step] = []
     at = {INPUT: 0}
 
@@ -190,11 +186,7 @@ class LayerSize:
 def lay_out(
     steps: tuple[Step, ...], width: int, input_shape: Shape, dimensions: int = 2, num_outputs: int = 1
 ) -> tuple[LayerSize, ...]:
-    """Return the layers of steps at width m, the output layer last.
-
-    Raises:
-        InvalidInput: naming the place of the layer (``layers.3.layers``), its input and what it accepts.
-    """
+    """Return the layers of steps at width m, the output layer last; errors name places (``layers.3.layers``)."""
     shapes, layers = [tuple(input_shape)], dict[int, LayerSize]()
     for number, step in enumerate(steps, start=1):
         seen = [shapes[source] for source in step.sources]

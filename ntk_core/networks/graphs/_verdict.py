@@ -162,7 +162,8 @@ def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: st
         reasons.append(Reason(OUTPUT, f"The outputs pass through {output}: ‖H‖ stays of order 1.", True))
     harmful = (OUTPUT in carried) or bool(harmed)
     reasons += [_narrow_reason(graph, found[name], carried, harmful) for name in graph.depths if name in narrow]
-    reasons += [_carried_reason(name, harmful) for name in graph.depths if name in carried - narrow]
+    skipped = [name for name in graph.depths if name in carried - narrow]
+    reasons += [Reason(name, f"A fixed skip adds a narrow group to group {name}.", harmful) for name in skipped]
     reasons += [_wide_reason(judged, narrow)] if not harmful else []
     outcome: Outcome = (
         "nonlinear output"
@@ -203,10 +204,6 @@ def _narrow_reason(graph: Graph, degree: InDegree, carried: set[str], harmful: b
         return Reason(degree.name, f"{every} {group} {has} {inside} at every width: not wide.", True)
     ends = "a vanishing share of the inputs of wide neurons." if not harmful else "narrow as well."
     return Reason(degree.name, f"{which} {group} {has} {inside}: {ends}", harmful)
-
-
-def _carried_reason(name: str, harmful: bool) -> Reason:
-    return Reason(name, f"A fixed skip adds a narrow group to group {name}.", harmful)
 
 
 def _wide_reason(judged: dict[str, InDegree], narrow: set[str]) -> Reason:

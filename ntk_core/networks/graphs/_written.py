@@ -1,11 +1,15 @@
 """Networks as JSON: bounded input, one-sentence errors, compact output."""
 
 import json
+from collections.abc import Callable
+from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
+
+Parsed = TypeVar("Parsed")
 
 
 class Written(BaseModel):
@@ -39,11 +43,7 @@ class Written(BaseModel):
 
 
 def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
-    """Parse a JSON object from a text of at most ``most`` characters, or return ``data`` if it is one.
-
-    Raises:
-        InvalidInput: for anything else, naming ``field``.
-    """
+    """Parse a JSON object from a text of at most ``most`` characters, or return ``data`` if it is one."""
     if isinstance(data, str | bytes):
         if len(data) > most:
             noun = "bytes" if isinstance(data, bytes) else "characters"
@@ -58,6 +58,18 @@ def read_object(data: object, field: str, most: int, allowed: str) -> JSON:
     if not isinstance(data, dict):
         raise InvalidInput(field, "nothing" if data is None else data, allowed)
     return data
+
+
+def named_inside(parse: Callable[[object], Parsed]) -> Callable[[object], Parsed]:
+    """Return ``parse`` for a setting: errors name the setting, then the field inside its value."""
+
+    def parsed(data: object) -> Parsed:
+        try:
+            return parse(data)
+        except InvalidInput as error:
+            raise InvalidInput("", f"{error.field}: {error.given}", error.allowed) from None
+
+    return parsed
 
 
 def inner_problem(error: ValidationError) -> InvalidInput | None:

@@ -3,22 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from ntk_core.networks.choices import OUTPUTS
-from ntk_core.networks.graphs import Composition
 from ntk_core.networks.kinds._kind import LAYERED, Hidden, Kind, dense
 from ntk_core.settings.part import table
 
-if TYPE_CHECKING:
-    from ntk_core.networks.spec import ArchitectureSpec
-
 _MODULES = ("numbered", "sequences", "adapted")
-
-
-def _own_layers(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """Composition of the setting."""
-    return settings.composition
 
 
 ARCHITECTURES: dict[str, Kind] = table(
@@ -27,7 +17,7 @@ ARCHITECTURES: dict[str, Kind] = table(
         "composed",
         "your own layers",
         "registered layers in your order",
-        write_out=_own_layers,
+        write_out=lambda settings, hidden: settings.composition,
         settings=("composition",),
     ),
 )

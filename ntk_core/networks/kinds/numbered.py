@@ -63,25 +63,15 @@ def _check_densenet(architecture: ArchitectureSpec) -> None:
         raise InvalidInput("output_weights", architecture.output_weights, "normal where edges are dropped")
 
 
-def _convnet(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """Use convolutions only."""
-    return _convolutions_first(settings, hidden, len(hidden))
-
-
-def _mixed(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
-    """One convolution, or the network's number of them, then dense layers."""
-    return _convolutions_first(settings, hidden, getattr(settings, "num_conv", 1))
-
-
 def _check_mixed(architecture: ArchitectureSpec) -> None:
     """Require at least one dense layer."""
     if architecture.depth < 2:
         raise InvalidInput("depth", architecture.depth, "2 to 16, a convolution and at least one dense layer")
 
 
-def _convolutions_first(settings: ArchitectureSpec, hidden: Hidden, count: int) -> Composition:
-    """``count`` convolutions, each with its pooling, a readout, then dense layers."""
-    found: list[Block] = []
+def _convnet(settings: ArchitectureSpec, hidden: Hidden, count: int | None = None) -> Composition:
+    """``count`` convolutions, by default all layers, each with its pooling; a readout, then dense layers."""
+    count, found = len(hidden) if count is None else count, list[Block]()
     filters = graphs.ConvolutionBlock.model_construct(kernel_size=settings.kernel_size, padding=settings.padding)
     for width, bias in hidden[:count]:
         found.append(filters.model_copy(update={"width": width, "bias": bias}))
@@ -92,6 +82,11 @@ def _convolutions_first(settings: ArchitectureSpec, hidden: Hidden, count: int) 
     for width, bias in hidden[count:]:
         found += dense(width, bias, settings.activation)
     return Composition(tuple(found))
+
+
+def _mixed(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
+    """One convolution, or the network's number of them, then dense layers."""
+    return _convnet(settings, hidden, getattr(settings, "num_conv", 1))
 
 
 KINDS = (
