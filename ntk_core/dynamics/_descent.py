@@ -118,11 +118,7 @@ class Optimizer:
 
 
 def check_rate(rate: object, field: str = "learning_rate") -> float:
-    """Return a valid learning rate.
-
-    Raises:
-        InvalidInput: for a rate that is not finite or not in (0, 10⁶].
-    """
+    """Return a valid learning rate, in (0, 10⁶]."""
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate <= MAX_RATE:
         raise InvalidInput(field, rate, "auto, or a number above 0 and at most 1,000,000")
     return float(rate)
@@ -184,49 +180,34 @@ def advance(
     ``together``: ``state``, ``fixed``, ``rate`` and ``threshold`` have a leading axis of seeds.
     """
 
+    num_samples, batch = x.shape[0], optimizer.batch_size
+
     def one(state: DescentState, fixed: PyTree, rate: Rate, threshold: Array | float) -> DescentState:
-        return _steps(model, optimizer, state, fixed, x, y, rate, until_step, threshold, key, batches)
+        loss_and_gradient = model.loss_and_gradient(fixed, x, y)
+
+        def continues(state: DescentState) -> Array:
+            return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
+
+        def step(state: DescentState) -> DescentState:
+            order, rows = state.order, None if batches is None else batches[state.step]
+            if batch is not None and batch < num_samples:
+                assert key is not None
+                per_epoch = num_samples // batch
+                position = state.step % per_epoch
+                order = jax.lax.cond(
+                    position == 0,
+                    lambda: jax.random.permutation(jax.random.fold_in(key, state.step // per_epoch), state.order),
+                    lambda: state.order,
+                )
+                rows = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
+            value, gradient = loss_and_gradient(state.trained, rows)
+            moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
+            return DescentState(moved, state.step + 1, value, memory, order)
+
+        last = jax.lax.while_loop(continues, step, state._replace(trained=model.pack(state.trained)))
+        return last._replace(trained=model.unpack(last.trained))
 
     return over_seeds(one, state, fixed, rate, threshold) if together else one(state, fixed, rate, threshold)
-
-
-def _steps(
-    model: Model,
-    optimizer: Optimizer,
-    state: DescentState,
-    fixed: PyTree,
-    x: Array,
-    y: Array,
-    rate: Rate,
-    until_step: Array | int,
-    threshold: Array | float,
-    key: Array | None,
-    batches: Array | None,
-) -> DescentState:
-    num_samples, batch = x.shape[0], optimizer.batch_size
-    loss_and_gradient = model.loss_and_gradient(fixed, x, y)
-
-    def continues(state: DescentState) -> Array:
-        return (state.step < until_step) & (state.loss > threshold) & jnp.isfinite(state.loss)
-
-    def step(state: DescentState) -> DescentState:
-        order, rows = state.order, None if batches is None else batches[state.step]
-        if batch is not None and batch < num_samples:
-            assert key is not None
-            per_epoch = num_samples // batch
-            position = state.step % per_epoch
-            order = jax.lax.cond(
-                position == 0,
-                lambda: jax.random.permutation(jax.random.fold_in(key, state.step // per_epoch), state.order),
-                lambda: state.order,
-            )
-            rows = jax.lax.dynamic_slice(order, (position * batch,), (batch,))
-        value, gradient = loss_and_gradient(state.trained, rows)
-        moved, memory = optimizer.move(state.trained, gradient, state.memory, rate)
-        return DescentState(moved, state.step + 1, value, memory, order)
-
-    last = jax.lax.while_loop(continues, step, state._replace(trained=model.pack(state.trained)))
-    return last._replace(trained=model.unpack(last.trained))
 
 
 def over_seeds(one: Callable[..., PyTree], *batched: PyTree) -> PyTree:

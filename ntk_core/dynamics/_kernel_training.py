@@ -263,8 +263,11 @@ class FollowedKernel:
 
     def record(self, trained: PyTree) -> None:
         """Record the kernel at these parameters."""
-        pre_parts = _pre_output_kernels(self.model, trained, self.fixed, self.x)
-        output = self.model.net.output if isinstance(self.model, NetworkModel) else "linear"
+        output, (net, params) = "linear", self.model.traced(trained, self.fixed)
+        if isinstance(self.model, NetworkModel):
+            output, pre_parts = self.model.net.output, empirical_ntk(net, params, self.x, per_layer=True)
+        else:
+            pre_parts = {"": empirical_ntk(net, params, self.x)}
         parts = pre_parts
         if output != "linear":
             f = pre_outputs(self.model, trained, self.fixed, self.x)
@@ -301,26 +304,10 @@ def _share(part: FloatArray, whole: FloatArray) -> float:
     return float(np.linalg.norm(part)) / norm if norm else math.nan
 
 
-def pre_output_kernel(
-    model: TrainedModel, trained: PyTree, fixed: PyTree, x1: Shaped[Array, "n1 ..."], x2: Shaped[Array, "n2 ..."]
-) -> Float[Array, "n1 n2 C C"]:
-    """K of the pre-outputs f, (n1, n2, C, C)."""
-    if isinstance(model, NetworkModel):
-        return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x1, x2)
-    return empirical_ntk(model.function, trained, x1, x2)
-
-
 @partial(jax.jit, static_argnums=0)
 def pre_outputs(model: Model, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
     """f, (n, C)."""
     return model.pre_outputs(trained, fixed, x)
-
-
-def _pre_output_kernels(model: TrainedModel, trained: PyTree, fixed: PyTree, x: Array) -> dict[str, Array]:
-    """Return the layers' parts of K; a single part for a callable."""
-    if isinstance(model, NetworkModel):
-        return empirical_ntk(model.net.with_output("linear"), merge(trained, fixed), x, per_layer=True)
-    return {"": empirical_ntk(model.function, trained, x)}
 
 
 def kernel_velocity(

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
 from ntk_core.dynamics.choices import LOSSES
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.architectures import Network, largest_slope, output_function
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.traced import Apply, Rows, accepted, accepted_targets, axes_of, like_params
@@ -48,19 +48,14 @@ class Loss:
         output_function(self.output)
         if not self.kind:
             object.__setattr__(self, "kind", "cross-entropy" if self.output == "softmax" else "square")
-        if self.kind not in LOSSES:
-            raise InvalidInput("loss", self.kind, "one of " + ", ".join(LOSSES))
+        check_choice("loss", self.kind, LOSSES)
 
     def __call__(self, f: Float[Array, "n C"], y: Shaped[Array, "n C"]) -> Float[Array, ""]:
         """The mean loss, a scalar, for pre-outputs and targets of shape (n, C)."""
         return self.of_model(self.model(f), y)
 
     def check_axes(self, axes: tuple[int, ...]) -> None:
-        """Refuse outputs (n, T, C) for losses that couple the C outputs of one t.
-
-        Raises:
-            InvalidInput: for ``cross-entropy``.
-        """
+        """Refuse outputs (n, T, C) for losses that couple the C outputs of one t."""
         if axes and self.kind == "cross-entropy":
             raise InvalidInput(
                 "loss", f"cross-entropy of outputs (n, {', '.join(map(str, axes))})", "square or logistic"

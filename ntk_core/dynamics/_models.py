@@ -4,7 +4,6 @@ A model is a static description; its numbers are two trees, ``trained`` and ``fi
 (:func:`ntk_core.dynamics._descent.advance`), with the same steps and batches.
 """
 
-import abc
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -22,14 +21,14 @@ Rows = Array | None  # indices of a batch, or None for all samples
 LossAndGradient = Callable[[PyTree, Rows], tuple[Array, PyTree]]
 
 
-class Model(abc.ABC):
+class Model:
     """A model F(w; x) with a loss; hashable, hence static under ``jax.jit``."""
 
     loss: Loss
 
-    @abc.abstractmethod
     def outputs(self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """F, (n, C)."""
+        return self.loss.model(self.pre_outputs(trained, fixed, x))
 
     def pre_outputs(self, trained: PyTree, fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         """f, (n, C)."""
@@ -66,8 +65,9 @@ class NetworkModel(Model):
     net: Network
     loss: Loss
 
-    def outputs(self, trained: NetworkParams, fixed: NetworkParams, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
-        return self.loss.model(self.pre_outputs(trained, fixed, x))
+    def traced(self, trained: NetworkParams, fixed: NetworkParams) -> tuple[Network, NetworkParams]:
+        """The network without φ, and its parameters."""
+        return self.net.with_output("linear"), merge(trained, fixed)
 
     def pre_outputs(
         self, trained: NetworkParams, fixed: NetworkParams, x: Shaped[Array, "n ..."]
@@ -103,8 +103,9 @@ class CallableModel(Model):
     function: Callable[[list[Array], Array], Array]
     loss: Loss
 
-    def outputs(self, trained: list[Array], fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
-        return self.loss.model(self.pre_outputs(trained, fixed, x))
+    def traced(self, trained: list[Array], fixed: PyTree) -> tuple[Callable[[list[Array], Array], Array], list[Array]]:
+        """The function, and its parameters."""
+        return self.function, trained
 
     def pre_outputs(self, trained: list[Array], fixed: PyTree, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         with jax.default_matmul_precision("highest"):
@@ -119,17 +120,20 @@ class Origin(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TangentModel(Model):
-    """F_lin = F(w₀; x) + ⟨∇_w F(w₀; x), w − w₀⟩ of another model, trained in its weights; ``fixed`` is an Origin.
-
-    Serves every optimizer and any number of samples; a step costs a forward derivative and a backward pass.
-    """
-
+class _Expansion(Model):
     model: Model
 
     @property
     def loss(self) -> Loss:  # type: ignore[override]
         return self.model.loss
+
+
+@dataclass(frozen=True)
+class TangentModel(_Expansion):
+    """F_lin = F(w₀; x) + ⟨∇_w F(w₀; x), w − w₀⟩ of another model, trained in its weights; ``fixed`` is an Origin.
+
+    Serves every optimizer and any number of samples; a step costs a forward derivative and a backward pass.
+    """
 
     def outputs(self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
@@ -156,19 +160,13 @@ class TangentModel(Model):
 
 
 @dataclass(frozen=True)
-class QuadraticModel(Model):
+class QuadraticModel(_Expansion):
     """F_quad = F(w₀) + ⟨∇F(w₀), δ⟩ + ½ δᵀ∇²F(w₀) δ of another model, δ = w − w₀; ``fixed`` is an Origin.
 
     With c = ∂L/∂F the gradient is ∇⟨c, F⟩ + ∇²⟨c, F⟩ δ at w₀: one Hessian-vector product for each step.
 
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022.
     """
-
-    model: Model
-
-    @property
-    def loss(self) -> Loss:  # type: ignore[override]
-        return self.model.loss
 
     def outputs(self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)

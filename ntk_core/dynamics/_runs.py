@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -24,20 +23,11 @@ from ntk_core.errors import InvalidInput
 from ntk_core.traced import accepted_targets, like_rows
 
 
-@dataclass(frozen=True, eq=False)
 class Points:
-    """Training and test points on the device; ``x_test`` may have no rows."""
+    """Checked training and test points on the device, targets of JAX's float type; ``x_test`` may have no rows."""
 
-    x: Array
-    y: Array
-    x_test: Array
-    y_test: Array
-    followed: NDArray[np.int64]
-    followed_test: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         x: ArrayLike,
         y: ArrayLike,
         x_test: ArrayLike | None,
@@ -46,28 +36,21 @@ class Points:
         followed_test: Sequence[int] | None,
         num_outputs: int,
         axes: tuple[int, ...] = (),
-    ) -> Points:
-        """Checked arrays on the device, targets of JAX's float type.
-
-        Raises:
-            InvalidInput: for incompatible shapes or an index out of range.
-        """
-        floats, train_x = jnp.result_type(float), jnp.asarray(x)
-        if not len(train_x):
-            raise InvalidInput("x", f"shape {train_x.shape}", "shape (n, …) with at least one sample")
-        train_y = jnp.asarray(accepted_targets(y, len(train_x), num_outputs, axes=axes), floats)
-        other_x = train_x[:0] if x_test is None else jnp.asarray(like_rows(x_test, train_x, "x_test"), train_x.dtype)
-        other_y = train_y[:0] if y_test is None else accepted_targets(y_test, len(other_x), num_outputs, "y_test", axes)
-        if len(other_x) != len(other_y):
-            raise InvalidInput("y_test", "nothing", f"shape ({len(other_x)}, {num_outputs}), one row for each x_test")
-        return cls(
-            train_x,
-            train_y,
-            other_x,
-            jnp.asarray(other_y, floats),
-            _indices("followed", followed, len(train_x)),
-            _indices("followed_test", followed_test, len(other_x)),
-        )
+    ):
+        floats, self.x = jnp.result_type(float), jnp.asarray(x)
+        n = len(self.x)
+        if not n:
+            raise InvalidInput("x", f"shape {self.x.shape}", "shape (n, …) with at least one sample")
+        self.y = jnp.asarray(accepted_targets(y, n, num_outputs, axes=axes), floats)
+        other_x = self.x[:0] if x_test is None else like_rows(x_test, self.x, "x_test")
+        self.x_test = jnp.asarray(other_x, self.x.dtype)
+        num_test = len(self.x_test)
+        other_y = self.y[:0] if y_test is None else accepted_targets(y_test, num_test, num_outputs, "y_test", axes)
+        if num_test != len(other_y):
+            raise InvalidInput("y_test", "nothing", f"shape ({num_test}, {num_outputs}), one row for each x_test")
+        self.y_test = jnp.asarray(other_y, floats)
+        self.followed = _indices("followed", followed, n)
+        self.followed_test = _indices("followed_test", followed_test, num_test)
 
     @property
     def all_x(self) -> Array:
@@ -158,13 +141,8 @@ def _measure_in_weights(
     test_outputs = model.outputs(trained, fixed, x_test) if len(x_test) else None
     outputs = model.outputs(trained, fixed, x)
     _, gradient = model.loss_and_gradient(fixed, x, y)(model.pack(trained), None)
-    return _Measured(
-        outputs,
-        outputs[:0] if test_outputs is None else test_outputs,
-        _norm(moved),
-        _largest(moved),
-        _norm(gradient),
-    )
+    test_outputs = outputs[:0] if test_outputs is None else test_outputs
+    return _Measured(outputs, test_outputs, _norm(moved), _largest(moved), _norm(gradient))
 
 
 @partial(jax.jit, static_argnums=(0, 1))

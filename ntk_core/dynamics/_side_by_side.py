@@ -14,7 +14,7 @@ from jaxtyping import PyTree
 
 from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, record_steps, stretches
 from ntk_core.dynamics._history import Difference, TrainingHistory
-from ntk_core.dynamics._kernel_training import FollowedKernel, pre_output_kernel, pre_outputs
+from ntk_core.dynamics._kernel_training import FollowedKernel, pre_outputs
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import (
     CallableModel,
@@ -27,14 +27,13 @@ from ntk_core.dynamics._models import (
 )
 from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._runs import Points, Run
-from ntk_core.errors import InvalidInput
-from ntk_core.kernels import infinite_width_ntk, split_inexact
+from ntk_core.errors import InvalidInput, check_choice
+from ntk_core.kernels import empirical_ntk, infinite_width_ntk, split_inexact
 from ntk_core.networks.architectures import Network, merge
 from ntk_core.traced import Apply, accepted, axes_of, through_output
 
 MAX_KERNEL_ROWS = 900  # largest n·C of a kernel with a spectrum at every record
 MAX_KERNEL_MODEL_ROWS = 3000  # largest n·C for training a linear model by its kernel
-LINEAR_ROUTES = ("auto", "kernel", "weights")
 
 
 class Training:
@@ -74,15 +73,14 @@ class Training:
         net, inputs, num_outputs = accepted(net, params, x)
         if isinstance(net, Network) or jnp.issubdtype(inputs.dtype, jnp.inexact):  # else ids for look-ups
             inputs = jnp.asarray(inputs, jnp.result_type(float))
-        self.points = Points.of(inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net))
+        self.points = Points(inputs, y, x_test, y_test, followed, followed_test, num_outputs, axes_of(net))
         n = len(self.points.y)
         self.optimizer = Optimizer.of(optimizer)
         if self.optimizer.batch_size is not None and self.optimizer.batch_size > n:
             raise InvalidInput("batch_size", self.optimizer.batch_size, f"at most {n}, the number of samples")
         if max_steps < 1:
             raise InvalidInput("max_steps", max_steps, "an integer, at least 1")
-        if linear_route not in LINEAR_ROUTES:
-            raise InvalidInput("linear_route", linear_route, "one of " + ", ".join(LINEAR_ROUTES))
+        check_choice("linear_route", linear_route, ("auto", "kernel", "weights"))
         self.threshold = loss_threshold
         self.records = record_steps(max_steps, num_records)
         self.steps: list[int] = []
@@ -94,7 +92,7 @@ class Training:
         self.model, self.origin, self._restored = _model(net, params, self.loss)
 
         start = pre_outputs(self.model, *self.origin, self.points.all_x)
-        pre_kernel = pre_output_kernel(self.model, *self.origin, self.points.all_x, self.points.x)
+        pre_kernel = empirical_ntk(*self.model.traced(*self.origin), self.points.all_x, self.points.x)
         at_start = KernelAndStart(
             through_output(self.loss.model_output, pre_kernel, start, start[:n]), self.loss.model(start)
         )
