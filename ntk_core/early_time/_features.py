@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -239,17 +240,8 @@ def _check_rates(*rates: float) -> None:
 _OUTPUT_LAYER = "output"
 
 
-@dataclass(frozen=True)
-class KernelNorms:
-    """Norms of the kernel K of a network and of its distance to the kernel ψψᵀ of a linear model on n inputs.
-
-    Attributes:
-        kernel: ‖K‖, spectral.
-        linear: ‖ψψᵀ‖, spectral.
-        difference: ‖K − ψψᵀ‖, spectral.
-        naive_difference: ‖K − ψψᵀ‖ without the norm feature, spectral.
-        frobenius_difference: ‖K − ψψᵀ‖_F.
-    """
+class KernelNorms(NamedTuple):
+    """Spectral norms of K, ψψᵀ, K − ψψᵀ, and that without the norm feature; ‖K − ψψᵀ‖_F."""
 
     kernel: float
     linear: float
@@ -268,13 +260,8 @@ def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> Kerne
     kernel = np.asarray(kernel, np.float64)
     linear = features.kernel(x)
     difference = kernel - linear
-    return KernelNorms(
-        kernel=spectral_norm(kernel),
-        linear=spectral_norm(linear),
-        difference=spectral_norm(difference),
-        naive_difference=spectral_norm(kernel - features.naive().kernel(x)),
-        frobenius_difference=float(np.linalg.norm(difference)),
-    )
+    compared = (kernel, linear, difference, kernel - features.naive().kernel(x))
+    return KernelNorms(*map(spectral_norm, compared), float(np.linalg.norm(difference)))
 
 
 def weighted_kernel(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ntk_core.data import Dataset, load_dataset, stream
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.architectures import activation_function
 
 ENTRIES = ("gaussian", "rademacher", "uniform")
@@ -88,12 +88,8 @@ def synthetic_data(
     - ``"linear"``: u·x/√d + ``noise`` · N(0, 1).
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §3.4 (teacher and norm); the others are our choice.
-
-    Raises:
-        InvalidInput: for unknown entries or an unknown target.
     """
-    if target not in TARGETS:
-        raise InvalidInput("target", target, "one of " + ", ".join(TARGETS))
+    check_choice("target", target, TARGETS)
     arrays: dict[str, NDArray] = {}
     for suffix, n, split in (("", num_samples, _TRAIN), ("_test", num_test, _TEST)):
         x = draw_inputs(entries, spectrum, n, seed, split)
@@ -111,8 +107,7 @@ def image_pair(name: str, classes: tuple[int, ...] | None = None, **options: obj
 
     Source: Hu, Xiao, Adlam & Pennington 2020, §4.2 and App. A.
     """
-    if name not in IMAGE_PAIRS:
-        raise InvalidInput("name", name, "one of " + ", ".join(IMAGE_PAIRS))
+    check_choice("name", name, IMAGE_PAIRS)
     if classes is not None:
         options["classes"] = list(classes)
     data = load_dataset(name, targets="plus-minus", **options)

@@ -1,4 +1,5 @@
-"""Groups of settings and functions that all experiments share."""
+"""Groups of settings and functions that all experiments share, for ``__init__.pyi``."""
+# ruff: noqa: F401
 
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
@@ -16,20 +17,3 @@ from ntk_core.runs import (
     spec_digest,
 )
 from ntk_core.settings.grammar import with_settings
-
-__all__ = (
-    "ArchitectureSpec",
-    "DatasetSpec",
-    "ExperimentSpec",
-    "Preset",
-    "ResultValue",
-    "TrainingSpec",
-    "canonical_json",
-    "estimate",
-    "parse_spec",
-    "presets",
-    "run",
-    "run_summary",
-    "spec_digest",
-    "with_settings",
-)

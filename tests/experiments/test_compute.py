@@ -10,7 +10,7 @@ import pytest
 
 import ntk_core
 from ntk_core.errors import InvalidInput, RunFailed
-from ntk_core.experiments import KernelChangeResult, _preset_names
+from ntk_core.experiments import KernelChangeResult, _compute
 from ntk_core.runs import EXPERIMENTS
 from ntk_core.settings.grammar import InvalidSpec
 from tests.running import result_of
@@ -73,5 +73,5 @@ def test_failed_run_raises_with_its_finished_points(monkeypatch):
 
 def test_typed_names_are_the_presets_of_each_experiment():
     for experiment in EXPERIMENTS.values():
-        names = getattr(_preset_names, experiment.spec.__name__.removesuffix("Spec") + "Preset")
+        names = getattr(_compute, experiment.spec.__name__.removesuffix("Spec") + "Preset")
         assert set(typing.get_args(names)) == {preset.name for preset in experiment.presets}
