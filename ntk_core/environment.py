@@ -45,11 +45,7 @@ def how_to_install(extra: str) -> str:
 
 
 def check_installed(extra: str, purpose: str, *modules: str) -> None:
-    """Require the packages of an extra.
-
-    Raises:
-        ModuleNotFoundError: in one sentence with the command that installs them.
-    """
+    """Require the packages of an extra; the error names the command that installs them."""
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
         words = f"{purpose} needs more packages (missing: {', '.join(missing)}): {how_to_install(extra)}"
@@ -57,22 +53,14 @@ def check_installed(extra: str, purpose: str, *modules: str) -> None:
 
 
 def settings() -> Settings:
-    """Return the current settings of the environment.
-
-    Raises:
-        InvalidInput: naming the variable, its value and the allowed ones.
-    """
+    """Return the current settings of the environment; errors name the variable."""
     from ntk_core.variables import read  # imports pydantic, which delays the server's start
 
     return read(tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(PREFIX))))
 
 
 def data_directory() -> Path:
-    """Return the user's data directory by platform convention, without creating it.
-
-    Raises:
-        RuntimeError: if the user has no home directory.
-    """
+    """Return the user's data directory by platform convention, without creating it."""
     import platformdirs
 
     directory = platformdirs.user_data_path(_NAME, appauthor=False)
@@ -82,11 +70,7 @@ def data_directory() -> Path:
 
 
 def private_directory(path: Path) -> Path:
-    """Create ``path`` if needed, readable by its owner only (mode 700).
-
-    Raises:
-        OSError: if that fails.
-    """
+    """Create ``path`` if needed, readable by its owner only (mode 700)."""
     path.mkdir(parents=True, exist_ok=True, mode=0o700)
     if os.name == "posix" and path.stat().st_mode & 0o777 != 0o700:
         path.chmod(0o700)
@@ -109,11 +93,7 @@ def written_whole(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
 
 
 def stated_memory() -> float | None:
-    """Return the bytes of ``LINEARITY_LAB_MEMORY_GIB``; None if unset.
-
-    Raises:
-        InvalidInput: unless it is a number above 0.
-    """
+    """Return the bytes of ``LINEARITY_LAB_MEMORY_GIB``; None if unset."""
     gibibytes = settings().memory_gib
     return None if gibibytes is None else gibibytes * 2**30
 

@@ -138,9 +138,5 @@ def kind_of(value: object) -> str:
 
 def _shorten(value: object, limit: int = 60) -> str:
     text = value if isinstance(value, str) else repr(value)
-    return _encodable(text if len(text) <= limit else text[: limit - 1] + "…")
-
-
-def _encodable(text: str) -> str:
-    """Escape unpaired surrogates, which JSON may contain, as ``\\ud800``."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")  # unpaired surrogates, which JSON may contain

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from ntk_core.cli import COMPLETED, FAILED, complain
 from ntk_core.cli._following import compute, conclude, follow, interruptible, wants_json
-from ntk_core.cli._targets import RUN, SPEC, assignment, kept_run, spec_named
+from ntk_core.cli._targets import RUN, SPEC, Flag, assignment, kept_run, spec_named
 from ntk_core.cli.run_directory import RunDirectory, write_whole
 from ntk_core.environment import IS_CHECKOUT
 from ntk_core.errors import InvalidInput
@@ -23,8 +23,6 @@ from ntk_core.runs.gallery import GALLERY
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import with_settings
 from ntk_core.settings.walk import settings as settings_of
-
-Flag = Annotated[bool, Parameter(negative=())]
 
 
 def run(

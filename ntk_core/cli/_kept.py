@@ -10,14 +10,13 @@ from cyclopts import Parameter
 
 from ntk_core.citation import bibtex, cite_run
 from ntk_core.cli import COMPLETED, FAILED, complain, printable
-from ntk_core.cli._targets import RUN, KeptRun, kept_run, stored_digest
+from ntk_core.cli._targets import RUN, Flag, KeptRun, kept_run, stored_digest
 from ntk_core.cli.run_directory import WRITABLE, file_errors, write_whole
 from ntk_core.environment import how_to_install, written_whole
-from ntk_core.errors import InvalidInput
+from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.runs import KINDS, PRESETS, Result, canonical_json, run_summary
 from ntk_core.runs.store import STATUSES, Store, StoredRun, UnfinishedJob, read_runs, write_runs
 
-Flag = Annotated[bool, Parameter(negative=())]
 _DASHBOARD = "linearity_lab.components.exports"  # named, not imported: the core works without it
 _SUFFIXES = (
     ".jsonl for any number of runs; for one run .json (result), .csv (numbers), .py (program), .ipynb (notebook) or "
@@ -50,8 +49,8 @@ def list_runs(*, experiment: str = "", status: str = "", search: str = "", limit
         json: Print one JSON object per line.
     """
     for option, given, allowed in (("--experiment", experiment, KINDS), ("--status", status, STATUSES)):
-        if given and given not in allowed:
-            raise InvalidInput(option, given, "one of " + ", ".join(allowed))
+        if given:
+            check_choice(option, given, allowed)
     if not 1 <= limit <= 100_000:
         raise InvalidInput("--limit", limit, "an integer from 1 to 100,000")
     store = Store()

@@ -8,11 +8,9 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from ntk_core.cli import FAILED, complain, printable
+from ntk_core.cli._targets import Flag
 from ntk_core.cli.run_directory import file_errors, write_whole
 from ntk_core.data.uploads import (
     DEFAULT_LIMITS,
@@ -26,7 +24,6 @@ from ntk_core.data.uploads import (
 from ntk_core.environment import TOP, command_name, how_to_install
 from ntk_core.errors import InvalidInput
 
-Flag = Annotated[bool, Parameter(negative=())]
 # Local files may be larger than a server accepts.
 _LIMITS = replace(DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
 _DEFAULT_POINTS = 60

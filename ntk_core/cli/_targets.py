@@ -3,6 +3,9 @@
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
 
 from ntk_core.cli.run_directory import RunDirectory, read_limited
 from ntk_core.errors import InvalidInput
@@ -10,6 +13,7 @@ from ntk_core.runs import PRESETS, PointValue, Result, Spec, parse_spec, preset
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import settings, value_of
 
+Flag = Annotated[bool, Parameter(negative=())]
 MIN_DIGITS = 4
 SPEC = "PRESET_OR_SPEC.json"
 RUN = "DIR_OR_DIGEST"
@@ -17,11 +21,7 @@ RUN = "DIR_OR_DIGEST"
 
 @dataclass(frozen=True)
 class KeptRun:
-    """A run in a directory or in the store.
-
-    Attributes:
-        directory: None for a run in the store.
-    """
+    """A run in a directory, or in the store."""
 
     spec: Spec
     points: tuple[PointValue, ...]
@@ -30,11 +30,7 @@ class KeptRun:
 
 
 def spec_named(target: str, paper: bool) -> Spec:
-    """Return the spec of a preset or a file.
-
-    Raises:
-        InvalidInput, InvalidSpec: for anything else.
-    """
+    """Return the spec of a preset or a file; refuse anything else."""
     if target in PRESETS:
         return PRESETS[target].paper_spec if paper else PRESETS[target].spec
     path = Path(target)
@@ -47,11 +43,7 @@ def spec_named(target: str, paper: bool) -> Spec:
 
 
 def assignment(text: str, spec: Spec) -> tuple[str, object]:
-    """Parse ``name=value`` for a spec.
-
-    Raises:
-        InvalidInput: for text of another form.
-    """
+    """Parse ``name=value`` for a spec; refuse other text."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise InvalidInput("--set", text, "NAME=VALUE, such as widths=30,100,1000")
@@ -59,14 +51,10 @@ def assignment(text: str, spec: Spec) -> tuple[str, object]:
     return name, value_of(known[name], value) if name in known else value
 
 
-def kept_run(target: str, store: Store | None = None) -> KeptRun:
-    """Return the run in a directory of ``run --out``, or the stored run with this digest prefix.
-
-    Raises:
-        InvalidInput: unless there is exactly one.
-    """
+def kept_run(target: str) -> KeptRun:
+    """Return the run in a directory of ``run --out``, or the only stored run with this digest prefix."""
     if _is_digest(target) and not os.path.lexists(target):
-        store = store or Store()
+        store = Store()
         run = stored_digest(store, target)
         spec = store.spec(run)
         if spec is None:
@@ -81,11 +69,7 @@ def kept_run(target: str, store: Store | None = None) -> KeptRun:
 
 
 def stored_digest(store: Store, prefix: str) -> str:
-    """Return the digest of the stored run with this prefix.
-
-    Raises:
-        InvalidInput: unless there is exactly one.
-    """
+    """Return the digest of the only stored run with this prefix."""
     found = store.find(prefix.lower()) if _is_digest(prefix) else ()
     if not found:
         raise InvalidInput(RUN, prefix, f"the first {MIN_DIGITS} or more digits of a run's digest, as `list` shows it")

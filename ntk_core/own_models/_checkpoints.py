@@ -19,12 +19,7 @@ SUFFIXES = ".npz, .safetensors, or .pt, .pth or .bin of torch.save(module.state_
 
 
 def read_checkpoint(path: Path) -> Weights:
-    """Return the arrays of a checkpoint by name.
-
-    Raises:
-        InvalidInput: for a missing file, an unknown format, a missing package, or a pickle that is no state
-            dictionary. Nothing in the file is executed.
-    """
+    """Return the arrays of a checkpoint by name, without executing anything in it."""
     if not path.is_file():
         raise InvalidInput("checkpoint", str(path), "a file that exists")
     readers = {".npz": _npz, ".safetensors": _safetensors, ".pt": _state, ".pth": _state, ".bin": _state}
@@ -48,9 +43,7 @@ def with_checkpoints(made: Any, before: Weights, after: Weights, x: np.ndarray) 
     """Return (apply, w₀, w₁) of (apply, params) or a ``torch.nn.Module`` with the weights of two files.
 
     Arrays are named as in a state dictionary or as leaves of the parameter tree: ``encoder.weight``.
-
-    Raises:
-        InvalidInput: if names or shapes differ, or untrained values do (running averages, frozen parameters).
+    Names, shapes and untrained values (running averages, frozen parameters) must be equal.
     """
     if not (hasattr(made, "load_state_dict") and hasattr(made, "state_dict")):
         if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0])):

@@ -19,11 +19,7 @@ CONTRACT = "a function of (width, key) that returns (apply, params), with apply(
 
 
 def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, PyTree]:
-    """Return (apply, params) of this width and key after checking the shape of outputs.
-
-    Raises:
-        InvalidInput: for an unsuitable ``model`` or ``params``. Errors inside the model propagate.
-    """
+    """Return (apply, params) of this width and key after checking outputs; errors inside the model propagate."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(int(jax.random.bits(key)))
     made = model(width, key)

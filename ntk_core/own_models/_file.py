@@ -36,9 +36,6 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
 
     The name may also be a single model, (apply, params) or a ``torch.nn.Module``, equal at every width. The file is
     run as Python code with the caller's rights: only the command line and notebooks call this.
-
-    Raises:
-        InvalidInput: for a missing file or name, or an error while loading, with its message and line.
     """
     target = f"{target}:model" if target.endswith(".py") else target
     file, separator, name = target.rpartition(":")
@@ -62,11 +59,7 @@ def load_model(target: str) -> tuple[OwnModel, Path, str]:
 
 @contextmanager
 def their_errors(path: Path) -> Iterator[None]:
-    """Convert errors inside the file to one sentence: line, type, message.
-
-    Raises:
-        OwnModelError: instead of other errors; :class:`InvalidInput` passes through.
-    """
+    """Convert errors inside the file, except ``InvalidInput``, to one sentence: line, type, message."""
     try:
         yield
     except InvalidInput:

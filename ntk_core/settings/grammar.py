@@ -3,7 +3,7 @@
 import math
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -79,11 +79,7 @@ def with_settings(spec: Part, given: Mapping[str, object]) -> Part:
 
 
 def validated(model: type[Part], data: Values) -> Part:
-    """Return a part of a spec from its data.
-
-    Raises:
-        InvalidSpec: with one sentence per setting.
-    """
+    """Return a part of a spec from its data; :class:`InvalidSpec` has one sentence per setting."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
@@ -139,7 +135,7 @@ def value_of(setting: Setting, text: str) -> Any:
         return next((option for option in setting.options if str(option) == text), text)
     if setting.entry in ("choices", "list"):
         if text.lower() in _NOTHING:
-            return None if _accepts_none(setting) else []
+            return None if type(None) in typing.get_args(setting.info.annotation) else []
         text = text.removeprefix("[").removesuffix("]")
         items = [item.strip("\"'") for item in re.split(r"[,;\s]+", text) if item]
         return items if setting.entry == "choices" else [_number(item, whole=True) for item in items]
@@ -191,10 +187,6 @@ def spec_from_texts(texts: Mapping[str, str], base: Part) -> tuple[Part, tuple[I
             given, instead = {name: value for name, value in given.items() if name not in wrong}, {}
 
 
-def _accepts_none(setting: Setting) -> bool:
-    return type(None) in typing.get_args(setting.info.annotation)
-
-
 def _number(text: str, *, whole: bool) -> float | str:
     """Return an integer (including ``1e4`` and ``100.0``) or a float, else the text."""
     try:
@@ -215,21 +207,14 @@ _LONGEST = 60  # characters of a value; graphs and compositions are longer
 
 def settings_html(part: SpecPart) -> str:
     """Return a table of the settings that differ from their defaults, with titles and Python names."""
-    kind: Callable[[], SpecPart] = type(part)
-    usual = kind()
+    usual = type(part)()
     known, before = {setting.name: setting for setting in settings(type(part))}, values_of(usual)
     changed = changed_values(part, usual)
     if not changed:
         return paragraph("All settings are at their defaults.")
-    rows = [
-        (known[name].full_title, name, _words(known[name], value), _default(known[name], before))
-        for name, value in changed.items()
-    ]
+    usually = {name: _words(known[name], before[name]) if name in before else "not used" for name in changed}
+    rows = [(known[name].full_title, name, _words(known[name], changed[name]), usually[name]) for name in changed]
     return table(("Setting", "Name", "Value", "Default"), rows)
-
-
-def _default(setting: Setting, before: Mapping[str, object]) -> str:
-    return _words(setting, before[setting.name]) if setting.name in before else "not used"
 
 
 def _words(setting: Setting, value: object) -> str:

@@ -106,13 +106,9 @@ class Setting:
         return f"{problem.template.format(self.full_title, problem.given, problem.allowed)}."
 
 
+@functools.cache
 def settings(model: type[SpecPart]) -> tuple[Setting, ...]:
     """Return all changeable settings of a spec type, in order, including all possible groups of lists."""
-    return _all_settings(model)
-
-
-@functools.cache
-def _all_settings(model: type[SpecPart]) -> tuple[Setting, ...]:
     return tuple(_settings(model, "", (), ""))
 
 
@@ -156,11 +152,7 @@ def entry_of(annotation: object) -> tuple[Entry, tuple[Option, ...]]:
 
 
 def value_at(part: object, name: str) -> Any:
-    """Return the value at a dotted name in a spec or its JSON data.
-
-    Raises:
-        KeyError: for an unknown or unused setting.
-    """
+    """Return the value at a dotted name in a spec or its JSON data; ``KeyError`` for an unknown or unused setting."""
     for step in name.split("."):
         if isinstance(part, tuple | list):
             part = {str(index): each for index, each in enumerate(part)}

@@ -42,11 +42,7 @@ def computed_by(model: OwnModel, path: Path) -> Computation:
 
 
 def made_at(model: OwnModel, spec: OwnModelSpec, data: Dataset, width: int) -> tuple[Apply, PyTree, Array]:
-    """Return (apply, params, inputs) of the first seed; only shapes of apply are computed.
-
-    Raises:
-        InvalidInput: if it is no model, see ``ntk_core.own_models.CONTRACT``.
-    """
+    """Return (apply, params, inputs) of the first seed; only shapes of apply are computed."""
     x = jnp.asarray(data.x)
     return *checked_model(model, width, initial_key(spec.seed, width), x, data.num_outputs), x
 
