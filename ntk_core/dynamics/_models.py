@@ -16,6 +16,7 @@ from jaxtyping import Float, PyTree, Shaped
 from ntk_core.dynamics._linearize import second_order
 from ntk_core.dynamics._losses import Loss
 from ntk_core.networks.architectures import Network, NetworkParams, merge
+from ntk_core.traced import Apply
 
 Rows = Array | None  # indices of a batch, or None for all samples
 LossAndGradient = Callable[[PyTree, Rows], tuple[Array, PyTree]]
@@ -65,7 +66,7 @@ class NetworkModel(Model):
     net: Network
     loss: Loss
 
-    def traced(self, trained: NetworkParams, fixed: NetworkParams) -> tuple[Network, NetworkParams]:
+    def traced(self, trained: NetworkParams, fixed: NetworkParams) -> tuple[Network | Apply, PyTree]:
         """The network without φ, and its parameters."""
         return self.net.with_output("linear"), merge(trained, fixed)
 
@@ -103,7 +104,7 @@ class CallableModel(Model):
     function: Callable[[list[Array], Array], Array]
     loss: Loss
 
-    def traced(self, trained: list[Array], fixed: PyTree) -> tuple[Callable[[list[Array], Array], Array], list[Array]]:
+    def traced(self, trained: list[Array], fixed: PyTree) -> tuple[Network | Apply, PyTree]:
         """The function, and its parameters."""
         return self.function, trained
 

@@ -261,7 +261,7 @@ def kernel_norms(kernel: NDArray, features: LinearFeatures, x: NDArray) -> Kerne
     linear = features.kernel(x)
     difference = kernel - linear
     compared = (kernel, linear, difference, kernel - features.naive().kernel(x))
-    return KernelNorms(*map(spectral_norm, compared), float(np.linalg.norm(difference)))
+    return KernelNorms._make([*map(spectral_norm, compared), float(np.linalg.norm(difference))])
 
 
 def weighted_kernel(
