@@ -10,8 +10,7 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Axis, Dot, Line
 from linearity_lab.charts.style import Style
 from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.horizon import DEPARTURE_WORDS, Departure
-from ntk_core.experiments.horizon import HorizonRun
+from ntk_core.experiments.horizon import DEPARTURE_WORDS, Departure, HorizonRun
 from ntk_core.fits import PowerLaw, exponent_words, fit_runs
 from ntk_core.numbers import number, percent, signed
 from ntk_core.runs import mean
