@@ -1,4 +1,4 @@
-"""Kernels of infinitely wide networks: closed forms, quadrature, and the limit of empirical kernels."""
+"""Kernels of infinite width or with infinitely many heads: closed forms, quadrature, limits of empirical kernels."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ntk_core.kernels import _infinite_width as limits
-from ntk_core.kernels import empirical_ntk, infinite_width_ntk
+from ntk_core.kernels import empirical_ntk, infinite_heads_ntk, infinite_width_nngp, infinite_width_ntk
 from ntk_core.networks.architectures import Attention, ConvNet, FullyConnected, Mirrored, MixedNet, ResNet
 from tests.cases import FAST_COMPILE
 
@@ -18,20 +18,20 @@ X = np.random.default_rng(0).standard_normal((3, 5))
 IMAGES = np.random.default_rng(0).standard_normal((2, 4, 4, 2))
 
 
+def arc_cosine(cov):
+    """E[σ(u) σ(v)] and E[σ'(u) σ'(v)] of a ReLU for centered Gaussians (Cho & Saul 2009), in NumPy."""
+    scale = np.sqrt(np.outer(np.diag(cov), np.diag(cov)))
+    angle = np.arccos(np.clip(cov / scale, -1, 1))
+    values = scale * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    return values, (np.pi - angle) / (2 * np.pi)
+
+
 def test_relu_network_has_the_arc_cosine_kernel(x64):
-    """One hidden layer, first layer and output: Θ = Σ κ₀ + κ₁ (Cho & Saul 2009), by angles in NumPy."""
-    norms = np.linalg.norm(X, axis=1)
-    angle = np.arccos(np.clip(X @ X.T / np.outer(norms, norms), -1, 1))
-    kappa0 = (np.pi - angle) / (2 * np.pi)
-    kappa1 = np.outer(norms, norms) / 5 * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
-    expected = X @ X.T / 5 * kappa0 + kappa1
+    """One hidden layer, first layer and output."""
+    values, slopes = arc_cosine(X @ X.T / 5)
+    expected = X @ X.T / 5 * slopes + values
     # arccos loses half of the digits at x = x', where its argument rounds to 1: sqrt(eps) = 1.5e-8.
     np.testing.assert_allclose(infinite_width_ntk(FullyConnected(use_bias=False), X), expected, rtol=1e-7)
-
-
-def test_deep_linear_kernel_is_a_multiple_of_inner_products(x64):
-    net = FullyConnected(depth=3, activation="identity", use_bias=False)  # four layers, each with part x·x'/d
-    np.testing.assert_allclose(infinite_width_ntk(net, X), 4 * X @ X.T / 5, rtol=1e-13)
 
 
 LIMITS: list[Any] = [
@@ -74,7 +74,7 @@ def test_empirical_kernels_converge_as_inverse_root_of_width(net, x, x64):
 
 
 def test_kernels_of_trained_subsets_add_up(x64):
-    net = FullyConnected(depth=3, activation="tanh", use_bias=True)
+    net = FullyConnected(depth=3, activation="relu", use_bias=True)
     whole, hidden, last = (infinite_width_ntk(replace(net, trained=part), X) for part in ("all", "hidden", "last"))
     np.testing.assert_allclose(hidden + last, whole, rtol=1e-13)
     first = infinite_width_ntk(replace(net, trained="first"), X)
@@ -104,8 +104,46 @@ def test_kernel_uses_float64_and_returns_the_default_precision(x64):
     np.testing.assert_array_equal(np.asarray(kernel), exact.astype(np.float32))
 
 
-def test_inputs_of_zero_are_no_trouble(x64):
-    for activation in ("relu", "tanh"):
-        assert np.all(
-            np.isfinite(infinite_width_ntk(FullyConnected(activation=activation, use_bias=False), np.zeros((2, 3))))
-        )
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("use_bias", [False, True])
+def test_nngp_is_the_recursion_of_covariances(depth, use_bias, x64):
+    cov = X @ X.T / X.shape[1] + use_bias
+    for layer in range(depth):
+        cov = arc_cosine(cov)[0] + (use_bias if layer < depth - 1 else 0)
+    net = FullyConnected(depth=depth, activation="relu", use_bias=use_bias)
+    np.testing.assert_allclose(infinite_width_nngp(net, X), cov, rtol=1e-7)
+
+
+def test_nngp_is_the_mean_over_wide_random_networks(x64):
+    """Within five standard errors of 400 draws of four independent outputs."""
+    wide, x = ConvNet(width=32, depth=1, num_outputs=4, activation="erf", readout="global-average"), IMAGES[:, :3, :3]
+    outputs = jax.jit(jax.vmap(lambda key: wide.apply(wide.init(key, x.shape[1:]), jnp.asarray(x))))(
+        jax.random.split(jax.random.key(0), 400)
+    )
+    products = np.einsum("sia,sja->sija", outputs, outputs).transpose(0, 3, 1, 2).reshape(-1, len(x), len(x))
+    error = products.std(axis=0) / np.sqrt(len(products))
+    assert np.all(np.abs(products.mean(axis=0) - infinite_width_nngp(wide, x)) < 5 * error + 0.01)
+
+
+def test_nngp_is_the_tangent_kernel_of_the_last_layer(x64):
+    net = FullyConnected(depth=2, activation="erf", use_bias=True)
+    last = FullyConnected(depth=2, activation="erf", use_bias=True, trained="last")
+    np.testing.assert_allclose(infinite_width_nngp(net, X), infinite_width_ntk(last, X), rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_kernels_of_many_heads_converge(x64):
+    net = Attention(num_heads=1, head_dim=3, causal=True)
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((5, 4, 3)))
+    limit = infinite_heads_ntk(net, x, num_batches=32)
+    scale = np.linalg.norm(limit.value)
+    error = np.linalg.norm(limit.standard_error) / scale
+    assert error < 0.03
+    distances = []
+    for num_heads in (16, 256, 4096):
+        wide = Attention(num_heads=num_heads, head_dim=3, causal=True)
+        drawn = [empirical_ntk(wide, wide.init(jax.random.key(s), (4, 3)), x)[..., 0, 0] for s in range(4)]
+        distances.append(np.mean([np.linalg.norm(kernel - limit.value) for kernel in drawn]) / scale)
+    # Means over independent heads: 16 times as many are 4 times as close, up to the error of the limit.
+    assert distances[1] == pytest.approx(distances[0] / 4, rel=0.5)
+    assert distances[2] < distances[1] / 4 + 3 * error

@@ -20,10 +20,11 @@ from ntk_core.kernels import (
     kernel_distance,
     kernel_regression,
 )
-from ntk_core.kernels._estimated import Estimated, estimated_sums
+from ntk_core.kernels._estimated import estimated_sums
 from ntk_core.networks.architectures import FullyConnected
 from ntk_core.traced import checked
 from tests.cases import Case, inputs, random_params
+from tests.running import exhausted
 
 CASE = Case(
     "softmax", FullyConnected(width=5, depth=2, num_outputs=2, activation="tanh", output="softmax", use_bias=True), (3,)
@@ -49,16 +50,6 @@ def problem(net):
     rng = np.random.default_rng(0)
     weights = [{"a": rng.standard_normal((3, 4)), "b": rng.standard_normal((4, C)), "step": 2} for _ in range(2)]
     return *weights, x, y
-
-
-def estimated(*given) -> Estimated:
-    """Return the estimate after all products."""
-    work = estimated_sums(*given)
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value
 
 
 def dense(net, params, x, x2=None):
@@ -176,7 +167,8 @@ def test_intervals_of_estimates_have_nominal_coverage(power):
     k1 = k0 + 0.1 * (left * spectrum @ left.T @ right * spectrum @ right.T + right * spectrum**2 @ right.T)
     k1 = (k1 + k1.T) / 2
     truth = np.linalg.norm(k1 - k0) / np.linalg.norm(k0)
-    found = [estimated(lambda v: k0 @ v, lambda v: k1 @ v, size, None, 32, seed) for seed in range(draws)]
+    sums = (estimated_sums(lambda v: k0 @ v, lambda v: k1 @ v, size, None, 32, seed) for seed in range(draws))
+    found = [exhausted(each) for each in sums]
     changes = np.array([np.sqrt(each.sums[2] / each.sums[0]) for each in found])
     errors, halves = (np.array([getattr(each, name) for each in found]) for name in ("error", "interval"))
     covered = np.mean(np.abs(changes - truth) <= halves)
@@ -200,27 +192,22 @@ def test_an_estimate_is_near_the_exact_change_by_its_own_error(x64):
 
 
 @pytest.mark.slow
-def test_a_dask_client_divides_the_pairs(x64):
+def test_a_dask_client_divides_the_pairs(x64, monkeypatch):
     from distributed import Client, LocalCluster
 
     w0, w1, x, y = problem(NET)
-    whole = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x))
-    sent = []
+    asked = {"targets": y, "memory_limit": limit_of(NET, w0, x)}
+    sent, of_dask = [], Client.map
 
-    class Watched(Client):
-        def map(self, *given, **named):
-            sent.append(len(pickle.dumps(given)))
-            return super().map(*given, **named)
+    def watched(client, *given, **named):
+        sent.append(len(pickle.dumps(given)))
+        return of_dask(client, *given, **named)
 
-        def scatter(self, *given, **named):
-            sent.append(named["broadcast"])
-            return super().scatter(*given, **named)
-
+    monkeypatch.setattr(Client, "map", watched)
     with (
         LocalCluster(processes=False, n_workers=2, threads_per_worker=1, dashboard_address="127.0.0.1:0") as cluster,
-        Watched(cluster) as client,
+        Client(cluster) as client,
     ):
-        divided = kernel_change_between(NET, w0, w1, x, targets=y, memory_limit=limit_of(NET, w0, x), mapped=client.map)
-    assert divided == whole
-    assert sent[0] is True  # weights and inputs, sent once to every worker
-    assert sent[1] < 500 < sum(leaf.nbytes for leaf in jax.tree.leaves((w0, w1, x)))
+        divided = kernel_change_between(NET, w0, w1, x, **asked, mapped=client.map)
+    assert divided == kernel_change_between(NET, w0, w1, x, **asked)
+    assert max(sent) < 500 < sum(leaf.nbytes for leaf in jax.tree.leaves((w0, w1, x))), "weights are sent once"

@@ -18,15 +18,7 @@ from ntk_core.kernels import (
     kernel_regression,
     trace_outputs,
 )
-from ntk_core.networks.architectures import (
-    Bottleneck,
-    ConvNet,
-    DAGNetwork,
-    DenseNet,
-    FullyConnected,
-    Mirrored,
-    Transformer,
-)
+from ntk_core.networks.architectures import Bottleneck, DAGNetwork, FullyConnected, Mirrored
 
 X = np.ones((2, 3), np.float32)
 NET = FullyConnected(width=4)
@@ -63,13 +55,9 @@ REFUSED = [
     ("parameterization", lambda: gradients(parameterization="standard")),
     ("trained", lambda: gradients(trained="hidden")),
     ("net", lambda: infinite_width_ntk(Bottleneck(), X)),
-    ("net", lambda: infinite_width_ntk(DenseNet(), X)),
-    ("net", lambda: infinite_width_ntk(Transformer(), np.ones((2, 3, 2)))),
     ("net", lambda: infinite_width_nngp(Mirrored(NET), X)),
     ("parameterization", lambda: infinite_width_ntk(FullyConnected(parameterization="standard"), X)),
-    ("parameterization", lambda: infinite_width_ntk(ConvNet(parameterization="lecun"), np.ones((2, 4, 4, 1)))),
     ("output", lambda: infinite_width_ntk(FullyConnected(output="softmax"), X)),
-    ("output", lambda: infinite_width_ntk(Mirrored(FullyConnected(output="tanh")), X)),
     ("x2", lambda: infinite_width_ntk(NET, X, X[:, :2])),
     ("net", lambda: diagonal_ntk(lambda w, x: (x - x.mean(0)) @ w["w"], {"w": np.ones((3, 2), np.float32)}, X)),
     *(("kernel", lambda shape=shape: trace_outputs(np.ones(shape))) for shape in ((2, 3), (2, 2, 1, 2), (4,))),

@@ -102,9 +102,29 @@ def test_eigenvectors_have_target_shares_and_principal_angles(size):
     assert principal_angles(found[:, :2], turned)[-1] == pytest.approx(math.degrees(math.acos(singular[-1])), abs=1e-5)
 
 
-def test_targets_of_one_axis_count_as_one_column():
-    kernel = np.eye(3) + 0.1
-    y, cross = np.arange(3.0), np.ones((2, 3))
-    one, column = (kernel_regression(kernel, targets, cross).outputs for targets in (y, y[:, None]))
-    assert one.shape == (2, 1)
-    assert np.array_equal(one, column)
+def test_variance_is_that_of_the_gaussian_process():
+    train, test, ridge = slice(0, 8), slice(8, N), 0.1
+    found = kernel_regression(KERNEL[train, train], Y[train], KERNEL[test, train], ridge, np.diag(KERNEL)[test])
+    noisy = KERNEL[train, train] + (ridge + found.jitter) * np.trace(KERNEL[train, train]) / 8 * np.eye(8)
+    one, column = (kernel_regression(KERNEL, y, CROSS).outputs for y in (Y[:, 0], Y[:, :1]))
+    np.testing.assert_array_equal(one, column)
+    posterior = KERNEL[test, test] - KERNEL[test, train] @ np.linalg.inv(noisy) @ KERNEL[train, test]
+    np.testing.assert_allclose(found.variance, np.diag(posterior), rtol=1e-8)
+    assert kernel_regression(KERNEL[train, train], Y[train], KERNEL[test, train]).variance is None
+
+
+def test_regression_takes_kernels_with_outputs():
+    random = np.random.default_rng(2)
+    features = random.standard_normal((7, 2, 30))
+    kernel = np.einsum("iap,jbp->ijab", features, features)
+    y = random.standard_normal((5, 2))
+    prior = np.einsum("iiab->iab", kernel)[5:]
+    found = kernel_regression(kernel[:5, :5], y, kernel[5:, :5], 0.2, prior)
+    rows = np.einsum("iap,jbp->iajb", features, features).reshape(14, 14)
+    flat = kernel_regression(rows[:10, :10], y.reshape(-1), rows[10:, :10], 0.2, np.diag(rows)[10:])
+    np.testing.assert_allclose(found.outputs, flat.outputs.reshape(2, 2), rtol=1e-12)
+    np.testing.assert_allclose(found.variance, flat.variance.reshape(2, 2), rtol=1e-12)
+    with pytest.raises(InvalidInput, match="prior"):
+        kernel_regression(kernel[:5, :5], y, kernel[5:, :5], 0.2, np.ones(3))
+    with pytest.raises(InvalidInput, match="cross"):
+        kernel_regression(kernel[:5, :5], y, rows[10:, :10])
