@@ -22,9 +22,15 @@ from tests.cases import FAST_COMPILE
 quickly = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 
 
-def drawn(net, input_shape=(4,)):
+def drawn(net, input_shape=(4,), seed=0):
     """Parameters of a network and one normal input."""
-    return net.init(jax.random.key(0), input_shape), jax.random.normal(jax.random.key(1), input_shape)
+    return net.init(jax.random.key(seed), input_shape), jax.random.normal(jax.random.key(seed + 1), input_shape)
+
+
+def normal(seed=0, **shapes):
+    """Normal arrays by name, divided by the root of their first axis."""
+    rng = np.random.default_rng(seed)
+    return {name: rng.standard_normal(shape) / max(1, *shape[:1]) ** 0.5 for name, shape in shapes.items()}
 
 
 def plain_kernel(apply, params, x1, x2=None):

@@ -1,32 +1,180 @@
-"""Every program of the zoo: kernel against explicit Jacobians, Hessian norm against the dense Hessian."""
+"""Tiny programs of usual architectures: kernels and Hessian norms against plain derivatives, and the safety check."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from ntk_core.errors import InvalidInput
 from ntk_core.hessians import _compiled, hessian_norm
 from ntk_core.hessians._compiled import with_layers
 from ntk_core.kernels import _empirical, empirical_ntk
 from ntk_core.traced import TracingDisagrees, _program, layers_of, traced
-from tests.plain_derivatives import largest, plain_hessian, plain_kernel
-from tests.traced.programs import CASES, Case, X, batch_statistics, draw, mlp, while_with_weights
+from ntk_core.traced._rows import operation_between_rows
+from ntk_core.traced._same import Comparison
+from tests.plain_derivatives import largest, normal, plain_hessian, plain_kernel
 
-QUICK = ("tied weights", "padding by default", "in bf16", "complex product")
+RNG = np.random.default_rng(0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program with the kinds of its layers in the order of its parameters.
+
+    Attributes:
+        tolerance: of its numbers, relative to the largest; by its number types.
+        oracle: reference program if the program's own derivatives differ from those of its function.
+    """
+
+    name: str
+    apply: Callable[[Any, Any], Any]
+    params: Any
+    x: Any
+    kinds: str  # one letter each: p(roduct) c(onvolution) l(ook-up) a(ddition) g(ain) j(acobian)
+    tolerance: float = 1e-9
+    oracle: Callable[[Any, Any], Any] | None = None
+
+
+def draw(*shape: int) -> np.ndarray:
+    return RNG.normal(size=shape) / max(1, shape[0]) ** 0.5
+
+
+def normalized(a: Any) -> Any:
+    centered = a - a.mean(-1, keepdims=True)
+    return centered / jnp.sqrt((centered**2).mean(-1, keepdims=True) + 1e-3)
+
+
+def mlp(p, x):
+    return jnp.tanh(x @ p["w"] + p["b"]) @ p["v"]
+
+
+def attention(p, x):
+    def split(a):
+        return a.reshape(*a.shape[:2], 2, -1)
+
+    q, k, v = (split(x @ p[name]) for name in ("q", "k", "v"))
+    scores = jax.nn.softmax(jnp.einsum("nihd,njhd->nhij", q, k) / q.shape[-1], axis=-1)
+    mixed = jnp.einsum("nhij,njhd->nihd", scores, v).reshape(x.shape[0], x.shape[1], -1)
+    return jnp.einsum("nthd,hdo->nto", split(mixed), p["o"]).mean(1)
+
+
+def transformer(p, x):
+    a = p["table"][x] + p["places"]
+
+    def block(a, w):
+        b = p["gain"] * normalized(a)
+        a = a + attention({**w, "o": w["o"].reshape(2, 2, 4)}, b)[:, None]
+        return a + jax.nn.gelu(b @ w["up"]) @ w["down"], None
+
+    return lax.scan(block, a, p["blocks"])[0].mean(1) @ p["table"].T[:, :3]
+
+
+def tied(p, x):
+    return (jnp.tanh(p["table"][x] @ p["w"]) @ p["table"].T).mean(1)
+
+
+def default_indexing(p, x):
+    return jnp.tanh(p["table"][x] @ p["v"]).sum(1)
+
+
+def fixed_outside(p, x):
+    """Default indexing, whose reverse mode ignores indices outside the table."""
+    rows = p["table"][x]
+    inside = ((x >= -7) & (x < 7))[..., None]
+    return jnp.tanh(jnp.where(inside, rows, lax.stop_gradient(rows)) @ p["v"]).sum(1)
+
+
+def large_table_in_bf16(p, x):
+    a = jnp.take(p["table"].astype(jnp.bfloat16), 37 * x, axis=0, mode="fill", fill_value=0)
+    return (a.astype(float) @ p["v"]).sum(1)
+
+
+def kept_averages(p, x):
+    a = (x @ p["w"] - lax.stop_gradient(p["mean"])) / jnp.sqrt(lax.stop_gradient(p["var"]) ** 2 + 1e-3)
+    return jnp.tanh(p["g"] * a + p["b"]) @ p["v"]
+
+
+def while_without_weights(p, x):
+    scale = lax.while_loop(lambda s: s < 4, lambda s: 1.5 * s, jnp.ones(()) * 1.0)
+    return jnp.tanh(scale * x @ p["w"]) @ p["v"]
+
+
+def while_with_weights(p, x):
+    return lax.while_loop(lambda a: jnp.sum(a**2) > 0.1, lambda a: 0.5 * jnp.tanh(a @ p["u"]), x @ p["w"]) @ p["v"]
+
+
+@jax.custom_vjp
+def product_with_rule(a, w):
+    return a @ w
+
+
+product_with_rule.defvjp(lambda a, w: (a @ w, (a, w)), lambda kept, t: (t @ kept[1].T, kept[0].T @ t))
+
+
+@jax.custom_jvp
+def product_with_tangents(a, w):
+    return a @ w
+
+
+product_with_tangents.defjvp(lambda at, along: (at[0] @ at[1], along[0] @ at[1] + at[0] @ along[1]))
+
+
+def by(product):
+    return lambda p, x: jnp.tanh(product(x, p["w"])) @ p["v"]
+
+
+def computed_in(dtype):
+    def apply(p, x):
+        p = jax.tree.map(lambda leaf: leaf.astype(dtype), p)
+        a = jnp.tanh(normalized(x.astype(dtype) @ p["w"]) @ p["u"])
+        return (a @ p["v"]).astype(float)
+
+    return apply
+
+
+X, TOKENS = draw(4, 3), RNG.integers(0, 7, (4, 5))
+WV = {"w": draw(3, 8), "v": draw(8, 2)}
+BLOCKS = {name: draw(2, 4, 4) for name in "qkvo"} | {"up": draw(2, 4, 6), "down": draw(2, 6, 4)}
+OUTSIDE = np.array([[0, 3, 6], [5, 1, 1], [7, -1, 2], [9, 4, -8]])  # 7 words; later rows have ids outside the table
+KEPT = {name: 1 + draw(8) for name in ("b", "g", "mean", "var")}
+EMBEDDED = {"table": draw(7, 4), "places": draw(5, 4), "gain": draw(4), "blocks": BLOCKS}
+TABLE = {"table": draw(7, 4), "v": draw(4, 2)}
+NUMBERS = {**WV, "factor": np.array(0.5), "count": np.array(3)}
+SMALL = {**WV, "one": draw(1), "scalar": np.array(0.3), "none": np.zeros((0, 3))}
+
+CASES = [
+    Case("mlp", mlp, {**WV, "b": draw(8)}, X, "app"),
+    Case("squared", lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"] + 0.1 * jnp.sum(p["v"] ** 2), WV, X, "jp"),
+    Case("rule for tangents", by(product_with_tangents), WV, X, "pj"),
+    Case("rule for cotangents", by(product_with_rule), WV, X, "pj"),
+    Case("transformer", transformer, EMBEDDED, TOKENS, "ppppppgaj"),
+    Case("tied weights", tied, {"table": draw(7, 4), "w": draw(4, 4)}, TOKENS, "lp"),
+    Case("numbers", lambda p, x: jnp.tanh(x @ p["w"] * p["factor"]) @ p["v"] + p["count"], NUMBERS, X, "gpp"),
+    Case("padding by default", default_indexing, TABLE, OUTSIDE, "lp", oracle=fixed_outside),
+    Case("large table in bf16", large_table_in_bf16, {**TABLE, "table": draw(300, 4)}, OUTSIDE, "lp", 3e-2),
+    Case("kept averages", kept_averages, {**WV, **KEPT}, X, "agjpjp"),
+    Case("while without weights", while_without_weights, WV, X, "pp"),
+    Case("in bf16", computed_in(jnp.bfloat16), {**WV, "u": draw(8, 8)}, X, "ppp", 0.1, oracle=computed_in(float)),
+    Case("one vector", lambda p, x: jnp.tanh(x @ p[:24].reshape(3, 8)) @ p[24:].reshape(8, 2), draw(40), X, "pp"),
+    Case(
+        "small shapes", lambda p, x: p["one"] * mlp({**p, "b": 0}, x) + p["scalar"] + p["none"].sum(), SMALL, X, "gapp"
+    ),
+    Case("integers", lambda p, x: mlp({**p, "b": 0}, x % 5) + x[:, :2], WV, RNG.integers(-9, 9, (4, 3)), "pp"),
+]
+# All others are slow.
+QUICK = ("tied weights", "padding by default", "in bf16")
+IN_TIERS = [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in CASES]
 
 
 def numbers(case):
     return jax.tree.map(jnp.asarray, case.params), jnp.asarray(case.x)
-
-
-def zoo():
-    """All cases, with the quick ones in the quick tier."""
-    return [pytest.param(case, id=case.name, marks=() if case.name in QUICK else pytest.mark.slow) for case in CASES]
 
 
 def compare(case):
@@ -42,22 +190,21 @@ def compare(case):
     assert found.value == pytest.approx(largest(dense), rel=max(case.tolerance, 1e-8), abs=1e-12)
 
 
-@pytest.mark.parametrize("case", zoo())
+@pytest.mark.parametrize("case", IN_TIERS)
 def test_kernel_and_hessian_are_those_of_plain_derivatives(case, x64):
     compare(case)
 
 
 def test_loops_without_a_gradient_are_refused_by_name(x64):
-    x = jnp.asarray(X)
-    params = {"w": jnp.asarray(draw(3, 8)), "u": jnp.asarray(draw(8, 8)), "v": jnp.asarray(draw(8, 2))}
+    params = normal(w=(3, 8), u=(8, 8), v=(8, 2))
     for refuse in (empirical_ntk, layers_of):
         with pytest.raises(InvalidInput, match="while_loop"):
-            refuse(while_with_weights, params, x)
+            refuse(while_with_weights, params, X)
     with pytest.raises(InvalidInput, match="while_loop"):
-        hessian_norm(while_with_weights, params, x[0])
+        hessian_norm(while_with_weights, params, X[0])
 
 
-def test_uses_are_found_in_all_programs(x64):
+def test_uses_are_found_and_rows_proven_independent(x64):
     for case in CASES:
         params, x = numbers(case)
         program = traced(case.apply, params, x)
@@ -65,6 +212,10 @@ def test_uses_are_found_in_all_programs(x64):
         kinds = "".join(layer.kind[0] for layer in layers_of(case.apply, params, x).layers)
         assert kinds == case.kinds, (case.name, kinds)
         del program.kept["kernel"]
+        whole, single = (jax.make_jaxpr(lambda p, x, case=case: case.apply(p, x))(params, rows) for rows in (x, x[:1]))
+        expected = {"rule for tangents": "custom_jvp_call", "rule for cotangents": "custom_vjp_call"}.get(case.name)
+        assert operation_between_rows(whole, len(x)) == expected, case.name
+        assert Comparison(len(x)).alike(whole, single), case.name
 
 
 def test_a_function_takes_this_route_by_itself(x64):
@@ -112,19 +263,6 @@ def test_check_uses_random_numbers_inside_jit_and_vmap(x64, monkeypatch):
     assert "hessian, drawn" in seen[0].kept
 
 
-def test_jit_refuses_interacting_rows_and_ignores_nan(x64):
-    params = {"w": jnp.asarray(draw(3, 8)), "v": jnp.asarray(draw(8, 2))}
-    x = jnp.asarray(X)
-    with pytest.raises(InvalidInput, match="reduce_sum mixes the rows"):
-        jax.jit(lambda p: empirical_ntk(lambda q, x: batch_statistics(q, x), p, x))(params)
-
-    def of_positive(p, x):
-        return jnp.tanh(x @ jnp.log(p["w"])) @ p["v"]
-
-    jax.jit(lambda p: empirical_ntk(of_positive, p, x))(jax.tree.map(jnp.abs, params))
-    assert not traced(of_positive, params, x).kept.get("kernel, drawn")
-
-
 @pytest.mark.slow
 def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
     kernels = _program.Program.kernels
@@ -133,22 +271,20 @@ def test_numbers_that_disagree_are_no_result(x64, monkeypatch):
         return {name: 1.001 * part for name, part in kernels(*given).items()}
 
     monkeypatch.setattr(_program.Program, "kernels", wrong)
-    params = {"w": jnp.asarray(draw(3, 8)), "b": jnp.zeros(8), "v": jnp.asarray(draw(8, 2))}
     with pytest.raises(TracingDisagrees, match="2 traced layers"):
-        empirical_ntk(lambda p, x: 7 * mlp(p, x), params, jnp.asarray(X))
+        empirical_ntk(lambda p, x: 7 * mlp(p, x), *numbers(CASES[0]))
 
 
 def chaotic(p, x):
     a = x.astype(jnp.bfloat16)
     for _ in range(6):
-        a = jnp.sin(8 * a @ p["w"].astype(jnp.bfloat16))
-    return (a @ p["v"].astype(jnp.bfloat16)).astype(jnp.float32)
+        a = jnp.sin(8 * a @ p[0].astype(jnp.bfloat16))
+    return (a @ p[1].astype(jnp.bfloat16)).astype(jnp.float32)
 
 
 def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
     rng = np.random.default_rng(0)  # the check of a norm in bfloat16 allows for 90 %
-    w, v, x = (jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in ((3, 3), (3, 2), (4, 3)))
-    params = {"w": w, "v": v}
+    *params, x = (jnp.asarray(rng.standard_normal(shape), jnp.float32) for shape in ((3, 3), (3, 2), (4, 3)))
     kernels, product = _program.Program.kernels, _compiled.compiled_product
     monkeypatch.setattr(_program.Program, "kernels", lambda *given: {k: 30 * v for k, v in kernels(*given).items()})
 
@@ -161,10 +297,11 @@ def test_disagreement_by_rounding_is_blamed_on_the_precision(monkeypatch):
         with pytest.raises(InvalidInput, match="too sensitive to rounding in bfloat16"):
             measure()
     with pytest.raises(TracingDisagrees, match="Please report"):
-        hessian_norm(lambda p, x: jnp.tanh(x @ p["w"]) @ p["v"], params, x[0])
+        hessian_norm(lambda p, x: jnp.tanh(x @ p[0]) @ p[1], params, x[0])
 
 
-def of_flax():
+@pytest.mark.slow
+def test_a_module_of_flax_needs_no_jacobians(x64):
     nn: Any = pytest.importorskip("flax.linen", reason="flax is not installed")
 
     class Block(nn.Module):
@@ -175,32 +312,8 @@ def of_flax():
             return nn.Dense(2)(a.mean(1))
 
     x = jnp.arange(12).reshape(3, 4) % 7
-    params = Block().init(jax.random.key(0), x)
-    return Case("flax", Block().apply, jax.tree.map(lambda leaf: leaf.astype(float), params), x, "")
-
-
-def of_equinox():
-    eqx: Any = pytest.importorskip("equinox", reason="equinox is not installed")
-    keys = jax.random.split(jax.random.key(0))
-    model = (eqx.nn.GRUCell(3, 4, key=keys[0]), eqx.nn.Linear(4, 2, key=keys[1]))
-    params, structure = eqx.partition(model, eqx.is_inexact_array)
-
-    def apply(params, x):
-        cell, last = eqx.combine(params, structure)
-
-        def row(series):
-            return last(jax.lax.scan(lambda h, a: (cell(a, h), None), jnp.zeros(4), series)[0])
-
-        return jax.vmap(row)(x)
-
-    return Case("equinox", apply, params, draw(3, 4, 3), "")
-
-
-@pytest.mark.slow
-def test_models_of_flax_and_equinox_have_them_without_a_fallback(x64):
-    for case in (of_flax(), of_equinox()):
-        params, x = numbers(case)
-        kinds = {layer.kind for layer in layers_of(case.apply, params, x).layers}
-        assert "product" in kinds
-        assert "jacobian" not in kinds, case.name
-        compare(case)
+    params = jax.tree.map(lambda leaf: leaf.astype(float), Block().init(jax.random.key(0), x))
+    kinds = {layer.kind for layer in layers_of(Block().apply, params, x).layers}
+    assert "product" in kinds
+    assert "jacobian" not in kinds
+    compare(Case("flax", Block().apply, params, x, ""))
