@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -23,12 +22,12 @@ def my_model(p, x):
     return a @ p["v"]
 
 
-@pytest.fixture
-def impatient(monkeypatch):
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch):
     monkeypatch.setattr(_messages, "PATIENCE_S", 0.0)
 
 
-def test_a_long_compilation_is_named_on_stderr(impatient, capsys):
+def test_only_long_compilations_are_named_on_stderr(capsys):
     empirical_ntk(my_model, PARAMS, X)
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("Compiling the tangent kernel of my_model, for ")
@@ -36,29 +35,12 @@ def test_a_long_compilation_is_named_on_stderr(impatient, capsys):
     assert "Compiling products with the Hessian of my_model" in capsys.readouterr().err
     empirical_ntk(my_model, PARAMS, X)
     hessian_norm(my_model, PARAMS, X[0])
+    with _messages.compiling("a wait"):
+        time.sleep(0.05)
     assert not capsys.readouterr().err, "nothing compiles"
 
 
-def test_short_compilations_and_long_computations_say_nothing(impatient, capsys, monkeypatch):
-    with _messages.compiling("a wait"):
-        time.sleep(0.05)
-    monkeypatch.setattr(_messages, "PATIENCE_S", 60.0)
-    with _messages.compiling("a sum"):
-        jax.jit(lambda a: a + 41)(1.0)
-    assert not capsys.readouterr().err
-
-
-def test_warm_calls_start_no_thread(impatient, monkeypatch):
-    # Not computed by other tests, since the fourth call of a program compiles again.
-    def model(p, x):
-        return 2 * my_model(p, x)
-
-    hessian_norm(model, PARAMS, X[0])
-    monkeypatch.setattr(_messages.threading, "Timer", None)
-    hessian_norm(model, PARAMS, X[0])
-
-
-def test_in_a_notebook_a_bar_comes_and_goes(impatient, capsys, monkeypatch):
+def test_in_a_notebook_a_bar_comes_and_goes(capsys, monkeypatch):
     shown: list[str] = []
     monkeypatch.setattr(_messages, "is_kernel", lambda: True)
     monkeypatch.setattr(_messages, "notebook_place", lambda: shown.append)
