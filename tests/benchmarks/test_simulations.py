@@ -1,11 +1,14 @@
-"""Coverage of intervals of exponents: the committed simulation, and a small run of it."""
+"""Simulations: coverage of intervals of exponents, and a queue against Erlang's formula."""
 
 from __future__ import annotations
 
 import json
+import math
 
+import numpy as np
 import pytest
 
+from benchmarks import waits
 from benchmarks.coverage import CHOSEN, METHODS, NUM_SEEDS, NUM_WIDTHS, REGIMES, covered
 from benchmarks.measure import RESULTS, environment
 from benchmarks.table import page
@@ -51,3 +54,35 @@ def test_the_simulation_runs_and_can_be_shown():
     shown = page({"coverage": {"environment": environment(), "trials": 5, "chosen": CHOSEN, "rows": rows}})
     methods = [line.split("|")[1].strip(" *") for line in shown.splitlines() if " × |" in line]
     assert methods == list(METHODS)
+
+
+def erlang_wait(rate: float, service_s: float, workers: int) -> float:
+    """Mean wait in seconds with exponential service times (M/M/c, first come, first served).
+
+    Source: Erlang 1917; Kleinrock, Queueing Systems I, §3.5.
+    """
+    load, blocked = rate * service_s, 1.0
+    for count in range(1, workers + 1):  # the recursion of Erlang's B formula
+        blocked = load * blocked / (count + load * blocked)
+    waits = blocked / (1 - load / workers * (1 - blocked))
+    return waits / (workers / service_s - rate)
+
+
+def test_simulated_waits_agree_with_erlang():
+    rate, service, jobs = 0.8, 2.0, 6_000
+    for workers in (2, 5):
+        means = []
+        for seed in range(6):
+            rng = np.random.default_rng(seed)
+            arrivals = np.cumsum(rng.exponential(1 / rate, jobs))
+            means.append(waits.simulated(arrivals, rng.exponential(service, jobs), workers)[jobs // 10 :].mean())
+        error = np.std(means, ddof=1) / math.sqrt(len(means))
+        # Three standard errors between runs, since successive waits in a queue are correlated.
+        assert abs(np.mean(means) - erlang_wait(rate, service, workers)) <= 3 * error
+    assert erlang_wait(0.8, 1.0, 1) == pytest.approx(0.8 / 0.2)  # M/M/1: ρ / (μ − λ)
+
+
+def test_runs_wait_for_those_ahead_of_them():
+    arrivals, services = np.array([0.0, 10.0, 11.0]), np.array([500.0, 20.0, 20.0])
+    assert waits.simulated(arrivals, services, 1).tolist() == [0, 490, 509]
+    assert waits.simulated(arrivals, services, 2).tolist() == [0, 0, 19]
