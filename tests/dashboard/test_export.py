@@ -1,4 +1,4 @@
-"""Exported files work without the dashboard and without a network."""
+"""Exports without the dashboard, the static site, and embedded figures."""
 
 import json
 import os
@@ -10,20 +10,25 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import streamlit as st
 from packaging.requirements import Requirement
+from streamlit.testing.v1 import AppTest
 
 import ntk_core
-from linearity_lab.charts.chart import Chart
 from linearity_lab.components.explain import provenance_sentence
-from linearity_lab.components.export import MAX_TITLE, short_title
 from linearity_lab.components.exports import notebook, page_html, program
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.site import DOCUMENTATION, MENU, _page, gallery_figures
+from linearity_lab.site._figures import lecture_figure
 from linearity_lab.views.kernel_change import figures as figures
+from linearity_lab.views.lecture.steps import STEPS
+from ntk_core.cli import main
 from ntk_core.runs import EXPERIMENTS, PRESETS
 from ntk_core.runs.events import Ended
 from ntk_core.settings.grammar import with_settings
 from tests.compiler_flags import QUICK_ENVIRONMENT
 from tests.dashboard.made_results import make_points, make_result
-from tests.dashboard.open_pages import ROOT
+from tests.dashboard.open_pages import ROOT, checked, form_sentences, open_page
 from tests.smallest import smallest
 from tests.test_project import imported_modules, tree
 
@@ -51,11 +56,6 @@ def test_provenance_has_time_device_versions_identities():
     sentence = provenance_sentence(result)
     for part in ("2026-01-02 03:04:05 UTC", "12 s", "on cpu, float32", "jax 0.10.2", "spec ", "data abababababab"):
         assert part in sentence
-    earlier = result.provenance.model_copy(update={"started_at": "2025-01-01T00:00:00+00:00"})
-    first, *rest = result.points
-    resumed = result.model_copy(update={"points": (first.model_copy(update={"provenance": earlier}), *rest)})
-    assert "earlier runs" not in sentence
-    assert provenance_sentence(resumed).endswith(" · 1 of 3 points taken over from earlier runs")
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -78,6 +78,7 @@ def test_program_computes_this_spec_and_no_other(experiment, monkeypatch, capsys
     assert "width,num_params,output,seed" in shown
 
 
+@pytest.mark.slow
 def test_program_runs_in_an_empty_folder(tmp_path):
     installed, empty = tmp_path / "site", tmp_path / "empty"
     installed.mkdir()
@@ -128,9 +129,117 @@ def test_notebook_computes_its_run():
     assert "Completed: 1 of 1 width" in names["ended"].result._repr_html_()
 
 
-def test_figure_is_named_by_heading_or_takeaway():
-    chart = figures.change_against_width(make_points())
-    assert short_title(replace(chart, heading="Over m<sub>b</sub>")) == "Over mb"
-    assert chart.takeaway.startswith(short_title(replace(chart, heading="")))
-    long = short_title(Chart(chart.figure, "word " * 40, ()))
-    assert (long[-6:], len(long) <= MAX_TITLE + 2) == ("word …", True)
+WITH_SLIDER = {"hessian": "liu-ball", "lazy": "richness-dial"}  # above their figures
+
+
+def read(script: str, name: str) -> dict:
+    """Data of a figure in the script of its page."""
+    found = re.fullmatch(r"lab\.take\((\".*?\"), (.*)\);\n", script, re.DOTALL)
+    assert found is not None
+    assert json.loads(found[1]) == name
+    return json.loads(found[2])
+
+
+def bare(figure: dict) -> dict:
+    """Traces and layout of a figure, without Plotly's template."""
+    layout = {name: value for name, value in figure["layout"].items() if name != "template"}
+    return {"data": figure["data"], "layout": layout, "frames": figure.get("frames", [])}
+
+
+def written(figure) -> list[dict]:
+    data = read(figure.script(), figure.name)
+    return [bare(chart["figure"]) for chart in data["options"][data["start"]]["charts"]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", EXPERIMENTS)
+def test_site_figures_equal_those_of_the_app(page):
+    preset = WITH_SLIDER.get(page, EXPERIMENTS[page].presets[0].name)
+    of_site = [drawn for figure in gallery_figures([preset]) for drawn in written(figure)]
+    charts = open_page(page, opened=False, preset=preset).get("plotly_chart")
+    in_app = [bare(json.loads(each.proto.spec)) for each in charts]
+    assert [each for each in of_site if each not in in_app] == []
+    assert len(in_app) - len(of_site) in (0, 1, 2), "networks are drawn, too"
+
+
+def test_site_step_hides_its_answer_and_then_equals_the_app():
+    step = STEPS[1]
+    results = {name: gallery_result(name) for name in step.gallery}
+    data = read(lecture_figure(step, "").script(), f"lecture.{step.name}")
+    drawn = [step.draw(results, option, True) for option in step.control.options]
+    options = [bare(each["charts"][0]["figure"]) for each in data["options"]]
+    assert options == [bare(json.loads(each.figure.to_json())) for each in drawn]
+    whole, veiled = (
+        sum(len(trace.get("y") or ()) for trace in traces)
+        for traces in (options[data["start"]]["data"], data["veiled"]["figure"]["data"])
+    )
+    assert veiled < whole
+
+
+def test_formulas_and_tables_become_html():
+    output = _page.html_of("At $m\\ge 10$ it **falls** like $$m^{-1/2}$$.")
+    assert output.startswith("<p>At <math")
+    assert output.count("<math") == 2
+    assert "$" not in output
+    table = _page.html_of("| Claim | Found |\n| --- | --- |\n| [one](../a.md) | <b> |", link=lambda _: None)
+    assert '<td data-label="Claim">one</td><td data-label="Found">&lt;b&gt;</td>' in table.replace("\n", "")
+
+
+def test_all_pages_share_one_menu():
+    """Including the template for pages of the documentation; the menu marks the open page."""
+    framed = _page.page("frame.html", MENU | DOCUMENTATION, title="Title", here="live.html", up="../")
+    assert re.findall(r'<a href="\.\./([^"]+\.html)"[^>]*>\w', framed) == [*MENU, *DOCUMENTATION]
+    assert "docs/" not in _page.page("frame.html", MENU, title="Title")
+    template = (ROOT / "docs/_templates/page.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'"(docs/[^"]+)"', template)) == set(DOCUMENTATION)
+    assert "site_menu.items()" in template
+
+
+def test_a_folder_of_something_else_is_refused_in_one_sentence(tmp_path, capsys):
+    (tmp_path / "mine.txt").write_text("mine")
+    assert main(["site", "--out", str(tmp_path)]) == 2
+    assert "a new or empty folder" in capsys.readouterr().err
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
+
+
+def embedded(**query: str) -> AppTest:
+    app = AppTest.from_string("from linearity_lab.views.embed.page import show\nshow()", default_timeout=30)
+    app.query_params.update(query)
+    return checked(app.run())
+
+
+def test_embedded_figure_keeps_its_own_choices():
+    first = embedded(figure="liu-fig1-left")
+    assert len(first.get("plotly_chart")) == 1
+    assert not [*first.title, *first.button, *first.selectbox]
+    along = embedded(figure="liu-fig1-left.along-training")
+    (before,) = along.get("plotly_chart")
+    along.selectbox(key="kernel_change.shown_width").select(30)
+    (after,) = checked(along.run()).get("plotly_chart")
+    assert after.proto.spec != before.proto.spec
+    assert not [*along.button, *along.get("download_button")]
+
+
+@pytest.mark.parametrize(
+    ("query", "shown"),
+    [
+        ({"figure": "liu-fig1-lefft"}, "such as liu-fig1-left"),
+        ({}, "the name of a figure, such as"),
+        ({"figure": "<script>" * 500}, "the name of a figure, such as"),
+        ({"figure": "liu-fig2", "theme": "dark"}, "only figure"),
+    ],
+)
+def test_unknown_name_suggests_the_nearest(query, shown):
+    app = embedded(**query)
+    (sentence,) = form_sentences(app)
+    assert shown in sentence
+    assert len(sentence) < 400
+    assert len(app.get("plotly_chart")) == ("theme" in query)
+
+
+def test_embedded_page_shows_its_figure_alone(monkeypatch):
+    monkeypatch.setattr(type(st.context), "is_embedded", property(lambda _: True))
+    app = open_page("kernel_change", opened=False, preset="liu-fig1-left", tab="Along training")
+    assert len(app.get("plotly_chart")) == 1
+    assert [each.key for each in app.selectbox] == ["kernel_change.shown_width", "kernel_change.one_seed"]
+    assert not [*app.title, *app.button, *app.get("download_button"), *app.get("popover")]
