@@ -1,25 +1,32 @@
-"""Starting runs: long ones need confirmation, short ones start from a link, stored ones are reused and shared."""
+"""Runs from their start to their end: confirmation, links, stored and shared runs, the tray, Stop, polling."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
 from streamlit.testing.v1 import AppTest
 
-from linearity_lab.components import gallery
+from linearity_lab.components import gallery, job_status
 from linearity_lab.components.explain import TRIED
 from linearity_lab.components.gallery import gallery_result_of
+from linearity_lab.components.job_status import CROWD, EVERY_S, HEADER, WAITING_S
 from linearity_lab.components.run_panel import ASK_S, SHORT_S
 from linearity_lab.components.smaller_runs import quick
 from linearity_lab.jobs import Jobs
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.navigation import PAGES
 from linearity_lab.words.pages import Link, try_links
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import EXPERIMENTS, PRESETS, Spec, estimate, spec_digest
+from ntk_core.runs.events import PointFinished
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import differences, spec_from_texts, with_settings
 from tests.dashboard.conftest import _put_in_place
+from tests.dashboard.made_results import make_points
 from tests.dashboard.open_pages import address, checked, open_page, words
+from tests.hosting.answer import Answer
 
 PAGE = "kernel_change"
 PRESET = PRESETS["liu-fig1-left"].spec
@@ -36,30 +43,22 @@ def press(app, name):
     return checked(app.button(key=f"{PAGE}.{name}").click().run())
 
 
-def names(app):
-    return {button.key for button in app.button}
-
-
 def test_long_run_starts_after_confirmation(jobs, gallery):
     assert estimate(LONG).seconds > ASK_S
     app = press(open_page(PAGE, **differences(LONG, PRESET)), "run")  # Ctrl+Enter is this button
     assert jobs.submitted == []
     assert "should take about" in words(app)
     app.number_input(key=f"{PAGE}.num_seeds").set_value(99)
-    assert f"{PAGE}.run_long" not in names(checked(app.run())), "the question goes with its settings"
+    keys = {button.key for button in checked(app.run()).button}
+    assert f"{PAGE}.run_long" not in keys, "the question goes with its settings"
     app.number_input(key=f"{PAGE}.num_seeds").set_value(LONG.num_seeds)
     press(press(checked(app.run()), "run"), "run_long")
     assert jobs.submitted == [LONG]
-    reason = "stopped by the server after 8 min, the longest that it may run"
-    app.query_params["job"] = jobs.add(SHORT, status="stopped", reason=reason)
-    assert "Stopped by the server after 8 min" in words(checked(app.run()))
-    assert "0 of 2 widths are done and saved" in words(app)
 
 
 def test_quick_run_keeps_both_ends_and_starts(jobs, gallery):
     app = press(press(open_page(PAGE, **differences(LONG, PRESET)), "run"), "shorter")
     (spec,) = jobs.submitted
-    assert f"{PAGE}.run_long" not in names(app)
     assert address(app)["job"] == spec_digest(spec)[:16], "what runs is what is shown"
     assert estimate(spec).seconds <= SHORT_S
     assert set(spec.widths) <= set(LONG.widths)
@@ -91,7 +90,6 @@ def test_what_the_gallery_holds_is_not_computed_again(jobs, monkeypatch, tmp_pat
     snapshot = real.snapshot(real.submit(PRESET))
     assert (snapshot.status, snapshot.points) == ("completed", result.points)
     assert real.foreseen(PRESET) == (0, len(PRESET.point_keys()))
-    assert real.foreseen(SHORT) == (pytest.approx(estimate(SHORT).seconds), 0)
     real.shutdown()
 
 
@@ -106,9 +104,6 @@ def test_unsuitable_preset_choice_keeps_the_rest_of_the_url(jobs):
     assert f"{kept} is used instead" in words(app)
     checked(app.button(key="optimization.run").click().run())
     assert jobs.submitted == [spec]  # as in the form
-    base = with_settings(PRESETS["liu-true-and-linearized"].spec, {"outputs": ["softmax"]})
-    spec, _ = spec_from_texts({"dataset.name": "sine", "num_seeds": "2"}, base)
-    assert (spec.dataset.name, spec.outputs, spec.num_seeds) == ("sine", ("linear",), 2), "the first that fits"
 
 
 def spec_of(link: Link) -> Spec:
@@ -120,13 +115,6 @@ def spec_of(link: Link) -> Spec:
     assert problems == (), link
     assert texts == {} or spec != PRESETS[preset].spec, f"{link} changes nothing"
     return spec
-
-
-def test_every_page_with_a_run_proposes_two_or_three_links():
-    proposed = {name: try_links(name) for name in EXPERIMENTS}
-    assert {name: len(links) for name, links in proposed.items() if len(links) not in (2, 3)} == {}
-    labels = [link.label for links in proposed.values() for link in links]
-    assert len(set(labels)) == len(labels)
 
 
 def test_links_show_stored_or_short_runs_with_valid_settings():
@@ -148,7 +136,6 @@ def test_a_short_run_begins_at_once_and_only_once(jobs):
 
     app = tried(widths="30,100", num_seeds="2")
     assert [spec.widths for spec in jobs.submitted] == [(30, 100)]
-    assert "job" in checked(app.run()).query_params
     app.query_params = {"widths": "30,100", "num_seeds": "3"}
     checked(app.run())
     tried(preset="liu-fig2")
@@ -156,22 +143,13 @@ def test_a_short_run_begins_at_once_and_only_once(jobs):
     assert len(jobs.submitted) == 1, "a URL alone starts nothing"
 
 
-# A graph, a list of networks, and points of two settings.
-SHARED = {
-    "kernel_change": "liu-fig1-left",
-    "dag": "zhu-nonlinear-output",
-    "hessian": "liu-ball",
-    "depth_width": "depth-width",
-}
+SHARED = {"kernel_change": "liu-fig1-left", "hessian": "liu-ball"}  # a list of networks
 
 
 @pytest.fixture
 def server(monkeypatch, tmp_path) -> Iterator[Callable[[], Store]]:
     """Restart the server on the same store, without workers."""
     running: list[Jobs] = []
-
-    def refuse(*_) -> str:
-        raise AssertionError("a shared address must not compute")
 
     def start() -> Store:
         store = Store(tmp_path / "shared.sqlite")
@@ -182,7 +160,7 @@ def server(monkeypatch, tmp_path) -> Iterator[Callable[[], Store]]:
         return store
 
     monkeypatch.setattr(Jobs, "warm_up", lambda self: None)
-    monkeypatch.setattr(Jobs, "submit", refuse)
+    monkeypatch.setattr(Jobs, "submit", lambda *_: pytest.fail("a shared address must not compute"))
     yield start
     for jobs in running:
         jobs.shutdown()
@@ -233,3 +211,98 @@ def test_address_of_a_deleted_run_keeps_its_settings(server):
     app = open_page("kernel_change", **copied)
     assert "Press Run to compute these settings" in words(app)
     assert app.number_input(key="kernel_change.seed").value == spec.seed
+
+
+SPEC = KernelChangeSpec(widths=(30, 100))
+
+
+@pytest.fixture
+def waiting(tmp_path, monkeypatch):
+    """Jobs without workers."""
+    jobs = Jobs(Store(tmp_path / "s.sqlite"))
+    monkeypatch.setattr(jobs, "warm_up", lambda: None)
+    monkeypatch.setattr(job_status, "shared_jobs", lambda: jobs)
+    yield jobs
+    jobs.shutdown()
+
+
+def ask(path: str, session: str = "", method: str = "GET") -> tuple[int, Any]:
+    """Send a request of this session and return status and body."""
+    app = Starlette(routes=job_status.routes())
+    answer = Answer(app, path, method=method, headers={HEADER: session} if session else {})
+    return answer.status, json.loads(answer.text) if answer.status != 405 else None
+
+
+def listed(session: str) -> list[dict]:
+    return ask("/api/jobs", session)[1]["jobs"]
+
+
+def test_sessions_see_only_their_own_jobs(waiting):
+    first, theirs, second = (
+        waiting.submit(SPEC.model_copy(update={"seed": seed}), session)
+        for seed, session in enumerate(("ann", "bob", "ann"))
+    )
+    assert [job["id"] for job in listed("ann")] == [second, first]
+    assert [job["id"] for job in listed("bob")] == [theirs]
+    assert listed("eve") == listed("") == []
+    waiting.stop(first, "ann")
+    assert [job["status"] for job in listed("ann")] == ["queued", "cancelled"]
+
+
+def test_stop_needs_the_session_of_the_job(waiting):
+    job_id = waiting.submit(SPEC, "ann")
+    stop = f"/api/jobs/{job_id}/stop"
+    for session in ("", "eve"):
+        assert ask(stop, session, "POST")[0] == 404
+    assert ask(stop, "ann")[0] == 405
+    waiting.submit(SPEC, "bob")
+    assert ask(stop, "bob", "POST")[1] == {"stopped": False}, "it is shared: only detached"
+    assert (listed("bob"), len(listed("ann"))) == ([], 1)
+    assert waiting.snapshot(job_id).status == "queued"
+    assert ask(stop, "ann", "POST") == (200, {"stopped": True})
+    assert waiting.snapshot(job_id).status == "cancelled"
+    assert listed("ann")[0]["words"] == "stopped, 0 of 2 widths done"
+
+
+def test_only_something_to_draw_is_news(waiting):
+    job_id = waiting.submit(SPEC, "ann")
+    before = listed("ann")[0]
+    assert (before["status"], before["words"][:16]) == ("queued", "Waiting, place 1")
+    job = waiting._begun()
+    began = listed("ann")[0]
+    assert (began["status"], began["seen"]) == ("running", before["seen"])
+    (point,) = make_points((30,))
+    job.take(PointFinished(key=point.key, point=point, fraction=0.5, remaining_s=None))
+    grown = listed("ann")[0]
+    assert (grown["fraction"], grown["seen"] != began["seen"]) == (0.5, True)
+    waiting.stop(job_id, "ann")
+    assert listed("ann")[0]["seen"] != grown["seen"]
+
+
+def test_crowds_and_waiting_sessions_ask_less_often(jobs):
+    jobs.add(SPEC)
+    for jobs.viewers in (1, CROWD, 30, 300):
+        assert jobs.viewers / ask("/api/jobs", "ann")[1]["every_s"] <= CROWD / EVERY_S + 1e-9
+    jobs.viewers = 1
+    jobs.add(SPEC, status="queued", position=1)
+    assert ask("/api/jobs", "ann")[1]["every_s"] == WAITING_S
+
+
+def test_tray_of_every_page_lists_the_jobs(jobs):
+    job_id = jobs.add(SPEC)
+    for page in ("overview", "hessian"):
+        components = [each.proto for each in open_page(page, opened=False).get("bidi_component")]
+        mounts = [json.loads(each.json) for each in components if "_jobs" in each.component_name]
+        (tray,) = [mount for mount in mounts if mount["kind"] == "tray"]
+        assert [job["id"] for job in tray["jobs"]] == [job_id]
+        assert tray["jobs"][0]["words"] == "0 of 2 widths, 42 s left · width 30: training"
+        assert tray["titles"]["kernel_change"] == "Kernel"
+
+
+def test_job_opened_in_the_tray_is_shown_on_its_page(jobs, monkeypatch):
+    job_id, switched = jobs.add(SPEC), []
+    monkeypatch.setattr(job_status.st, "switch_page", lambda page, query_params: switched.append((page, query_params)))
+    for opened in ("0" * 16, job_id):
+        monkeypatch.setattr(job_status, "_mount", lambda opened=opened, **_: {"open": opened})
+        job_status.tray({"kernel_change": ("Kernel", "pages/kernel_change.py")})
+    assert switched == [("pages/kernel_change.py", {"job": job_id})]
