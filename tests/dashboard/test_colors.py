@@ -12,8 +12,7 @@ import pytest
 from benchmarks.contrast import contrast
 from linearity_lab.charts import style as module
 from linearity_lab.charts.chart import Chart
-from linearity_lab.charts.labels import MOST_CURVES
-from linearity_lab.charts.style import VIOLETS, compared_styles, graph_style, network_style, registry, width_style
+from linearity_lab.charts.style import VIOLETS, network_style, registry, width_style
 from linearity_lab.site import gallery_figures
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.page import _results
@@ -144,49 +143,3 @@ def test_lines_and_marks_contrast_with_both_backgrounds():
     for theme in THEMES:
         assert {color for color in colors if contrast(color, theme["backgroundColor"]) < 3} == set()
         assert contrast(theme["textColor"], theme["backgroundColor"]) >= 4.5
-
-
-def test_words_of_figures_have_the_color_of_the_page(figures):
-    """No color is readable on white and on black, so figures set none."""
-    for preset, charts in figures.items():
-        for chart in charts:
-            figure = json.loads(chart.spec)
-            layout = figure["layout"]
-            words = [*layout.get("annotations", []), *(shape.get("label", {}) for shape in layout.get("shapes", []))]
-            fonts = [each.get("font", {}) for each in words if each.get("text")]
-            fonts += [trace.get("textfont", {}) for trace in figure["data"]]
-            assert not any(isinstance(font, dict) and "color" in font for font in fonts), (preset, chart.id)
-
-
-def test_a_figure_has_at_most_four_curves_at_first_sight(figures):
-    """Named curves per panel; seeds count with their curve, bands and guides do not count."""
-    counted = {}
-    for preset, charts in figures.items():
-        for chart in charts:
-            panels: dict[str, set[tuple]] = {}
-            for trace in scatters(chart):
-                is_seen = trace.get("visible", True) is True and "lines" in trace["mode"] and trace["x"] != [None]
-                if is_seen and trace["line"].get("color") not in (None, module.GUIDE_COLOR):
-                    look = trace.get("legendgroup") or trace["name"]
-                    panels.setdefault(trace.get("yaxis", "y"), set()).add((look, trace["line"].get("dash")))
-            counted[preset, chart.id] = max(map(len, panels.values()), default=0)
-    assert {each: count for each, count in counted.items() if count > MOST_CURVES} == {}
-    assert sum(count > 0 for count in counted.values()) > 0.8 * len(figures), "figures with curves"
-
-
-def test_network_style_is_equal_among_graphs_and_pairs():
-    for graph, kind in (("bottleneck-layer", "bottleneck"), ("fixed-skips", "resnet"), ("shared-weights", "convnet")):
-        one, other = graph_style(graph), network_style(kind)
-        assert (one.color, one.dash, one.symbol) == (other.color, other.dash, other.symbol)
-    a, b = compared_styles({"A": "resnet", "B": "resnet"}, "linear").values()
-    assert a.color == b.color == network_style("resnet").color
-    assert a.dash != b.dash
-    assert a.symbol != b.symbol
-
-
-def test_the_takeaway_of_a_figure_comes_from_its_numbers(figures):
-    """Different results give different sentences, except liu-fig1-right, whose runs are also in the left figure."""
-    sentences = [
-        (chart.id, chart.alt) for preset, charts in figures.items() for chart in charts if preset != "liu-fig1-right"
-    ]
-    assert len(set(sentences)) == len(sentences) > 1.1 * len(figures)

@@ -69,13 +69,11 @@ def test_table_has_measured_exponents_and_verdicts():
     assert "no interval (needs 4 widths)" in three_widths[0]["‖H‖"]
 
 
-@pytest.mark.parametrize(
-    ("exponent", "interval", "verdict"),
-    [(-0.5, 0.1, "yes"), (0.0, 0.1, "no"), (-0.3, 0.1, "undecided"), (-0.5, float("nan"), "undecided")],
-)
-def test_verdict_needs_the_whole_interval_on_one_side(exponent, interval, verdict):
-    assert becomes_linear(PowerLaw(exponent, interval, 1.0, 0.95, 10, 0)) == verdict
-    assert becomes_linear(None) == "undecided"
+def test_verdict_needs_the_whole_interval_on_one_side():
+    for exponent, interval, verdict in (
+        (-0.5, 0.1, "yes"), (0.0, 0.1, "no"), (-0.3, 0.1, "undecided"), (-0.5, float("nan"), "undecided")
+    ):  # fmt: skip
+        assert becomes_linear(PowerLaw(exponent, interval, 1.0, 0.95, 10, 0)) == verdict
 
 
 def test_measured_norm_is_between_its_bounds():
@@ -86,9 +84,6 @@ def test_measured_norm_is_between_its_bounds():
         assert np.all(numbers(high["y"])[shared] > numbers(low["y"]))
     assert part_figures.bounded(TABLE, CNN) is None
     assert part_figures.quantities(TABLE, CNN) is None
-    ratios = [run.bound.bound / run.norm for point in BOUNDS for run in point.runs if run.bound]
-    assert f"{min(ratios):.1f} to {max(ratios):.1f} times the norm" in above.takeaway
-    assert "above its lower bound in 40 of 40 runs" in below.takeaway
 
 
 @pytest.mark.parametrize("quantity", ["hessian", "kernel_change"])
@@ -99,19 +94,6 @@ def test_balls_show_the_bound_above_random_directions(quantity):
         assert np.all(numbers(line(drawn, LINEAR)["y"]) > numbers(line(drawn, f"{LINEAR}_random")["y"]))
         assert "at least" in line(drawn, LINEAR)["name"]
     assert np.all(numbers(line(large, LINEAR)["y"]) > numbers(line(small, LINEAR)["y"]))
-    assert "lower bounds on the supremum" in large.caption[0]
-    assert "4 starts" in large.caption[0]
-
-
-def test_block_heatmap_has_the_norms_of_the_widest_point():
-    points = gallery_result("liu-theorem31").points
-    width, blocks = part_figures.blocks_of(points, LINEAR)
-    assert width == 3000
-    drawn = part_figures.blocks(points, LINEAR)
-    np.testing.assert_array_equal(drawn.figure.data[0].z, blocks.norms)
-    assert f"The largest is layer 1 × layer 1 with {np.max(blocks.norms):.2g}" in drawn.takeaway
-    lost = blocks.model_copy(update={"converged": False})
-    assert "may be larger" in part_figures.block_words(lost, "linear output", f"width m = {width}")
 
 
 CHOSEN, ALL = "hessian.networks.chosen", "hessian.networks.all."
@@ -128,31 +110,22 @@ def test_table_views_radii_and_networks_can_be_chosen():
     (table,) = tables(app)
     verdicts = re.findall(r'data-label="Becomes linear\?"><span>(\w+)', table)
     assert verdicts == re.findall(r'data-label="In the paper"><span>(\w+)', table) != []
-    assert "<sup>−0.4" in table
-    assert '<th scope="row">linear output</th>' in table
     app.query_params = {"preset": "liu-ball"}
     checked(app.run())
     chooser(app, "hessian.view").set_value("√m ‖H‖")
     app.select_slider(key="hessian.radius").set_value(2.0)
     assert "Ball of radius R = 2 around w₀" in words(checked(app.run()))
-    app.query_params = {"preset": "liu-nonlinear-output"}
-    first = len(checked(app.run()).get("plotly_chart"))
-    chooser(app, "hessian.one").set_value("fully-connected-swish")  # without layer quantities
-    assert len(checked(app.run()).get("plotly_chart")) == first - 1
     app.query_params = {"preset": "relu-and-tanh"}
     assert "With ReLU, ‖H‖ is that of the almost-everywhere Hessian." in words(checked(app.run()))
-    assert "It misses the kinks, which contain the curvature within a layer, so ‖H‖R does not bound" in words(app)
     assert "yes (almost everywhere)" in tables(app)[0]
 
 
-def spec_of(app) -> HessianSpec:
-    """Spec of the page's URL."""
-    spec, problems = spec_from_texts(address(app), TABLE_1)
-    assert problems == ()
-    return spec
-
-
 def test_networks_are_chosen_and_edited_together_or_singly():
+    def spec_of(app) -> HessianSpec:
+        spec, problems = spec_from_texts(address(app), TABLE_1)
+        assert problems == ()
+        return spec
+
     names = ("bottleneck", "fully-connected-swish", "composed", "shallow")
     app = open_page("hessian")
     assert app.multiselect(key=CHOSEN).value == list(TABLE_1.lines())
@@ -170,6 +143,3 @@ def test_networks_are_chosen_and_edited_together_or_singly():
     app.multiselect(key=CHOSEN).set_value([])
     (sentence,) = form_sentences(checked(app.run()))
     assert "1 to 12 groups of settings" in sentence
-    app.multiselect(key=CHOSEN).set_value(["resnet"])
-    assert form_sentences(checked(app.run())) == []
-    assert spec_of(app).networks == (TEMPLATES["resnet"],)

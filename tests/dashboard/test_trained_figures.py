@@ -1,6 +1,8 @@
-"""Figures of swept and trained networks, from the gallery, and the means that their lines run through."""
+"""Figures of swept and trained networks, from the gallery: means, bounds, departures, motion, maps."""
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,19 +10,22 @@ import pytest
 
 from linearity_lab.charts.style import compared_styles
 from linearity_lab.components.gallery import gallery_result
-from linearity_lab.components.shown import Shown
 from linearity_lab.views.architectures import figures as architectures
 from linearity_lab.views.depth_width import figures as depth_width
+from linearity_lab.views.dynamics import figures
+from linearity_lab.views.dynamics.frames import ball, moving
 from linearity_lab.views.early_time import figures as early_time
 from linearity_lab.views.generalization import figures as generalization
 from linearity_lab.views.horizon import figures as horizon
 from linearity_lab.views.lazy import dial
 from linearity_lab.views.lazy import figures as lazy
-from linearity_lab.views.lazy.page import charts as lazy_charts
+from linearity_lab.views.learning_rate import figures as learning_rate
+from linearity_lab.views.learning_rate.page import choose_clicked
 from linearity_lab.views.optimization import figures as optimization
 from ntk_core.experiments.generalization import GeneralizationSpec, wilson
-from ntk_core.runs import run_summary
+from ntk_core.runs import run_summary, spec_digest
 from ntk_core.settings.grammar import with_settings
+from tests.dashboard.open_pages import checked, open_page, press
 
 
 def means(chart) -> dict[str, Any]:
@@ -40,37 +45,7 @@ def test_exponents_need_departures_of_all_runs(of, has_exponent):
     assert (f"horizon of the {of} ∝" in run_summary(result.spec, result.points)) == has_exponent
 
 
-def test_square_loss_never_departs_and_has_arrows():
-    result = gallery_result("horizon")
-    chart = horizon.first_chart(result)
-    assert "square loss: 12 of 12 runs never depart" in chart.finding
-    (arrows,) = [trace for trace in chart.figure.data if trace.name == "square loss: never"]
-    assert list(arrows.x) == list(result.spec.widths)
-    assert horizon.along_clock(result.points, result.spec, "cross-entropy", 64).takeaway.startswith("At the end: ΔK ")
-    assert horizon.along_clock([], result.spec, "cross-entropy", 64).takeaway == "No run yet."
-
-
-def test_steps_have_the_predicted_slope():
-    result = gallery_result("horizon-rate")
-    chart = horizon.departure_steps(result.points, result.spec.widths)
-    names = [trace.name for trace in chart.figure.data if (trace.name or "").endswith("predicted")]
-    assert names == ["slope 1.23 predicted", "slope 0.72 predicted"]
-    assert chart.finding.count("predicted") == 2
-
-
 PRICE = gallery_result("price-of-linearity")
-LEARNED = gallery_result("learning-curves")
-
-
-def test_all_richness_shows_extremes_and_one_shows_every_model():
-    points = generalization.at(PRICE.points, samples=PRICE.spec.counts[-1])
-    drawn = means(generalization.against(points, PRICE.spec, "error"))
-    assert list(drawn) == ["network, ρ = 0", "network, ρ = 0.5", "kernel K₀", "infinite width"]
-    drawn = means(generalization.against(points, PRICE.spec, "error", 0.5))
-    assert list(drawn) == [
-        "network", "after kernel", "kernel K₀", "infinite width", "linear model", "linear model at the end"
-    ]  # fmt: skip
-    assert drawn["linear model"].visible == "legendonly"
 
 
 def test_bars_are_wilson_intervals_of_all_converged_runs():
@@ -93,21 +68,6 @@ def test_level_of_the_noise_is_the_bayes_error():
     spec = with_settings(GeneralizationSpec(), {"dataset.noise": 0.5})
     (level,) = generalization.against(PRICE.points, spec, "error", 0.5).figure.layout.shapes
     assert level.y0 == pytest.approx(0.02275, abs=1e-4)  # Φ(−2)
-
-
-def test_figures_along_training_state_the_numbers_of_their_runs():
-    chosen = {"width": 100, "richness": 0.5, "samples": PRICE.spec.counts[-1]}
-    (point,) = generalization.at(PRICE.points, **chosen)
-    chart = generalization.along(PRICE.points, "error", *chosen.values())
-    first, last = (np.mean([run.alignment[end] for run in point.runs]) for end in (0, -1))
-    assert chart.takeaway.startswith(f"Alignment from {first:.2g} to {last:.2g}; test error of regression with the ")
-    assert chart.takeaway.endswith(f", means of {len(point.runs)} runs.")
-    assert len(chart.rows) == sum(len(run.steps) for run in point.runs)
-    shares = generalization.eigenspaces(PRICE.points, *chosen.values())
-    assert f"{np.mean([run.last_share[-1] for run in point.runs]):.2g}" in shares.takeaway
-    assert list(means(generalization.angles(PRICE.points, 100, chosen["samples"]))) == ["ρ = 0", "ρ = 0.5"]
-    learning = generalization.against(LEARNED.points, LEARNED.spec, "error", None, 100)
-    assert list(means(learning)["network, ρ = 0.5"].x) == list(LEARNED.spec.samples)
 
 
 POINTS = gallery_result("liu-section5").points
@@ -155,13 +115,6 @@ def test_divergent_run_is_named_and_excluded_from_the_axis():
     assert "and the linear model at w₀ is stable below " in sentence
     assert chart.figure.layout.yaxis.range[1] <= math.log10(optimization.LOSS_HEADROOM * max(SLOW.loss[0], 1.0)) + 1e-9
     assert any(each.startswith("Catapult: at 20 η") for each in chart.caption)
-
-
-def test_plateau_is_stated_with_its_pl_ratio():
-    still = SLOW.model_copy(update={"outcome": "stuck", "pl_ratio": (1.0, *SLOW.pl_ratio[1:-1], 1e-8)})
-    sentence = optimization.loss_against_step(with_runs(still), OUTPUT).caption[-1]
-    assert "got stuck on a plateau" in sentence
-    assert "its PL* ratio is at most 10⁻⁸ of what it was" in sentence
 
 
 RESULT = gallery_result("depth-width")
@@ -223,11 +176,6 @@ def test_exponents_have_their_expected_lines():
     assert (second.name, *second.y) == ("expected ρ − 1/2", -0.5, 0.0)
 
 
-def test_dial_replaces_figures_of_what_is_not_swept():
-    found = lazy_charts(Shown(DIALED.spec, DIALED.points, None, "job"), lazy.CHANGE.title, "linear", "subtracted", 0.5)
-    assert [each.name for each in found] == ["dial", "exponents", "coordinates", "figure3"]
-
-
 RANDOM, ZERO = ({"output": "linear", "start": start} for start in ("random", "subtracted"))
 SWISH, LEAST = {"output": "swish", "start": "random"}, {"output": "leaky_softplus", "rate": 2.0}
 STYLES = compared_styles({"A": "fully-connected"}, "linear")
@@ -243,16 +191,12 @@ def compared(points, measure: str):
 LINES = [
     ("liu-lazy", lambda points: lazy.against(points, "scale", "linear", lazy.KAPPA), "random f(w₀)", "scale",
      {"width": 100}, RANDOM, lambda run: run.kappa),
-    ("liu-lazy", lambda points: lazy.against(points, "width", "linear", lazy.CHANGE), "f(w₀) = 0", "width",
-     {"scale": 1.0}, ZERO, lambda run: run.sup_change),
     ("liu-lazy", lambda points: lazy.same_parameters(points, "swish", "random"), "kernel of α f", "width",
      {"scale": 1.0}, SWISH, lambda run: run.pre_output_change),
     ("liu-lazy", lambda points: lazy.same_parameters(points, "swish", "random"), "kernel of φ(α f), swish output",
      "width", {"scale": 1.0}, SWISH, lambda run: run.sup_change),
     ("richness-deep", lambda points: dial.against_width(points, "linear", "subtracted", lazy.CHANGE), "ρ = 0.25",
      "width", {"richness": 0.25}, ZERO, lambda run: run.sup_change),
-    ("bottleneck", lambda points: compared(points, "change"), "A: fully connected", "width",
-     {"network": "A"}, {}, lambda run: run.sup_change),
     ("bottleneck", lambda points: compared(points, "distance"), "A: fully connected", "width",
      {"network": "A"}, {}, lambda run: run.infinite_distance),
     ("liu-section5", optimization.change_against_width, "0.2 f + 0.8 softplus(f)", "width",
@@ -280,12 +224,166 @@ def test_line_runs_through_the_means_of_its_runs(preset, draw, name, swept, of_p
     np.testing.assert_allclose(line.y, [np.nanmean(own[at]) for at in line.x])
 
 
-def test_depth_and_width_have_a_line_for_every_width():
-    result = gallery_result("depth-width")
-    for draw, of in (
-        (depth_width.against_depth, lambda depth, width: depth),
-        (depth_width.against_beta, lambda depth, width: depth / width),
+DESCENT = "gradient-descent"
+LINEARIZED = gallery_result("liu-true-and-linearized")
+METHODS = gallery_result("beyond-gradient-descent")
+CURVES = gallery_result("curves-in-one-dimension")
+
+
+def test_each_model_has_its_dash_in_trajectories():
+    point = LINEARIZED.points[0]
+    (run, *_), classes = point.of("linear", DESCENT), np.argmax(point.y, axis=1)
+    figure = figures.trajectories(point, "linear", DESCENT, "time", "training points").figure
+    models = {"solid": run.network, "dash": run.linearized, "dot": run.infinite}
+    for (dash, path), name in zip(
+        models.items(), ("network: solid", "linear model: dashed", "infinite width: dotted"), strict=True
     ):
-        lines = [trace for trace in draw(result.points).figure.data if trace.mode == "lines+markers"]
-        drawn = {trace.legendgroup: list(trace.x) for trace in lines}
-        assert drawn == {f"m = {m:,}": [of(depth, m) for depth in result.spec.depths] for m in result.spec.widths}
+        legend, *drawn = [trace for trace in figure.data if trace.line.dash == dash and "text" not in trace.mode]
+        assert legend.name == name
+        for trace, row in zip(drawn, range(0, len(point.y), len(point.y) // len(drawn)), strict=True):
+            np.testing.assert_allclose(trace.x, run.learning_rate * np.array(run.steps[1:]))
+            np.testing.assert_allclose(trace.y, [block[row][classes[row]] for block in path.outputs[1:]])
+
+
+def test_departure_is_marked_on_lines_that_leave_for_good():
+    figure = figures.difference_against_time(LINEARIZED.points, DESCENT, "step").figure
+    runs = [
+        run for point in LINEARIZED.points for output in LINEARIZED.spec.outputs for run in point.of(output, DESCENT)
+    ]
+    drawn = [trace for trace in figure.data if trace.x[0] is not None and "text" not in trace.mode]
+    for trace, run in zip(drawn, runs, strict=True):
+        np.testing.assert_allclose(trace.y, run.difference[1:])
+        marked = [step for step, size in zip(trace.x, trace.marker.size or (), strict=False) if size]
+        assert marked == ([] if run.departure_step is None else [run.departure_step])
+    assert len({run.departure_step is None for run in runs}) == 2
+
+
+@pytest.mark.parametrize("result", [CURVES, LINEARIZED], ids=["functions", "outputs"])
+def test_motion_has_a_frame_for_each_record(result):
+    point = result.points[0]
+    figure, run = moving(point, "linear", DESCENT).figure, point.of("linear")[0]
+    names = [f"{step:,}" for step in run.steps]
+    assert [frame.name for frame in figure.frames] == names
+    assert [step.args[0][0] for step in figure.layout.sliders[0].steps] == names
+    for index, frame in enumerate(figure.frames):
+        if result is CURVES:
+            expected = [path.test_outputs[index] for path in (run.network, run.linearized, run.infinite)]
+            assert [list(data.y) for data in frame.data] == [[row[0] for row in block] for block in expected]
+        else:
+            np.testing.assert_allclose(frame.data[0].x, np.ravel(run.linearized.outputs[index]))
+            np.testing.assert_allclose(frame.data[1].y, np.ravel(run.network.test_outputs[index]))
+
+
+def test_every_method_has_its_distance_and_its_kernel_change():
+    point = METHODS.points[0]
+    chart = ball(METHODS.points, point, "linear", "step")
+    drawn = [trace for trace in chart.figure.data if "text" not in trace.mode and trace.x[0] is not None]
+    assert len({trace.name for trace in drawn}) == len(METHODS.spec.methods)
+    assert len(drawn) == 2 * len(point.of("linear"))
+    run = point.of("linear", DESCENT)[0]
+    np.testing.assert_allclose(drawn[0].y, run.network.distance[1:])
+    assert chart.figure.layout.shapes[0].y0 == run.sup_distance, "the ball of gradient descent"
+    assert chart.rows[0]["condition number"] == pytest.approx(run.largest[0] / run.smallest[0])
+
+
+WIDTHS = gallery_result("hu-departure")
+DEPARTED = WIDTHS.points[-1]
+DEPARTING = DEPARTED.of("tanh")  # its kernel has a norm feature
+
+
+def curves(chart) -> dict[str, list]:
+    """Name → curves."""
+    found: dict[str, list] = {}
+    for trace in chart.figure.data:
+        if "text" not in trace.mode and trace.x[0] is not None:
+            found.setdefault(trace.name, []).append(trace)
+    return found
+
+
+@pytest.mark.parametrize("view", early_time.VIEWS)
+def test_every_view_draws_each_model_and_seed_from_step_one(view):
+    traces, without_feature = (
+        curves(early_time.along_steps(DEPARTED, runs, view)) for runs in (DEPARTING, DEPARTED.of("erf"))
+    )
+    assert all(tuple(trace.x) == DEPARTING[0].steps[1:] for group in traces.values() for trace in group)
+    assert all(len(group) == len(DEPARTING) * (2 if view == "residual" else 1) for group in traces.values())
+    if view == "test loss":
+        assert set(traces) == {"network", "linear model ψ", "without the norm feature"}
+        assert tuple(traces["network"][0].y) == DEPARTING[0].network.test_loss[1:]
+        assert set(without_feature) == {"network", "linear model ψ"}
+    if view == "residual":  # one row outside the span, one inside
+        assert {trace.yaxis for trace in traces["network"]} == {"y", "y2"}
+
+
+def test_departure_and_the_best_linear_model_are_marked():
+    run = DEPARTING[0]
+    layout = early_time.along_steps(DEPARTED, [run], "test loss").figure.layout
+    upright = [shape.x0 for shape in layout.shapes if shape.x0 == shape.x1]
+    assert upright == [run.steps[run.linear_phase], run.departure_step]
+    assert [shape.y0 for shape in layout.shapes if shape.y0 == shape.y1] == [run.optimal_test_loss]
+    assert f" network departs: <br> step {run.departure_step:,} " in [note.text for note in layout.annotations]
+    assert [note.x for note in layout.annotations][:2] == pytest.approx(np.log10(upright))  # logarithms
+
+
+def test_a_growing_run_with_one_record_is_drawn():
+    run = DEPARTING[0]
+    cut = {name: getattr(run, name)[:1] for name in ("steps", "distance", "naive_distance", "linear_power")}
+    for name in ("network", "linear", "naive"):
+        model = getattr(run, name)
+        cut[name] = model.model_copy(update={each: getattr(model, each)[:1] for each in type(model).model_fields})
+    first = run.model_copy(update=cut)
+    for chart in (
+        early_time.single_outputs(first),
+        *(early_time.along_steps(DEPARTED, [first], view) for view in early_time.VIEWS),
+    ):
+        assert chart.figure.data
+
+
+MAP = gallery_result("catapult-map")
+RUN = gallery_result("catapult-run")
+
+
+def test_every_cell_of_the_map_has_its_outcome():
+    chart = learning_rate.outcome_map(MAP.points, MAP.spec.models, (800, 3.5))
+    panels = [trace for trace in chart.figure.data if trace.type == "heatmap"]
+    assert len(panels) == 3
+    assert all(len(panel.z) == len(MAP.spec.rates) and None not in panel.z[0] for panel in panels)
+    assert len(chart.rows) == 3 * 3 * len(MAP.spec.rates) * len(MAP.spec.widths)
+    markers = [trace for trace in chart.figure.data if trace.type == "scatter" and trace.customdata is not None]
+    cells = [(width, rate) for rate in MAP.spec.rates for width in MAP.spec.widths]
+    assert [[tuple(each[:2]) for each in trace.customdata] for trace in markers] == [cells] * 3, "each can be clicked"
+
+
+def test_the_page_follows_the_chosen_cell_beneath_its_map(jobs):
+    app = open_page("learning_rate")
+    app.selectbox(key="learning_rate.width").set_value(800)
+    app.selectbox(key="learning_rate.rate").set_value(2.5)
+    checked(app.run())
+    press(app, "learning_rate.follow")
+    (asked,) = jobs.submitted
+    assert (asked.widths, asked.rates, asked.num_seeds, asked.keep_paths) == ((800,), (2.5,), 1, True)
+    assert asked.dataset == MAP.spec.dataset
+    assert len(app.get("plotly_chart")) == 4
+    (point,) = RUN.points
+    grown = point.model_copy(update={"runs": point.of("network", 3.0)})
+    spec, job = with_settings(RUN.spec, {"rates": [3.0]}), spec_digest(asked)[:16]
+    jobs.snapshots[job] = replace(jobs.snapshots[job], spec=spec, growing=(grown,), grown=2)
+    assert len(checked(app.run()).get("plotly_chart")) == 5
+    assert not app.query_params, "the page's own settings are as they were"
+    app.query_params = {"preset": "catapult-run"}
+    assert len(checked(app.run()).get("plotly_chart")) == 4, "runs that are kept are drawn at once"
+    assert not [each for each in app.button if each.key == "learning_rate.follow"]
+
+
+def test_second_click_on_a_cell_keeps_the_choice(monkeypatch):
+    state: dict = {}
+    monkeypatch.setattr("linearity_lab.views.learning_rate.page.st", SimpleNamespace(session_state=state))
+    followed = []
+    monkeypatch.setattr("linearity_lab.views.learning_rate.page.submit", lambda page, spec: followed.append(spec))
+    for points in ([{"customdata": [800, 3.5, "3 of 3 catapult"]}], []):
+        state["learning_rate.map"] = SimpleNamespace(selection=SimpleNamespace(points=points))
+        choose_clicked(MAP.spec)
+    assert (state["learning_rate.width"], state["learning_rate.rate"]) == (800, 3.5)
+    assert [spec.point_keys() for spec in followed] == [("width=800",)]
+    choose_clicked(RUN.spec)
+    assert len(followed) == 1, "a sweep that keeps its paths has the run already"
