@@ -25,10 +25,13 @@ WHOLE = ("kernel_change", "architectures", "hessian")
 # liu-fig1-right has one large width, whose runs are those of the left figure.
 TO_THE_END = [
     *(name for name in NAMES if SPECS[name].experiment in WHOLE and name != "liu-fig1-right"),
-    *("zhu-fig2", "liu-true-and-linearized", "hu-fig1", "hu-fig5"),
+    *("zhu-fig2", "hu-fig1"),
 ]
-# They have the network of hu-fig3-cnn and the data of hu-fig4 and hu-fig3.
-COVERED = ("hu-fig4-cnn", "hu-fig4-cifar-cnn")
+# Other presets of their experiments have the same networks and losses.
+COVERED = (
+    "hu-fig2", "hu-fig3", "hu-fig4-fashion", "hu-fig4-cifar", "hu-fig4-cnn", "hu-fig4-cifar-cnn", "hu-departure",
+    "hu-theorem35", "richness-anew", "no-price-on-digits", "horizon-cross-entropy",
+)  # fmt: skip
 BEGUN = [name for name in NAMES if SPECS[name].experiment not in WHOLE and name not in (*TO_THE_END, *COVERED)]
 LARGEST = {"early_time": 300_000, "hessian": 320_000}  # bytes
 
