@@ -18,7 +18,7 @@ from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import EXPERIMENTS, load_data
 from ntk_core.settings.grammar import settings, spec_from_texts, text_of, with_settings
 from tests.dashboard.open_pages import checked, form_sentences, open_page, open_panels, press, words
-from tests.data.uploads.files import arrays, blobs, flowers, pets
+from tests.data.uploads.files import arrays, flowers, pets
 from tests.running import result_of
 from tests.smallest import smallest
 
@@ -52,15 +52,10 @@ def widget(app: AppTest, kind: str, name: str):
     return found
 
 
-def pressed(app: AppTest, name: str) -> AppTest:
-    return checked(app.button(key=f"{PAGE}.{name}").click().run())
-
-
 @pytest.mark.parametrize(
     ("data", "name", "expected"),
     [
         (flowers(), "flowers.csv", ["3", "3", "60"]),
-        (blobs(), "blobs.npz", ["6 × 6 × 1", "4", "40"]),
         (pets(), "pets.zip", ["10 × 10 × 3", "2", "12"]),
         (example_file(), "spirals.csv", ["3", "3", "60"]),
     ],
@@ -108,7 +103,7 @@ def test_a_number_to_be_learned_leads_to_the_linear_model(jobs):
     app = checked(app.run())
     widget(app, "multiselect", "features").set_value(["sepal", "petal"])
     widget(app, "number_input", "num_samples.60").set_value(40)
-    pressed(checked(app.run()), "run")
+    press(checked(app.run()), f"{PAGE}.run")
     (spec,) = jobs.submitted
     assert isinstance(spec, DynamicsSpec)
     assert (spec.dataset.num_samples, spec.num_test) == (40, 20)
@@ -136,27 +131,14 @@ def customers() -> bytes:
     return arrays(x=means + [15_000, 12] * rng.normal(size=(120, 2)), y=segment)
 
 
-def first_look(data: bytes, num_classes: int) -> tuple[str, Any]:
-    """The page and the spec of the first run on these data."""
-    dataset = DatasetSpec(name="upload", digest=kept(data), num_samples=60, standardize="standard")
-    return Uploaded(dataset, "mine", 120, num_classes).first_look()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("data", "classes", "page"), [(houses(), 0, "dynamics"), (customers(), 3, "kernel_change")])
 def test_the_first_run_on_unscaled_data_converges(data, classes, page):
-    found, spec = first_look(data, classes)
+    dataset = DatasetSpec(name="upload", digest=kept(data), num_samples=60, standardize="standard")
+    found, spec = Uploaded(dataset, "mine", 120, classes).first_look()
     assert found == page
     result: Any = ntk_core.compute(with_settings(spec, {"widths": [30, 300], "num_seeds": 1}))
     assert {run.outcome for point in result.points for run in point.runs} == {"converged"}
-
-
-def test_the_threshold_is_chosen_from_the_data():
-    overlapping, separate, number = (
-        first_look(*data)[1].training.loss_threshold for data in ((customers(), 3), (flowers(), 3), (houses(), 0))
-    )
-    assert overlapping < separate < np.log(3), "labels without a pattern stop earlier"
-    assert number == 0.01
 
 
 def test_kernels_of_the_threshold_are_those_of_the_core():
@@ -169,7 +151,7 @@ def test_kernels_of_the_threshold_are_those_of_the_core():
 
 
 def test_kept_data_are_offered_in_this_session_only(data_directory):
-    app = pressed(uploaded(flowers(), "flowers.csv"), "keep")
+    app = press(uploaded(flowers(), "flowers.csv"), f"{PAGE}.keep")
     app.switch_page("pages/kernel_change.py")
     open_panels(app, "kernel_change")
     app = checked(app.run())
@@ -182,7 +164,7 @@ def test_kept_data_are_offered_in_this_session_only(data_directory):
     assert "upload the file again" in words(other)
     app.switch_page(f"pages/{PAGE}.py")
     (stored,) = (data_directory / "uploads").iterdir()
-    checked(checked(app.run()).button(key=f"{PAGE}.forget.{stored.stem}").click().run())
+    press(checked(app.run()), f"{PAGE}.forget.{stored.stem}")
     assert not stored.exists(), "data can be forgotten"
 
 
@@ -213,7 +195,6 @@ PAGES = [
     for name, each in EXPERIMENTS.items()
     if getattr(each.spec.model_fields.get("dataset"), "annotation", None) is DatasetSpec
 ]
-FAST = ("kernel_change", "dynamics", "generalization")
 
 
 def kind_of(page: str) -> str:
@@ -235,9 +216,6 @@ def numbers() -> str:
     return kept(flowers(), Choices(("sepal", "petal"), "size", "regression"))
 
 
-KINDS = {"numbers": numbers, "classes": lambda: kept(flowers()), "images": lambda: kept(pets())}
-
-
 def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
     """Open the page with these settings, compute its run, draw its figures, and return the spec."""
     texts = {name: value if isinstance(value, str) else text_of(value) for name, value in settings.items()}
@@ -256,15 +234,14 @@ def runs_and_draws(page: str, jobs, settings: dict[str, Any]) -> Any:
 @pytest.mark.parametrize(
     ("page", "kind"),
     [
-        # Pages do not depend on the kind of file. Three pages of one kind are fast.
-        *(pytest.param(page, "numbers", marks=[] if page in FAST else pytest.mark.slow) for page in PAGES),
-        pytest.param("kernel_change", "classes", marks=pytest.mark.slow),
-        pytest.param("dynamics", "images", marks=pytest.mark.slow),
+        # Pages do not depend on the kind of file.
+        *(pytest.param(page, "numbers", marks=[] if page == "dynamics" else pytest.mark.slow) for page in PAGES),
+        pytest.param("kernel_change", "images", marks=pytest.mark.slow),
     ],
 )
 def test_a_page_runs_and_draws_data_of_ones_own(page, kind, jobs):
     """The run uses the uploaded data from the URL with the page's default outputs."""
-    upload = KINDS[kind]()
+    upload = numbers() if kind == "numbers" else kept(pets())
     # Default outputs are kept, because the data may not allow them.
     small = smallest(EXPERIMENTS[page].presets[0].spec, keep=("outputs",))
     spec = runs_and_draws(page, jobs, {**small, "dataset.name": "upload", "dataset.digest": upload})
@@ -295,7 +272,3 @@ def test_address_keeps_the_data_that_refuse_its_other_settings():
         assert (spec.dataset.digest, spec.dataset.num_samples, spec.seed) == (given["dataset.digest"], 12, 3)
         assert spec.outputs == ("linear", "swish")
         assert [problem.field for problem in problems] == ["outputs"]
-    few = kept(pets())
-    spec, problems = spec_from_texts({"dataset.name": "upload", "dataset.digest": few}, KernelChangeSpec())
-    assert (spec.dataset.digest, spec.dataset.num_samples) == (few, 12)
-    assert [problem.field for problem in problems] == ["dataset.num_samples"]

@@ -1,42 +1,36 @@
-"""Parsing of uploads: separate processes, limits of time and memory, a bounded cache."""
+"""Parsing of uploads in processes with limits of time and memory, and memory returned by the server."""
 
+import gc
+import platform
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import Future
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 import pytest
+from streamlit import config
 
 from linearity_lab.components.own_data import upload_limits
 from linearity_lab.jobs import uploads as reading
 from linearity_lab.jobs.profile import PROFILES
 from linearity_lab.jobs.uploads import ReadUploads
+from linearity_lab.server import garbage
 from ntk_core.data.uploads import BadLine, Limits, Table, clean_upload, parse_upload, suggested_choices
 from ntk_core.errors import InvalidInput
-from tests.data.uploads.files import arrays, blobs, flowers, pets
+from tests.dashboard.open_pages import open_page
+from tests.data.uploads.files import arrays, blobs, flowers, pets, sleep_on_large
 
 LIMITS = Limits()
 
 
 @pytest.fixture(scope="module")
-def make_uploads():
-    made = []
-
-    def make(*given, **named):
-        made.append(ReadUploads(*given, **named))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
-@pytest.fixture(scope="module")
-def uploads(make_uploads):
-    return make_uploads(10**9)
+def uploads():
+    made = ReadUploads(10**9, max_s=600.0, max_bytes=2**28)
+    yield made
+    made.close()
 
 
 @pytest.mark.parametrize("data", [flowers(), blobs(), pets()], ids=["table", "arrays", "images"])
@@ -58,41 +52,34 @@ def test_a_refusal_comes_over_as_it_is(uploads):
         uploads.candidate("uneven", lambda: b"a,b\n1,2\n1,2,3\n", LIMITS)
 
 
-def test_slow_file_is_abandoned_and_the_next_one_is_read(make_uploads):
-    uploads = make_uploads(10**9, max_s=0.001)
+def test_slow_file_is_abandoned_and_the_next_one_is_read(uploads, monkeypatch):
     rows = flowers(num_rows=20_000)
-    with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
-        uploads.candidate("slow", lambda: rows, LIMITS)
-    uploads._max_s = 60.0
+    with monkeypatch.context() as patch:
+        patch.setattr(uploads, "_max_s", 0.001)
+        with pytest.raises(InvalidInput, match=r"one that can be read within 0\.001 s"):
+            uploads.candidate("slow", lambda: rows, LIMITS)
     assert uploads.candidate("slow", lambda: rows, LIMITS).num_rows == 20_000
 
 
-def test_file_over_memory_is_refused_and_the_next_one_read(make_uploads):
-    uploads = make_uploads(10**9, max_bytes=2**28)
+def test_file_over_memory_is_refused_and_the_next_one_read(uploads):
     zeros = arrays(**{f"x{index}": np.zeros((512, 2**15), np.int8) for index in range(8)})
     with pytest.raises(InvalidInput, match=r"and 0\.25 GiB of memory"):
         uploads.candidate("hungry", lambda: zeros, Limits(max_unpacked_bytes=2**29))
-    assert isinstance(uploads.candidate("table", flowers, LIMITS), Table)
+    assert isinstance(uploads.candidate("next", flowers, LIMITS), Table)
 
 
-def sleep_on_large(data, limits):
-    time.sleep(600 if len(data) > 2**20 else 0)
-    return parse_upload(data, limits)
+def test_small_file_does_not_wait_for_large_ones(monkeypatch):
+    def wait(version: str) -> None:
+        with pytest.raises(InvalidInput):  # when the processes end
+            reader.candidate(version, lambda: bytes(2**21), LIMITS)
 
-
-def test_small_file_does_not_wait_for_large_ones(make_uploads, monkeypatch):
     monkeypatch.setattr(reading, "parse_upload", sleep_on_large)
-    uploads = make_uploads(10**9, max_s=600.0)
-    large = [threading.Thread(target=_wait_for, args=(uploads, str(number)), daemon=True) for number in range(4)]
-    for each in large:
-        each.start()
-    assert uploads.candidate("small", flowers, LIMITS).num_rows == 60
-    assert all(each.is_alive() for each in large)
-
-
-def _wait_for(uploads: ReadUploads, version: str) -> None:
-    with pytest.raises(InvalidInput):  # when the processes end
-        uploads.candidate(version, lambda: bytes(2**21), LIMITS)
+    with closing(ReadUploads(10**9, max_s=600.0)) as reader:
+        large = [threading.Thread(target=wait, args=(str(number),), daemon=True) for number in range(4)]
+        for each in large:
+            each.start()
+        assert reader.candidate("small", flowers, LIMITS).num_rows == 60
+        assert all(each.is_alive() for each in large)
 
 
 def test_equal_files_are_read_once_and_cached_by_last_use():
@@ -112,11 +99,10 @@ def test_equal_files_are_read_once_and_cached_by_last_use():
     assert asked == [b"a", b"b", b"c", b"a", b"b"]
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_small_file_that_expands_is_refused_by_its_size(name, monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_PROFILE", name)
+def test_small_file_that_expands_is_refused_by_its_size(monkeypatch):
+    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "hosted")
     found = upload_limits()
-    assert 4 * found.max_values <= PROFILES[name].max_upload_bytes
+    assert 4 * found.max_values <= PROFILES["hosted"].max_upload_bytes
     rows = found.max_values // 4096 + 1
     big = arrays(x=np.zeros((rows, 4096), np.int8), y=np.arange(rows) % 2)
     assert len(big) < 2**16
@@ -125,6 +111,7 @@ def test_small_file_that_expands_is_refused_by_its_size(name, monkeypatch):
         clean_upload(candidate, suggested_choices(candidate), found)
 
 
+@pytest.mark.slow
 def test_a_server_that_has_read_a_file_ends():
     code = """
 from linearity_lab.jobs.uploads import read_uploads
@@ -132,3 +119,57 @@ from ntk_core.data.uploads import Limits
 read_uploads().candidate("1", lambda: b"a,b\\n1,2\\n3,4\\n", Limits())
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_page_freezes_loaded_objects_once(monkeypatch):
+    monkeypatch.setattr(garbage, "_SETTLED", set())
+    gc.unfreeze()
+    open_page("glossary")
+    first = gc.get_freeze_count()
+    assert first > 100_000
+    open_page("glossary")
+    assert gc.get_freeze_count() <= first
+    gc.unfreeze()
+
+
+def test_old_garbage_waits_a_minute_young_garbage_does_not(monkeypatch):
+    assert config.get_option("runner.postScriptGC") is False  # Streamlit's collection after every run
+    counted: list[tuple[float, int]] = []
+    now = 0.0
+    monkeypatch.setattr(gc, "collect", lambda generation=2: counted.append((now, generation)))
+    monkeypatch.setattr(gc, "freeze", lambda: None)
+    monkeypatch.setattr(garbage, "_SETTLED", {"hessian"})
+    monkeypatch.setattr(garbage, "_collected_at", 0.0)
+    monkeypatch.setattr(garbage.time, "monotonic", lambda: now)
+    for second in range(100, 191, 10):
+        now = float(second)
+        garbage.collect_garbage("hessian")
+    assert [at for at, generation in counted if generation == 2] == pytest.approx([100, 160])
+    assert len(counted) == 10
+    garbage.collect_garbage("dag")  # the first drawing of a page collects what it loaded
+    assert counted[10:] == [(190, 2)]
+
+
+def test_what_uploads_took_goes_back_to_the_system():
+    program = """
+import psutil, sys
+from ntk_core.environment import keep_memory_returnable, return_freed_memory
+def mib(): return psutil.Process().memory_info().rss / 2**20
+if sys.argv[1] == "kept":
+    keep_memory_returnable()
+bytearray(24 * 2**20)  # glibc: from now on blocks of this size come from the heap
+rest, held, stays = mib(), [], []
+for _ in range(32):
+    held.append(b"x" * 2**21)
+    stays.append(b"x" * 4000)
+held.clear()
+if sys.argv[1] == "returned":
+    return_freed_memory()
+print(mib() - rest)
+"""
+    grown = {}
+    for way in ("kept", "returned", "neither"):
+        run = subprocess.run([sys.executable, "-c", program, way], capture_output=True, text=True, check=True)
+        grown[way] = float(run.stdout)
+    assert max(grown["kept"], grown["returned"]) < 4
+    assert grown["neither"] > 10 or platform.libc_ver()[0] != "glibc"

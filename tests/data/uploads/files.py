@@ -1,13 +1,16 @@
-"""Typical uploaded files: a table, arrays, a zip of image folders."""
+"""Typical uploaded files: a table, arrays, a zip of image folders; and a slow parser."""
 
 from __future__ import annotations
 
 import io
+import time
 import zipfile
 from collections.abc import Mapping
 
 import numpy as np
 from PIL import Image
+
+from ntk_core.data.uploads import Candidate, Limits, parse_upload
 
 NUM_ROWS = 60
 
@@ -61,3 +64,9 @@ def pets(num: int = 12, side: int = 10, **more: bytes) -> bytes:
     """Images of cats and dogs in their folders."""
     found = {f"pets/{('cat', 'dog')[i % 2]}/{i}.png": image(side, side, i) for i in range(num)}
     return archive({**found, **more})
+
+
+def sleep_on_large(data: bytes, limits: Limits) -> Candidate:
+    """Parse files of up to 1 MiB; sleep on larger ones."""
+    time.sleep(600 if len(data) > 2**20 else 0)
+    return parse_upload(data, limits)
