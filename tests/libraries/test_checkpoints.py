@@ -1,8 +1,9 @@
-"""Checkpoints of PyTorch modules: state dictionaries and safetensors (make torch)."""
+"""Checkpoints of PyTorch modules, and the notebook on fine-tuning (make torch)."""
 
 from __future__ import annotations
 
 import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 torch: Any = pytest.importorskip("torch", reason="make torch installs it")
 pytest.importorskip("torchax", reason="make torch installs it")
 safetensors: Any = pytest.importorskip("safetensors.torch", reason="make torch installs it")
+nbformat: Any = pytest.importorskip("nbformat", reason="make torch installs it")
 
 from ntk_core import from_torch, linearity_report  # noqa: E402
 from ntk_core.errors import InvalidInput  # noqa: E402
 from ntk_core.own_models import read_checkpoint, with_checkpoints  # noqa: E402
+from tests.examples.notebooks import WITH_TORCH, executed, shown_in  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("default")  # warnings of other libraries
 X = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
@@ -70,3 +73,23 @@ def test_foreign_pickles_are_refused_unexecuted(tmp_path):
         assert str(error.value).startswith(f"checkpoint: {name}")
         assert "\n" not in str(error.value)
     assert not trace.exists()
+
+
+def measured(book) -> list[tuple[float, float]]:
+    """(output error, ΔK) of small rate, large rate and adapter, as printed."""
+    printed = book.cells[-2].outputs[0].text
+    return [(float(a), float(b)) for a, b in re.findall(r"output error ([\d.]+), ΔK ([\d.]+)", printed)]
+
+
+def test_text_of_the_notebook_agrees_with_its_numbers(tmp_path):
+    book = nbformat.read(WITH_TORCH[0], as_version=4)
+    committed = measured(book)
+    computed = executed(book, tmp_path)
+    for small, large, adapter in (committed, measured(computed)):
+        assert small[0] < 0.1
+        assert min(large[0], adapter[0]) > 0.5
+        assert adapter[1] > large[1] > small[1]
+    assert measured(computed)[0] == pytest.approx(committed[0], rel=0.05)
+    assert "num_params=192," in str(computed.cells[-4].outputs[-1].data["text/plain"])
+    verdicts = [re.search(r"<p[^>]*>(\w+(?: \w+)*):", each) for each in shown_in(computed, "text/html")]
+    assert [each[1] for each in verdicts if each] == ["Linear", "Not linear", "Not linear"]
