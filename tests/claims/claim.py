@@ -146,7 +146,8 @@ def _misses(measured: Measured, allowed: list[tuple[float, float]]) -> bool:
 
 
 def _claim(name: str, table: Mapping[str, Any]) -> Claim:
-    own = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items() if key in _FIELDS}
+    own: dict[str, Any] = {key: table[key] for key in table.keys() & _FIELDS}
+    own |= {key: tuple(value) for key, value in own.items() if isinstance(value, list)}
     if "caveat_interval" in own and "caveat" not in own:
         raise ValueError(f"{name}: the interval of a caveat needs its words")
     own.setdefault("source", PRESETS[own["preset"]].source)
