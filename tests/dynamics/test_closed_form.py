@@ -8,16 +8,10 @@ from scipy.linalg import expm
 from ntk_core import empirical_ntk, infinite_width_ntk, train
 from ntk_core.dynamics import ClosedForm
 from ntk_core.networks.architectures import FullyConnected
+from tests.dynamics.problems import problem
 
 NET = FullyConnected(width=30, depth=2, num_outputs=2, activation="erf", use_bias=True)
 N = 6
-
-
-def problem():
-    params = NET.init(jax.random.key(0), (3,))
-    x = jax.random.normal(jax.random.key(1), (N + 4, 3))
-    y = jax.nn.one_hot(np.arange(N) % 2, 2)
-    return params, x, y
 
 
 def closed_form(params, x, y):
@@ -27,11 +21,12 @@ def closed_form(params, x, y):
 
 @pytest.mark.usefixtures("x64")
 def test_descent_is_what_the_trained_linear_model_does():
-    params, x, y = problem()
+    params, train_x, y, test_x, y_test = problem(NET, N, 4)
+    x = np.concatenate([train_x, test_x])
     form = closed_form(params, x, y)
     rate = 0.9 * form.stable_rate  # directions beyond ηλ/n = 1 overshoot at every step
     history = train(
-        NET, params, x[:N], y, learning_rate=rate, max_steps=300, x_test=x[N:], y_test=y[:4], linear_route="weights",
+        NET, params, x[:N], y, learning_rate=rate, max_steps=300, x_test=x[N:], y_test=y_test, linear_route="weights",
         kernels=False,
     )  # fmt: skip
     train_outputs, test_outputs = form.descent(history.steps, rate)
@@ -43,7 +38,8 @@ def test_descent_is_what_the_trained_linear_model_does():
 
 @pytest.mark.usefixtures("x64")
 def test_flow_is_an_exponential_and_the_limit_of_small_steps():
-    params, x, y = problem()
+    params, train_x, y, test_x, _ = problem(NET, N, 4)
+    x = np.concatenate([train_x, test_x])
     form, time = closed_form(params, x, y), 2.0
     rows = np.asarray(empirical_ntk(NET, params, x, x[:N])).transpose(0, 2, 1, 3).reshape(-1, 2 * N)
     start, matrix = np.asarray(NET.apply(params, x)).ravel(), rows[: 2 * N]

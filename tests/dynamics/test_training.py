@@ -1,7 +1,5 @@
 """Simultaneous training of a network and its linear model, against plain loops in float64."""
 
-import inspect
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,7 +7,7 @@ import optax
 import pytest
 
 from ntk_core import Optimizer, empirical_ntk, kernel_change, linearize, train
-from ntk_core.dynamics import Loss, Training, record_steps
+from ntk_core.dynamics import Loss
 from ntk_core.dynamics.choices import METHODS, Method
 from ntk_core.networks.architectures import DenseNet, FullyConnected, Mirrored, merge
 from tests.dynamics.problems import NET, problem
@@ -211,14 +209,6 @@ def test_a_callable_trains_like_the_network_that_it_is():
         np.testing.assert_allclose(trained, same, rtol=1e-9, atol=1e-12)
 
 
-def test_train_names_every_argument_of_training():
-    ours, theirs = (dict(inspect.signature(each).parameters) for each in (train, Training))
-    ours.pop("should_stop")
-    assert {name: (each.kind, each.default) for name, each in ours.items()} == {
-        name: (each.kind, each.default) for name, each in theirs.items()
-    }
-
-
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("linear_route", ["auto", "weights"])
 def test_any_optax_transformation_is_scaled_by_the_rate(linear_route):
@@ -243,11 +233,3 @@ def test_a_method_is_one_entry(monkeypatch):
     history = train(NET, params, x, y, optimizer="lion", learning_rate=0.01, max_steps=5, num_records=2, kernels=False)
     last = plain_loop(NET.apply, params, Loss("linear"), x, y, optax.lion(0.01, weight_decay=0), batches(None, 8, 5))
     np.testing.assert_allclose(history.network.outputs[-1], NET.apply(last, x), rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize(("max_steps", "num_records"), [(1, 2), (5, 200), (5000, 24)])
-def test_records_grow_and_end_at_the_last_step(max_steps, num_records):
-    steps = record_steps(max_steps, num_records)
-    assert steps == sorted(set(steps))
-    assert (steps[0], steps[-1]) == (1, max_steps)
-    assert len(steps) <= num_records + 1
