@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ntk_core.data.spec import DatasetSpec
-from ntk_core.experiments.architectures import EXPERIMENT, ArchitecturesSpec
+from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import counts_of, estimate, run_summary
 from ntk_core.settings.grammar import with_settings
@@ -53,10 +53,3 @@ def test_infinite_width_is_asked_for_only_where_it_is_known(kind):
     other = network.model_copy(update={"parameterization": "standard"})
     standard = ArchitecturesSpec(architectures=(other,), dataset=digits)
     assert not standard.of_network("A").infinite_width
-
-
-def test_up_to_four_networks_are_compared_and_read_back():
-    four = with_settings(ArchitecturesSpec(), {"architectures": 4, "architectures.3.kind": "resnet"})
-    assert list(four.networks) == list("ABCD")
-    assert four.networks["D"].kind == "resnet"
-    assert EXPERIMENT.spec is type(four)

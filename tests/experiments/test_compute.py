@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import typing
 from typing import Any
 
@@ -19,11 +18,6 @@ SMALL: dict[str, Any] = {"widths": (4, 8), "num_seeds": 1, "outputs": ("linear",
 QUICK: dict[str, Any] = {**SMALL, "training": {"max_steps": 2}}
 
 
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
 def test_spec_preset_name_and_mapping_give_one_result():
     preset = ntk_core.experiments.preset("liu-fig1-left")
     found: list[Any] = [
@@ -35,16 +29,6 @@ def test_spec_preset_name_and_mapping_give_one_result():
     assert found[0].spec.dataset.num_samples == 6
     assert found[0].spec.training.learning_rate == preset.spec.training.learning_rate  # other settings of the group
     assert result_of(found[0].spec).csv() == found[0].csv()
-
-
-def test_bar_is_drawn_on_a_terminal_and_removed(monkeypatch):
-    terminal, pipe = Terminal(), io.StringIO()
-    for stream in (terminal, pipe):
-        monkeypatch.setattr("sys.stderr", stream)
-        ntk_core.compute("liu-fig1-left", **QUICK)
-    assert "100%" in terminal.getvalue()
-    assert terminal.getvalue().endswith("\r\x1b[K")
-    assert pipe.getvalue() == ""
 
 
 def test_unknown_presets_and_settings_are_named():

@@ -12,7 +12,7 @@ from ntk_core.errors import TooLarge
 from ntk_core.experiments.hessian import HessianResult
 from ntk_core.experiments.hessian import compute as _hessian
 from ntk_core.experiments.hessian.compute import _network
-from ntk_core.experiments.hessian.network import TEMPLATES, ComparedNetwork, named, templates, titles
+from ntk_core.experiments.hessian.network import TEMPLATES, templates
 from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.hessians import hessian_norm, vector_hessian_norm
@@ -131,19 +131,6 @@ def test_sizes_are_counted_as_the_network_has_them(name):
     counted = sum(layer.num_params for layer in hidden_and_output(spec, network, 100))
     assert counted == net.num_params(x.shape[1:])
     assert network.at(100)[1] == (8 if network.relative_width < 1 else 100)
-
-
-def test_networks_are_named_and_titled_by_what_they_are():
-    assert [name for name, network in TEMPLATES.items() if network.name != name] == []
-    known = titles(TEMPLATES)
-    assert len(set(known.values())) == len(known)
-    assert known["mixed-bottleneck"] == "mixed, bottleneck"
-    assert known["fully-connected-lecun"] == "linear output, LeCun"
-    alike = named((ComparedNetwork(), ComparedNetwork(depth=3, use_bias=True)))
-    assert titles(alike) == {
-        LINEAR: "linear output, hidden layers L = 2, biases b = false",
-        f"{LINEAR}-2": "linear output, hidden layers L = 3, biases b = true",
-    }
 
 
 def test_ball_counts_six_copies_and_refuses_before_tracing(monkeypatch):

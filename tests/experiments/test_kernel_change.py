@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 from benchmarks.plain_sweep import sweep_widths
-from ntk_core.dynamics import eigenvalues
+from ntk_core import ball_sup
+from ntk_core.dynamics import Loss, kernel_velocity
 from ntk_core.errors import TooLarge
 from ntk_core.experiments.kernel_change import compute as _kernel_change
+from ntk_core.experiments.kernel_change import kernel_change_summary
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.kernels import empirical_ntk, kernel_change
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.runs import load_data, run, run_summary
+from ntk_core.runs import load_data, run, run_summary, spec_digest
 from ntk_core.runs.compiled_code import num_maps, release_compiled
-from ntk_core.runs.events import Ended, Estimated, PointFinished, PointProgress, PointStarted
+from ntk_core.runs.events import PointFinished
 from ntk_core.settings.grammar import with_settings
 from tests.running import Kept, exhausted, result_of
 
@@ -57,18 +59,6 @@ def test_numbers_equal_those_of_a_plain_script():
     for linear, softmax in zip(point.of("linear"), point.of("softmax"), strict=True):  # one set of parameters
         assert (linear.loss, linear.steps, linear.learning_rate) == (softmax.loss, softmax.steps, softmax.learning_rate)
         assert linear.change != softmax.change
-
-
-def test_events_come_in_order_and_fractions_grow():
-    events = list(run(SMALL))
-    assert isinstance(events[0], Estimated)
-    assert isinstance(events[-1], Ended)
-    assert events[-1].status == "completed"
-    keys = [event.key for event in events if isinstance(event, PointStarted)]
-    assert keys == [event.key for event in events if isinstance(event, PointFinished)] == ["width=10", "width=20"]
-    fractions = [event.fraction for event in events if isinstance(event, PointProgress | PointFinished)]
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == 1
 
 
 def test_seeds_together_give_the_same_runs_as_one_after_another():
@@ -115,15 +105,6 @@ def test_dead_networks_of_width_one_are_reported_dead():
     assert all(each.num_steps > 0 and math.isfinite(each.learning_rate) for each in trained)
     assert {row["learning_rate"] for row in result.rows() if row["outcome"] == "dead"} == {None}
     assert f"! {sum(each.output == 'linear' for each in dead)} dead" in run_summary(spec, result.points)
-
-
-def test_auto_rate_is_a_quarter_of_the_stability_limit():
-    spec = with_settings(SMALL, {"widths": [20], "num_seeds": 1})
-    data = load_data(spec)
-    net = build_network(spec.architecture, 20, data.num_outputs, "linear")
-    kernel = empirical_ntk(net, net.init(initial_key(0, 20), data.input_shape), data.x)
-    (linear,) = result_of(spec).points[0].of("linear")
-    assert linear.learning_rate == pytest.approx(0.25 * 2 * len(data.x) / (0.5 * eigenvalues(kernel)[0]), rel=1e-4)
 
 
 def test_samples_that_cannot_fit_at_any_width_are_named(monkeypatch):
@@ -206,3 +187,44 @@ def test_numbers_are_learned_by_square_loss_with_every_output(x64):
         (run_of,) = point.of(output)
         assert run_of.change[-1] == pytest.approx(float(kernel_change(after, before)), rel=1e-3)
     assert len(point.snapshots[0].initial) == len(data.x)
+
+
+FEW = {"dataset.num_samples": 6, "training.max_steps": 3, "training.num_records": 2}
+TRAINED = with_settings(KernelChangeSpec(), {"widths": [8], "num_seeds": 2, "architecture.activation": "tanh", **FEW})
+VELOCITY = with_settings(TRAINED, {"measured": "velocity"})
+
+
+@pytest.mark.slow
+def test_velocities_without_training_equal_those_with_it():
+    result, data = result_of(VELOCITY), load_data(VELOCITY)
+    groups = {"linear": ("linear", "softmax"), "softmax": ("linear", "softmax"), "swish": ("swish", "swish")}
+    for point in result.points:
+        assert point.runs == ()
+        assert [(each.output, each.seed) for each in point.at_start] == [
+            (output, seed) for output in VELOCITY.outputs for seed in (0, 1)
+        ]
+        for each in point.at_start:
+            drawn, loss = groups[each.output]
+            net = build_network(VELOCITY.architecture, point.width, data.num_outputs, drawn)
+            params = net.init(initial_key(each.seed, point.width), data.input_shape)
+            expected = kernel_velocity(net.with_output(each.output), params, data.x, data.y, Loss(loss))
+            assert each.velocity == pytest.approx(float(expected), rel=1e-4)
+            assert each.ball_change is None
+    assert {row["kernel_velocity"] for row in result.rows()} == {
+        each.velocity for point in result.points for each in point.at_start
+    }
+    assert "kernel velocity" in kernel_change_summary(VELOCITY, result.points)
+
+
+def test_velocity_and_ball_do_not_change_training():
+    both = with_settings(TRAINED, {"widths": [8], "outputs": ["linear"], "measured": "both", "ball_radius": 0.5})
+    assert spec_digest(both) != spec_digest(with_settings(both, {"ball_radius": 0}))
+    result, data = result_of(both), load_data(both)
+    (point,) = result.points
+    (plain,) = result_of(with_settings(both, {"measured": "training", "ball_radius": 0})).points
+    assert (point.runs, plain.at_start) == (plain.runs, ())
+    net = build_network(both.architecture, 8, data.num_outputs, "linear")
+    params = net.init(initial_key(0, 8), data.input_shape)
+    found = ball_sup(net, params, jnp.asarray(data.x), 0.5, "kernel", num_starts=3, num_steps=8)
+    assert point.at_start[0].ball_change == pytest.approx(found.value, rel=1e-3)
+    assert {"kernel_velocity", "ball_kernel_change", "sup_kernel_change"} <= set(result.rows()[0])

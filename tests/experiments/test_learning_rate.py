@@ -14,13 +14,10 @@ from ntk_core.experiments.learning_rate import LearningRateResult, LearningRateS
 from ntk_core.experiments.learning_rate.compute import GROWN_STEPS
 from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.build import build_network, initial_key
-from ntk_core.networks.choices import ACTIVATIONS, OUTPUTS
-from ntk_core.networks.kinds import ARCHITECTURES
 from ntk_core.runs import run, run_summary
 from ntk_core.runs.events import PointProgress
 from ntk_core.settings.grammar import with_settings
 from tests.running import result_of
-from tests.smallest import patch_size_for, settings_of
 
 FEW = {"widths": [100], "rates": [1.5, 3.0], "num_seeds": 2, "max_steps": 40, "dataset.num_samples": 6}
 SMALL = with_settings(LearningRateSpec(), {**FEW, "keep_paths": True})
@@ -114,19 +111,3 @@ def test_batches_and_other_outputs_run_too():
     runs = result_of(with_settings(SMALL, changes)).points[0].runs
     assert [each.model for each in runs] == list(SMALL.models)
     assert all(each.num_steps == 4 and math.isfinite(each.last_loss) for each in runs)
-
-
-def test_every_setting_of_networks_outputs_and_data_is_taken():
-    """Settings only, which are refused before a run."""
-    for kind in ARCHITECTURES:
-        architecture = {f"architecture.{name}": value for name, value in settings_of(kind, depth=2).items()}
-        digits = {"dataset": {"name": "digits", "num_samples": 3, "patch_size": patch_size_for(kind)}}
-        for batches in ({}, {"method": "sgd", "batch_size": 2}):
-            spec = with_settings(SMALL, {"widths": [4], **architecture, **digits, **batches})
-            assert spec.architecture.kind == kind
-    numbers = {"dataset": {"name": "sine", "num_samples": 3}}
-    assert with_settings(SMALL, {"widths": [4], **numbers}).dataset.name == "sine"
-    for output in OUTPUTS:
-        assert with_settings(SMALL, {"output": output}).output == output
-    for activation in ACTIVATIONS:
-        assert with_settings(SMALL, {"architecture.activation": activation}).architecture.activation == activation
