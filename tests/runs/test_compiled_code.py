@@ -98,14 +98,6 @@ def test_the_directory_is_the_owners_alone(place):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o700
 
 
-def test_a_started_jax_is_configured_too(place, monkeypatch):
-    reported: dict[str, object] = {}
-    config = type("Config", (), {"update": staticmethod(reported.__setitem__)})
-    monkeypatch.setitem(sys.modules, "jax", type("JAX", (), {"config": config}))
-    keep_compiled_code()
-    assert reported["jax_compilation_cache_dir"] == str(compiled_code_directory())
-
-
 def test_importing_the_core_keeps_settings_and_starts_no_cluster():
     modules = "ntk_core, ntk_core.cli, ntk_core.runs, linearity_lab.jobs.worker"
     script = f"import os, sys, {modules}; print(os.environ.get('{JAX_VARIABLE}'), 'distributed' in sys.modules)"

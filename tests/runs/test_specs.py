@@ -8,7 +8,7 @@ import pytest
 
 import ntk_core
 from ntk_core.errors import InvalidInput, TooLarge
-from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, training_groups
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec
 from ntk_core.runs import PRESETS, canonical_json, parse_spec, presets, spec_digest
 from ntk_core.runs._table import presets_beside
 from ntk_core.settings.grammar import InvalidSpec, with_settings
@@ -94,15 +94,6 @@ def test_every_problem_of_a_spec_is_named_at_once():
 def test_an_unknown_setting_is_answered_with_the_known_ones(name):
     with pytest.raises(InvalidSpec, match="no such setting; the settings are"):
         with_settings(SPEC, {name: 1})
-
-
-def test_linear_and_softmax_share_their_training():
-    groups = training_groups(("softmax", "swish", "linear", "tanh"))
-    assert [(g.trained_output, g.loss_output, g.observed) for g in groups] == [
-        ("linear", "softmax", ("softmax", "linear")),
-        ("swish", "swish", ("swish",)),
-        ("tanh", "tanh", ("tanh",)),
-    ]
 
 
 def test_errors_survive_the_way_to_another_process():

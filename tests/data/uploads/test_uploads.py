@@ -166,24 +166,17 @@ def test_data_that_were_changed_on_disk_are_not_used(data_directory):
 
 def test_an_upload_is_a_data_set_like_others():
     digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
-    data = load_dataset("upload", digest=digest, num_samples=30, num_test=12, standardize="standard")
-    shapes = dataset_shapes("upload", digest=digest, num_samples=30, num_test=12)
-    assert (data.input_shape, data.num_outputs, data.class_names) == (
-        shapes.input_shape, shapes.num_outputs, ("iris", "rose", "tulip")
-    )  # fmt: skip
-    assert np.bincount(data.labels).tolist() == [10] * 3
-    assert np.bincount(data.labels_test).tolist() == [4] * 3
+    options = {"digest": digest, "num_samples": 45, "num_test": 15, "seed": 3, "standardize": "standard"}
+    data, shapes = load_dataset("upload", **options), dataset_shapes("upload", **options)
+    expected = shapes.input_shape, shapes.num_outputs, ("iris", "rose", "tulip")
+    assert (data.input_shape, data.num_outputs, data.class_names) == expected
+    assert (np.bincount(data.labels).tolist(), np.bincount(data.labels_test).tolist()) == ([15] * 3, [5] * 3)
     np.testing.assert_allclose([data.x.mean(), data.x.std()], [0, 1], atol=1e-5)
-
-
-def test_test_points_are_never_training_points():
-    digest = keep_upload(cleaned(flowers(), features=("sepal", "petal")))
-    data = load_dataset("upload", digest=digest, num_samples=45, num_test=15, seed=3)
     assert not {row.tobytes() for row in data.x} & {row.tobytes() for row in data.x_test}
-    smaller = load_dataset("upload", digest=digest, num_samples=15, seed=3)
-    assert {row.tobytes() for row in smaller.x} <= {row.tobytes() for row in data.x}
+    larger, smaller = (load_dataset("upload", digest=digest, num_samples=n, seed=3) for n in (45, 15))
+    assert {row.tobytes() for row in smaller.x} <= {row.tobytes() for row in larger.x}
     with pytest.raises(InvalidInput, match=r"num_test.*at most 15"):
-        load_dataset("upload", digest=digest, num_samples=45, num_test=16)
+        load_dataset("upload", **{**options, "num_test": 16})
 
 
 def test_spec_with_upload_is_private_with_costs_by_shape():

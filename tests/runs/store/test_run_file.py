@@ -63,9 +63,7 @@ def test_a_damaged_line_costs_no_other_run(other):
     damaged = LINES[0].replace(b"0.5", b"0.6", 1)
     back = read_runs(other, io.BytesIO(damaged + b"\n" + LINES[1] + LINES[0][:200]))
     assert back.digests == (spec_digest(spec(9)),)
-    assert len(back.left_aside) == 2
-    assert back.left_aside[0] == "line 1: damaged; its SHA-256 does not match"
-    assert back.left_aside[1] == "line 4: damaged; it is no JSON"
+    assert back.left_aside == ("line 1: damaged; its SHA-256 does not match", "line 4: damaged; it is no JSON")
 
 
 def changed(data: dict, **changes: object) -> dict:
@@ -75,11 +73,7 @@ def changed(data: dict, **changes: object) -> dict:
 
 FORGERIES = {
     "impossible settings": lambda data: {"spec": {**data["spec"], "num_seeds": -5}},
-    "settings of nothing": lambda data: {"spec": None},
     "an older version": lambda data: {"spec": {**data["spec"], "schema_version": 0}},
-    "a version that is none": lambda data: {"spec": {**data["spec"], "schema_version": ["x"] * 99}},
-    "a result without its points": lambda data: {"points": []},
-    "points that are none": lambda data: {"points": [1, 2]},
     "a point twice": lambda data: {"points": data["points"][:1] * 2},
     "a point of no setting": lambda data: changed(data, width=99),
     "a status that is none": lambda data: {"status": "won"},
@@ -99,10 +93,7 @@ def test_a_forged_run_is_named_even_with_a_matching_checksum(other, forgery):
     assert other.runs().total == 1
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"\n", b"{", b"[]", b"PK\x03\x04" + b"\0" * 400, b"\xff\xfe" * 99, b'{"format": "other"}\n', b"[" * 100_000],
-)
+@pytest.mark.parametrize("content", [b"", b"[]", b"PK\x03\x04" + b"\0" * 400, b'{"format": "other"}\n', b"[" * 100_000])
 def test_invalid_run_file_is_refused_in_one_sentence(other, content):
     with pytest.raises(InvalidInput) as caught:
         read_runs(other, io.BytesIO(content))
@@ -110,8 +101,8 @@ def test_invalid_run_file_is_refused_in_one_sentence(other, content):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("line", [b"[" * 100_000, b"[]", b"3", b"NaN", b"9" * 5000, b"null", b"\xff", b'{"a": NaN}'])
-def test_lines_that_are_no_runs_are_named(other, line):
-    back = read_runs(other, io.BytesIO(LINES[0] + line + b"\n" + LINES[1]))
+def test_lines_that_are_no_runs_are_named(other):
+    lines = (b"[" * 100_000, b"[]", b"3", b"NaN", b"9" * 5000, b"null", b"\xff", b'{"a": NaN}')
+    back = read_runs(other, io.BytesIO(LINES[0] + b"\n".join(lines) + b"\n" + LINES[1]))
     assert back.digests == (spec_digest(SPEC), spec_digest(spec(9)))
-    assert back.left_aside[0].startswith("line 2: ")
+    assert [words.partition(":")[0] for words in back.left_aside] == [f"line {2 + k}" for k in range(len(lines))]
