@@ -30,7 +30,7 @@ W1 = jax.tree.map(np.add, W0, checkpoint(3, 0.2))
 
 def jacobian(apply, params):
     """Naive Jacobian by leaf, (n C, size)."""
-    leaves = jax.tree.leaves(jax.jacrev(lambda w: apply(w, X))(params))
+    leaves = jax.tree.leaves(jax.jit(jax.jacrev(lambda w: apply(w, X)))(params))
     return [np.asarray(leaf).reshape(X.shape[0] * leaf.shape[1], -1) for leaf in leaves]
 
 
@@ -41,7 +41,7 @@ def test_report_equals_explicit_jacobians_and_hessians(x64):
     delta = np.asarray(flat1 - flat0)
     j0, j1 = (np.concatenate(jacobian(two_layers, w), axis=1) for w in (W0, W1))
     f0, f1 = (np.asarray(two_layers(w, X)).ravel() for w in (W0, W1))
-    hessian = np.asarray(jax.hessian(lambda w: two_layers(restore(w), X).ravel())(flat0))
+    hessian = np.asarray(jax.jit(jax.hessian(lambda w: two_layers(restore(w), X).ravel()))(flat0))
     second = 0.5 * np.einsum("opq,p,q->o", hessian, delta, delta)
     linear = j0 @ delta
     norm = np.linalg.norm

@@ -39,8 +39,9 @@ def test_callable_network_has_its_hessian_norm_and_kernel_change(x64):
     for _ in range(run.steps[-1]):
         moved = jax.tree.map(lambda w, g: w - 0.1 * g, moved, gradient(moved))
 
+    @jax.jit
     def kernel(w):
-        jacobian = jax.jacrev(lambda w: network(4).apply(w, X)[:, 0])(w)
+        jacobian = jax.jacrev(lambda w: network(4).apply(w, x)[:, 0])(w)
         flat = jnp.concatenate([leaf.reshape(8, -1) for leaf in jax.tree.leaves(jacobian)], axis=1)
         return flat @ flat.T
 
