@@ -318,10 +318,9 @@ def sphere_point(net: Model, center: PyTree, key: Key[Array, ""], radius: Float[
     draws = [jax.random.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
     direction = jax.tree.unflatten(structure, draws)
     if isinstance(net, Network):  # masked edges are fixed
-        direction = {
-            name: {**moved, "weight": moved["weight"] * center[name]["mask"]} if "mask" in center[name] else moved
-            for name, moved in direction.items()
-        }
+        masks = {name: center[name]["mask"] for name, moved in direction.items() if moved and "mask" in center[name]}
+        masked = {name: {**direction[name], "weight": direction[name]["weight"] * masks[name]} for name in masks}
+        direction = {**direction, **masked}
     return restore(jax.tree.map(lambda w, d: w + radius * d, moving, unit(direction)))
 
 
