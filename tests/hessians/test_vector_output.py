@@ -39,7 +39,6 @@ GRAPH = DenseNet(width=5, num_outputs=2, activation="tanh", drop_probability=0.4
 CONVOLUTION = ConvNet(width=3, depth=2, num_outputs=2, activation="gelu", dimensions=1, use_bias=False)
 NETS = [
     pytest.param(replace(NET, output="softmax"), (4,), id="softmax"),
-    pytest.param(replace(NET, activation="relu", output="swish"), (4,), id="relu-swish", marks=pytest.mark.slow),
     pytest.param(GRAPH, (4,), id="graph", marks=pytest.mark.slow),
     pytest.param(CONVOLUTION, (5, 2), id="convolution", marks=pytest.mark.slow),
 ]
