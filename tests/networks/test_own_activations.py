@@ -14,11 +14,8 @@ from ntk_core.networks.architectures import DAGNetwork, FullyConnected, activati
 from ntk_core.networks.choices import ACTIVATIONS, ALIASES, KINKED
 
 OWN = {
-    "gelu by tanh": jax.nn.gelu,
-    "jax.nn.squareplus": jax.nn.squareplus,
     "a lambda": lambda z: jnp.sin(z) + 0.1 * z**2,
     "kinked": lambda z: jnp.where(z > 0, jnp.tanh(z), 0.3 * z),
-    "jax.nn.celu": jax.nn.celu,
 }
 EACH = {**{name: name for name in ACTIVATIONS}, **OWN}
 FIRST = ("leaky_relu", "erf", "tanh", "elu", "kinked")  # of each route; all others are slow
@@ -66,12 +63,9 @@ def test_expectations_agree_with_a_product_of_quadratures(x64, activation):
     assert abs(float(mean(activation, constant)) - drawn.mean()) < 5 * drawn.std() / 1000 + 1e-12
 
 
-@pytest.mark.parametrize(
-    ("name", "function"), [pytest.param("tanh", jnp.tanh, marks=pytest.mark.slow), ("relu", jax.nn.relu)]
-)
-def test_a_function_measures_as_its_name(name, function):
+def test_a_function_measures_as_its_name():
     x = jax.random.normal(jax.random.key(1), (3, 4))
-    named, own = (FullyConnected(width=5, depth=2, activation=each, use_bias=False) for each in (name, function))
+    named, own = (FullyConnected(width=5, depth=2, activation=each, use_bias=False) for each in ("relu", jax.nn.relu))
     params = named.init(jax.random.key(0), 4)
     assert hessian_norm(named, params, x[0]).value == pytest.approx(hessian_norm(own, params, x[0]).value, rel=1e-5)
     for measure in (lambda net: empirical_ntk(net, params, x), lambda net: infinite_width_ntk(net, x)):

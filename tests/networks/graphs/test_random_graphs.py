@@ -1,6 +1,6 @@
 """500 random graphs: built and equal to single neurons, or refused with the right reason.
 
-The slow tier evaluates a quarter of them and compiles fewer; ``make programs`` evaluates all.
+The slow tier evaluates a twentieth of them and compiles fewer; ``make programs`` evaluates all.
 """
 
 import jax
@@ -12,16 +12,12 @@ from ntk_core.hessians import hessian_norm
 from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import DAGNetwork
 from ntk_core.networks.graphs import Edge, Group
-from ntk_core.runs.compiled_code import release_compiled
 from tests import neuron_oracle
 from tests.cases import EXHAUSTIVE, Case, inputs, random_params
-from tests.plain_derivatives import small_hessian
+from tests.plain_derivatives import largest, small_hessian
 
 NUM_GRAPHS, NUM_INPUTS = 500, 3
-ALL = [
-    pytest.param(slice(share, None, 4), marks=pytest.mark.slow, id=f"quarter {share}")
-    for share in range(4 if EXHAUSTIVE else 1)
-]
+SHARES = range(20 if EXHAUSTIVE else 1)
 
 
 def random_parts(rng):
@@ -113,11 +109,13 @@ def test_impossible_random_graphs_are_refused_by_name(graphs):
     assert 100 < refused < 400
 
 
-@pytest.mark.parametrize("chosen", ALL)
-def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
-    checked = 0
+@pytest.mark.slow
+@pytest.mark.parametrize("share", SHARES)
+def test_random_graphs_equal_their_neurons(graphs, share, x64):
+    chosen = list(accepted(graphs))[share::20]
+    assert len(chosen) > 5
     with jax.disable_jit():  # compilation of five hundred different programs takes half an hour
-        for index, net in list(accepted(graphs))[chosen]:
+        for index, net in chosen:
             neurons, params, x = of_neurons(index, net)
             kernel, values, _ = pre_output_ntk(net, params, x)
             np.testing.assert_allclose(values, neuron_oracle.outputs(neurons, x), rtol=1e-10, atol=1e-10)
@@ -127,15 +125,12 @@ def test_random_graphs_equal_their_neurons(graphs, chosen, x64):
             first = sum(net.sizes[name] for name in net.graph.first_layers if name != "output")
             judged = degrees[first:] or degrees
             assert net.in_degree_range(params) == (min(judged), max(judged))
-            checked += 1
-    assert checked >= 10
 
 
 @pytest.mark.slow
 def test_random_graphs_have_the_hessians_of_their_neurons(graphs, x64):
     """The small space has all non-zero eigenvalues of the full Hessian; one program per graph."""
-    for index, net in list(accepted(graphs))[1::10]:
-        release_compiled(most=8_000)
+    for index, net in list(accepted(graphs))[1::20]:
         neurons, params, x = of_neurons(index, net)
         hessian = neuron_oracle.hessian(neurons, x[0])
         found, expected = np.linalg.eigvalsh(small_hessian(net, params, x[0])[0]), np.linalg.eigvalsh(hessian)
@@ -145,10 +140,10 @@ def test_random_graphs_have_the_hessians_of_their_neurons(graphs, x64):
 
 
 def test_compiled_kernels_and_norms_are_those_of_the_neurons(graphs, x64):
-    """By the public functions, for three graphs, since each program takes seconds to compile."""
-    for index, net in [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:3]:
+    """By the public functions, for two graphs, since each program takes seconds to compile."""
+    for index, net in [pair for pair in accepted(graphs) if len(pair[1].groups) > 2][:2]:
         neurons, params, x = of_neurons(index, net)
         expected = neuron_oracle.kernel(neurons, x)
         np.testing.assert_allclose(empirical_ntk(net, params, x), expected, rtol=1e-10, atol=1e-10)
-        norm = np.abs(np.linalg.eigvalsh(neuron_oracle.hessian(neurons, x[0]))).max()
+        norm = largest(neuron_oracle.hessian(neurons, x[0]))
         assert hessian_norm(net, params, x[0]).value == pytest.approx(norm, rel=1e-10, abs=1e-12)
