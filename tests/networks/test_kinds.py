@@ -25,10 +25,9 @@ SPECS = [
     *map(network_of, ARCHITECTURES),
     ArchitectureSpec(depth=3, relative_widths=(1, 0.5, 2.25), bias_layers=(1, 3), trained="first"),
     ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=2, bottleneck_activation="tanh", trained="last"),
-    *(ArchitectureSpec(kind="resnet", depth=depth, skip_every=2) for depth in (1, 4, 5)),
+    *(ArchitectureSpec(kind="resnet", depth=depth, skip_every=2) for depth in (1, 5)),
     ArchitectureSpec(kind="densenet", depth=2, drop_probability=0.5),
     ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, trained="hidden"),
-    ArchitectureSpec(kind="mixed", depth=3, readout="global-average"),
     ArchitectureSpec(kind="attention", num_heads=2, width_is="head_dim", causal=True, trained="first"),
     ArchitectureSpec(kind="adapted", depth=3, base="resnet", adapted_layers=(1, 3), trained="hidden"),
     ArchitectureSpec(kind="transformer", head_dim=2, width_is="num_heads", num_blocks=1, mlp_factor=1.5),
@@ -43,10 +42,7 @@ SPECS = [
 COUNTED = [
     ArchitectureSpec(depth=3, use_bias=False),
     ArchitectureSpec(kind="densenet", depth=2, relative_widths=(0.5, 3), output_weights="signs"),
-    ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_activation="identity", activation="quadratic"),
-    ArchitectureSpec(kind="convnet", depth=2, readout="global-average", trained="hidden"),
     ArchitectureSpec(kind="convnet", depth=2, kernel_size=2, pool_size=2, relative_widths=(1, 2)),
-    ArchitectureSpec(kind="mixed", depth=3, padding="zero"),
     ArchitectureSpec(kind="mixed", depth=2, pool_size=4, bias_layers=(2,)),
 ]
 

@@ -1,12 +1,13 @@
-"""Each architecture against its paper's formula in NumPy; counts against its settings."""
+"""Each architecture and its pre-activations against formulas in NumPy; counts against its settings."""
 
 import functools
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ntk_core.hessians import hessian_norm
+from ntk_core.kernels import empirical_ntk
 from ntk_core.networks.architectures import (
     Bottleneck,
     ConvNet,
@@ -15,7 +16,7 @@ from ntk_core.networks.architectures import (
     Edge,
     FullyConnected,
     Group,
-    MixedNet,
+    PreActivations,
     ResNet,
     Subtracted,
     merge,
@@ -23,6 +24,7 @@ from ntk_core.networks.architectures import (
 )
 from tests.cases import ARCHITECTURES, FAST_COMPILE, MIRRORED, SUBTRACTED, Case, inputs, random_params
 from tests.compiler_flags import USUAL_EMITTERS
+from tests.plain_derivatives import full_hessian, largest, plain_kernel
 
 fast = functools.partial(jax.jit, compiler_options=FAST_COMPILE)
 # Two halves cancel exactly only with XLA's usual emitters; without optimizations 1e-8 remains in float32.
@@ -93,20 +95,16 @@ def test_dag_network_follows_its_edges(x64):
     _check(net, (4,), formula)
 
 
-def test_circular_network_is_invariant_to_shifts(x64):
-    case = Case("", ConvNet(width=4, depth=2, activation="tanh", readout="global-average", use_bias=False), (4, 4, 2))
-    params, x = random_params(case), inputs(case, 2)
-    apply = fast(case.net.apply)
-    np.testing.assert_allclose(apply(params, np.roll(x, (1, 2), axis=(1, 2))), apply(params, x), rtol=1e-12)
-
-
-def test_zero_padding_is_seen_at_the_border(x64):
-    case = Case(
-        "", ConvNet(width=4, activation="tanh", padding="zero", readout="global-average", use_bias=False), (4, 4, 2)
-    )
-    params, x = random_params(case), inputs(case, 2)
-    apply = fast(case.net.apply)
-    assert np.abs(apply(params, np.roll(x, 1, axis=1)) - apply(params, x)).min() > 1e-3
+def test_only_circular_convolutions_are_invariant_to_shifts(x64):
+    for padding in ("circular", "zero"):
+        net = ConvNet(4, 2, activation="tanh", padding=padding, readout="global-average", use_bias=False)
+        case = Case("", net, (4, 4, 2))
+        params, x = random_params(case), inputs(case, 2)
+        before, after = (fast(net.apply)(params, each) for each in (x, np.roll(x, (1, 2), axis=(1, 2))))
+        if padding == "circular":
+            np.testing.assert_allclose(after, before, rtol=1e-12)
+        else:
+            assert np.abs(after - before).min() > 1e-3
 
 
 def test_pooling_averages_windows(x64):
@@ -126,8 +124,6 @@ def test_pooling_averages_windows(x64):
         (FullyConnected(width=(7, 5), depth=2, use_bias=False), (3,), 5),
         (Bottleneck(width=9, bottleneck_width=2, use_bias=False), (3,), 2),
         (ConvNet(width=6, use_bias=False), (4, 4, 1), 6),
-        (MixedNet(width=(8, 6), depth=2, use_bias=False), (4, 4, 1), 6),
-        (DenseNet(width=10, depth=2, use_bias=False), (3,), 13),
         (DenseNet(width=10, depth=2, drop_probability=0.5, use_bias=False), (5,), 8),
         (DAGNetwork(width=10, use_bias=False), (4,), 14),
     ],
@@ -135,19 +131,6 @@ def test_pooling_averages_windows(x64):
 )
 def test_width_is_the_smallest_layer_or_in_degree(net, input_shape, width):
     assert net.min_width(input_shape) == width
-
-
-def test_in_degrees_are_those_of_the_edges_that_are_left():
-    net = DenseNet(width=200, depth=2, num_outputs=50, drop_probability=0.75, use_bias=False)
-    params = _drawn(net, (10,))
-    low, high = net.in_degree_range(params)
-    degrees = np.concatenate([np.asarray(params[name]["mask"]).sum(axis=0) for name in ("hidden2", "output")])
-    assert (low, high) == (degrees.min(), degrees.max())
-    expected = 0.25 * 210  # binomial: four standard deviations are 25
-    assert expected - 27 < low < expected < 0.25 * 410 < high < 0.25 * 410 + 36
-    assert DenseNet(width=20, use_bias=False).in_degree_range(
-        random_params(Case("", DenseNet(width=20, use_bias=False), (3,)))
-    ) == (23, 63)
 
 
 def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
@@ -158,17 +141,7 @@ def test_drop_probabilities_of_a_graph_hold_edge_by_edge():
     assert mask[30:].mean() == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / mask[30:].size))
 
 
-@pytest.mark.parametrize("kind", ["ntk", "standard", "lecun"])
-def test_masked_networks_keep_the_size_of_pre_activations(kind):
-    """With scaling by actual in-degrees, pre-activations have variance 1 for any number of removed edges."""
-    net = DenseNet(width=400, depth=1, drop_probability=0.9, parameterization=kind, use_bias=False)
-    params, x = _drawn(net, (400,)), jnp.ones((1, 400))
-    z = np.asarray(net.layers["hidden1"].apply(params["hidden1"], x))[0]
-    assert z.var() == pytest.approx(1, abs=4 * np.sqrt(2 / 400))  # the variance of 400 normal numbers, four deviations
-
-
-@pytest.mark.parametrize("width", [2, 130])
-@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize(("width", "use_bias"), [(2, True), (130, False)])
 def test_symmetric_initialization_starts_at_exactly_zero(width, use_bias):
     net = FullyConnected(width=width, num_outputs=3, activation="tanh", symmetric=True, use_bias=use_bias)
     x = inputs(Case("", net, (7,)), 5)
@@ -197,3 +170,26 @@ def test_output_signs_are_signs_and_hidden_weights_are_not():
     params = _drawn(FullyConnected(width=50, output_signs=True, trained="hidden", use_bias=False), (3,))
     assert set(np.unique(params["output"]["weight"])) == {-1.0, 1.0}
     assert np.unique(params["hidden1"]["weight"]).size > 100
+
+
+@pytest.mark.parametrize("case", [ARCHITECTURES[k] for k in (1, 10, 13)], ids=lambda case: case.name)
+def test_pre_activations_are_networks_of_the_layers_below(case, x64):
+    """Kernels and norms are over the weights below (Zhu, Liu & Belkin 2022, Theorem 3.8)."""
+    params, x = random_params(case), inputs(case, 3)
+    seen = {}
+
+    def call(layer, a):
+        seen[layer] = case.net.layers[layer].apply(params[layer], a)
+        return seen[layer]
+
+    case.net.body(call, x)
+    for layer in case.net.layers:
+        flat = np.asarray(seen[layer]).reshape(3, -1)
+        view = PreActivations(case.net, layer, (0, flat.shape[1] - 1))
+        np.testing.assert_allclose(view.apply(params, x), flat[:, [0, -1]], rtol=1e-12)
+    view = PreActivations(case.net, [name for name in case.net.layers if name != "output"][-1], (0, 1))
+    below = {layer: params[layer] for layer in view.layers}
+    expected = plain_kernel(view.apply, below, x)
+    np.testing.assert_allclose(empirical_ntk(view, params, x), expected, rtol=1e-10, atol=1e-12)
+    norm = largest(full_hessian(view, below, x[0], 1)[0])
+    assert hessian_norm(view, params, x[0], 1).value == pytest.approx(norm, rel=1e-9)

@@ -20,7 +20,6 @@ from ntk_core.networks.graphs import (
     lay_out,
     parse_composition,
 )
-from ntk_core.networks.spec import ArchitectureSpec
 from ntk_core.runs import canonical_json, parse_spec, spec_digest
 from ntk_core.settings.grammar import InvalidSpec, with_settings
 
@@ -41,30 +40,17 @@ def test_an_example_survives_the_round_trip_through_its_text(name):
     assert str(parse_composition(spaced)) == str(example)
 
 
-def test_equal_widths_have_one_spelling():
-    spellings = ["m", "1m", "1.0m", " m"]
-    assert len({str(composed({"kind": "dense", "width": width})) for width in spellings}) == 1
-
-
 REFUSED = [
-    ("", "layers", "text that is no JSON in line 1, column 1"),
     ("[", "layers", "text that is no JSON in line 1, column 2"),
-    ("[" * 9_000, "layers", "text that is no JSON"),
     ("[" * 100_000, "layers", "100,000 characters"),
-    ("[]", "layers", "[]"),
     ("{}", "layers", "nothing"),
-    ('{"layers": []}', "layers", "[]"),
     ('{"layers": [3]}', "layers.1", "3"),
     ('{"layers": [{"kind": "dense"}], "code": "x"}', "layers", "code"),
     ('{"layers": [{"kind": "exec"}]}', "layers.1.kind", "exec"),
-    ('{"layers": [{"kind": "dense"}, {}]}', "layers.2.kind", "nothing"),
     ('{"layers": [{"kind": "dense", "widht": "m"}]}', "layers.1", "widht"),
-    ('{"layers": [{"kind": "dense", "width": "m2"}]}', "layers.1.width", "m2"),
     ('{"layers": [{"kind": "dense", "width": "65m"}]}', "layers.1.width", "65m"),
-    ('{"layers": [{"kind": "dense", "width": 0}]}', "layers.1.width", "0"),
     ('{"layers": [{"kind": "dense", "width": 1e99}]}', "layers.1.width", "1e+99"),
     ('{"layers": [{"kind": "dense", "bias": "yes"}]}', "layers.1.bias", "yes"),
-    ('{"layers": [{"kind": "activation"}]}', "layers.1.function", "nothing"),
     ('{"layers": [{"kind": "activation", "function": "os.system"}]}', "layers.1.function", "os.system"),
     ('{"layers": [{"kind": "scale", "factor": NaN}]}', "layers.1.factor", "nan"),
     ('{"layers": [{"kind": "residual", "layers": [{"kind": "dense", "width": -1}]}]}', "layers.1.layers.1.width", "-1"),
@@ -115,19 +101,11 @@ def test_layers_that_fit_one_width_are_refused_for_another():
         with_settings(KernelChangeSpec(), {**settings, "widths": [30, 100]})
 
 
-VERDICTS = [
-    ("fully-connected", (5,), "wide"),
-    ("bottleneck", (5,), "not wide"),
-    ("residual", (5,), "wide"),
-    ("concat", (5,), "wide"),
-    ("convolution", (8, 8, 1), "wide"),
-]
-
-
-@pytest.mark.parametrize(("name", "shape", "outcome"), VERDICTS)
-def test_the_verdict_is_that_of_the_theorems(name, shape, outcome):
-    assert graph_verdict(composition_examples()[name], 100, shape).outcome == outcome
-    assert graph_verdict(composition_examples()[name], 100, shape, output="softmax").outcome == "nonlinear output"
+@pytest.mark.parametrize("name", ["fully-connected", "bottleneck", "residual", "concat", "convolution"])
+def test_the_verdict_is_that_of_the_theorems(name):
+    composition, shape = composition_examples()[name], (8, 8, 1) if name == "convolution" else (5,)
+    assert graph_verdict(composition, 100, shape).outcome == ("not wide" if name == "bottleneck" else "wide")
+    assert graph_verdict(composition, 100, shape, output="softmax").outcome == "nonlinear output"
 
 
 def test_bypassed_narrow_layer_is_left_to_measurement():
@@ -140,18 +118,7 @@ def random_json(rng: random.Random, depth: int = 0):
     if rng.random() < 0.25:
         return rng.choice([None, True, -1, 0, 2.5, "m", "3m", "x" * 99, [], {}, 10**400, float("inf"), [[1]], "dense"])
     layer = {"kind": rng.choice([*BLOCKS, "lambda", 3])}
-    settings = [
-        "width",
-        "function",
-        "bias",
-        "size",
-        "kernel_size",
-        "padding",
-        "factor",
-        "layers",
-        "stride",
-        "__class__",
-    ]
+    settings = ["width", "function", "bias", "size", "kernel_size", "padding", "factor", "layers", "__class__"]
     for name in rng.sample(settings, rng.randint(0, 3)):
         layer[name] = rng.choice(["m", "2m", 3, True, "tanh", "zero", 0.5, -1, None, [DENSE], [TANH, DENSE]])
     if depth < 6 and layer["kind"] in ("residual", "concat"):
@@ -194,10 +161,3 @@ def test_kinked_layers_report_an_almost_everywhere_hessian():
     relu = str(composed(DENSE, {"kind": "activation", "function": "relu"}))
     spec = with_settings(HessianSpec(networks=templates("composed")), {"networks.0.composition": relu})
     assert spec.networks[0].almost_everywhere.startswith("With ReLU, ")
-
-
-def test_custom_layers_report_widths_biases_and_activations():
-    architecture = ArchitectureSpec(kind="composed", composition=composition_examples()["two-speeds"])
-    assert architecture.widths(10) == (40, 5)
-    assert architecture.biases() == (False, True)
-    assert architecture.activations == ("tanh", "softplus")
