@@ -1,11 +1,6 @@
 """Fixtures: a running dashboard and a Chromium that opens its pages."""
 
-import os
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,23 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from benchmarks.browser import FLAGS, READY, SCREEN
+from benchmarks.drills.served_app import served_app
 from tests.compiler_flags import QUICK_ENVIRONMENT
 
-ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_MS = 120_000  # one worker computes all points, one after another; the machine may be busy
-READY = '[data-testid="stApp"][data-test-script-state="notRunning"][data-test-connection-state="CONNECTED"]'
-SCREEN = {"width": 1440, "height": 900}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-CHROMIUM_FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
 
 expect.set_options(timeout=PATIENCE_MS)
 
@@ -38,63 +22,24 @@ expect.set_options(timeout=PATIENCE_MS)
 @pytest.fixture(scope="module")
 def browser(chromium: str) -> Iterator:
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium, headless=True, args=list(CHROMIUM_FLAGS))
+        opened = playwright.chromium.launch(executable_path=chromium, headless=True, args=FLAGS)
         yield opened
         opened.close()
 
 
-@pytest.fixture(scope="session")
-def data_directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory where servers store uploads."""
-    return tmp_path_factory.mktemp("data")
-
-
-@pytest.fixture(scope="session")
-def dashboard_url(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -> Iterator[str]:
-    """URL of one server for all modules, because starting it takes as long as most tests.
-
-    Its store may contain runs of earlier tests; modules that need an empty one override this with ``new_server``.
-    """
-    with serving(tmp_path_factory.mktemp("dashboard"), data_directory) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def new_server(tmp_path_factory: pytest.TempPathFactory, data_directory: Path) -> Iterator[str]:
-    """A fresh server with an empty store and no earlier page views."""
-    with serving(tmp_path_factory.mktemp("dashboard"), data_directory) as url:
-        yield url
-
-
 @contextmanager
-def serving(directory: Path, data_directory: Path) -> Iterator[str]:
-    """Start a server with its store in a directory and yield its URL."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    flags = [f"--server.port={port}", "--server.headless=true", "--server.address=127.0.0.1"]
-    log = (directory / "log").open("w")
-    server = subprocess.Popen(
-        [sys.executable, "-m", "streamlit", "run", "app.py", *flags],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            **QUICK_ENVIRONMENT,
-            "LINEARITY_LAB_STORE": str(directory / "store"),
-            "LINEARITY_LAB_WORKERS": "1",
-            "XDG_DATA_HOME": str(data_directory),
-        },
-        stdout=log,
-        stderr=subprocess.STDOUT,
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        _wait_until_healthy(server, url, directory / "log")
+def serving(folder: Path) -> Iterator[str]:
+    """Start a server with an empty store in a folder and yield its URL."""
+    settings = {**QUICK_ENVIRONMENT, "LINEARITY_LAB_STORE": str(folder / "store"), "LINEARITY_LAB_WORKERS": "1"}
+    with served_app(**settings) as app:
+        yield f"http://{app.address}"
+
+
+@pytest.fixture(scope="session")
+def dashboard_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of one server for all modules, since starting one takes as long as most tests; its store may hold runs."""
+    with serving(tmp_path_factory.mktemp("dashboard")) as url:
         yield url
-    finally:
-        server.terminate()
-        server.wait(timeout=20)
-        log.close()
 
 
 def new_page(browser: Browser, **options) -> Page:
@@ -166,18 +111,6 @@ def open_page(request: pytest.FixtureRequest, browser, dashboard_url: str) -> It
         each.forget()
     assert failed == []
     assert forbidden == []
-
-
-def _wait_until_healthy(server: subprocess.Popen, url: str, log: Path) -> None:
-    for _ in range(300):
-        if server.poll() is not None:
-            pytest.fail(f"the server ended: {log.read_text()[-2000:]}")
-        try:
-            with urllib.request.urlopen(url + "/_stcore/health", timeout=1):
-                return
-        except OSError:
-            time.sleep(0.1)
-    pytest.fail("the server did not start within 30 s")
 
 
 def wait_until(page, expression: str, timeout: float = PATIENCE_MS) -> None:

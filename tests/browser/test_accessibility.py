@@ -1,7 +1,4 @@
-"""Accessibility: axe-core on all pages in both themes, and one page used by keyboard alone.
-
-Under the server's security policy, each page shows few controls and its figure first, on a screen and on a phone.
-"""
+"""Accessibility of all pages in both themes: axe-core, few controls, the figure first; one page by keyboard alone."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -11,13 +8,16 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import ConsoleMessage, Page, expect
 
+from benchmarks.browser import READY
 from benchmarks.first_sight import PAGE as FIRST_SIGHT
 from benchmarks.first_sight import PAGES as WITH_FIGURE
-from benchmarks.first_sight import RUN, SCREENS, inspected
+from benchmarks.first_sight import SCREENS, inspected
 from linearity_lab.charts.labels import MOST_CURVES
 from linearity_lab.views.navigation import PAGES
-from tests.browser.conftest import PHONE, new_page
+from ntk_core.runs.store import Store, write_runs
+from tests.browser.conftest import PHONE, new_page, serving
 from tests.browser.faults import faults
+from tests.dashboard.made_results import make_points, make_result
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 MAX_CONTROLS, MAX_SCREENS = 6, 5
@@ -37,9 +37,10 @@ INSIDE = "([element, place]) => Boolean(document.querySelector(element)?.closest
 
 
 @pytest.fixture(scope="module")
-def dashboard_url(new_server: str) -> str:
+def dashboard_url(tmp_path_factory) -> Iterator[str]:
     """An empty server, since cards of stored runs add controls to the page of results."""
-    return new_server
+    with serving(tmp_path_factory.mktemp("empty")) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +63,7 @@ def opened(browser, dashboard_url) -> Iterator[Callable[[str, str], tuple[Page, 
             page.goto(f"{dashboard_url}/{name}")
         else:
             choose_in_menu(page, name, screen)  # a third of the work of a new visit
+        page.wait_for_selector(".early", state="detached")
         found = inspected(page, name)
         assert page.locator('[data-testid="stException"]').count() == 0
         assert forbidden == []
@@ -130,23 +132,34 @@ def written(name: str) -> list[str]:
     return next([controls, curves] for _, page, controls, curves, *_ in cells if page == name)
 
 
-@pytest.mark.parametrize("name", ["kernel_change", "lazy"])
-def test_on_a_phone_run_follows_the_first_figure(opened, name):
-    page, _ = opened(name, "phone")
-    tops = [
-        page.locator(f"{each} >> visible=true").first.evaluate("each => each.getBoundingClientRect().top")
-        for each in (".finding", ".js-plotly-plot", ".st-key-controls", RUN, '[data-testid="stTabs"]')
-    ]
-    assert tops == sorted(tops)
-    choices = page.locator('.st-key-controls [data-testid="stHorizontalBlock"] > [data-testid="stLayoutWrapper"]')
-    lefts = {round(each.bounding_box()["x"]) for each in choices.all()}
-    assert len(lefts) == 2, "two controls in a row"
-
-
-def test_axe_finds_no_serious_violation_in_the_export_menu(opened):
-    page, _ = opened("kernel_change", "desktop")
-    page.get_by_role("button", name="Export").click()
-    expect(page.get_by_role("button", name="Numbers, CSV")).to_be_visible()
+def test_fifty_runs_are_cards_to_import_find_and_compare(open_page, tmp_path):
+    store, file = Store(tmp_path / "made.sqlite"), tmp_path / "runs.jsonl"
+    for seed in range(50):
+        store.save_result(make_result(make_points(), seed=seed + 1))
+    with file.open("wb") as out:
+        write_runs(store, [run.digest for run in store.runs(limit=50).runs], out)
+    store.close()
+    page = open_page("/results")
+    page.get_by_role("button", name="Import").click()
+    page.locator('input[type="file"]').set_input_files(file)
+    expect(page.get_by_text("50 runs imported.")).to_be_visible()
+    page.keyboard.press("Escape")
+    cards = page.locator(".st-key-results-cards > *")
+    expect(cards.locator("img")).to_have_count(20)
+    expect(page.get_by_text("1 to 20 of 50 runs")).to_be_visible()
+    assert faults(page) == []
+    page.get_by_label("Search").fill('"seed":17')
+    page.keyboard.press("Enter")
+    expect(cards).to_have_count(1)
+    cards.get_by_text("First seed 17").click()
+    expect(page.get_by_text("1 chosen")).to_be_visible()
+    page.get_by_label("Search").fill("")
+    page.keyboard.press("Enter")
+    expect(cards).to_have_count(20)
+    cards.filter(has_not_text="First seed 17").first.locator("[data-testid=stCheckbox] label").click()
+    expect(page.get_by_role("table", name="Settings that differ")).to_contain_text("First seed")
+    expect(page.locator(".js-plotly-plot")).to_be_visible()
+    page.wait_for_selector(READY)
     assert violations(page) == []
 
 
@@ -183,6 +196,7 @@ def test_one_page_is_used_by_the_keyboard_alone(open_page):
     press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('Export')")
     page.keyboard.press("Enter")
     press_tab_until(page, "at.tagName === 'BUTTON' && at.innerText.includes('Settings, JSON')", 40)
+    assert violations(page) == []
     for name in ("kernel-change-spec.json", "kernel_change-against_width.svg"):
         with page.expect_download() as saved:
             page.keyboard.press("Enter")
