@@ -23,16 +23,6 @@ def worker_pid(jobs: Jobs, job_id: str) -> int | None:
     return None if computation is None else computation.pid
 
 
-@pytest.fixture(scope="session", autouse=True)
-def own_data_directory(tmp_path_factory):
-    """Protect the user's data directory from the tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
-        patch.delenv("LINEARITY_LAB_STORE", raising=False)
-        patch.delenv("LINEARITY_LAB_WORKERS", raising=False)
-        yield
-
-
 @pytest.fixture(scope="module", autouse=True)
 def _workers_compile_quickly():
     """Compile fast, since numbers are only compared between processes with equal flags."""

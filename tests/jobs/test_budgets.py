@@ -1,4 +1,4 @@
-"""Jobs ended by wall clock, memory or operator: their points are kept and other jobs continue."""
+"""Jobs ended by wall clock or memory: their points are kept and other jobs continue."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ from ntk_core.runs._this_process import sentence
 from ntk_core.runs.events import Ended, PointFailed
 from ntk_core.runs.store import Store
 from ntk_core.settings.grammar import spec_from_texts
-from tests.jobs.conftest import ended, eventually, has_a_point, worker_pid
+from tests.jobs.conftest import ended, has_a_point, worker_pid
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -58,16 +58,6 @@ def test_job_over_time_ends_with_its_points_kept(make_jobs, long, tiny, wait_for
     assert store.unfinished_jobs() == ()
     again = make_jobs().snapshot(job_id)
     assert (again.status, again.result.status, again.points) == ("stopped", "stopped", found.points)
-
-
-def test_stopped_job_can_be_run_again(unattended, tiny):
-    jobs = unattended()
-    job_id = jobs.submit(tiny(seed=74))
-    with jobs._changed:
-        jobs._end(jobs._jobs[job_id], "stopped", "over time: 5 min allowed")
-    jobs._record()
-    assert jobs.submit(tiny(seed=74)) == job_id
-    assert (jobs.snapshot(job_id).status, jobs.snapshot(job_id).reason) == ("queued", "")
 
 
 @pytest.mark.slow
@@ -117,17 +107,3 @@ def test_refused_memory_has_the_same_outcome(tiny, monkeypatch, tmp_path):
     monkeypatch.setattr(worker, "run", lambda spec, **_: iter([failed, Ended(status="failed", reason=reason)]))
     events = list(worker._events(canonical_json(tiny(77)), 2**30))
     assert events == [failed, Ended(status="stopped", reason="over memory: 1 GiB allowed")]
-
-
-@pytest.mark.slow
-def test_operator_ends_a_job_of_another_process(jobs, shared_store_file, long, wait_for):
-    job_id = jobs.submit(long(seed=73))
-    wait_for(jobs, job_id, has_a_point)
-    other = Store(shared_store_file)
-    (listed,) = other.unfinished_jobs()
-    assert (listed.digest[:16], listed.spec, listed.ending) == (job_id, long(seed=73), False)
-    other.end_job(listed.digest)
-    found = wait_for(jobs, job_id, ended)
-    assert (found.status, found.reason) == ("stopped", "stopped by the operator of the server")
-    assert len(found.points) == 1
-    eventually(lambda: not other.unfinished_jobs())

@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,30 +14,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change import KernelChangeResult
 from ntk_core.runs import spec_digest
 from ntk_core.runs.store import Store
-from tests.jobs.conftest import ended, has_a_point
+from tests.jobs.conftest import ended, eventually, has_a_point
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.mark.slow
-def test_job_gives_what_run_gives(jobs, tiny, wait_for):
-    spec = tiny(seed=1)
-    job_id = jobs.submit(spec)
-    assert job_id == spec_digest(spec)[:16]
-    snapshot = wait_for(jobs, job_id, ended)
-    # Equal to the last bit in another process, which compiles like the worker and not like tests.
-    program = (
-        "import sys; from ntk_core.experiments import KernelChangeSpec, run; "
-        "*_, last = run(KernelChangeSpec.model_validate_json(sys.argv[1])); "
-        "print(last.result.model_dump_json())"
-    )
-    command = [sys.executable, "-c", program, spec.model_dump_json()]
-    directly = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    last = KernelChangeResult.model_validate_json(directly.stdout.splitlines()[-1])
-    assert (snapshot.status, snapshot.fraction, snapshot.reason) == ("completed", 1.0, "")
-    assert snapshot.result is not None
-    assert snapshot.result.points == snapshot.points
-    assert snapshot.result.rows() == last.rows()
 
 
 @pytest.fixture(scope="module")
@@ -58,23 +36,32 @@ def seen(jobs, tiny) -> list[Snapshot]:
     return found
 
 
-@pytest.fixture(scope="module")
-def completed(seen) -> Snapshot:
-    assert seen[-1].status == "completed"
-    return seen[-1]
-
-
-def test_points_arrive_one_by_one(seen):
+def test_equal_specs_share_one_job_whose_points_arrive_one_by_one(jobs, tiny, seen):
     counts = [len(snapshot.points) for snapshot in seen]
     assert set(counts) == {0, 1, 2}
     assert counts == sorted(counts)
     fractions = [snapshot.fraction for snapshot in seen]
     assert fractions == sorted(fractions)
+    assert jobs.submit(tiny(seed=4)) == seen[-1].job_id
+    assert jobs.snapshot(seen[-1].job_id) is seen[-1]
 
 
-def test_equal_specs_attach_to_one_job(jobs, tiny, completed):
-    assert jobs.submit(tiny(seed=4)) == completed.job_id
-    assert jobs.snapshot(completed.job_id) is completed
+@pytest.mark.slow
+def test_job_gives_what_run_gives(seen, tiny):
+    # Equal to the last bit in another process, which compiles like the worker and not like tests.
+    program = (
+        "import sys; from ntk_core.experiments import KernelChangeSpec, run; "
+        "*_, last = run(KernelChangeSpec.model_validate_json(sys.argv[1])); "
+        "print(last.result.model_dump_json())"
+    )
+    command = [sys.executable, "-c", program, tiny(seed=4).model_dump_json()]
+    directly = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    last = KernelChangeResult.model_validate_json(directly.stdout.splitlines()[-1])
+    snapshot = seen[-1]
+    assert (snapshot.status, snapshot.fraction, snapshot.reason) == ("completed", 1.0, "")
+    assert snapshot.result is not None
+    assert snapshot.result.points == snapshot.points
+    assert snapshot.result.rows() == last.rows()
 
 
 def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
@@ -95,15 +82,10 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
-@pytest.fixture(scope="module")
-def running(jobs, completed, long, wait_for) -> Iterator[Snapshot]:
-    """A running job with a point, shared because ending one costs the start of a worker."""
-    found = wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
-    yield found
-    jobs.stop(found.job_id)
-
-
-def test_jobs_are_found_by_another_server(shared_store_file, tiny, completed, running):
+def test_another_process_finds_jobs_and_ends_one_then_the_next_runs(
+    jobs, seen, shared_store_file, tiny, long, wait_for
+):
+    completed, running = seen[-1], wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
     later = Jobs(Store(shared_store_file))
     found = later.snapshot(completed.job_id)
     assert (found.status, found.spec, found.result) == ("completed", tiny(seed=4), completed.result)
@@ -112,16 +94,19 @@ def test_jobs_are_found_by_another_server(shared_store_file, tiny, completed, ru
     assert later.worker_pids() == []
     later.shutdown()
 
-
-def test_next_job_runs_after_a_stop(jobs, running, tiny, wait_for):
-    first = running.job_id
     second, third = jobs.submit(tiny(seed=7)), jobs.submit(tiny(seed=8))
-    assert [jobs.snapshot(job).position for job in (first, second, third)] == [0, 1, 2]
+    assert [jobs.snapshot(job).position for job in (running.job_id, second, third)] == [0, 1, 2]
     jobs.stop(second)
     assert jobs.snapshot(second).status == "cancelled"
     assert jobs.snapshot(third).position == 1
-    jobs.stop(first)
+    operator = Store(shared_store_file)
+    (digest,) = (job.digest for job in operator.unfinished_jobs() if job.spec == long(seed=6))
+    operator.end_job(digest)
+    found = wait_for(jobs, running.job_id, ended)
+    assert (found.status, found.reason) == ("stopped", "stopped by the operator of the server")
+    assert found.points == running.points
     assert wait_for(jobs, third, ended).status == "completed"
+    eventually(lambda: not operator.unfinished_jobs())
 
 
 def test_spec_that_does_not_fit_fails_with_a_sentence(jobs, tiny, wait_for, monkeypatch):

@@ -1,23 +1,15 @@
-"""The queue without processes: first in, first out; one running and one waiting job per session."""
+"""Jobs without processes: the queue, limits of sessions and addresses, partial points."""
 
 import threading
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-import linearity_lab.jobs
-from linearity_lab.jobs import NoRoom, _jobs
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.jobs import NoRoom
+from linearity_lab.jobs._job import Job
 from linearity_lab.jobs.limits import OverLimit
-from linearity_lab.jobs.profile import profile
-from ntk_core.runs import spec_digest
-
-
-def test_jobs_begin_in_the_order_of_their_arrival(unattended, tiny):
-    jobs = unattended()
-    ids = [jobs.submit(tiny(seed), viewer) for seed, viewer in enumerate(["ann", "ann", "bob", "ann"])]
-    assert [jobs.snapshot(job_id).position for job_id in ids] == [1, 2, 3, 4]
-    assert [jobs._begun().now.job_id for _ in ids] == ids
+from ntk_core.runs import PRESETS, spec_digest
+from ntk_core.runs.events import PointFailed, PointFinished, PointProgress, PointStarted, parse_event
 
 
 def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
@@ -40,7 +32,8 @@ def test_pages_do_not_wait_for_a_new_pool(unattended, tiny, monkeypatch):
 
 def test_session_has_one_running_and_one_waiting_job(unattended, tiny):
     jobs = unattended("classroom")
-    running, waiting, other = jobs.submit(tiny(0), "ann"), jobs.submit(tiny(1), "ann"), jobs.submit(tiny(2), "bob")
+    running, waiting, other = (jobs.submit(tiny(seed), who) for seed, who in enumerate(("ann", "ann", "bob")))
+    assert [jobs.snapshot(job_id).position for job_id in (running, waiting, other)] == [1, 2, 3]
     with pytest.raises(NoRoom, match="a third unfinished run of yours cannot be taken; try again when one has"):
         jobs.submit(tiny(3), "ann")
     assert jobs._begun().now.job_id == running
@@ -61,14 +54,6 @@ def test_queue_is_bounded_and_attaching_needs_no_place(unattended, tiny):
         jobs.submit(tiny(0, widths=(1001,)), "bob")
     assert jobs.load()["waiting"] == 3
     assert jobs.submit(tiny(1), "bob") == waiting[0]
-
-
-def test_jobs_have_the_limits_of_the_profile(monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_PROFILE", "classroom")
-    monkeypatch.setattr(_jobs, "Jobs", lambda **given: SimpleNamespace(given=given, shutdown=lambda: None))
-    made: Any = linearity_lab.jobs._shared.__wrapped__()
-    assert made.given == {"limits": profile()}
-    assert made.given["limits"].name == "classroom"
 
 
 def test_jobs_of_one_address_are_limited_on_a_public_server(unattended, tiny):
@@ -100,3 +85,35 @@ def test_stop_only_detaches_while_another_session_follows(unattended, tiny):
     connected.remove("ann")  # after a reload, as another session
     assert jobs.stop(job_id, "bob", connected.__contains__)
     assert jobs.snapshot(job_id).status == "cancelled"
+    assert jobs.submit(tiny(0), "bob") == job_id
+    assert (jobs.snapshot(job_id).status, jobs.snapshot(job_id).reason) == ("queued", "")
+
+
+SPEC = PRESETS["hu-fig1"].spec
+POINT, SECOND = gallery_result("hu-fig1").points[:2]
+
+
+def progress(point=None, key=POINT.key) -> PointProgress:
+    return PointProgress(key=key, fraction=0.1, remaining_s=None, message="step 10", point=point)
+
+
+def test_growing_points_are_shown_until_they_finish_or_run_again():
+    job = Job(SPEC)
+    job.begin()
+    job.take(PointStarted(key=POINT.key, index=0))
+    assert job.now.growing == ()
+    for point in (SECOND, POINT):
+        job.take(parse_event(progress(point, point.key).model_dump_json()))
+    job.take(progress())  # a stretch without a record keeps the partial curves
+    assert (job.now.growing, job.now.points) == ((POINT, SECOND), ())  # in the order of the spec
+    job.take(PointFinished(key=POINT.key, point=POINT, fraction=0.3, remaining_s=None))
+    assert (job.now.growing, job.now.points) == ((SECOND,), (POINT,))
+    for status in ("cancelled", "stopped", "failed"):
+        job.end(status)
+        assert (job.now.growing, job.now.points) == ((SECOND,), (POINT,))
+    job.wait("ann")
+    assert job.now.growing == ()
+    job.begin()
+    job.take(progress(SECOND, SECOND.key))
+    job.take(PointFailed(key=SECOND.key, reason="why"))
+    assert job.now.growing == ()

@@ -1,15 +1,18 @@
-"""Jobs of a real server, by browser sessions over web sockets."""
+"""Jobs of a real server by sessions over web sockets: small versions of the drills, with the same claims."""
 
 import asyncio
 import os
 import time
+from pathlib import Path
 
+import psutil
 import pytest
 
-from benchmarks.drills import sessions
+from benchmarks.drills import kills, sessions
 from benchmarks.drills.browser_session import CLICK, BrowserSession
 from benchmarks.drills.report import STORE, own_data
 from benchmarks.drills.served_app import ServedApp, served_app
+from benchmarks.drills.sessions import Seen
 
 PAGE = "kernel_change"
 QUICK = "widths=5,10&num_seeds=1&outputs=linear&training.max_steps=20"
@@ -20,19 +23,15 @@ pytestmark = [
 ]
 
 
-def test_sessions_share_equal_sweeps_while_others_look_around():
-    with own_data() as folder, served_app(LINEARITY_LAB_WORKERS="1") as app:
-        visit, counts = sessions.Visit(QUICK, distinct=2), {"num_sessions": 5, "num_running": 3, "num_uploading": 1}
-        found = asyncio.run(sessions.drill(app, folder / STORE, visit, **counts, idle_s=0.5))
-    broken = {claim for claim, holds in sessions.claims(found).items() if not holds}
-    # Claims about time need a quiet machine.
-    assert {claim for claim in broken if "idle" not in claim and "grows" not in claim} == set(), found
-    assert (found["num_runs"], found["num_uploads"], found["num_jobs"]) == (4, 1, 3)
-
-
-def test_restart_resumes_running_job_that_can_be_stopped():
-    with own_data():
+def test_sessions_share_equal_sweeps_and_a_restart_resumes_the_last():
+    with own_data() as folder:
         with served_app(LINEARITY_LAB_WORKERS="1") as app:
+            visit, counts = sessions.Visit(QUICK, distinct=2), {"num_sessions": 5, "num_running": 3, "num_uploading": 1}
+            found = asyncio.run(sessions.drill(app, folder / STORE, visit, **counts, idle_s=0.5))
+            broken = {claim for claim, holds in sessions.claims(found).items() if not holds}
+            # Claims about time need a quiet machine.
+            assert {claim for claim in broken if "idle" not in claim and "grows" not in claim} == set(), found
+            assert (found["num_runs"], found["num_uploads"], found["num_jobs"]) == (4, 1, 3)
             query = asyncio.run(begin_and_end_the_server(app))
             assert "job=" in query
         with served_app(LINEARITY_LAB_WORKERS="1") as app:
@@ -50,7 +49,7 @@ async def begin_and_end_the_server(app: ServedApp) -> str:
         app.process.terminate()
         await asyncio.to_thread(app.process.wait, 20)
         assert time.monotonic() - began < 20
-        assert not any(worker.is_running() for worker in workers)
+        assert psutil.wait_procs(workers, timeout=20)[1] == []
         return session.query
 
 
@@ -64,3 +63,22 @@ async def find_again_and_stop(app: ServedApp, query: str) -> None:
         assert any(b"Stopped: " in message for message in seen)  # on the page after Stop
         assert (goes_on, session.live) == (True, False)
         assert session.errors == []
+
+
+def test_kills_lose_no_point_and_every_job_completes(monkeypatch):
+    monkeypatch.setattr(kills, "NUM_ACTIVE", 2)
+    with own_data() as folder:
+        found = kills.drill(folder, num_kills=2, seed=9, longest_s=1.0)
+    with own_data() as folder:
+        reference = kills.uninterrupted(folder, found["num_sweeps"])
+    assert min(found["kills"].values()) >= 1
+    claims = kills.claims(found, reference)
+    assert claims == dict.fromkeys(claims, True), found
+
+
+def test_texts_of_other_sessions_are_leaks():
+    seen = Seen(Path("store"), owners={b"mine": 0, b"never sent": 0})
+    seen.listen(0, b"\x00mine\xff")
+    assert (seen.arrived, seen.leaks) == ({b"mine"}, [])
+    seen.listen(1, b"a list with mine in it")
+    assert seen.leaks == ["session 1 was sent mine of session 0"]

@@ -27,27 +27,8 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 @pytest.mark.slow
 @posix
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV])
-def test_killed_worker_ends_its_job_and_the_next_one_runs(jobs, long, tiny, wait_for, number):
-    job_id = jobs.submit(long(seed=20 + number))
-    kept = wait_for(jobs, job_id, has_a_point).points
-    waiting = jobs.submit(tiny(seed=20 + number))
-    os.kill(worker_pid(jobs, job_id), number)
-    failed = wait_for(jobs, job_id, ended)
-    assert (failed.status, failed.points) == ("failed", kept)
-    assert number.name in failed.reason
-    assert ("memory" in failed.reason) == (number == signal.SIGKILL)
-    assert "run it again to continue from its finished points" in failed.reason
-    assert wait_for(jobs, waiting, ended).status == "completed"
-    jobs.submit(long(seed=20 + number))
-    assert wait_for(jobs, job_id, has_a_point).points == kept
-    jobs.stop(job_id)
-
-
-@pytest.mark.slow
-@posix
-def test_workers_killed_while_idle_are_replaced(jobs, long, tiny, wait_for):
-    """A spare beside a running job, which continues; later all workers."""
+def test_killed_workers_and_a_broken_pool_lose_no_point(jobs, long, tiny, wait_for):
+    """A spare beside a running job, the job's worker, the pool (pebble abandons it), then all idle workers."""
     job_id = jobs.submit(long(seed=27))
     kept = wait_for(jobs, job_id, has_a_point).points
     pid = worker_pid(jobs, job_id)
@@ -56,31 +37,28 @@ def test_workers_killed_while_idle_are_replaced(jobs, long, tiny, wait_for):
     eventually(lambda: spare not in jobs.worker_pids() and len(jobs.worker_pids()) == 2)
     found = jobs.snapshot(job_id)
     assert (found.status, found.points, worker_pid(jobs, job_id)) == ("running", kept, pid)
-    jobs.stop(job_id)
-    wait_for(jobs, jobs.submit(tiny(seed=23)), ended)
+
+    again = "run it again to continue from its finished points"
+    waiting = jobs.submit(tiny(seed=27))
+    os.kill(pid, signal.SIGKILL)
+    failed = wait_for(jobs, job_id, ended)
+    assert (failed.status, failed.points) == ("failed", kept)
+    assert all(words in failed.reason for words in ("SIGKILL", "memory", again))
+    assert wait_for(jobs, waiting, ended).status == "completed"
+    jobs.submit(long(seed=27))
+    assert wait_for(jobs, job_id, has_a_point).points == kept
+
+    pid = worker_pid(jobs, job_id)
+    jobs._workers._pool._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
+    failed = wait_for(jobs, job_id, ended)
+    assert (failed.status, failed.points, failed.reason) == ("failed", kept, f"the worker process has ended; {again}")
+    eventually(lambda: len(jobs.worker_pids()) == 2 and pid not in jobs.worker_pids())
     before = jobs.worker_pids()
     for pid in before:
         os.kill(pid, signal.SIGKILL)
     eventually(lambda: len(jobs.worker_pids()) == 2 and set(jobs.worker_pids()).isdisjoint(before))
     done = wait_for(jobs, jobs.submit(tiny(seed=24)), ended)
     assert (done.status, done.reason) == ("completed", "")
-
-
-@pytest.mark.slow
-@posix
-def test_broken_pool_fails_its_job_and_is_replaced(jobs, long, wait_for):
-    """pebble abandons a pool if an idle worker dies before acknowledging a job."""
-    job_id = jobs.submit(long(seed=28))
-    kept = wait_for(jobs, job_id, has_a_point).points
-    pid = worker_pid(jobs, job_id)
-    jobs._workers._pool._pool_manager.handle_broken_pool(BrokenProcessPool("All workers expired"))
-    failed = wait_for(jobs, job_id, ended)
-    assert (failed.status, failed.points) == ("failed", kept)
-    assert failed.reason == "the worker process has ended; run it again to continue from its finished points"
-    jobs.submit(long(seed=28))
-    assert wait_for(jobs, job_id, has_a_point).points == kept
-    assert pid not in jobs.worker_pids()
-    jobs.stop(job_id)
 
 
 @pytest.mark.slow
@@ -162,15 +140,12 @@ def sent(monkeypatch, tmp_path):
     return send
 
 
-def test_worker_reports_its_process_and_refuses_a_broken_spec(sent):
+def test_worker_reports_its_process_and_names_errors(sent, tiny, monkeypatch):
     first, ended = sent('{"widths": [0]}')
     pid, resident = map(int, first.split())
     assert (pid, resident > 0) == (os.getpid(), True)
     event = parse_event(ended)
     assert (event.kind, event.status, event.reason[:8]) == ("ended", "failed", "widths: ")
-
-
-def test_worker_names_the_error_of_a_failed_run(sent, tiny, monkeypatch):
     monkeypatch.setattr(worker, "run", Mock(side_effect=ValueError("why\nand a second line")))
     event = parse_event(sent(canonical_json(tiny(27)))[-1])
     assert (event.status, event.reason) == ("failed", "the computation failed (ValueError: why)")
