@@ -1,5 +1,6 @@
-"""A failing server shows one sentence, logs the cause, and reports that it is not ready."""
+"""Failing servers and random specs: one sentence for visitors, the cause in the log, never a traceback."""
 
+import json
 import logging
 import re
 import sqlite3
@@ -7,11 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks.drills.fuzzed_specs import fuzz
 from linearity_lab.jobs.profile import NEUTRAL, error_text
 from linearity_lab.words.markdown import plain
 from ntk_core.errors import InvalidInput
+from ntk_core.runs import PRESETS, canonical_json, parse_spec
 from ntk_core.runs.store import VARIABLE, Store
 from ntk_core.runs.store import _database as database
+from ntk_core.settings.grammar import InvalidSpec
 
 
 def test_log_has_database_errors_and_visitors_see_none(monkeypatch):
@@ -24,16 +28,6 @@ def test_log_has_database_errors_and_visitors_see_none(monkeypatch):
         assert error_text(InvalidInput("widths", 0, "1 to 3")) == "widths: 0 cannot be used; use 1 to 3"
     monkeypatch.setenv("LINEARITY_LAB_PROFILE", "local")
     assert "db.internal" in error_text(error)
-
-
-def test_the_log_names_the_cause_where_the_disk_is_full(tmp_path, monkeypatch, caplog):
-    store = Store(tmp_path / "results.sqlite")
-    monkeypatch.setattr(database.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
-    with pytest.raises(InvalidInput, match="1,000 bytes are left on its disk"):
-        store.try_to_write()
-    (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert record.facts["cause"] == "OSError: 1,000 bytes are left on its disk"
-    store.close()
 
 
 def test_full_database_is_not_treated_as_damaged(tmp_path, caplog):
@@ -53,8 +47,14 @@ def test_full_database_is_not_treated_as_damaged(tmp_path, caplog):
     store.close()
 
 
-def test_a_deleted_store_is_not_ready(tmp_path):
+def test_a_store_that_cannot_be_written_is_not_ready(tmp_path, monkeypatch, caplog):
     store = Store(tmp_path / "results.sqlite")
+    with monkeypatch.context() as full:
+        full.setattr(database.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+        with pytest.raises(InvalidInput, match="1,000 bytes are left on its disk"):
+            store.try_to_write()
+    (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
+    assert record.facts["cause"] == "OSError: 1,000 bytes are left on its disk"
     store.try_to_write()
     (tmp_path / "results.sqlite").unlink()
     store._written_at = -1e9
@@ -70,3 +70,24 @@ def test_address_in_user_text_is_no_link(text):
     shown = plain(text).replace("\\", "")
     assert not re.search(r"https?://|www\.|[\w.+-]@[\w-]", shown, re.IGNORECASE)
     assert shown.replace("\u2060", "") == text
+
+
+def test_every_fuzzed_spec_is_let_pass_or_refused_in_sentences():
+    """``python -m benchmarks.drills.fuzzed_specs`` tries ten thousand."""
+    findings = fuzz(100, seed=1)
+    assert findings.failures == []
+    seen = {outcome for outcome, count in findings.outcomes.items() if count}
+    assert {"command line: let pass", "command line: refused", "JSON: refused", "address: too large"} <= seen
+
+
+def test_half_of_a_character_is_refused_and_sentences_are_short():
+    """JSON may contain an unpaired surrogate, which neither browsers nor terminals can display."""
+    data = json.loads(canonical_json(PRESETS["zhu-fig2"].spec))
+    data["graph"]["edges"][0]["kind"] = "\ud800"
+    with pytest.raises(InvalidSpec) as refused:
+        parse_spec(json.dumps(data))
+    for problem in refused.value.problems:
+        assert str(problem).encode()
+    with pytest.raises(InvalidSpec):
+        parse_spec({"experiment": "dag", "activation": "\ud800"})
+    assert len(str(InvalidInput("9" * 5000, "x" * 5000, "less"))) < 250

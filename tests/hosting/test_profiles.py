@@ -4,17 +4,14 @@ import contextlib
 import math
 import re
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from linearity_lab.components.forms import help_of
-from linearity_lab.components.own_data import upload_limits
 from linearity_lab.components.smaller_runs import largest_fit
 from linearity_lab.jobs.limits import OverLimit, check_limits, largest_of
 from linearity_lab.jobs.profile import OVERRIDES, PROFILES, Profile, profile
-from ntk_core.data.uploads import parse_upload
 from ntk_core.errors import InvalidInput, TooLarge
 from ntk_core.experiments.architectures import ArchitecturesSpec
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -51,14 +48,6 @@ def costs(monkeypatch):
 
     state()
     return state
-
-
-def test_no_limit_grows_from_local_over_classroom_to_hosted():
-    assert profile() == PROFILES["local"]
-    names = {field.name for field in fields(Profile) if field.name.startswith("max_")}
-    for name in names - {"max_waiting"}:  # a class of thirty presses Run together
-        local, classroom, hosted = (getattr(each, name) for each in PROFILES.values())
-        assert local >= classroom >= hosted, name
 
 
 @pytest.mark.parametrize("variable", OVERRIDES)
@@ -114,22 +103,12 @@ def test_cost_at_the_limit_passes_and_any_more_is_refused(costs, limits, limit, 
 
 
 def test_a_local_server_is_limited_by_what_is_free_alone(costs, monkeypatch):
+    assert profile() == PROFILES["local"]
     costs(seconds=1e12, peak_bytes=2.0**60)
-    check_limits(NARROW, PROFILES["local"])
+    check_limits(NARROW, profile())
     monkeypatch.setattr("ntk_core.runs._estimate.memory_limit", lambda: 1000.0)
     with pytest.raises(TooLarge):
-        check_limits(NARROW, PROFILES["local"])
-
-
-@EVERY
-def test_file_at_the_limit_passes_and_one_more_byte_fails(limits, monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_PROFILE", limits.name)
-    most = limits.max_upload_bytes
-    largest = b"%PDF-" + b" " * (most - 5)
-    with pytest.raises(InvalidInput, match="file: a PDF"):  # accepted by size, quickly refused by kind
-        parse_upload(largest, upload_limits())
-    with pytest.raises(InvalidInput, match=rf"^file: .*{most + 1:,} bytes.*at most {most:,} bytes"):
-        parse_upload(largest + b" ", upload_limits())
+        check_limits(NARROW, profile())
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)
@@ -186,14 +165,6 @@ def test_one_of_several_networks_is_refused_by_its_name(costs, monkeypatch):
     bottleneck = ArchitectureSpec(kind="bottleneck", depth=3, bottleneck_width=101)
     with pytest.raises(OverLimit, match=r"^architectures\.1\.bottleneck_width: 101"):
         check_limits(ArchitecturesSpec(widths=(100,), architectures=(ArchitectureSpec(), bottleneck)))
-
-
-@pytest.mark.parametrize(("name", "shown"), [("hosted", ["10,000.", "100.", ""]), ("local", [""] * 3)])
-def test_only_shared_servers_show_limits_beside_fields(name, shown, monkeypatch):
-    monkeypatch.setenv("LINEARITY_LAB_PROFILE", name)
-    by_name = {setting.name: setting for setting in settings(HessianSpec)}
-    texts = [help_of(by_name[each]) for each in ("widths", "num_seeds", "num_inputs")]
-    assert [text.partition("On this server: at most ")[2] for text in texts] == shown
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS)

@@ -1,4 +1,4 @@
-"""Headers, readiness and logs, in process."""
+"""Headers, readiness, logs and first paint, in process."""
 
 import io
 import json
@@ -6,17 +6,20 @@ import logging
 import re
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import streamlit as st
-from starlette.responses import PlainTextResponse
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Router
 
 from linearity_lab.server import routes
-from linearity_lab.server._first_paint import OWN_SCRIPT
+from linearity_lab.server._first_paint import EARLY_PAGES, EARLY_SCRIPT, OWN_SCRIPT, FirstPaint
 from linearity_lab.server._headers import SecurityHeaders, frame_origins, inline_scripts, security_headers
 from linearity_lab.server._logs import write_json_logs
+from linearity_lab.views import early
 from ntk_core.errors import InvalidInput
 from tests.hosting.answer import Answer
 
@@ -139,3 +142,45 @@ def test_logs_are_json_without_user_data(logs):
     assert all(re.match(r"\d{4}-\d\d-\d\dT.*Z$", line["time"]) and line["level"] and line["place"] for line in lines)
     assert lines[4]["exception"] == lines[5]["exception"] == "ValueError"
     assert lines[4]["trace"][0].startswith("test_server.py:")
+
+
+STREAMLITS_PAGE = (Path(st.__file__).parent / "static" / "index.html").read_text()
+
+
+def first_answer(path="/kernel_change", method="GET", accept="text/html,*/*", status=200, kind="text/html") -> Answer:
+    """Streamlit's page behind the first paint."""
+    app = FirstPaint(Response(STREAMLITS_PAGE, status, {"etag": '"1"'}, kind))
+    return Answer(app, path, method=method, accept=accept)
+
+
+def test_first_paint_has_text_before_the_scripts_of_this_streamlit():
+    painted = first_answer()
+    body = painted.text
+    assert "wide neural network" in body
+    assert "<title>Linearity Lab</title>" in body
+    assert body.index(OWN_SCRIPT) < body.index('<script type="module"')
+    # Pages with components do not wait for the script that mounts them.
+    assert re.search(r'<link rel="modulepreload" crossorigin href="./static/js/BidiComponent.[^"]+"></head>', body)
+    assert "etag" not in painted.headers
+    assert body.count("<script") == STREAMLITS_PAGE.count("<script") + 1
+    assert all(line in body for line in STREAMLITS_PAGE.splitlines() if "script" in line)
+
+
+def test_home_and_live_alone_begin_before_streamlits_scripts():
+    scripts = Starlette(routes=[early.ROUTE])
+    for path, page in EARLY_PAGES.items():
+        text, script = first_answer(f"/{path}").text, EARLY_SCRIPT.format(page=page)
+        assert text.index(f'src=".{script}"') < text.index("./static/js/index.")
+        found = Answer(scripts, script)
+        assert found.headers["content-type"].startswith("text/javascript")
+        assert "beginEarly(" in found.text.splitlines()[-1]
+    # The relative URLs of /live/ would refer to another folder.
+    assert not any("/api/early" in first_answer(path).text for path in ("/kernel_change", "/live/"))
+    assert Answer(scripts, EARLY_SCRIPT.format(page="lecture")).status == 404
+
+
+@pytest.mark.parametrize("asked", [{"kind": "text/javascript"}, {"method": "HEAD"}, {"status": 404}, {"accept": "*/*"}])
+def test_first_paint_leaves_other_answers_alone(asked):
+    found = first_answer(**asked)
+    assert found.text == STREAMLITS_PAGE
+    assert found.headers["etag"] == '"1"'

@@ -25,25 +25,16 @@ def _bare_environment(monkeypatch):
         monkeypatch.delenv(name, raising=False)
 
 
+OTHERS = ("class.example.org", "lab.example.org.evil.example", "evilclass.example.org", "")
+
+
 @pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("lab.example.org", 200),
-        ("LAB.example.org:443", 200),
-        ("a.class.example.org", 200),
-        ("localhost:8501", 200),
-        ("127.0.0.1:8501", 200),
-        ("[::1]:8501", 200),
-        ("class.example.org", 400),
-        ("lab.example.org.evil.example", 400),
-        ("evilclass.example.org", 400),
-        ("", 400),
-    ],
+    "host", ["lab.example.org", "LAB.example.org:443", "a.class.example.org", "localhost:8501", "[::1]:8501", *OTHERS]
 )
-def test_only_allowed_hosts_are_answered(monkeypatch, host, status):
+def test_only_allowed_hosts_are_answered(monkeypatch, host):
     monkeypatch.setenv("LINEARITY_LAB_HOSTS", "lab.example.org, *.class.example.org")
     app = AllowedHosts(PlainTextResponse("a page"))
-    assert Answer(app, host=host).status == status
+    assert Answer(app, host=host).status == (400 if host in OTHERS else 200)
 
 
 def test_a_local_server_answers_to_loopback_names_only(monkeypatch):
@@ -87,23 +78,18 @@ class Session:
         await self._app({"type": "websocket", "headers": self._headers}, receive, send)
 
 
-@pytest.mark.parametrize(
-    ("origin", "is_let_in"),
-    [
-        ("http://lab.example.org:8501", True),
-        ("https://LAB.example.org:8501", True),
-        (None, True),
-        ("http://localhost:1234", False),
-        ("http://lab.example.org", False),
-        ("http://lab.example.org.evil.example:8501", False),
-        ("null", False),
-    ],
-)
-def test_only_own_pages_open_web_sockets(origin, is_let_in):
+OWN_ORIGINS = ("http://lab.example.org:8501", "https://LAB.example.org:8501", None)
+OTHER_ORIGINS = (
+    "http://localhost:1234", "http://lab.example.org", "http://lab.example.org.evil.example:8501", "null",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("origin", [*OWN_ORIGINS, *OTHER_ORIGINS])
+def test_only_own_pages_open_web_sockets(origin):
     session = Session(host="lab.example.org:8501", **({"origin": origin} if origin else {}))
     asyncio.run(session.open())
-    assert session.is_open == is_let_in
-    assert session.sent == ([] if is_let_in else [{"type": "websocket.close", "code": 1008}])
+    assert session.is_open == (origin in OWN_ORIGINS)
+    assert session.sent == ([] if session.is_open else [{"type": "websocket.close", "code": 1008}])
 
 
 def test_a_large_message_ends_its_session():
