@@ -49,66 +49,57 @@ def new_page(browser: Browser, **options) -> Page:
     return context.new_page()
 
 
-class Window:
-    """A reused browser page, since a new one compiles all scripts again (half of a visit's work)."""
-
-    def __init__(self, browser, url: str) -> None:
-        self._url = url
-        self.page = new_page(browser)
-
-    def forget(self) -> None:
-        """Leave the page and clear its storage and cookies."""
-        for other in self.page.context.pages:
-            if other != self.page:
-                other.close()
-        self.page.mouse.move(0, 0)
-        self.page.goto(self._url + "/_stcore/health")  # another site would start another browser process
-        self.page.evaluate("localStorage.clear(); sessionStorage.clear()")
-        self.page.context.clear_cookies()
-
-
 @pytest.fixture(scope="module")
-def window(browser, dashboard_url: str) -> Iterator[Window]:
-    """One reused page per module."""
-    opened = Window(browser, dashboard_url)
-    yield opened
-    opened.page.context.close()
+def window(browser) -> Iterator[Page]:
+    """One reused page per module, since a new one compiles all scripts again (half of a visit's work)."""
+    page = new_page(browser)
+    yield page
+    page.context.close()
+
+
+def forget(page: Page, url: str) -> None:
+    """Leave the page, close others of its context, and clear its storage and cookies."""
+    for other in page.context.pages:
+        if other != page:
+            other.close()
+    page.mouse.move(0, 0)
+    page.goto(url + "/_stcore/health")  # another site would start another browser process
+    page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    page.context.clear_cookies()
 
 
 @pytest.fixture
-def open_page(request: pytest.FixtureRequest, browser, dashboard_url: str) -> Iterator[Callable]:
+def open_page(browser, window: Page, dashboard_url: str) -> Iterator[Callable]:
     """Open a path as a new visitor: first in the cleared window, then in separate browser contexts.
 
     Fail on exceptions in the page and on requests that the server's security policy forbids.
     """
-    windows: list[Window] = []
-    contexts, forbidden = [], []
+    free, contexts, forbidden = [window], [window.context], []
 
     def note(message) -> None:
         if "Content Security Policy" in message.text:
             forbidden.append(message.text)
 
     def opened(path: str, *, ready: bool = True, scripts: bool = True, alone: bool = False):
-        if scripts and not alone and not windows:
-            windows.append(request.getfixturevalue("window"))
-            page = windows[0].page
+        if scripts and not alone and free:
+            page = free.pop()
         else:
             page = new_page(browser, java_script_enabled=scripts)
             contexts.append(page.context)
-        page.on("console", note)
+            page.on("console", note)
         page.goto(dashboard_url + path)
         if ready:
             page.wait_for_selector(READY)
         return page
 
+    window.on("console", note)
     yield opened
-    seen = [page for context in (*contexts, *(each.page.context for each in windows)) for page in context.pages]
-    failed = [page.url for page in seen if page.locator('[data-testid="stException"]').count()]
-    for context in contexts:
+    pages = [page for context in contexts for page in context.pages]
+    failed = [page.url for page in pages if page.locator('[data-testid="stException"]').count()]
+    for context in contexts[1:]:
         context.close()
-    for each in windows:
-        each.page.remove_listener("console", note)
-        each.forget()
+    window.remove_listener("console", note)
+    forget(window, dashboard_url)
     assert failed == []
     assert forbidden == []
 

@@ -1,6 +1,7 @@
 """The browser's numbers on *Live* equal those of ``ntk_core`` in float64 from the same weights."""
 
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -12,7 +13,6 @@ import pytest
 import ntk_core
 from linearity_lab.components.live import source
 from linearity_lab.components.live.settings import CHOICES
-from tests.browser.live_numbers import normals, params, threefry
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.usefixtures("quick_compilation")]
 ACTIVATIONS = CHOICES["activation"]
@@ -25,8 +25,8 @@ SETTINGS = [(8, "one", activation, OUTPUTS[column % 3]) for column, activation i
 # Larger widths use other products and single precision.
 SETTINGS += [
     (width, layers, ACTIVATIONS[(row + column) % len(ACTIVATIONS)], OUTPUTS[(row + column) % 3])
-    for row, width in enumerate((8, 128, 2048))
-    for column, layers in enumerate(LAYERS)
+    for row, (width, first) in enumerate(((8, 1), (128, 2), (2048, 0)))
+    for column, layers in enumerate(list(LAYERS)[first:])
 ]
 STEPS, SEED, RATE = 7, 5, 1.0
 ABOUT = 1e-4  # relative, in the norm of the whole array
@@ -38,6 +38,46 @@ RUN = """async ([start, steps]) => {
   for (const name of Object.keys(found)) found[name] = Array.from(found[name]);
   return { ...found, change, loss, linearLoss };
 }"""
+
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+
+
+def threefry(key: tuple[int, int], count0: np.ndarray, count1: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Two words of 32 bits for each counter, by 20 rounds (Salmon, Moraes, Dror & Shaw 2011)."""
+    keys = [np.uint32(key[0]), np.uint32(key[1]), np.uint32(key[0] ^ key[1] ^ 0x1BD11BDA)]
+    with np.errstate(over="ignore"):
+        a, b = count0.astype(np.uint32) + keys[0], count1.astype(np.uint32) + keys[1]
+        for group in range(5):
+            for rotation in ROTATIONS[group % 2]:
+                a = a + b
+                b = ((b << np.uint32(rotation)) | (b >> np.uint32(32 - rotation))) ^ a
+            a = a + keys[(group + 1) % 3]
+            b = b + keys[(group + 2) % 3] + np.uint32(group + 1)
+    return a, b
+
+
+def normals(seed: int, tensor: int, rows: int, columns: int) -> np.ndarray:
+    """N(0, 1), (rows, columns): counter (k, p) under (seed, tensor) gives entries 2p and 2p + 1 of row k."""
+    pairs = (columns + 1) // 2
+    row, pair = np.meshgrid(np.arange(rows), np.arange(pairs), indexing="ij")
+    a, b = threefry((seed, tensor), row, pair)
+    radius = np.sqrt(-2 * np.log((a.astype(np.float64) + 0.5) / 2**32))
+    angle = 2 * np.pi * b.astype(np.float64) / 2**32
+    both = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=-1)
+    return both.reshape(rows, 2 * pairs)[:, :columns]
+
+
+def params(hidden: tuple[int, ...], seed: int) -> dict[str, dict[str, np.ndarray]]:
+    """Parameters of a network of ``ntk_core``: ``hidden1``, …, ``output``, each (fan_in, neurons)."""
+    sizes = (1, *hidden, 1)
+    found = {}
+    for index, (fan_in, neurons) in enumerate(itertools.pairwise(sizes)):
+        layer = {"weight": normals(seed, 2 * index, neurons, fan_in).T}
+        if index < len(hidden):
+            layer["bias"] = normals(seed, 2 * index + 1, 1, neurons)[0]
+        found[f"hidden{index + 1}" if index < len(hidden) else "output"] = layer
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +239,3 @@ def test_only_the_linear_model_diverges_beyond_two(model):
     assert max(beyond["losses"]) > 10 * beyond["losses"][0]
     assert beyond["losses"][-1] < 0.01 * beyond["losses"][0]
     assert beyond["rate"] < 2
-    below = model.evaluate(follow, [{**begun, "rate": 1.5}, 400])
-    assert not below["linearDiverged"]
-    assert max(below["losses"]) <= below["losses"][0]
-    assert below["rate"] == pytest.approx(1.5, rel=0.1)
