@@ -38,7 +38,7 @@ def postgres() -> Iterator[str]:
     if owner:
         shutil.chown(folder, owner["user"], owner["group"])
     data, log = folder / "data", folder / "log"
-    creation = ["-D", data, "-U", "lab", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+    creation: list[str | Path] = ["-D", data, "-U", "lab", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
     subprocess.run([programs / "initdb", *creation], check=True, capture_output=True, cwd=folder, **owner)
     command = [programs / "postgres", "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
     with log.open("wb") as written:
