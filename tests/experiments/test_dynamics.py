@@ -16,7 +16,7 @@ SMALL = with_settings(DynamicsSpec(), {**FEW, **SHORT})
 
 
 def test_a_point_keeps_outputs_of_the_first_seed_only():
-    settings = {"widths": [16, 64], "num_seeds": 2, "outputs": ["linear", "swish"], "training.max_steps": 300}
+    settings = {"widths": [16, 64], "num_seeds": 2, "outputs": ["linear", "swish"]}
     result = result_of(with_settings(SMALL, settings))
     for each in (each for point in result.points for each in point.runs):
         kept = each.seed == result.spec.seed

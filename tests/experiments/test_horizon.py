@@ -148,6 +148,8 @@ def test_short_budgets_give_lower_bounds():
 
 
 def test_dead_networks_are_named():
-    result = result_of(**{"widths": [1], "num_seeds": 12, "dataset.num_samples": 1, "dataset.num_classes": 2})
+    result = result_of(
+        **{"widths": [1], "num_seeds": 12, "regimes": ["square"], "dataset.num_samples": 1, "dataset.num_classes": 2}
+    )
     outcomes = {(run.kernel.outcome == "dead", len(run.clock) == 0) for point in result.points for run in point.runs}
     assert outcomes == {(True, True), (False, False)}
