@@ -1,7 +1,7 @@
 """Python in documents runs: examples in docstrings, and blocks of code in Markdown.
 
-The ```python blocks of a document are one program from top to bottom, which starts in an empty folder. Short ones
-share a process.
+The ```python blocks of a document are one program from top to bottom, which starts in an empty folder. Most share a
+process.
 """
 
 import doctest
@@ -27,43 +27,29 @@ EXAMPLES = [
     pytest.param(path, marks=pytest.mark.slow if path in RUNS else [])
     for path in sorted(set(WITH_EXAMPLES) - {NEEDS_TORCH})
 ]
-# They start JAX, and need only a separate folder for data.
-SHARING = ("notebooks", "own-data-and-models", "scale", "tour")
 
 
 def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def installed_command(folder: Path) -> Path:
-    """Return a folder with the command ``linearity-lab`` of this checkout."""
-    command = folder / "bin" / "linearity-lab"
-    command.parent.mkdir(exist_ok=True)
-    program = "import sys; from ntk_core.cli import program; sys.exit(program())"
-    command.write_text(f"#!{sys.executable}\n{program}\n", encoding="utf-8")
-    command.chmod(0o755)
-    return command.parent
-
-
-def run_in(folder: Path, command: list[str], environment: dict[str, str]) -> str:
-    """Run a command that leaves no files outside the folder, and return its output."""
+def run_in(folder: Path, code: str) -> str:
+    """Run a program that leaves no files outside the folder, and return its output."""
     places = {"PYTHONPATH": str(ROOT), "XDG_DATA_HOME": str(folder / "data"), "XDG_CACHE_HOME": str(folder / "cache")}
-    environment = {**os.environ, **QUICK_ENVIRONMENT, **places, **environment}
-    environment["PATH"] = os.pathsep.join((str(installed_command(folder)), environment["PATH"]))
+    environment = {**os.environ, **QUICK_ENVIRONMENT, **places}
     environment.pop("LINEARITY_LAB_STORE", None)  # as for newcomers, in the data directory
+    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", code]
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
 
 
-SHOWN = [path for path in documents() if program(path)]
-DOCUMENTS = [path for path in SHOWN if path.parent.name != "api"]  # make docs runs those of the library
-TOGETHER = [path for path in DOCUMENTS if path.parent.name == "tutorials" or path.stem in SHARING]
-# A newcomer's first commands are run every time.
-IN_TIERS = [
-    path if path.name == "README.md" else pytest.param(path, marks=pytest.mark.slow)
-    for path in DOCUMENTS
-    if path not in TOGETHER
+README = ROOT / "README.md"
+# make docs runs those of the library, the wheel check also those that need settings of their own.
+TOGETHER = [
+    path
+    for path in documents()
+    if program(path) and path.parent.name != "api" and path != README and named(path) not in SETTINGS
 ]
 
 
@@ -76,10 +62,9 @@ def test_examples_in_docstrings_give_what_they_show(path: Path) -> None:
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("path", IN_TIERS, ids=named)
-def test_code_in_documents_runs(path: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error::DeprecationWarning", "-c", program(path)]
-    run_in(tmp_path, command, SETTINGS.get(named(path), {}))
+def test_code_of_the_readme_runs(tmp_path: Path) -> None:
+    """A newcomer's first commands are run every time."""
+    run_in(tmp_path, program(README))
 
 
 ONE_AFTER_ANOTHER = """
@@ -92,14 +77,14 @@ for name in {names}:
 
 
 @pytest.mark.slow
-def test_code_of_tutorials_and_longer_documents_runs(tmp_path: Path) -> None:
+def test_code_of_other_documents_runs(tmp_path: Path) -> None:
     """Each is a separate program in one process; the cluster's starts others that read it."""
     assert len(TOGETHER) >= 8
     names = [f"{'-'.join(path.relative_to(ROOT).with_suffix('').parts)}.py" for path in TOGETHER]
     for name, path in zip(names, TOGETHER, strict=True):
         (tmp_path / name).write_text(program(path), encoding="utf-8")
     together = ONE_AFTER_ANOTHER.format(names=names)
-    shown = run_in(tmp_path, [sys.executable, "-W", "error::DeprecationWarning", "-c", together], {})
+    shown = run_in(tmp_path, together)
     assert [line for line in shown.splitlines() if line in names] == names
 
 
