@@ -88,7 +88,7 @@ def zoom_into(page, number: int) -> str:
     return page.evaluate(ranges(plot))
 
 
-def test_clicks_show_runs_and_the_zoom_stays_until_a_double_click(open_page):
+def test_clicks_show_runs_and_zoom_stays_until_a_double_click(open_page):
     page = open_page("/kernel_change")
     wait_until(page, f"{LINE} === '10000'")
     home = page.evaluate(ranges(SWEPT))
@@ -127,7 +127,7 @@ def test_play_shows_recorded_steps_and_moves_the_cursor(open_page):
     wait_until(page, f"{SHOWN_STEP} === {last} && {CURVE} === '{at_end}'")
 
 
-def test_points_arrive_over_the_old_curves_and_the_last_of_two_stops(open_page):
+def test_points_arrive_over_old_curves_and_the_last_run_stops(open_page):
     """The other visitor's Stop detaches; the last one's, in the tray of a phone beside its menu, ends the run."""
     page = open_page(SWEEP)
     expect(page.get_by_text(re.compile(r"Settings changed \(.*Widths m.*\)"))).to_be_visible()

@@ -153,7 +153,7 @@ def first_answer(path="/kernel_change", method="GET", accept="text/html,*/*", st
     return Answer(app, path, method=method, accept=accept)
 
 
-def test_first_paint_has_text_before_the_scripts_of_this_streamlit():
+def test_first_paint_has_text_before_the_scripts_of_streamlit():
     painted = first_answer()
     body = painted.text
     assert "wide neural network" in body

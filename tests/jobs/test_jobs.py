@@ -36,7 +36,7 @@ def seen(jobs, tiny) -> list[Snapshot]:
     return found
 
 
-def test_equal_specs_share_one_job_whose_points_arrive_one_by_one(jobs, tiny, seen):
+def test_equal_specs_share_one_job_and_see_its_points_arrive(jobs, tiny, seen):
     counts = [len(snapshot.points) for snapshot in seen]
     assert set(counts) == {0, 1, 2}
     assert counts == sorted(counts)
@@ -82,7 +82,7 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
-def test_another_process_finds_jobs_and_ends_one_then_the_next_runs(
+def test_another_process_ends_a_job_and_the_next_one_runs(
     jobs, seen, shared_store_file, tiny, long, wait_for
 ):
     completed, running = seen[-1], wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 
-def test_sessions_share_equal_sweeps_and_a_restart_resumes_the_last():
+def test_sessions_share_equal_sweeps_and_restarts_resume_them():
     with own_data() as folder:
         with served_app(LINEARITY_LAB_WORKERS="1") as app:
             visit, counts = sessions.Visit(QUICK, distinct=2), {"num_sessions": 5, "num_running": 3, "num_uploading": 1}
