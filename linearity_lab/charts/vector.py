@@ -14,14 +14,7 @@ WIDTH, HEIGHT = 200, 96
 MARGIN = 8
 # An image does not know the theme of its page: contrast above 4:1 on light and dark backgrounds.
 INK = "#757D89"
-DASHES = {
-    "solid": "",
-    "dash": "7 4",
-    "dot": "2 4",
-    "dashdot": "7 4 2 4",
-    "longdash": "11 4",
-    "longdashdot": "11 4 2 4",
-}
+DASHES = {"solid": "", "dash": "7 4", "dot": "2 4", "dashdot": "7 4 2 4", "longdash": "11 4", "longdashdot": "11 4 2 4"}
 
 
 @dataclass(frozen=True)

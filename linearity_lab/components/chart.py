@@ -326,11 +326,7 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
         found.cursors[choice.axis] = _Cursor(
             chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
         )
-    shared: _Shared = {
-        "key": key,
-        "on_change": lambda: state.update({chosen: state[key]}),
-        "label_visibility": label,
-    }
+    shared: _Shared = {"key": key, "on_change": lambda: state.update({chosen: state[key]}), "label_visibility": label}
     words = [choice.words(option) for option in choice.options]
     if not choice.axis and len(words) <= MOST_CHIPS and len("".join(words)) <= CHIP_LETTERS:
         st.segmented_control(

@@ -9,15 +9,7 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components import session
-from linearity_lab.components.chart import (
-    OPENED_TAB,
-    Choice,
-    Panel,
-    open_tab,
-    show_alone,
-    show_panels,
-    shown_charts,
-)
+from linearity_lab.components.chart import OPENED_TAB, Choice, Panel, open_tab, show_alone, show_panels, shown_charts
 from linearity_lab.components.forms import AnySpec, SpecForm
 from linearity_lab.components.run_panel import attach, figures_panel, run_bar
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row

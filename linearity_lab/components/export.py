@@ -53,11 +53,7 @@ class Taken:
 
 
 def export_menu(
-    name: str,
-    title: str,
-    runs: Sequence[Taken],
-    charts: Mapping[str, Chart],
-    stored: Callable[[], bytes] | None = None,
+    name: str, title: str, runs: Sequence[Taken], charts: Mapping[str, Chart], stored: Callable[[], bytes] | None = None
 ) -> None:
     """Show a menu of downloads, built on demand, and texts to copy; disabled if empty.
 

@@ -60,11 +60,7 @@ class SpecForm(Generic[AnySpec]):
     """
 
     def __init__(
-        self,
-        page: str,
-        preset_names: Sequence[str],
-        address: Mapping[str, str] | None,
-        job_spec: AnySpec | None = None,
+        self, page: str, preset_names: Sequence[str], address: Mapping[str, str] | None, job_spec: AnySpec | None = None
     ):
         """Read the URL when ``address`` is given, then the widgets; ``job_spec`` is that of the job in the URL."""
         self.page, self._preset_names = page, tuple(preset_names)

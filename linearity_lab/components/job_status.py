@@ -55,10 +55,7 @@ _mount = component("jobs", Path(__file__).with_name("job_status.js"))
 
 def routes() -> list[Route]:
     """Serve the jobs of one session as JSON, and Stop, in threads since both may wait for a lock."""
-    return [
-        Route(API, _list_jobs, methods=["GET"]),
-        Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"]),
-    ]
+    return [Route(API, _list_jobs, methods=["GET"]), Route(f"{API}/{{job_id}}/stop", _stop_job, methods=["POST"])]
 
 
 def _list_jobs(request: Request) -> Response:

@@ -39,11 +39,7 @@ def menu() -> st.Page:
     # The default page is at the root, and its name here is not available to other pages.
     pages = {
         each: st.Page(
-            each.path,
-            title=each.title,
-            icon=each.icon,
-            url_path=each.name if number else ROOT_NAME,
-            default=not number,
+            each.path, title=each.title, icon=each.icon, url_path=each.name if number else ROOT_NAME, default=not number
         )
         for number, each in enumerate(PAGES)
     }

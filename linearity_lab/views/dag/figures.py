@@ -103,10 +103,7 @@ EIGENVALUES: dict[str, Of] = {
     "along the path": lambda run: _share(run, min(run.smallest_eigenvalue)),
     "in the ball, worst found": lambda run: _share(run, run.ball_eigenvalue),
 }
-GRADIENTS: dict[str, Of] = {
-    "‖∇f‖² at w₀": lambda run: run.gradient_norm,
-    "lower bound": lambda run: run.gradient_bound,
-}
+GRADIENTS: dict[str, Of] = {"‖∇f‖² at w₀": lambda run: run.gradient_norm, "lower bound": lambda run: run.gradient_bound}
 _OF_FIRST = (*EIGENVALUES, *GRADIENTS)
 
 

@@ -19,12 +19,7 @@ from ntk_core.runs.columns import table_rows
 Of = Callable[[DepthWidthPoint], float]
 DEPTH, BETA = Axis("depth L", "L"), Axis("β = Σ 1/m = L/m", "β")
 GUIDE_POINTS = 60
-RING: dict[str, object] = {
-    "size": 16,
-    "symbol": "circle-open",
-    "color": GUIDE_LINE["color"],
-    "line": {"width": 1.5},
-}
+RING: dict[str, object] = {"size": 16, "symbol": "circle-open", "color": GUIDE_LINE["color"], "line": {"width": 1.5}}
 
 
 CHANGE = Measure[DepthRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)

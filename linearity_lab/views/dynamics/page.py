@@ -2,14 +2,7 @@
 
 from linearity_lab.charts.chart import Chart, led_by, occurring
 from linearity_lab.charts.training import AXIS_TITLES, TimeAxis
-from linearity_lab.components.chart import (
-    Choice,
-    Panel,
-    cursor_at,
-    output_choice,
-    seed_choice,
-    width_choice,
-)
+from linearity_lab.components.chart import Choice, Panel, cursor_at, output_choice, seed_choice, width_choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.dynamics import figures

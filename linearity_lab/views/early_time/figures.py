@@ -262,15 +262,7 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
         lines.append(Line(activation_style(activation), kept, _fits(kept)))
         if not any(dot.counts for dot in kept):
             without.append(f"{ACTIVATIONS[activation].title}: no {quantity} in {len(runs)} runs.")
-    return sweep(
-        lines,
-        _axis(points),
-        title,
-        quantity,
-        name="against",
-        caption=without,
-        rows=table_rows(RUNS, points),
-    )
+    return sweep(lines, _axis(points), title, quantity, name="against", caption=without, rows=table_rows(RUNS, points))
 
 
 def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:

@@ -10,15 +10,7 @@ from linearity_lab.charts.axes import GUIDE_LINE, beginning, finish, given_runs,
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.style import Style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.views.lazy.figures import (
-    AXES,
-    CHANGE,
-    CURVATURE,
-    HIDDEN,
-    Measure,
-    line,
-    measure_style,
-)
+from linearity_lab.views.lazy.figures import AXES, CHANGE, CURVATURE, HIDDEN, Measure, line, measure_style
 from ntk_core.experiments.lazy import COLUMNS, START_TITLES, LazyPoint
 from ntk_core.fits import PowerLaw, exponent_words
 from ntk_core.markup import JSON

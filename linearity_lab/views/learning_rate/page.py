@@ -83,8 +83,7 @@ def draw(shown: Runs) -> list[Panel]:
     spec, rates = shown.spec, list(shown.spec.rates)
     catapulted = min(range(len(rates)), key=lambda at: abs(rates[at] - 3))
     width, rate = shown.choose(
-        width_choice(shown.points),
-        Choice("rate", "Rate c", rates, "c = {:g}".format, begins=catapulted),
+        width_choice(shown.points), Choice("rate", "Rate c", rates, "c = {:g}".format, begins=catapulted)
     )
 
     def follow() -> None:

@@ -11,12 +11,7 @@ from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_st
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, record_rows
 from linearity_lab.charts.vector import Stroke, thumbnail
-from ntk_core.experiments.optimization import (
-    COLUMNS,
-    OptimizationPoint,
-    OptimizationResult,
-    OptimizationRun,
-)
+from ntk_core.experiments.optimization import COLUMNS, OptimizationPoint, OptimizationResult, OptimizationRun
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
 from ntk_core.runs import OUTCOME_WORDS

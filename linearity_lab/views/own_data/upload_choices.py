@@ -151,11 +151,7 @@ def _target(
 
 def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -> tuple[str, ...]:
     chosen = st.multiselect(
-        "Classes",
-        names,
-        key=f"{page}.classes",
-        placeholder="All",
-        help="Classes to use; all when empty.",
+        "Classes", names, key=f"{page}.classes", placeholder="All", help="Classes to use; all when empty."
     )
     show_error(sentence, "classes")
     return tuple(chosen)
