@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import plotly.graph_objects as go
 
@@ -29,7 +29,6 @@ from linearity_lab.charts.labels import (
 )
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR, SEED_OPACITY, Style
-from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.fits import LEAST_SEEDS, LEAST_WIDTHS, condition, exponent_words
 from ntk_core.markup import JSON
 from ntk_core.numbers import num_runs, number, signed, width_label
@@ -349,11 +348,3 @@ def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[d
                 )
             )
     return [row for _, row in sorted(found, key=lambda each: each[0])]
-
-
-def sketch(lines: Iterable[Line]) -> str:
-    """Draw a small log–log picture of the means of these lines."""
-    strokes = [
-        Stroke([(x, average.value) for x, average in line.means], line.style.color, line.style.dash) for line in lines
-    ]
-    return thumbnail(strokes, log_x=True, log_y=True)

@@ -6,12 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import plotly.graph_objects as go
 
+from linearity_lab.charts.chart import is_curve
 from linearity_lab.charts.style import BLUE
 
 WIDTH, HEIGHT = 200, 96
 MARGIN = 8
+MOST_POINTS, MOST_STROKES, CELLS = 30, 12, 10  # of a thumbnail
 # An image does not know the theme of its page: contrast above 4:1 on light and dark backgrounds.
 INK = "#757D89"
 DASHES = {"solid": "", "dash": "7 4", "dot": "2 4", "dashdot": "7 4 2 4", "longdash": "11 4", "longdashdot": "11 4 2 4"}
@@ -59,29 +62,42 @@ def thumbnail(strokes: Sequence[Stroke], *, log_x: bool = False, log_y: bool = F
     return _picture("".join(_drawn(stroke, x, y) for stroke in strokes), axes=True)
 
 
-def rows_as_pictures(figure: go.Figure) -> list[tuple[str, str]]:
-    """(title of the vertical axis, picture) of each row of a figure: its strong lines, on its kinds of axes."""
+def thumbnail_of(figure: go.Figure) -> str:
+    """Draw a figure's first curves or heatmap, else the title of its axis."""
+    maps = [trace for trace in figure.data if trace.type == "heatmap" and trace.xaxis in (None, "x")]
+    if maps:
+        whole = np.asarray(maps[0].z, float)[::-1]
+        step = max(1, len(whole) // CELLS)
+        return _cells(whole[: CELLS * step : step, : CELLS * step : step].tolist())
+    pictures = rows_as_pictures(figure, MOST_POINTS, MOST_STROKES)
+    return pictures[0][1] if pictures else letters(re.sub("<[^>]*>", "", figure.layout.yaxis.title.text or ""))
+
+
+def rows_as_pictures(figure: go.Figure, most: int = 10_000, most_strokes: int | None = None) -> list[tuple[str, str]]:
+    """(title of the vertical axis, picture) of each row of a figure: its strong curves, on its kinds of axes.
+
+    Args:
+        most: about the number of points of a curve.
+        most_strokes: number of curves, by default all.
+    """
     rows: dict[str, list[go.Scatter]] = {}
     for trace in figure.data:
-        if (
-            trace.type == "scatter"
-            and trace.mode in ("lines", "lines+markers")
-            and trace.opacity in (None, 1)
-            and not trace.fill
-        ):
+        if trace.type == "scatter" and trace.visible in (None, True) and is_curve(trace) and trace.opacity in (None, 1):
             rows.setdefault(trace.yaxis or "y", []).append(trace)
     found = []
     for name, traces in rows.items():
         y = figure.layout[name.replace("y", "yaxis")]
         x = figure.layout[(y.anchor or "x").replace("x", "xaxis")]
         log_x, log_y = (axis.type == "log" for axis in (x, y))
-        if strokes := [stroke for trace in traces for stroke in strokes_of(trace, log_x, log_y)]:
+        lines = [trace for trace in traces if "lines" in (trace.mode or "lines")] or traces
+        strokes = [stroke for trace in lines for stroke in _strokes_of(trace, log_x, log_y, most)][:most_strokes]
+        if strokes:
             picture = thumbnail(strokes, log_x=log_x, log_y=log_y)
             found.append((re.sub("<[^>]*>", "", y.title.text or ""), picture))
     return found
 
 
-def strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int = 10_000) -> list[Stroke]:
+def _strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int) -> list[Stroke]:
     """Split a trace at its gaps, each part with about ``most`` points."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in zip(trace.x, trace.y, strict=True):
@@ -103,7 +119,7 @@ def strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int = 10_000) 
     ]
 
 
-def cells(values: Sequence[Sequence[float]]) -> str:
+def _cells(values: Sequence[Sequence[float]]) -> str:
     """Draw a small heatmap; larger numbers have more color."""
     flat = [value for row in values for value in row]
     low, high = min(flat), max(flat)

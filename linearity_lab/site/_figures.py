@@ -8,14 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-import plotly.graph_objects as go
 import streamlit as st
 from streamlit.config import set_option
 
 from linearity_lab.charts.axes import readable
-from linearity_lab.charts.chart import Chart, is_curve
-from linearity_lab.charts.vector import cells, letters, strokes_of, thumbnail
+from linearity_lab.charts.chart import Chart
 from linearity_lab.components.chart import drawn_charts, shown_charts, shown_intervals
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.site._page import html_of
@@ -139,22 +136,3 @@ def _work_without_a_browser() -> None:
     set_option("global.showWarningOnDirectExecution", False)
     for name in ("scriptrunner_utils.script_run_context", "state.session_state_proxy"):
         logging.getLogger(f"streamlit.runtime.{name}").disabled = True
-
-
-MOST_POINTS, MOST_STROKES, CELLS = 30, 12, 10  # taken from a figure
-
-
-def thumbnail_of(figure: go.Figure) -> str:
-    """Draw a figure's first curves or heatmap, else the title of its axis."""
-    first = [trace for trace in figure.data if (trace.xaxis or "x", trace.yaxis or "y") == ("x", "y")]
-    if maps := [trace for trace in first if trace.type == "heatmap"]:
-        whole = np.asarray(maps[0].z, float)[::-1]
-        step = max(1, len(whole) // CELLS)
-        return cells(whole[: CELLS * step : step, : CELLS * step : step].tolist())
-    log_x, log_y = (axis.type == "log" for axis in (figure.layout.xaxis, figure.layout.yaxis))
-    shown = [trace for trace in first if trace.visible in (None, True) and is_curve(trace) and trace.x is not None]
-    shown = [trace for trace in shown if "lines" in (trace.mode or "lines")] or shown
-    strokes = [stroke for trace in shown for stroke in strokes_of(trace, log_x, log_y, MOST_POINTS)]
-    if not (strokes := strokes[:MOST_STROKES]):
-        return letters(re.sub(r"<[^>]+>", "", figure.layout.yaxis.title.text or ""))
-    return thumbnail(strokes, log_x=log_x, log_y=log_y)

@@ -7,11 +7,12 @@ from pathlib import PurePosixPath
 
 from markupsafe import Markup
 
+from linearity_lab.charts.vector import thumbnail_of
 from linearity_lab.components.explain import provenance_sentence
 from linearity_lab.components.exports import command_line
 from linearity_lab.components.live import given
 from linearity_lab.components.live.settings import LiveSettings
-from linearity_lab.site._figures import Figure, thumbnail_of, without_clicks
+from linearity_lab.site._figures import Figure, without_clicks
 from linearity_lab.site._page import html_of, page
 from linearity_lab.view_modules import view_module
 from linearity_lab.views.lecture.steps import STEPS

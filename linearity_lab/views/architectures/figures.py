@@ -13,7 +13,6 @@ from linearity_lab.charts.labels import MOST_CURVES, hide
 from linearity_lab.charts.lines import GROWN_AXES, Line, Measure, width_axis
 from linearity_lab.charts.style import FONT_SIZE, GUIDE_COLOR, Style, compared_styles
 from linearity_lab.charts.sweep import sweep
-from linearity_lab.charts.vector import cells
 from ntk_core.experiments.architectures import ArchitecturesPoint, ArchitecturesResult
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges, KernelSnapshot
 from ntk_core.networks.spec import grown_size
@@ -227,17 +226,6 @@ def _spectra_words(snapshots: Snapshots) -> str:
 def _above_rounding(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     keep = values > 1e-7 * values.max()
     return np.flatnonzero(keep) + 1, values[keep]
-
-
-CARD = "bottleneck"
-CELLS = 10
-
-
-def card(result: ArchitecturesResult) -> str:
-    """Draw the kernel of the first network."""
-    kernel = [point for point in result.points if point.network == "A"][-1].snapshots[0].initial
-    step = max(1, len(kernel) // CELLS)
-    return cells([row[: CELLS * step : step] for row in kernel[: CELLS * step : step]])
 
 
 def first_chart(result: ArchitecturesResult) -> Chart:

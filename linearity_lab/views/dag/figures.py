@@ -10,7 +10,7 @@ from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis, Comparison, c
 from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
-from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.dag import COLUMNS, DAGPoint, DAGResult, DAGRun, DAGSpec
 from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, Graph, example_graphs
 from ntk_core.runs import mean
@@ -158,14 +158,6 @@ def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn:
 
 def _of_layer(group: str, what: str, run: DAGRun) -> float:
     return next((getattr(layer, what) for layer in run.layers if layer.group == group), math.nan)
-
-
-CARD = "zhu-bottleneck-neurons"
-
-
-def card(result: DAGResult) -> str:
-    """Draw ΔK of the graphs against width."""
-    return sketch(change_lines(result.points).values())
 
 
 def first_chart(result: DAGResult) -> Chart:

@@ -10,7 +10,7 @@ from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared
 from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, Measure
 from linearity_lab.charts.style import Style, width_style
-from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.depth_width import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult, DepthWidthSpec
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from ntk_core.numbers import number, percent, width_label
@@ -204,14 +204,6 @@ def _captions(points: Sequence[DepthWidthPoint]) -> list[str]:
 
 def _note(point: DepthWidthPoint) -> str:
     return f"L = {point.depth}, β = {number(point.beta, 3)}<br>largest network: {percent(point.largest_share)} of Σ K²"
-
-
-CARD = "depth-width"
-
-
-def card(result: DepthWidthResult) -> str:
-    """ln(E[K²] / E[K]²) against β: one curve."""
-    return sketch(lines(result.points, BETA, lambda point: point.log_moment))
 
 
 def first_chart(result: DepthWidthResult) -> Chart:

@@ -9,9 +9,8 @@ from typing import Literal
 from linearity_lab.charts.axes import add_level, beginning, law_words
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
-from linearity_lab.charts.style import MODEL_TITLES, Style, model_style, network_style, nth_style, output_title
+from linearity_lab.charts.style import MODEL_TITLES, Style, network_style, nth_style, output_title
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, dash_key, times
-from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.dynamics import (
     COLUMNS,
     DEPARTURE_LEVEL,
@@ -174,27 +173,6 @@ def _outputs(path: ModelPath, points: Points) -> tuple[tuple[tuple[float, ...], 
 
 def _own_class(target: Sequence[float]) -> int:
     return max(range(len(target)), key=lambda index: target[index])
-
-
-CARD = "curves-in-one-dimension"
-
-
-def card(result: DynamicsResult) -> str:
-    """Outputs of the narrowest network and of its linear model at one training point during training."""
-    point = min(result.points, key=lambda point: point.width)
-    run, own_class = point.runs[0], _own_class(point.y[0])
-    drawn = [(MODELS[0], run.network), (MODELS[1], run.linearized)]
-    return thumbnail(
-        [
-            Stroke(
-                [(step, block[0][own_class]) for step, block in zip(run.steps, path.outputs, strict=True) if step],
-                model_style(name).color,
-                dash,
-            )
-            for (name, dash, _), path in drawn
-        ],
-        log_x=True,
-    )
 
 
 def first_chart(result: DynamicsResult) -> Chart:

@@ -13,7 +13,6 @@ from linearity_lab.charts.lines import Axis, Dot, Line
 from linearity_lab.charts.style import GUIDE_COLOR, Style, activation_style, model_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, dash_key, record_rows, times
-from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.early_time import (
     EARLY_OUTCOME_WORDS,
     KERNELS,
@@ -205,20 +204,7 @@ def _title(activation: str) -> str:
     return ACTIVATIONS[activation].title
 
 
-CARD = "hu-fig3"
 SWEPT = {"width": ComparedAxis("width", "width m"), "input_dim": ComparedAxis("input_dim", "dimension d", "d")}
-
-
-def card(result: EarlyTimeResult) -> str:
-    """Losses of network and linear model."""
-    run = result.points[-1].runs[0]
-    return thumbnail(
-        [
-            Stroke(list(zip(run.steps[1:], model.test_loss[1:], strict=True)), model_style(name).color, dash)
-            for name, model, dash in (("network", run.network, "solid"), ("linear", run.linear, "dash"))
-        ],
-        log_x=True,
-    )
 
 
 def first_chart(result: EarlyTimeResult) -> Chart:

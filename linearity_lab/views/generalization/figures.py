@@ -9,7 +9,7 @@ from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
-from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Quantity, Row, along_runs
 from linearity_lab.views.lazy.dial import richness_style
 from ntk_core.experiments.generalization import (
@@ -236,14 +236,6 @@ def angles(points: Points, width: int, samples: int) -> Chart:
 def _mean(found: Sequence[float]) -> float:
     finite = [each for each in found if math.isfinite(each)]
     return sum(finite) / len(finite) if finite else math.nan
-
-
-CARD = "price-of-linearity"
-
-
-def card(result: GeneralizationResult) -> str:
-    """Draw the test loss of lazy and rich networks and of their kernel against width."""
-    return sketch(lines(result.points, lambda point: point.width, "loss")[:3])
 
 
 def first_chart(result: GeneralizationResult) -> Chart:

@@ -8,7 +8,7 @@ from linearity_lab.charts.axes import rate_words
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
 from linearity_lab.charts.lines import GROWN_AXES, Axis, Dot, Line, fitted
 from linearity_lab.charts.style import Style, network_style
-from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.hessian import COLUMNS, HessianPoint, HessianResult, HessianRun
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec
@@ -225,15 +225,6 @@ def amount(average: Mean) -> str:
         return number(average.value)
     decimals = max(0, -math.floor(math.log10(float(f"{error:.1g}"))))
     return f"{average.value:.{decimals}f} ± {error:.{decimals}f}"
-
-
-CARD = "liu-table1"
-
-
-def card(result: HessianResult) -> str:
-    """‖H‖ of three networks against width."""
-    lines = norm_lines(result.points)
-    return sketch(lines[name] for name in ("fully-connected", "fully-connected-swish", "bottleneck"))
 
 
 def first_chart(result: HessianResult) -> Chart:

@@ -6,7 +6,6 @@ from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.departures import Horizons, horizons_against_width, steps_against_width
 from linearity_lab.charts.lines import width_axis
 from linearity_lab.charts.style import Style, nth_style
-from linearity_lab.charts.sweep import sketch
 from linearity_lab.charts.training import Quantity, Row, along_runs
 from ntk_core.experiments.horizon import COLUMNS, REGIMES, HorizonPoint, HorizonResult, HorizonSpec, RegimeLine, lines
 from ntk_core.runs.columns import table_rows
@@ -51,14 +50,6 @@ def departure_steps(points: Points, widths: Sequence[int]) -> Chart:
     """Draw the departure step of outputs above the stable rate against ln m, with the predicted slope."""
     above = [point for point in points if point.regime == "large-rate"]
     return steps_against_width(horizons(above, "outputs").values(), width_axis(widths), table_rows(COLUMNS, above))
-
-
-CARD = "horizon"
-
-
-def card(result: HorizonResult) -> str:
-    """Draw every horizon against width."""
-    return sketch(each.line(relative=True) for each in horizons(result.points, "kernel").values())
 
 
 def first_chart(result: HorizonResult) -> Chart:

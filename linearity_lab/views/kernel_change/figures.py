@@ -8,7 +8,7 @@ from linearity_lab.charts.axes import add_level, rate_words
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.lines import Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import network_style, nth_style, output_title
-from linearity_lab.charts.sweep import left_out, sketch, sweep
+from linearity_lab.charts.sweep import left_out, sweep
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
 from ntk_core.experiments.kernel_change import KernelChangePoint, KernelChangeResult, KernelChanges
 from ntk_core.numbers import number, percent
@@ -208,14 +208,6 @@ def _rates(points: Sequence[KernelChangePoint]) -> list[str]:
         sharing.setdefault(rates, []).append(output_title(output))
     listed = "; ".join(f"{' and '.join(titles)} {rates}" for rates, titles in sharing.items())
     return [f"Learning rate η used: {listed}."] if listed else []
-
-
-CARD = "liu-fig1-left"
-
-
-def card(result: KernelChangeResult) -> str:
-    """Draw ΔK against width."""
-    return sketch(change_lines(result.points).values())
 
 
 def first_chart(result: KernelChangeResult) -> Chart:

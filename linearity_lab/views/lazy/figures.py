@@ -6,7 +6,7 @@ from linearity_lab.charts.axes import beginning
 from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by, occurring
 from linearity_lab.charts.lines import Axis, Line, Measure
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
-from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.lazy import (
     COLUMNS,
     START_TITLES,
@@ -124,19 +124,6 @@ def same_parameters(points: Sequence[LazyPoint], output: str, start: str, kind: 
 def _where(points: Sequence[LazyPoint], swept: Swept) -> str:
     narrow = min((point.width for point in points), default=0)
     return f"at width {width_label(narrow)}." if swept == "scale" else "at scale α = 1."
-
-
-CARD = "liu-lazy"
-
-
-def card(result: LazyResult) -> str:
-    """Draw ΔK of two outputs with the same weights."""
-    output, start = nonlinear(result.points), occurring(result.points, "start")[0]
-    shown = (("linear", BEHIND_F), (output, CHANGE))
-    return sketch(
-        line(result.points, "width", output, start, measure, network_style("fully-connected", name))
-        for name, measure in shown
-    )
 
 
 def first_chart(result: LazyResult) -> Chart:

@@ -11,7 +11,7 @@ from linearity_lab.charts.axes import GUIDE_LINE, add_level, beginning, drawn_va
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Dot, Line, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, model_style, nth_style
-from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Quantity, Row, along_runs
 from ntk_core.dynamics import one_sample_catapult
 from ntk_core.experiments.learning_rate import (
@@ -245,18 +245,6 @@ def one_sample(rates: Sequence[float]) -> Chart:
     figure.add_vline(2, line=GUIDE_LINE)
     summary = f"One sample: {'; '.join(ends) or 'no rate from 1 to 4'}."
     return Chart(finish(figure), summary, rows, [summary], "one_sample", "One sample: a map of the plane")
-
-
-CARD = "catapult-map"
-
-
-def card(result: LearningRateResult) -> str:
-    """Draw the loss peak against width at the rate nearest 3, for models that converge."""
-    rate = min(result.spec.rates, key=lambda each: abs(each - 3))
-    return sketch(
-        Line(style(model), [Dot(p.width, run.peak, run.seed) for p in result.points for run in p.of(model, rate)])
-        for model in ("quadratic", "network")
-    )
 
 
 def first_chart(result: LearningRateResult) -> Chart:

@@ -285,11 +285,10 @@ def _margins(values: Sequence[float]) -> list[float]:
     return [math.log10(min(values) / 1.6), math.log10(max(values) * 1.6)]
 
 
-CARD = ""
 DOTS = 120
 
 
-def card(_: object) -> str:
+def card() -> str:
     """Draw the entries of a diagonal Hessian."""
     weights, entries = diagonal_entries(DOTS)
     dots = list(zip(weights.tolist(), entries.tolist(), strict=True))

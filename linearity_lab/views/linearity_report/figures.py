@@ -21,7 +21,6 @@ from ntk_core.linearity import LINEAR, PARTLY
 from ntk_core.numbers import percent
 from ntk_core.runs.store import read_line
 
-CARD = ""
 EXAMPLES = Path(__file__).with_name("examples.jsonl")  # tests recompute them by examples/two_checkpoints.py
 _STYLE = nth_style(0, "parameters", "measure")
 LEAST = 1e-4  # smaller numbers are drawn here: a linear model has 0
@@ -34,10 +33,9 @@ def examples() -> tuple[LinearityReportResult, ...]:
     return tuple(each for each in found if isinstance(each, LinearityReportResult))
 
 
-def card(result: LinearityReportResult | None) -> str:
-    """Draw output error against second-order share with the diagonal; by default of the examples."""
-    reports = [result] if result else examples()
-    marks = [at for each in reports for at in _drawable(each.points[0])]
+def card() -> str:
+    """Draw output error against second-order share of the examples, with the diagonal."""
+    marks = [at for each in examples() for at in _drawable(each.points[0])]
     equal = Stroke([(end, end) for end in _ends(marks)], GUIDE_COLOR, "dash")
     return thumbnail([equal, Stroke(marks, _STYLE.color, dots=True)], log_x=True, log_y=True)
 

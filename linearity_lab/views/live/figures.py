@@ -1,22 +1,24 @@
 """The thumbnail of *Live* on *Home*."""
 
 from linearity_lab.charts.style import model_style
-from linearity_lab.charts.vector import Stroke, thumbnail
+from linearity_lab.charts.vector import Stroke, letters, thumbnail
+from linearity_lab.components.gallery import gallery_result
+from linearity_lab.views.live import PAGE
 from ntk_core.experiments.dynamics import DynamicsResult
 
-CARD = "curves-in-one-dimension"
 
-
-def card(result: DynamicsResult) -> str:
-    """Draw the narrowest network and its linear model after training."""
+def card() -> str:
+    """Draw the narrowest network and its linear model after training; the title of the page without a gallery."""
+    if not isinstance(result := gallery_result("curves-in-one-dimension"), DynamicsResult):
+        return letters(PAGE.title)
     point = min(result.points, key=lambda point: point.width)
-    run = point.runs[0]
     inputs = [x[0] for x in point.x_test]
     return thumbnail(
         [
-            Stroke(
-                list(zip(inputs, (y[0] for y in model.test_outputs[-1]), strict=True)), model_style(name).color, dash
+            Stroke([(x, y[0]) for x, y in zip(inputs, model.test_outputs[-1], strict=True)], style.color, style.dash)
+            for style, model in (
+                (model_style("network"), point.runs[0].network),
+                (model_style("linearized"), point.runs[0].linearized),
             )
-            for name, model, dash in (("network", run.network, "solid"), ("linearized", run.linearized, "dash"))
         ]
     )

@@ -10,7 +10,6 @@ from linearity_lab.charts.lines import Line, Measure, width_axis
 from linearity_lab.charts.style import GUIDE_COLOR, Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Curve, Row, along_training, record_rows
-from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.optimization import COLUMNS, OptimizationPoint, OptimizationResult, OptimizationRun
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.numbers import number
@@ -242,19 +241,6 @@ def _rate_title(rate: float, runs: Sequence[OptimizationRun]) -> str:
     """``2 η, 0.3 of the stable rate``."""
     shares = [run.learning_rate / run.stable_rate for run in runs if math.isfinite(run.stable_rate)]
     return f"{rate:g} η, {number(sum(shares) / len(shares))} × stable" if shares else f"{rate:g} η"
-
-
-CARD = "liu-section5"
-
-
-def card(result: OptimizationResult) -> str:
-    """Draw the loss below its bound."""
-    run = slow_runs(result.points[-1], "leaky_softplus")[0]
-    color = network_style("fully-connected", "leaky_softplus").color
-    lines = [(run.loss, color, "solid"), (run.pl_bound() or (), GUIDE_COLOR, "dash")]
-    return thumbnail(
-        [Stroke(list(zip(run.steps, values, strict=False)), color, dash) for values, color, dash in lines], log_y=True
-    )
 
 
 def first_chart(result: OptimizationResult) -> Chart:

@@ -15,12 +15,11 @@ from ntk_core.data.uploads import EXAMPLE, Cleaned
 from ntk_core.markup import shortened
 from ntk_core.numbers import percent
 
-CARD = ""
 MAX_SHOWN = 500
 MAX_IMAGES = 16
 
 
-def card(_: object) -> str:
+def card() -> str:
     """Draw the table to begin with, a color for each class."""
     rows = np.genfromtxt(EXAMPLE, delimiter=",", skip_header=1, dtype=str)
     classes = {name: rows[rows[:, -1] == name, :2].astype(float).tolist() for name in dict.fromkeys(rows[:, -1])}

@@ -4,14 +4,9 @@ from dataclasses import replace
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.lines import Line, width_axis
-from linearity_lab.charts.sweep import sketch, sweep
+from linearity_lab.charts.sweep import sweep
 from linearity_lab.views.kernel_change.figures import change_lines
 from ntk_core.experiments.own_model import OwnModelResult
-
-
-def card(result: OwnModelResult) -> str:
-    """ΔK against width."""
-    return sketch([_line(result)])
 
 
 def first_chart(result: OwnModelResult) -> Chart:

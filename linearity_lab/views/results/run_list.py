@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from linearity_lab.charts.vector import letters
+from linearity_lab.charts.vector import letters, thumbnail_of
 from linearity_lab.components import session
 from linearity_lab.jobs import shared_jobs
 from linearity_lab.jobs.profile import error_text, profile
@@ -110,7 +110,7 @@ def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
         points = tuple(found[key] for key in spec.point_keys() if key in found)
         try:
             view = view_module(spec.experiment, "figures")
-            return str(view.card(SimpleNamespace(spec=spec, points=points)))
+            return thumbnail_of(view.first_chart(SimpleNamespace(spec=spec, points=points)).figure)
         except (ValueError, LookupError, ArithmeticError):  # too few points, or none that converged
             pass
     return letters(title_of(spec.experiment))
