@@ -102,12 +102,12 @@ class Line:
 
     def remarks(self, axis: "Axis", *, brief: bool = False) -> list[str]:
         """Return the remarks beside its exponent."""
-        return remarks(self.law, axis.values_name, brief=brief) if self.fit and self.law else []
+        return remarks(self.law, axis.values_name, brief=brief) if self.law else []
 
     @functools.cached_property
     def law(self) -> PowerLaw | None:
-        """Fit a power law through all converged runs."""
-        return fitted(self.dots)
+        """Fit a power law through all converged runs, if its exponent is shown."""
+        return fitted(self.dots) if self.fit else None
 
 
 @dataclass(frozen=True)

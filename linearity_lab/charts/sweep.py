@@ -100,7 +100,7 @@ def sweep(
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = " ".join([*filter(None, [finding]), takeaway(lines, axis, title)])
     below = [*([words] if with_takeaway else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
-    given = given_runs(line.law for line in lines if line.fit)
+    given = given_runs(line.law for line in lines)
     return Chart(
         figure,
         words,
@@ -126,7 +126,7 @@ def takeaway(lines: Sequence[Line], axis: Axis, title: str) -> str:
             (first, start), (last, end) = line.means[0], line.means[-1]
             text = f"{number(start.value)} at {axis.word} = {width_label(first)}"
             if last > first:
-                law = f", fitted exponent {exponent_words(line.law)}" if line.fit and line.law else ""
+                law = f", fitted exponent {exponent_words(line.law)}" if line.law else ""
                 law += "".join(f"; {each}" for each in line.remarks(axis))
                 text = f"from {text} to {number(end.value)} at {width_label(last)}{law}"
         sentences.append(f"{plain_symbols(line.style.title)}: {text}.")
@@ -137,13 +137,13 @@ def _finding(lines: Sequence[Line], axis: Axis, symbol: str) -> str:
     """Return one sentence on the scaling of each line with its interval, or on its first and last values."""
     found = []
     for line in lines:
-        if line.fit and line.law and line.means:
+        if line.law and line.means:
             power = f"{axis.letter}^({exponent_words(line.law)})"
             found.append(f"{plain_symbols(line.style.title)}: {plain_symbols(symbol)} ∝ {power}")
     if not found:
         return _from_to(lines, axis, symbol)
     shown = "; ".join(found[each] for each in spread_out(len(found), 3))
-    lacks = any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines)
+    lacks = any(line.law and not math.isfinite(line.law.interval) for line in lines)
     return f"{beginning(shown)}." + (" No interval yet: too few seeds or values." if lacks else "")
 
 
@@ -182,10 +182,10 @@ def left_out(lines: Sequence[Line], axis: Axis) -> list[str]:
             where = f"{axis.letter} = {', '.join(listed)}"
             runs = f"{sum(map(len, seeds.values()))} of {num_runs(len(line.dots))}"
             sentences.append(f"Excluded from the means: {plain_symbols(line.style.title)} {why} at {where}: {runs}.")
-        if line.fit and line.law and (given := condition(line.law)):
+        if line.law and (given := condition(line.law)):
             exponent = f"exponent {exponent_words(line.law)} {given}"
             sentences.append(f"{beginning(plain_symbols(line.style.title))}: {exponent}.")
-    if any(line.fit and line.law and not math.isfinite(line.law.interval) for line in lines):
+    if any(line.law and not math.isfinite(line.law.interval) for line in lines):
         sentences.append(
             f"Use at least {LEAST_SEEDS} seeds and {LEAST_WIDTHS} {axis.values_name} to get a confidence interval."
         )
@@ -239,7 +239,8 @@ def _line(line: Line, axis: Axis, symbol: str, *, is_log: bool = True) -> Iterat
             **group,
         )
     if line.means:
-        name = "; ".join([_with_exponent(line, axis), *line.remarks(axis, brief=True)])
+        exponent = f" ∝ {axis.letter}<sup>{exponent_words(line.law)}</sup>" if line.law else ""
+        name = "; ".join([style.title + exponent, *line.remarks(axis, brief=True)])
         yield dict(
             x=[x for x, _ in line.means],
             y=[average.value for _, average in line.means],
@@ -291,15 +292,10 @@ def _slopes(
 
 def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
     """Return one sentence on the slopes at the ends of the lines."""
-    laws = [(line.style.title, line) for line in lines if line.fit and line.law and math.isfinite(line.law.interval)]
-    slopes = [(plain_symbols(title), line.remarks(axis)) for title, line in laws]
+    known = [line for line in lines if line.law and math.isfinite(line.law.interval)]
+    slopes = [(plain_symbols(line.style.title), line.remarks(axis)) for line in known]
     found = "; ".join(f"{title}, {', '.join(remarks)}" for title, remarks in slopes if remarks)
     return [f"Slopes at the end: {found}."] if found else []
-
-
-def _with_exponent(line: Line, axis: Axis) -> str:
-    law = line.law if line.fit else None
-    return line.style.title + (f" ∝ {axis.letter}<sup>{exponent_words(law)}</sup>" if law else "")
 
 
 def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End]:
@@ -309,8 +305,7 @@ def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End
     for line in lines:
         last, average = line.means[-1] if line.means else (-math.inf, None)
         if average and last >= reach:
-            law = line.law if line.fit else None
-            exponent = power(axis.letter, exponent_words(law)) if law else ""
+            exponent = power(axis.letter, exponent_words(line.law)) if line.law else ""
             rows = rows_of(line.style.title, exponent)
             ends.append(End(last, average.value, rows, line.style, line.in_legend, line.style.symbol))
     return ends
@@ -327,9 +322,9 @@ def _vertical(values: Sequence[float], *, is_log: bool) -> JSON:
 def mean_rows(lines: Sequence[Line], axis: Axis, symbol: str, of: str) -> list[dict[str, object]]:
     """Return one row per value and line: the means of the figure."""
     found: list[tuple[float, dict[str, object]]] = []
-    has_slopes = any(line.fit and line.law for line in lines)
+    has_slopes = any(line.law for line in lines)
     for line in lines:
-        slopes = {each.high: each.slope for each in line.law.local} if line.fit and line.law else {}
+        slopes = {each.high: each.slope for each in line.law.local} if line.law else {}
         for at, dots in line.by_value.items():
             average = mean([dot.value for dot in dots if dot.counts])
             found.append(

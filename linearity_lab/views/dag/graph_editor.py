@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import streamlit as st
@@ -11,7 +12,7 @@ from linearity_lab.components.forms import SpecForm
 from linearity_lab.views.dag.canvas import graph_canvas, words
 from linearity_lab.words.markdown import plain
 from linearity_lab.words.pages import prose
-from ntk_core.data import dataset_shapes
+from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.dag import DAGSpec
 from ntk_core.markup import JSON
@@ -31,27 +32,18 @@ from ntk_core.networks.graphs import (
 )
 
 
-def sizes(spec: DAGSpec) -> JSON:
-    """Numbers for boxes: the shown width, the largest, and the numbers of inputs and outputs."""
-    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
-    return {"width": spec.widths[-1], "ends": {INPUT: math.prod(shapes.input_shape), OUTPUT: shapes.num_outputs}}
-
-
 def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
     """Return the verdict on the graph in ``text``, or the error ``sentence`` of the form."""
+    invalid = {"outcome": "invalid", "title": words()["invalid"]}
     try:
         graph = parse_graph(text)
     except InvalidInput as error:
-        return {
-            "outcome": "invalid",
-            "title": words()["invalid"],
-            "reasons": [f"{error}."],
-            "at": at_fault(error, text),
-        }
+        return {**invalid, "reasons": [f"{error}."], "at": at_fault(error, text)}
     if sentence:
-        return {"outcome": "invalid", "title": words()["invalid"], "reasons": [sentence]}
-    shapes, width = dataset_shapes(spec.dataset.name, **spec.dataset.options()), spec.widths[-1]
-    found = _verdict(graph, spec)
+        return {**invalid, "reasons": [sentence]}
+    shapes, width = _shapes(spec), spec.widths[-1]
+    output = spec.outputs[0] if "linear" not in spec.outputs else "linear"
+    found = graph_verdict(graph, width, shapes.input_shape, output=output, num_outputs=shapes.num_outputs)
     degrees = in_degrees(graph, width, shapes.input_shape, shapes.num_outputs)
     ends = dict.fromkeys(f"{degree:,.4g}" for degree in (found.min_in_degree, found.max_in_degree))
     grows = f"In-degrees {' to '.join(ends)} at m = {width:,}."
@@ -67,20 +59,20 @@ def judged(text: str, spec: DAGSpec, sentence: str) -> JSON:
     }
 
 
-def beside(spec: DAGSpec) -> list[str]:
+def _beside(spec: DAGSpec) -> list[str]:
     """Return sentences on the compared graphs of the gallery, and on nonlinear outputs beside a linear one."""
-    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
-    others = {
-        name: graph_verdict(example_graphs()[name], spec.widths[-1], shapes.input_shape) for name in spec.compared
-    }
-    sentences = [
-        f"For comparison, {GRAPH_TITLES[name]}: {each.outcome}. {each.reasons[0].words}"
-        for name, each in others.items()
-    ]
+    sentences = []
+    for name in spec.compared:
+        found = graph_verdict(example_graphs()[name], spec.widths[-1], _shapes(spec).input_shape)
+        sentences.append(f"For comparison, {GRAPH_TITLES[name]}: {found.outcome}. {found.reasons[0].words}")
     nonlinear = [output for output in spec.outputs if output != "linear"]
     if 0 < len(nonlinear) < len(spec.outputs):
         sentences.append("With " + ", ".join(nonlinear) + " outputs no graph becomes linear: ‖H‖ stays of order 1.")
     return sentences
+
+
+def _shapes(spec: DAGSpec) -> DatasetShapes:
+    return dataset_shapes(spec.dataset.name, **spec.dataset.options())
 
 
 def at_fault(error: InvalidInput, text: str) -> list[str]:
@@ -105,14 +97,7 @@ def at_fault(error: InvalidInput, text: str) -> list[str]:
     return sorted(found)
 
 
-def _verdict(graph: Graph, spec: DAGSpec) -> Verdict:
-    shapes = dataset_shapes(spec.dataset.name, **spec.dataset.options())
-    output = spec.outputs[0] if "linear" not in spec.outputs else "linear"
-    return graph_verdict(graph, spec.widths[-1], shapes.input_shape, output=output, num_outputs=shapes.num_outputs)
-
-
 def _summary(graph: Graph, width: int, found: Verdict) -> str:
-    """Describe the drawing for screen readers."""
     layers: dict[int, list[str]] = {}
     for name, depth in graph.depths.items():
         layers.setdefault(depth, []).append(name)
@@ -132,21 +117,23 @@ _FIELDS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass
 class Edit:
-    """One edit on the canvas.
+    """The graph on the canvas after an edit; the page's setting ``graph`` has the same text.
 
     Attributes:
-        version: of the graph that it changes.
+        version: incremented when the graph comes from a preset, the gallery, a file or a URL.
         number: links the verdict to this edit.
         text: the graph as JSON text, valid or not.
         places: name → [column, row] of placed groups.
+        refusal: why the next report of the browser was rejected.
     """
 
     version: int
     number: int
     text: str
-    places: Places
+    places: Places = field(default_factory=dict)
+    refusal: str = ""
 
 
 def from_browser(given: object) -> Edit:
@@ -217,76 +204,47 @@ def _is_place(given: object) -> bool:
     )
 
 
-@dataclass
-class _Drawn:
-    """Session state of the canvas; the graph itself is the setting ``graph`` of the page's form.
-
-    Attributes:
-        version: incremented when the graph comes from a preset, the gallery, a file or a URL.
-        text: the graph's JSON as the canvas last sent or received it.
-        places: positions of groups, outside the spec.
-        refusal: why the last report of the browser was rejected.
-    """
-
-    version: int
-    text: str
-    edit: int = 0
-    places: Places = field(default_factory=dict)
-    refusal: str = ""
-
-
-def graph_editor(page: str, form: SpecForm[DAGSpec]) -> None:
+def graph_editor(form: SpecForm[DAGSpec]) -> None:
     """Show the canvas of the setting ``graph`` with its verdict."""
-    text: str = st.session_state[_key(page)]
-    drawn: _Drawn | None = st.session_state.get(_memory(page))
+    page = form.page
+    text: str = st.session_state[f"{page}.graph"]
+    drawn: Edit | None = st.session_state.get(f"{page}.drawn")
     if drawn is None or text != drawn.text:
-        drawn = st.session_state[_memory(page)] = _Drawn(drawn.version + 1 if drawn else 0, text)
-    graph = _graph(text)
-    _menus(page, graph)
+        drawn = st.session_state[f"{page}.drawn"] = Edit(drawn.version + 1 if drawn else 0, 0, text)
+    _menus(page, text)
     if drawn.refusal:
         st.error(plain(f"The last change was rejected. {drawn.refusal}."))
     spec = form.spec or form.preset.spec
     data = {
-        **sizes(spec),
+        "width": spec.widths[-1],
+        "ends": {INPUT: math.prod(_shapes(spec).input_shape), OUTPUT: _shapes(spec).num_outputs},
         "version": drawn.version,
-        "edit": drawn.edit,
+        "edit": drawn.number,
         "graph": drawable(text),
         "places": drawn.places,
         "judged": judged(text, spec, form.sentences.get("graph", "")),
     }
     graph_canvas(f"{page}.canvas", data, lambda reported: _take_edit(page, reported))
-    for sentence in beside(spec):
+    for sentence in _beside(spec):
         st.caption(plain(sentence))
 
 
-def _key(page: str) -> str:
-    return f"{page}.graph"
-
-
-def _memory(page: str) -> str:
-    return f"{page}.drawn"
-
-
-def _graph(text: str) -> Graph | None:
-    try:
-        return parse_graph(text)
-    except InvalidInput:
-        return None
-
-
 def _take_edit(page: str, reported: object) -> None:
-    drawn: _Drawn = st.session_state[_memory(page)]
+    drawn: Edit = st.session_state[f"{page}.drawn"]
     try:
         edit = from_browser(reported)
     except InvalidInput as error:
         drawn.refusal = str(error)
         return
     if edit.version == drawn.version:  # not of a graph that another one has replaced meanwhile
-        st.session_state[_memory(page)] = _Drawn(edit.version, edit.text, edit.number, edit.places)
-        st.session_state[_key(page)] = edit.text
+        st.session_state[f"{page}.drawn"] = edit
+        st.session_state[f"{page}.graph"] = edit.text
 
 
-def _menus(page: str, graph: Graph | None) -> None:
+def _menus(page: str, text: str) -> None:
+    graph = None
+    with suppress(InvalidInput):
+        graph = parse_graph(text)
     name = next((name for name, example in example_graphs().items() if example == graph), None)
     st.session_state[f"{page}.gallery"] = name  # a custom graph has none
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -304,8 +262,8 @@ def _menus(page: str, graph: Graph | None) -> None:
         )
         with st.popover("JSON", icon=":material/data_object:"):
             if graph is not None:
-                text = json.dumps(graph_data(graph), indent=1, ensure_ascii=False)
-                st.download_button("Export this graph", text, "graph.json", "application/json", on_click="ignore")
+                written = json.dumps(graph_data(graph), indent=1, ensure_ascii=False)
+                st.download_button("Export this graph", written, "graph.json", "application/json", on_click="ignore")
             st.file_uploader(
                 "Import a graph",
                 type="json",
@@ -323,7 +281,7 @@ def _take_example(page: str) -> None:
     name = st.session_state[f"{page}.gallery"]
     st.session_state[f"{page}.upload_sentence"] = ""
     if name is not None:
-        st.session_state[_key(page)] = str(example_graphs()[name])
+        st.session_state[f"{page}.graph"] = str(example_graphs()[name])
 
 
 def _take_file(page: str) -> None:
@@ -331,7 +289,7 @@ def _take_file(page: str) -> None:
     sentence = ""
     if upload is not None:
         try:
-            st.session_state[_key(page)] = str(parse_graph(upload.getvalue()))
+            st.session_state[f"{page}.graph"] = str(parse_graph(upload.getvalue()))
         except InvalidInput as error:
             sentence = f"{error}."
     st.session_state[f"{page}.upload_sentence"] = sentence

@@ -1,7 +1,5 @@
 """Draw a network as a graph and see whether it becomes linear (Zhu, Liu & Belkin 2022)."""
 
-from functools import partial
-
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components.chart import Choice
 from linearity_lab.components.experiment_page import ExperimentPage
@@ -45,6 +43,6 @@ PAGE = ExperimentPage[DAGSpec, DAGPoint](
     },
     title="Does this graph become linear?",
     elsewhere=("graph",),
-    editor=partial(graph_editor, "dag"),
+    editor=graph_editor,
 )
 show = PAGE.show

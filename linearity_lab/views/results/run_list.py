@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 
 import streamlit as st
@@ -31,7 +31,11 @@ from ntk_core.runs import KINDS
 from ntk_core.runs.store import MAX_NAME, MAX_NOTE, MIN_PREFIX, Mark, RunList, StoredRun
 from ntk_core.settings.part import Values
 
+PAGE = "results"
+ROWS = 20
+MAX_CHOSEN = 200
 MAX_PICTURE_BYTES = 5_000_000  # of a run whose points are read for its picture
+_FILTERS = ("text", "experiment", "status", "favorites", "sheet")
 _ENTRIES = {entry.name: entry for entry in PAGES}
 
 
@@ -40,21 +44,13 @@ def title_of(experiment: str) -> str:
     return _ENTRIES[experiment].title if experiment in _ENTRIES else experiment.replace("_", " ").capitalize()
 
 
-def picture(run: StoredRun) -> str:
-    """Return the thumbnail of a run as SVG; letters while it has no points."""
-    return _drawn(run.digest, run.num_points, run.created, run.num_bytes)
-
-
-def run_card(run: StoredRun, mark: Mark, box: Values) -> None:
-    """Show one card.
-
-    Args:
-        box: key and callback of the box that chooses the run.
-    """
+def _card(run: StoredRun, mark: Mark) -> None:
+    box = _key(f"box.{run.digest}")
+    st.session_state[box] = run.digest in chosen_runs()
     with st.container(border=True, gap="xsmall", height="stretch"):
-        st.image(picture(run), width="stretch", alt="")
+        st.image(_drawn(run.digest, run.num_points, run.created, run.num_bytes), width="stretch", alt="")
         name = mark.name or (name_of(run.spec) if run.spec is not None else run.digest[:8])
-        st.checkbox(f"**{plain(name)}**", **box)
+        st.checkbox(f"**{plain(name)}**", key=box, on_change=_tick, args=(run.digest,))
         st.caption(plain(f"{title_of(run.experiment)} · {run.swept}"))
         if mark.note:
             st.markdown(plain(mark.note))
@@ -63,42 +59,40 @@ def run_card(run: StoredRun, mark: Mark, box: Values) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             if run.spec is not None and run.experiment in _ENTRIES:
                 query = {"job": run.digest[:MIN_PREFIX]}
-                st.page_link(
-                    _ENTRIES[run.experiment].path, label="Open", icon=":material/open_in_new:", query_params=query
-                )
+                path = _ENTRIES[run.experiment].path
+                st.page_link(path, label="Open", icon=":material/open_in_new:", query_params=query)
             elif run.spec is not None and has_view(run.experiment):  # shown on this page
-                st.button(
-                    "Open", key=f"results.open.{run.digest}", type="tertiary", on_click=_choose, args=(run.digest,)
-                )
-            star: Values = {"key": f"results.star.{run.digest}", "type": "tertiary", "help": "Favorite"}
+                key = _key(f"open.{run.digest}")
+                st.button("Open", key=key, type="tertiary", on_click=_choose, args=([run.digest],))
+            star: Values = {"key": _key(f"star.{run.digest}"), "type": "tertiary", "help": "Favorite"}
             changed = (run.digest, mark.name, mark.note, not mark.favorite)
             st.button("★" if mark.favorite else "☆", on_click=_write, args=changed, **star)
-            panel = st.popover("Edit", type="tertiary", key=f"results.edit.{run.digest}", on_change="rerun")
+            panel = st.popover("Edit", type="tertiary", key=_key(f"edit.{run.digest}"), on_change="rerun")
             if panel.open:
                 with panel:
                     _fields(run.digest, mark, name)
 
 
 def _fields(run: str, mark: Mark, shown: str) -> None:
-    keys = {part: f"results.{part}.{run}" for part in ("name", "note")}
+    name, note = (_key(f"{part}.{run}") for part in ("name", "note"))
 
     def take() -> None:
-        _write(run, st.session_state[keys["name"]], st.session_state[keys["note"]], mark.favorite)
+        _write(run, st.session_state[name], st.session_state[note], mark.favorite)
 
-    st.text_input("Name", mark.name, key=keys["name"], max_chars=MAX_NAME, placeholder=shown, on_change=take)
-    st.text_area("Note", mark.note, key=keys["note"], max_chars=MAX_NOTE, on_change=take)
+    st.text_input("Name", mark.name, key=name, max_chars=MAX_NAME, placeholder=shown, on_change=take)
+    st.text_area("Note", mark.note, key=note, max_chars=MAX_NOTE, on_change=take)
     st.caption(where_kept())
 
 
-def _choose(run: str) -> None:
-    st.session_state["results.chosen"] = [run]
+def _choose(runs: list[str]) -> None:
+    st.session_state[_key("chosen")] = runs
 
 
 def _write(run: str, name: str, note: str, favorite: bool) -> None:
     try:
         write_mark(run, name, note, favorite)
     except InvalidInput as error:
-        st.session_state["results.notice"] = "", (f"{error_text(error)}.",)
+        _notify("", [f"{error_text(error)}."])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -116,12 +110,6 @@ def _drawn(run: str, num_points: int, _created: float, num_bytes: int) -> str:
     return letters(title_of(spec.experiment))
 
 
-PAGE = "results"
-ROWS = 20
-MAX_CHOSEN = 200
-_FILTERS = ("text", "experiment", "status", "favorites", "sheet")
-
-
 def open_address(address: Mapping[str, str] | None) -> None:
     """Fill filters and choice from a changed URL."""
     if address is None:
@@ -137,7 +125,7 @@ def open_address(address: Mapping[str, str] | None) -> None:
     named = [name for name in address.get("runs", "").split(",") if len(name) == MIN_PREFIX][:MAX_CHOSEN]
     chosen = [matches[0] for matches in map(shared_store().find, named) if len(matches) == 1]
     session.see_jobs(run[:MIN_PREFIX] for run in chosen)
-    st.session_state[_key("chosen")] = chosen
+    _choose(chosen)
 
 
 def address() -> dict[str, str]:
@@ -159,12 +147,12 @@ def filters() -> RunList:
     for name in ("text", "experiment", "status"):
         st.session_state.setdefault(_key(name), "")
     with st.container(horizontal=True, vertical_alignment="bottom", key=_key("filters")):
-        st.text_input("Search", key=_key("text"), placeholder="a setting, a name, a note", on_change=_first_page)
-        st.selectbox("Experiment", ["", *KINDS], key=_key("experiment"), on_change=_first_page,
+        st.text_input("Search", key=_key("text"), placeholder="a setting, a name, a note", on_change=_open_sheet)
+        st.selectbox("Experiment", ["", *KINDS], key=_key("experiment"), on_change=_open_sheet,
                      format_func=lambda name: title_of(name) if name else "All", width=180)  # fmt: skip
-        st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_first_page,
+        st.selectbox("Status", ["", *STATUS_WORDS], key=_key("status"), on_change=_open_sheet,
                      format_func=lambda name: STATUS_WORDS[name] if name else "All", width=180)  # fmt: skip
-        st.toggle("Favorites", key=_key("favorites"), on_change=_first_page)
+        st.toggle("Favorites", key=_key("favorites"), on_change=_open_sheet)
     state, seen, marked = st.session_state, session.seen_jobs(), marks()
     page = max(1, int(state.get(_key("sheet")) or 1))
     while True:
@@ -181,12 +169,16 @@ def filters() -> RunList:
 
 def actions() -> DeltaGenerator:
     """Show actions on the chosen runs and the import of a file; return the container of the export."""
-    _say_notice()
+    good, problems = st.session_state.pop(_key("notice"), ("", ()))
+    if good:
+        st.success(plain(good))
+    for sentence in problems:
+        st.warning(plain(sentence))
     chosen = chosen_runs()
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{len(chosen)} chosen**" if chosen else "Select runs to compare, export or delete.")
         if chosen:
-            st.button("Clear", key=_key("clear"), on_click=_clear, type="tertiary")
+            st.button("Clear", key=_key("clear"), on_click=_choose, args=([],), type="tertiary")
             with st.popover("Delete", icon=":material/delete:"):
                 st.markdown(f"Delete {num_runs(len(chosen))} for good?")
                 st.button("Yes, delete", key=_key("delete"), on_click=_delete, type="primary")
@@ -208,14 +200,12 @@ def cards(found: RunList) -> None:
     written = marks()
     with st.container(horizontal=True, key=f"{PAGE}-cards", gap="small"):  # look.css: a grid
         for run in found.runs:
-            key = _key(f"box.{run.digest}")
-            st.session_state[key] = run.digest in chosen_runs()
-            run_card(run, written.get(run.digest, Mark()), {"key": key, "on_change": _tick, "args": (run.digest,)})
+            _card(run, written.get(run.digest, Mark()))
     page, last = st.session_state[_key("sheet")], math.ceil(found.total / ROWS)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button("Newer", key=_key("newer"), disabled=page == 1, on_click=_turn, args=(-1,))
+        st.button("Newer", key=_key("newer"), disabled=page == 1, on_click=_open_sheet, args=(page - 1,))
         st.caption(f"{(page - 1) * ROWS + 1:,} to {(page - 1) * ROWS + len(found.runs):,} of {num_runs(found.total)}")
-        st.button("Older", key=_key("older"), disabled=page >= last, on_click=_turn, args=(1,))
+        st.button("Older", key=_key("older"), disabled=page >= last, on_click=_open_sheet, args=(page + 1,))
 
 
 def _import() -> None:
@@ -226,9 +216,9 @@ def _import() -> None:
     file = st.file_uploader("A file of runs from Export", key=_key("file"), max_upload_size=most_mib)
     if file is not None and st.session_state.get(_key("taken")) != file.file_id:
         st.session_state[_key("taken")] = file.file_id
-        arrived = take_file(file)
-        session.see_jobs(run[:MIN_PREFIX] for run in arrived.digests)
-        _notify(arrived.good, arrived.problems)
+        digests, good, problems = take_file(file)
+        session.see_jobs(run[:MIN_PREFIX] for run in digests)
+        _notify(good, problems)
         st.rerun()
 
 
@@ -238,51 +228,30 @@ def _tick(run: str) -> None:
         chosen.remove(run)
     elif len(chosen) < MAX_CHOSEN:
         chosen.append(run)
-    st.session_state[_key("chosen")] = chosen
-
-
-def _clear() -> None:
-    st.session_state[_key("chosen")] = []
+    _choose(chosen)
 
 
 def _delete() -> None:
     """Delete the chosen runs; name those that stay, running or shared."""
-    store, kept, problems = shared_store(), [], []
-    gone = 0
-    for run in chosen_runs():
+    store, kept, chosen = shared_store(), {}, chosen_runs()
+    for run in chosen:
         if profile().is_shared and (spec := store.spec(run)) is not None and not spec.is_private:
-            problems.append(
-                f"{run[:8]} cannot be deleted: on a shared server you can delete only runs on your own data."
-            )
-            kept.append(run)
+            kept[run] = "cannot be deleted: on a shared server you can delete only runs on your own data"
         elif not shared_jobs().forget(run[:MIN_PREFIX]):
-            problems.append(f"{run[:8]} is still running; stop it first.")
-            kept.append(run)
+            kept[run] = "is still running; stop it first"
         else:
             store.delete(run)
-            gone += 1
-    st.session_state[_key("chosen")] = kept
-    _notify(f"{num_runs(gone)} deleted." if gone else "", tuple(problems))
+    _choose(list(kept))
+    gone = len(chosen) - len(kept)
+    _notify(f"{num_runs(gone)} deleted." if gone else "", [f"{run[:8]} {reason}." for run, reason in kept.items()])
 
 
-def _notify(good: str, problems: tuple[str, ...]) -> None:
+def _notify(good: str, problems: Sequence[str]) -> None:
     st.session_state[_key("notice")] = good, problems
 
 
-def _say_notice() -> None:
-    good, problems = st.session_state.pop(_key("notice"), ("", ()))
-    if good:
-        st.success(plain(good))
-    for sentence in problems:
-        st.warning(plain(sentence))
-
-
-def _turn(by: int) -> None:
-    st.session_state[_key("sheet")] += by
-
-
-def _first_page() -> None:
-    st.session_state[_key("sheet")] = 1
+def _open_sheet(number: int = 1) -> None:
+    st.session_state[_key("sheet")] = number
 
 
 def _key(name: str) -> str:

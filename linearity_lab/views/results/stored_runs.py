@@ -3,8 +3,7 @@
 import functools
 import io
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import IO
 
 import streamlit as st
@@ -43,10 +42,11 @@ def details(run: StoredRun, *, is_active: bool = False) -> str:
     status = STATUS_WORDS[run.status]
     if run.status == "started":
         status = "running" if is_active else "interrupted"
+    size = f"{run.num_bytes / 1e6:.1f} MB" if run.num_bytes >= 1e6 else f"{max(1, round(run.num_bytes / 1e3))} kB"
     parts = [
         status + ("" if run.num_points >= points else f", {run.num_points} of {points} points"),
         f"{duration(max(0.0, time.time() - run.used))} ago",
-        _size(run.num_bytes),
+        size,
         run.digest[:8],
     ]
     marks = ["private"] * run.private + ["imported"] * run.imported
@@ -60,46 +60,24 @@ def file_of_runs(runs: Iterable[str]) -> bytes:
     return file.getvalue()
 
 
-@dataclass(frozen=True)
-class Arrived:
-    """The outcome of an imported file.
-
-    Attributes:
-        digests: digests of the imported or existing runs.
-        good: a sentence about them; empty for none.
-        problems: one sentence per problem.
-    """
-
-    digests: tuple[str, ...]
-    good: str
-    problems: tuple[str, ...]
-
-
-def take_file(file: IO[bytes]) -> Arrived:
-    """Put the runs of a file into the store."""
+def take_file(file: IO[bytes]) -> tuple[Sequence[str], str, list[str]]:
+    """Put the runs of a file into the store; return their digests, a sentence about them, and problems."""
     try:
         found = read_runs(shared_store(), file)
     except InvalidInput as error:
-        return Arrived((), "", (f"{error_text(error)}.",))
+        return (), "", [f"{error_text(error)}."]
     count = len(found.digests)
     problems = [f"{sentence[0].upper()}{sentence[1:]}." for sentence in found.left_aside[:3]]
     more = len(found.left_aside) - len(problems)
     problems += [f"{more} more lines could not be read."] if more else []
     good = f"{num_runs(count)} imported." if count else ""
-    return Arrived(found.digests, good, tuple(problems))
-
-
-def _size(num_bytes: int) -> str:
-    return f"{num_bytes / 1e6:.1f} MB" if num_bytes >= 1e6 else f"{max(1, round(num_bytes / 1e3))} kB"
-
-
-_KEY = "results.marks"
+    return found.digests, good, problems
 
 
 def marks() -> dict[str, Mark]:
     """Map digests to the user's marks."""
     if profile().is_shared:
-        kept: dict[str, Mark] = st.session_state.setdefault(_KEY, {})
+        kept: dict[str, Mark] = st.session_state.setdefault("results.marks", {})
         return kept
     return shared_store().marks()
 
