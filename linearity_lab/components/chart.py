@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any, Generic, Literal, TypedDict, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import plotly.graph_objects as go
 import streamlit as st
@@ -13,11 +12,13 @@ import streamlit as st
 from linearity_lab.charts.chart import Chart, above, interval_words, occurring
 from linearity_lab.charts.style import CHART_CONFIG, output_title
 from linearity_lab.charts.vector import rows_as_pictures
-from linearity_lab.components.explain import about, formula, things_to_try, what_to_see
+from linearity_lab.components.explain import about, formula, things_to_try
 from linearity_lab.components.linked import linked
 from linearity_lab.words.markdown import plain, raised, typeset
+from linearity_lab.words.pages import figure_words
 from ntk_core.numbers import width_label
 from ntk_core.runs import PointValue, Spec, WidthPoint
+from ntk_core.settings.part import Values
 
 ALL_SEEDS = -1  # not the seed of any run; None would be an empty selectbox
 MOST_CHIPS, CHIP_LETTERS = 4, 48  # options beside each other; longer choices are lists
@@ -95,36 +96,26 @@ class Panel:
 
 def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> list[Panel]:
     """Return a panel for each chart, with the title in ``titles`` or else its heading."""
-    return [Panel((titles or {}).get(chart.name, chart.heading), partial(_itself, chart)) for chart in charts]
-
-
-def open_tab(page: str, title: str) -> None:
-    """Open the page with the figure of this title visible, or else the first figure."""
-    st.session_state[f"{page}.{OPENED_TAB}"] = title
+    return [Panel((titles or {}).get(chart.name, chart.heading), lambda chart=chart: chart) for chart in charts]
 
 
 def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
     """Show the first figure large with its words; show the others in tabs below."""
     first, *others = shown
     _show_panel(page, first, claim)
-    cursors = {} if (found := _LINKED.get()) is None else found.cursors
+    shared = _LINKED.get() or _Linked()
     if others:
         titles = [each.title for each in others]
         wanted = st.session_state.get(f"{page}.{OPENED_TAB}")
         tabs = st.tabs(titles, key=f"{page}.tabs", default=wanted if wanted in titles else None, on_change="rerun")
         for tab, panel in zip(tabs, others, strict=True):
-            chosen = set(cursors)
+            chosen = set(shared.cursors)
             with tab, _in_sight(bool(tab.open)):
                 charts = _show_panel(page, panel)
-            if len(charts) == 1 and set(cursors) - chosen and st.session_state.get(f"{page}.clicked"):
-                show_beside(charts[0])
-
-
-def show_beside(chart: Chart) -> None:
-    """Show a clicked run beside the figure: its first two rows as small pictures, and the sentence of its chart."""
-    if (linked_here := _LINKED.get()) is not None:
-        pictures = [{"title": title, "picture": picture} for title, picture in rows_as_pictures(chart.figure)[:2]]
-        linked_here.answer = {"pictures": pictures, "words": chart.takeaway}
+            if len(charts) == 1 and set(shared.cursors) - chosen and st.session_state.get(f"{page}.clicked"):
+                # The clicked run beside the figure: its first two rows as small pictures, and its sentence.
+                pictures = [{"title": title, "picture": each} for title, each in rows_as_pictures(charts[0].figure)[:2]]
+                shared.answer = {"pictures": pictures, "words": charts[0].takeaway}
 
 
 def show_alone(page: str, panel: Panel) -> None:
@@ -167,7 +158,8 @@ def _show_panel(page: str, panel: Panel, claim: Callable[[], None] | None = None
     words, links = st.columns(2, gap="medium") if claim is not None else (st.container(), st.container())
     if alone is not None:
         with words:
-            what_to_see(f"{page}.{alone.name}")
+            st.markdown(figure_words(f"{page}.{alone.name}").see)
+            formula(f"{page}.{alone.name}")
     with links, st.container(gap="xxsmall"):
         if claim is not None:
             claim()
@@ -215,10 +207,6 @@ def _show_figure(page: str, chart: Chart, on_select: Callable[[], None] | None =
     if lines := (*chart.caption, *shown_intervals(chart)):
         with st.expander(f"Details · {chart.excluded}" if chart.excluded else "Details"):
             st.caption("  \n".join(map(typeset, lines)))  # one per line
-
-
-def _itself(chart: Chart) -> Chart:
-    return chart
 
 
 def shown_intervals(chart: Chart) -> list[str]:
@@ -310,12 +298,6 @@ def choose(page: str, *parts: str | Choice, more: Sequence[Choice] = ()) -> tupl
     return tuple(part.options[0] if part.is_settled else st.session_state[f"{page}.{part.name}"] for part in chosen)
 
 
-class _Shared(TypedDict):
-    key: str
-    on_change: Callable[[], None]
-    label_visibility: LabelVisibility
-
-
 def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") -> None:
     """Return the chosen option, or the last (first) one initially; keep choices that become available again."""
     key, state = f"{page}.{choice.name}", st.session_state
@@ -326,7 +308,7 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
         found.cursors[choice.axis] = _Cursor(
             chosen, choice.at(state[key]), [(choice.at(each), each) for each in choice.options]
         )
-    shared: _Shared = {"key": key, "on_change": lambda: state.update({chosen: state[key]}), "label_visibility": label}
+    shared: Values = {"key": key, "on_change": lambda: state.update({chosen: state[key]}), "label_visibility": label}
     words = [choice.words(option) for option in choice.options]
     if not choice.axis and len(words) <= MOST_CHIPS and len("".join(words)) <= CHIP_LETTERS:
         st.segmented_control(

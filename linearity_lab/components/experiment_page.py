@@ -9,7 +9,7 @@ import streamlit as st
 
 from linearity_lab.charts.chart import Chart
 from linearity_lab.components import session
-from linearity_lab.components.chart import OPENED_TAB, Choice, Panel, open_tab, show_alone, show_panels, shown_charts
+from linearity_lab.components.chart import OPENED_TAB, Choice, Panel, show_alone, show_panels, shown_charts
 from linearity_lab.components.forms import AnySpec, SpecForm
 from linearity_lab.components.run_panel import attach, figures_panel, run_bar
 from linearity_lab.components.settings_row import Control, all_settings, chips, settings_row
@@ -85,7 +85,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
         page, heading, experiment = self.name, self.heading, EXPERIMENTS[self.name]
         address = session.new_address(page)
         if address is not None:
-            open_tab(page, address.pop("tab", ""))
+            st.session_state[f"{page}.{OPENED_TAB}"] = address.pop("tab", "")
         kind = cast(type[AnySpec], experiment.spec)
         names = self.presets or [each.name for each in experiment.presets]
         form: SpecForm[AnySpec] = SpecForm(page, names, address, attach(page, address, kind))
@@ -111,7 +111,7 @@ class ExperimentPage(Generic[AnySpec, AnyPoint]):
             figures_panel(page, heading, form, shown_panels, above.charts)
 
     def _alone(self, shown: Shown[AnySpec, AnyPoint]) -> None:
-        """Show the panel named by the link (``open_tab``), else the first one."""
+        """Show the panel named by the link, else the first one."""
         drawn = self.panels(shown)
         wanted = st.session_state.get(f"{self.name}.{OPENED_TAB}")
         show_alone(self.name, next((each for each in drawn if each.title == wanted), drawn[0]))

@@ -19,18 +19,10 @@ OPENED = "about"  # key.OPENED: whether this figure's explanation is open
 TRIED = "tried"  # the page opened by one of these links, which may run immediately
 
 
-def what_to_see(key: str) -> None:
-    """Show what to look for in the figure with this key, then the formula of its quantity."""
-    words = figure_words(key)
-    st.markdown(words.see)
-    formula(key)
-
-
 def formula(key: str) -> None:
     """Show the formula of the figure's quantity, if it has one."""
-    words = figure_words(key)
-    if words.formula:
-        st.caption(words.formula)
+    if text := figure_words(key).formula:
+        st.caption(text)
 
 
 def about(key: str, chart: Chart, page: str = "") -> None:
@@ -102,13 +94,9 @@ def provenance_footer(result: ResultValue) -> None:
 
 
 def words_table(rows: Sequence[Mapping[str, str]], caption: str) -> None:
-    """Show rows, with the first column as their names; ``m^{−1/2}`` has a superscript."""
-    if rows:
-        st.html(table_html(rows, caption))
-
-
-def table_html(rows: Sequence[Mapping[str, str]], caption: str) -> str:
-    """Return the table as HTML; every cell names its column."""
+    """Show rows, with the first column as their names; every cell names its column, ``m^{−1/2}`` has a superscript."""
+    if not rows:
+        return
     head = "".join(f'<th scope="col">{_raised(name)}</th>' for name in rows[0])
     body = []
     for row in rows:
@@ -117,7 +105,7 @@ def table_html(rows: Sequence[Mapping[str, str]], caption: str) -> str:
             f'<td data-label="{html.escape(name)}"><span>{_raised(text)}</span></td>' for name, text in others
         )
         body.append(f'<tr><th scope="row">{_raised(first)}</th>{cells}</tr>')
-    return (
+    st.html(
         f'<table class="words"><caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>'
         f"<tbody>{''.join(body)}</tbody></table>"
     )

@@ -18,22 +18,11 @@ _HTML = '<ul aria-label="Figures"></ul><p role="status"></p>'
 _mount = component("pictures", Path(__file__).with_name("pictures.js"), _HTML)
 
 
-def picture_buttons(key: str, charts: Mapping[str, Chart]) -> None:
-    """Show a row for each chart, with a button per format; the figure's key on the page identifies it."""
-    figures = [{"key": _as_class(each), "title": short_title(chart)} for each, chart in charts.items()]
-    _mount(key=key, data={"figures": figures})
-
-
 def short_title(chart: Chart) -> str:
     """Return a short title of a chart: its heading, or the start of its takeaway."""
     title = chart.heading or re.split(r"[.:;](?:\s|$)", chart.takeaway)[0]
     title = re.sub(r"<[^>]+>|\*", "", title)
     return title if len(title) <= MAX_TITLE else title[:MAX_TITLE].rpartition(" ")[0] + " …"
-
-
-def _as_class(key: str) -> str:
-    """Return the CSS class that Streamlit derives from a key, without ``st-key-``."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "-", key.strip())
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,10 @@ def export_menu(
         if stored is not None:
             _download("Runs, JSON Lines", stored, "linearity-lab-runs.jsonl", "application/jsonl")
         if charts:
-            picture_buttons(f"export.{name}.pictures", charts)
+            # By the CSS classes that Streamlit derives from the keys of figures, without "st-key-".
+            classes = {re.sub(r"[^a-zA-Z0-9_-]", "-", key): chart for key, chart in charts.items()}
+            figures = [{"key": each, "title": short_title(chart)} for each, chart in classes.items()]
+            _mount(key=f"export.{name}.pictures", data={"figures": figures})
         results = [run.result for run in runs if run.result is not None]
         if len(results) < len(runs):
             st.caption("Numbers can be exported once the run has ended.")

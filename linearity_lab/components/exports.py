@@ -59,10 +59,6 @@ import ntk_core
 settings = {settings}
 spec = ntk_core.experiments.with_settings(ntk_core.presets()["{preset}"], settings)
 assert ntk_core.experiments.spec_digest(spec) == "{digest}"'''
-_RUN = """\
-*_, ended = ntk_core.run(spec)
-ended.result"""
-_TABLE = "print(ended.result.csv())"
 _PAGE_STYLE = (
     "body{font-family:sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1B2430;background:#fff}"
     "pre{overflow-x:auto;background:#F3F5F8;padding:.6rem}"
@@ -96,7 +92,8 @@ def program(title: str, spec: Spec) -> str:
 def notebook(title: str, spec: Spec) -> str:
     """Return a Jupyter notebook (nbformat 4.5) of ``spec``: settings and cost, run, result with figure, table."""
     about = f"# {title}\n\nThe settings are those of `{variation(spec)}`. {_INSTALL.format(version=__version__)}"
-    code = [f"{_settings(spec)}\nspec", _RUN, _TABLE]
+    run = "*_, ended = ntk_core.run(spec)\nended.result"
+    code = [f"{_settings(spec)}\nspec", run, "print(ended.result.csv())"]
     cells: list[dict[str, object]] = [{"cell_type": "markdown", "source": about}]
     cells += [{"cell_type": "code", "source": each, "outputs": [], "execution_count": None} for each in code]
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -125,7 +122,6 @@ def export_text(spec: Spec, result: ResultValue | None, suffix: str) -> str:
 
 
 def _settings(spec: Spec) -> str:
-    """Return Python code for ``spec``: the nearest preset and the changed settings."""
     name = nearest_preset(spec)
     changed: dict[str, object] = changed_values(spec, PRESETS[name].spec)
     written = pprint.pformat(changed, width=110, sort_dicts=False)

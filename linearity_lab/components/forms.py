@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Generic, TypeVar, cast
 
 import streamlit as st
@@ -38,16 +37,11 @@ _WHEN_EMPTY = re.compile(r"[,;] ([^,;]+) when empty\.")  # the meaning of an emp
 
 @dataclass
 class _FormState:
-    """State of a page's form while its widgets are not drawn.
-
-    Attributes:
-        raw: dotted name → widget value.
-        notes: dotted name → (widget value at that time, error in the URL).
-    """
+    """State of a page's form while its widgets are not drawn."""
 
     preset: str
-    raw: Values = field(default_factory=dict)
-    notes: dict[str, tuple[object, str]] = field(default_factory=dict)
+    raw: Values = field(default_factory=dict)  # dotted name → widget value
+    notes: dict[str, tuple[object, str]] = field(default_factory=dict)  # (widget value at that time, error in the URL)
 
 
 class SpecForm(Generic[AnySpec]):
@@ -214,26 +208,19 @@ class SpecForm(Generic[AnySpec]):
         self.fill(spec)
         titled = {setting.name: setting for setting in self._settings}
         for problem in problems:
-            setting, shown = titled.get(problem.field), self._shown_name(problem.field)
-            sentence = setting.sentence(problem) if setting else f"{problem}."
-            instead = f"{self._shown_value(shown)} is used instead." if setting else ""
-            self._note(shown, f"In the URL, {sentence} {instead}")
+            if (setting := titled.get(problem.field)) is None:
+                self._note(problem.field, f"In the URL, {problem}.")
+                continue
+            shown = setting.unmet_condition(self._state.raw) or setting.name  # or the choice that makes it visible
+            kept = text_of(self._state.raw.get(shown))
+            instead = kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
+            self._note(shown, f"In the URL, {setting.sentence(problem)} {instead} is used instead.")
         if "job" in address and job_spec is None:
             job = InvalidInput("job", address["job"], "the id of a run from this page")
             self._note("job", f"In the URL, {job}. Press Run to compute these settings.")
         if not known:
             unknown = InvalidInput("preset", name, "one of " + ", ".join(self._preset_names))
             self._note("preset", f"In the URL, {unknown}. {self._state.preset} is used instead.")
-
-    def _shown_value(self, name: str) -> str:
-        """Short value of this setting's widget."""
-        kept = text_of(self._state.raw.get(name))
-        return kept if 0 < len(kept) <= MAX_SHOWN else "Value of the preset"
-
-    def _shown_name(self, name: str) -> str:
-        """Return the setting of that name, or the choice that makes it visible."""
-        setting = next((setting for setting in self._settings if setting.name == name), None)
-        return (setting.unmet_condition(self._state.raw) if setting else None) or name
 
     def fill(self, spec: SpecPart) -> None:
         """Fill the widgets from a spec; for callbacks, which run before widgets are drawn."""
@@ -297,11 +284,13 @@ class SpecForm(Generic[AnySpec]):
                 st.selectbox(**shared, index=index, options=setting.options, format_func=setting.label)
             case "choices":
                 known = [each for each in held if each in setting.options]
+                # "linear" among outputs, without the word in the title of the list
+                words = " output" if setting.title.startswith("Outputs") else ""
                 st.multiselect(
                     **shared,
                     default=known,
                     options=setting.options,
-                    format_func=partial(_short_label, setting),
+                    format_func=lambda option: setting.label(option).removesuffix(words),
                     wrap=False,
                 )
             case "switch":
@@ -337,14 +326,7 @@ def in_numbers(value: object) -> object:
         return tuple(value)
 
 
-def _short_label(setting: Setting, option: object) -> str:
-    """Label of a choice without the word in the title of its list: ``linear`` among outputs."""
-    label = setting.label(option)
-    return label.removesuffix(" output") if setting.title.startswith("Outputs") else label
-
-
 def _held(setting: Setting, value: object) -> object:
-    """Convert a value to that of the setting's widget."""
     if setting.entry in ("list", "text", "upload", "composition"):
         text = "" if value is None else text_of(value)
         return text.replace(",", ", ") if setting.entry == "list" else text
@@ -352,5 +334,4 @@ def _held(setting: Setting, value: object) -> object:
 
 
 def _given(setting: Setting, held: object) -> object:
-    """Convert a widget's value to that of a spec."""
     return value_of(setting, held) if isinstance(held, str) and setting.entry != "choice" else held

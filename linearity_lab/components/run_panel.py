@@ -231,8 +231,11 @@ def _panel(
     with notice:
         # Otherwise progress replaces Run.
         of_job = None if now is None else (followed if st.context.is_embedded else _outcome)(page, now)
-    before = _before(page)
-    shown = of_job or (_precomputed(form) if now is None or before is None else before.shown)
+    before: _Before | None = st.session_state.get(_BEFORE)
+    before = before if before is not None and before.page == page else None  # not of a current run
+    shown = of_job or (None if now is None or before is None else before.shown)
+    if shown is None and (result := gallery_result(form.preset.name)) is not None:
+        shown = Shown(result.spec, result.points, result, "precomputed")
     if shown is None:
         words = "Computing the first point…" if live else "Press Run: the points appear here one by one."
         notice.container(key=f"{page}.{FIRST}").info(words)
@@ -268,12 +271,6 @@ def _panel(
         provenance_footer(shown.result)
 
 
-def _before(page: str) -> _Before | None:
-    """Return the last figures of this page, except those of a current run."""
-    before: _Before | None = st.session_state.get(_BEFORE)
-    return before if before is not None and before.page == page else None
-
-
 def _snapshot_of(page: str) -> Snapshot | None:
     """Return the job that the page follows, in its current state."""
     job_id = session.followed_job(page)
@@ -302,11 +299,6 @@ def submit(page: str, spec: Spec) -> bool:
         return False
     session.follow_job(page, job_id)
     return True
-
-
-def _precomputed(form: SpecForm[AnySpec]) -> Shown | None:
-    result = gallery_result(form.preset.name)
-    return None if result is None else Shown(result.spec, result.points, result, "precomputed")
 
 
 def followed(page: str, now: Snapshot) -> Shown | None:
@@ -356,7 +348,6 @@ def _stopped_words(now: Snapshot, seconds: float = 0.0) -> str:
 
 
 def _stop_button(page: str) -> None:
-    """Show Stop, in the size of Run."""
     st.button("Stop", key=f"{page}.stop", icon=":material/stop:", on_click=_stop, args=(page,), width="stretch")
 
 

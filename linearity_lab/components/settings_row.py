@@ -45,9 +45,9 @@ def settings_row(form: SpecForm[AnySpec], controls: Sequence[Control]) -> None:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             for name in small:
                 _control(form, known[name], used[known[name]])
-    named = [form.sentences[control] for control in controls if control in known and control in form.sentences]
-    for sentence in named:
-        st.error(plain(sentence))
+    for control in controls:
+        if control in known and control in form.sentences:
+            st.error(plain(form.sentences[control]))
 
 
 def all_settings(
@@ -90,7 +90,9 @@ def all_settings(
             # In the order of the group's prefixes, which may differ from the spec's.
             members = list(dict.fromkeys(s for prefix in prefixes for s in left if s.name.startswith(prefix)))
             left = [setting for setting in left if setting not in members]
-            if found := [setting for setting in members if _has(f"{heading} {_words(setting)}", sought)]:
+            words = {each: f"{heading} {each.full_title} {each.help} {each.name}".lower() for each in members}
+            wanted = sought.lower().split()
+            if found := [each for each in members if all(word in words[each] for word in wanted)]:
                 st.markdown(f"**{heading}**")
                 form.entries(found)
 
@@ -178,15 +180,6 @@ def _full_title(form: SpecForm[AnySpec], setting: Setting) -> str:
     return setting.full_title if setting.place else form.title(setting)
 
 
-def _words(setting: Setting) -> str:
-    return f"{setting.full_title} {setting.help} {setting.name}"
-
-
-def _has(text: str, sought: str) -> bool:
-    return all(word in text.lower() for word in sought.lower().split())
-
-
 def _shown(setting: Setting, value: object) -> str:
-    """Return a short form of a value."""
     text = f"{value:g}" if isinstance(value, float) else value_words(setting, value) or "none"
     return text if 0 < len(text) <= MAX_CHARACTERS else "changed"
