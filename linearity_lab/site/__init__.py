@@ -4,15 +4,18 @@ The files work from a disk, any file server or GitHub Pages, without external re
 gallery with a page per figure, the glossary, the claims, and the questions and answers as Markdown.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from linearity_lab.charts.style import CHART_CONFIG
 from linearity_lab.components import sketch
 from linearity_lab.components.live import source
 from linearity_lab.components.scripts import plain_script
 from linearity_lab.site import _gallery, _lecture, _page
-from linearity_lab.site._figures import Figure, gallery_figures
+from linearity_lab.site._figures import Figure, gallery_figures, lecture_figure
 from linearity_lab.site._page import DOCUMENTATION, MENU
+from linearity_lab.views.lecture.steps import STEPS
 from ntk_core.runs import PRESETS
 
 FOLDER = Path(__file__).parent
@@ -42,7 +45,7 @@ def write_site(
     write(folder / "live.html", _gallery.live_page(menu))
     yield "scripts, styles and Live"
     figures = list(gallery_figures(presets))
-    of_lecture = _lecture.lecture_figures()
+    of_lecture = [lecture_figure(step) for step in STEPS]
     for figure in (*figures, *of_lecture):
         write(folder / "data" / f"{figure.name}.js", figure.script())
         write(folder / "figures" / f"{figure.name}.html", _gallery.figure_page(figure, menu))
@@ -57,13 +60,12 @@ def write_site(
 
 
 def _shared() -> dict[str, str]:
-    """Write the files that all pages load."""
     return {
         "plotly.js": PLOTLY.read_text(encoding="utf-8"),
         "live.js": plain_script(source.module(), "live", "inURL"),
         "home.js": plain_script(source.home_module(), "home"),
         "sketch.js": plain_script(sketch.SCRIPT.read_text(encoding="utf-8"), "sketch"),
-        "site.js": (FOLDER / "site.js").read_text(encoding="utf-8") + _page.configuration(),
+        "site.js": (FOLDER / "site.js").read_text(encoding="utf-8") + f"lab.config = {json.dumps(CHART_CONFIG)};\n",
         "lecture.js": (FOLDER / "lecture.js").read_text(encoding="utf-8"),
         "site.css": "".join(
             [LOOK.read_text(encoding="utf-8"), source.style(), (FOLDER / "site.css").read_text(encoding="utf-8")]

@@ -18,7 +18,7 @@ from linearity_lab.components.gallery import gallery_result
 from linearity_lab.site._page import html_of
 from linearity_lab.views.embed.page import gallery_panels, page_of
 from linearity_lab.views.lecture.drawing import before_answer
-from linearity_lab.views.lecture.steps import Step
+from linearity_lab.views.lecture.steps import Step, part_of
 from linearity_lab.words.markdown import typeset
 from ntk_core.markup import JSON
 from ntk_core.runs import PRESETS, ResultValue
@@ -115,14 +115,19 @@ def gallery_figures(presets: Iterable[str] = tuple(PRESETS)) -> Iterator[Figure]
                 yield Figure(name, panel.title, PRESETS[preset].title, page_of(preset), {"": charts}, "", (result,))
 
 
-def lecture_figure(step: Step, part: str) -> Figure:
+def step_results(step: Step) -> JSON:
+    """Return the results that a step is drawn from, by preset."""
+    return {name: gallery_result(name) for name in step.gallery}
+
+
+def lecture_figure(step: Step) -> Figure:
     """Return the figure of a step with all its options, veiled and open."""
-    results = {name: gallery_result(name) for name in step.gallery}
+    results = step_results(step)
     control, as_shown = step.control, partial(replace, name=step.name, heading="")
     return Figure(
         f"lecture.{step.name}",
         step.title,
-        part,
+        part_of(step)[1],
         "lecture",
         {words: [as_shown(step.draw(results, option, True))] for option, words in control.options.items()},
         control.options[control.start],
@@ -132,7 +137,6 @@ def lecture_figure(step: Step, part: str) -> Figure:
 
 
 def _work_without_a_browser() -> None:
-    """Silence Streamlit's warnings about choices outside a page."""
     set_option("global.showWarningOnDirectExecution", False)
     for name in ("scriptrunner_utils.script_run_context", "state.session_state_proxy"):
         logging.getLogger(f"streamlit.runtime.{name}").disabled = True

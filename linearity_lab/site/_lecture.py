@@ -4,24 +4,18 @@ import html
 import math
 from collections.abc import Mapping, Sequence
 
-from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.live import home_data
 from linearity_lab.components.sketch import HTML, SCRIPT
-from linearity_lab.site._figures import Figure, chart_data, lecture_figure
+from linearity_lab.site._figures import chart_data, step_results
 from linearity_lab.site._page import html_of, page
 from linearity_lab.views.lecture.drawing import drawing_words, measured_words, to_draw, with_line
-from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of
+from linearity_lab.views.lecture.steps import PARTS, STEPS, Step
 from linearity_lab.views.overview.page import TITLE
 from linearity_lab.words.pages import FINITE, figure_words, glossary, prose
 from ntk_core.markup import JSON
 from ntk_core.numbers import width_label
 
 SCRIPTS = ("home.js", "sketch.js", "lecture.js")
-
-
-def lecture_figures() -> list[Figure]:
-    """Return the figure of every step."""
-    return [lecture_figure(step, part_of(step)[1]) for step in STEPS]
 
 
 def lecture_page(menu: Mapping[str, str]) -> str:
@@ -53,7 +47,7 @@ def parts() -> list[tuple[str, list[tuple[int, Step]]]]:
 
 def _answers(step: Step) -> JSON:
     """Return the response to each choice, with ``None`` for a request for the answer."""
-    results, question = _results(step), step.question
+    results, question = step_results(step), step.question
     words = figure_words(f"lecture.{step.name}")
     terms = "".join(f'<a href="glossary.html#{name}">{html.escape(glossary()[name].title)}</a>' for name in words.terms)
     chosen: Sequence[int | None] = (None, *range(len(question.choices)))
@@ -90,17 +84,13 @@ def _line(step: Step, results: JSON) -> JSON:
     }
 
 
-def _results(step: Step) -> JSON:
-    return {name: gallery_result(name) for name in step.gallery}
-
-
 def questions() -> str:
     """Return all questions with choices and answers as Markdown."""
     lines = ["# Questions of the lecture", "", prose("lecture", "Story"), ""]
     for place, (part, steps) in enumerate(parts(), start=1):
         lines += [f"## Part {place}: {part}", ""]
         for number, step in steps:
-            choices, reason = step.question.choices, step.question.why(_results(step))
+            choices, reason = step.question.choices, step.question.why(step_results(step))
             lines += [f"### {number}. {step.asks}", "", step.question.text, ""]
             lines += [f"{letter}. {choice}" for letter, choice in zip("ABCDEFGH", choices, strict=False)]
             right = "ABCDEFGH"[step.question.answer]

@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup
 
-from linearity_lab.charts.style import CHART_CONFIG
 from linearity_lab.words.markdown import typeset
 from linearity_lab.words.pages import CHANGES, FINITE, SHOWS, glossary, prose, titled_prose
 from ntk_core.runs import PRESETS
@@ -76,11 +75,6 @@ def embedded(name: str, data: object) -> str:
     return f'<script type="application/json" id="{name}">{text}</script>'
 
 
-def configuration() -> str:
-    """App settings that the scripts need."""
-    return f"lab.config = {json.dumps(CHART_CONFIG)};\n"
-
-
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$", re.DOTALL)
 _HELD = re.compile("([(“‘]*)\ue000(\\d+)\ue001([,.;:!?)’”]*)")  # private-use characters, which occur in no text
 _LARGE_BARS = re.compile(r"\\[bB]ig\\\|")  # not known to the converter
@@ -115,12 +109,12 @@ def html_of(text: str, *, inline: bool = False, link: Callable[[str], str | None
         token.children = _relinked(token.children or [], link) if token.type == "inline" else token.children
     _name_cells(tokens)
     found = _READER.renderer.render(tokens, _READER.options, environment)
-    return _HELD.sub(lambda at: _together(at[1], held[int(at[2])], at[3]), found)
 
+    def together(at: re.Match[str]) -> str:
+        formula = held[int(at[2])]  # on one line with adjacent brackets and punctuation
+        return f'<span class="held">{at[1]}{formula}{at[3]}</span>' if at[1] or at[3] else formula
 
-def _together(before: str, held: str, after: str) -> str:
-    """Keep a formula on one line with adjacent brackets and punctuation."""
-    return f'<span class="held">{before}{held}{after}</span>' if before or after else held
+    return _HELD.sub(together, found)
 
 
 def _relinked(children: list[Token], link: Callable[[str], str | None]) -> list[Token]:

@@ -1,54 +1,53 @@
 """The lecture, one step per screen, with its keys and the speaker's second window."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from linearity_lab.charts.chart import Chart, enlarged
+from linearity_lab.charts.chart import enlarged
 from linearity_lab.components import export, session
 from linearity_lab.components.chart import show_chart, shown_charts
 from linearity_lab.components.explain import provenance_footer
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.scripts import component
-from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture import poll
 from linearity_lab.views.lecture.drawing import before_answer, draw_line, line_words, with_line
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of, step_index
 from linearity_lab.views.lecture.visit import PAGE, Visit, control_key
-from linearity_lab.words.markdown import Section, plain, read
+from linearity_lab.words.markdown import plain, read
 from linearity_lab.words.pages import VEILED_KEY, figure_words, prose
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
 from ntk_core.runs import PRESETS
 
+PRESENT_KEY, ANSWER_KEY = "p", "a"
+ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
+LARGER, PRESENTED_HEIGHT = 1.3, 500  # as in presenting.css
+FOLDER = Path(__file__).parent
 _mount = component("speaker", Path(__file__).with_name("speaker.js"), '<div class="speaker"></div>')
 _KEY = re.compile(r"^- (.+?): (.+)$", re.MULTILINE)
 
 
-def speaker_buttons(key: str, step: str, keys: Section, notes: Section) -> None:
-    """Show buttons for notes and for the list of keys; send the current step to the second window.
-
-    Args:
-        keys: a title and a list of ``- keys: what they do``.
-        notes: label of the button that opens the second window.
-    """
+def _speaker_buttons(step: Step) -> None:
+    """Show buttons for notes and for the list of keys; send the current step to the second window."""
+    keys, notes = (read(FOLDER / "words.md").sections[heading] for heading in ("Keys", "Speaker notes"))
     payload = {
-        "step": step,
+        "step": step.name,
         "keys": _KEY.findall(keys.text),
         "title": keys.field("title"),
         "close": keys.field("close"),
         "notes": notes.field("button"),
         "help": notes.field("help"),
     }
-    _mount(key=key, data=payload, on_step_change=lambda: None)
+    _mount(key=f"{PAGE}.speaker", data=payload, on_step_change=lambda: None)
 
 
-def followed_step(key: str) -> str:
+def _followed_step() -> str:
     """Return the step of the first window; empty before its first report."""
+    key = f"{PAGE}.followed"
     at = f"{key}.at"
 
     def take() -> None:
@@ -62,8 +61,8 @@ def followed_step(key: str) -> str:
 
 def show_notes() -> None:
     """Show the notes of the step, its answer, and the next step."""
-    words = read(VIEWS / PAGE / "words.md").sections["Speaker notes"]
-    name = followed_step(f"{PAGE}.followed")
+    words = read(FOLDER / "words.md").sections["Speaker notes"]
+    name = _followed_step()
     try:
         index = step_index(name)
     except InvalidInput:
@@ -76,14 +75,6 @@ def show_notes() -> None:
     st.markdown(f"{step.question.text} **{step.question.choices[step.question.answer]}.**")
     is_last = index == len(STEPS) - 1
     st.caption(words.field("last") if is_last else f"{words.field('next')}: {STEPS[index + 1].title}")
-
-
-PRESENT_KEY = "p"
-ANSWER_KEY = "a"
-ARROWS, CLICKER = ("left", "right"), ("pageup", "pagedown")
-LARGER = 1.3  # as in presenting.css
-PRESENTED_HEIGHT = 500
-FOLDER = Path(__file__).parent
 
 
 def show() -> None:
@@ -115,7 +106,8 @@ def show() -> None:
     # The figure first, as on every page, so that it is on a phone's first screen.
     with st.container(key="figure-step"):
         picture, words = st.columns([11, 9], gap="medium")
-    with picture, shown_charts(result.spec for result in (_results(step) or {}).values()) as figures:
+    results = _results(step)
+    with picture, shown_charts(result.spec for result in (results or {}).values()) as figures:
         _figure(visit)
     with words:
         for piece in step.formula:
@@ -123,13 +115,14 @@ def show() -> None:
         st.markdown(step.words)
         _question(visit)
     with above:
-        _export(step, figures.charts)
+        runs = [export.Taken(name, each.spec, each, PRESETS[name].title) for name, each in (results or {}).items()]
+        export.export_menu(PAGE, step.title, runs, figures.charts)
     _foot(visit)
     session.show_address(PAGE, visit.query(visit.index))
 
 
 def _bar(visit: Visit) -> DeltaGenerator:
-    """Show Back, Next and all steps; return the container of the export."""
+    """Return the container of the export, at the end of the row."""
     with st.container(horizontal=True, vertical_alignment="center", key="controls"):
         _turn(visit, "top", ARROWS)
         st.progress((visit.index + 1) / len(STEPS), f"Step {visit.index + 1} of {len(STEPS)}", width=200)
@@ -145,12 +138,8 @@ def _bar(visit: Visit) -> DeltaGenerator:
             on_click=visit.present,
             help="Large letters for a projector. A clicker changes steps.",
         )
-        speaker_buttons(f"{PAGE}.speaker", visit.step.name, _section("Keys"), _section("Speaker notes"))
+        _speaker_buttons(visit.step)
         return st.container(width="content")
-
-
-def _section(heading: str) -> Section:
-    return read(FOLDER / "words.md").sections[heading]
 
 
 def _foot(visit: Visit) -> None:
@@ -209,7 +198,6 @@ def _contents(visit: Visit) -> None:
 
 
 def _question(visit: Visit) -> None:
-    """Show the question with its choices; after a choice, the answer and its reason."""
     step, question = visit.step, visit.step.question
     st.markdown(f"**{'Predicted' if visit.known else 'Predict first'}.** {question.text}")
     if visit.poll_code:
@@ -238,7 +226,6 @@ def _question(visit: Visit) -> None:
 
 
 def _figure(visit: Visit) -> None:
-    """Show the control and its figure, veiled before the prediction."""
     step, known = visit.step, visit.known
     results = _results(step)
     if results is None:
@@ -272,12 +259,6 @@ def _figure(visit: Visit) -> None:
     # Another key for another figure: a zoom belongs to one of them.
     name = step.name + ("" if known else VEILED_KEY)
     show_chart(PAGE, replace(drawn, name=name, heading=""))
-
-
-def _export(step: Step, charts: Mapping[str, Chart]) -> None:
-    results = _results(step) or {}
-    runs = [export.Taken(name, result.spec, result, PRESETS[name].title) for name, result in results.items()]
-    export.export_menu(PAGE, step.title, runs, charts)
 
 
 def _results(step: Step) -> JSON | None:

@@ -77,7 +77,6 @@ def show_host(visit: Visit) -> None:
 
 
 def _vote_again(visit: Visit) -> None:
-    """Hide the bars of the first vote while the class votes again."""
     shared_polls().vote_again(visit.poll_code, session.viewer())
     visit.bars.discard(visit.step.name)
 
@@ -89,10 +88,9 @@ def _large_code(url: str) -> None:
 
 
 def _code_picture(url: str, width: str) -> str:
-    alt = "QR code of the link to this poll"
-    return (
-        f'<img src="{_qr_code(url)}" alt="{alt}" style="display: block; width: 100%; max-width: {width}; margin: auto">'
-    )
+    code = segno.make(url, error="m", micro=False).svg_data_uri(border=3, scale=5, dark="#000", light="#fff")
+    look = f"display: block; width: 100%; max-width: {width}; margin: auto"
+    return f'<img src="{code}" alt="QR code of the link to this poll" style="{look}">'
 
 
 def _asking(visit: Visit) -> PollView | None:
@@ -113,16 +111,13 @@ def _follow(visit: Visit) -> None:
         for place, index in enumerate(seen.order, start=1):
             st.markdown(f"{place}. {visit.step.question.choices[index]}")
     members = max(seen.num_members, seen.num_votes)
-    left = "" if seen.seconds_left is None else f" · {_left_words(seen.seconds_left)}"
+    seconds, left = seen.seconds_left, ""
+    if seconds is not None:
+        left = " · " + (_word("left").format(seconds=seconds) if seconds else _word("over"))
     st.caption(_word("count").format(votes=seen.num_votes, members=members) + left)
 
 
-def _left_words(seconds: int) -> str:
-    return _word("left").format(seconds=seconds) if seconds else _word("over")
-
-
 def _watch(code: str, member: str, every_s: float) -> None:
-    """Run this part of the page again when a member or the host has something new to see."""
     seen = shared_polls().state(code, member)
     rerun_on_news(f"{PAGE}.watched", PATH, f"{code} {member}", seen, every_s)
 
@@ -139,12 +134,6 @@ def _bars(step: Step, seen: PollView) -> None:
         st.progress(count / max(seen.num_votes, 1), f"{words}**{count}**{right}")
 
 
-def _qr_code(url: str) -> str:
-    """Return a QR code as a data URL."""
-    picture: str = segno.make(url, error="m", micro=False).svg_data_uri(border=3, scale=5, dark="#000", light="#fff")
-    return picture
-
-
 def _is_this_machine(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -157,23 +146,18 @@ def show_phone(code: str) -> None:
     joined = st.session_state.get(JOINED) == code
     member = st.query_params.get(MEMBER) or st.context.cookies.get(COOKIE, "")  # one vote per phone
     if shared_polls().look(code, member) is None:
-        if joined:
-            st.info(_word("ended"))
-            _alone()
-            return
-        member = secrets.token_urlsafe()
-        how = shared_polls().join(code, member)
+        how: str = "ended"
+        if not joined:
+            member = secrets.token_urlsafe()
+            how = shared_polls().join(code, member)
         if how != "joined":
-            st.warning(_word({"full": "crowded", "closed": "closed"}.get(how, "unknown")))
-            _alone()
+            show = st.info if joined else st.warning
+            show(_word("crowded" if how == "full" else how))
+            st.page_link(f"pages/{PAGE}.py", label=_word("alone"), icon=":material/co_present:")
             return
         st.query_params[MEMBER] = member
     st.session_state[JOINED] = code
     st.fragment(_answer)(code, member)
-
-
-def _alone() -> None:
-    st.page_link(f"pages/{PAGE}.py", label=_word("alone"), icon=":material/co_present:")
 
 
 def _answer(code: str, member: str) -> None:
@@ -202,11 +186,8 @@ def _answer(code: str, member: str) -> None:
     if seen.before:
         st.info(_word("second"))
 
-    def vote(choice: int) -> None:
-        shared_polls().vote(code, member, step.name, choice)
-
     for place, index in enumerate(seen.order, start=1):
         st.button(f"{place}. {question.choices[index]}", key=f"{PAGE}.vote.{step.name}.{index}", width="stretch",
-                  type="primary" if seen.own == index else "secondary", on_click=vote, args=(index,),
-                  disabled=is_over)  # fmt: skip
+                  type="primary" if seen.own == index else "secondary", on_click=shared_polls().vote,
+                  args=(code, member, step.name, index), disabled=is_over)  # fmt: skip
     st.caption(_word("over" if is_over else "choose" if seen.own is None else "chosen"))
