@@ -38,12 +38,8 @@ def gallery_panels(preset: str) -> tuple[ResultValue, dict[str, Panel]]:
         raise LookupError(f"the gallery has no {preset}")
     shown = Shown(result.spec, result.points, result, "precomputed")
     first, *others = view_module(page_of(preset), "page").PAGE.panels(shown)
-    return result, {preset: first, **{f"{preset}.{_in_url(each.title)}": each for each in others}}
-
-
-def _in_url(title: str) -> str:
-    """Return a title as a URL part, such as ``in-a-ball``; symbols such as ΔK stay."""
-    return re.sub(r"\W+", "-", title.lower()).strip("-")
+    named = {re.sub(r"\W+", "-", each.title.lower()).strip("-"): each for each in others}  # symbols such as ΔK stay
+    return result, {preset: first, **{f"{preset}.{name}": each for name, each in named.items()}}
 
 
 def show() -> None:
@@ -74,11 +70,6 @@ def _show(preset: str, name: str) -> None:
 
 
 def _preset_in(text: str) -> str:
-    """Return the preset at the start of a figure's name.
-
-    Raises:
-        InvalidInput: there is none of this name in the gallery.
-    """
     preset = text.partition(".")[0]
     if preset not in PRESETS or gallery_result(preset) is None:
         raise _unknown(text, list(PRESETS), FEW)
@@ -86,6 +77,5 @@ def _preset_in(text: str) -> str:
 
 
 def _unknown(text: str, names: list[str], most: int) -> InvalidInput:
-    """Return an error that suggests the closest names."""
     near = difflib.get_close_matches(text[:100], names, most, cutoff=0.5) or names[:most]
     return InvalidInput(FIGURE, text, f"the name of a figure, such as {', '.join(near)}")

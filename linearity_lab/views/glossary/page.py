@@ -19,9 +19,12 @@ FEW = 3  # matches of a search; no more than these are opened
 
 def show() -> None:
     """Show the search field and the matching entries."""
-    if (named := session.noted_address(PAGE, READERS)) is not None:
-        _open(named)
     state = st.session_state
+    if (named := session.noted_address(PAGE, READERS)) is not None:
+        state.update({f"{PAGE}.{name}": named.get(name, "") for name in READERS})
+        state[f"{PAGE}.first"] = state[f"{PAGE}.term"]
+        if first := state[f"{PAGE}.first"]:
+            state[_opened(entry_of(first))] = True
     st.title("Glossary", anchor=False)
     session.show_notes(PAGE)
     first, term = state.get(f"{PAGE}.first", ""), state.get(f"{PAGE}.term", "")
@@ -55,16 +58,7 @@ def _toggled(entry: Entry) -> None:
     st.session_state[f"{PAGE}.term"] = entry.name if st.session_state[_opened(entry)] else ""
 
 
-def _open(named: dict[str, str]) -> None:
-    for name in READERS:
-        st.session_state[f"{PAGE}.{name}"] = named.get(name, "")
-    first = st.session_state[f"{PAGE}.first"] = named.get("term", "")
-    if first:
-        st.session_state[_opened(entry_of(first))] = True
-
-
 def _entry(entry: Entry) -> None:
-    """Show an entry with its symbol; when open, also sentence, formula, page and source."""
     symbol = f" &nbsp; ${entry.symbol}$" if entry.symbol and len(entry.title) > 1 else ""
     line = st.expander(f"**{plain(entry.title)}**{symbol}", key=_opened(entry), on_change=_toggled, args=(entry,))
     if not line.open:

@@ -29,7 +29,10 @@ def show() -> None:
     """Draw the page."""
     st.title(TITLE, anchor=False)
     try:
-        _open_address()
+        found = session.noted_address(PAGE, {"job": _run_named})
+        if found and "job" in found:
+            session.see_jobs([found["job"][:MIN_PREFIX]])
+            st.session_state[f"{PAGE}.run"] = found["job"]
         stored = _stored()
     except InvalidInput as error:  # the database is not available
         st.error(plain(f"The reports cannot be read: {error_text(error)}."))
@@ -62,14 +65,6 @@ def show() -> None:
     session.show_address(PAGE, {"job": run[:MIN_PREFIX]} if stored else {})
 
 
-def _open_address() -> None:
-    """Choose the report that a link names."""
-    found = session.noted_address(PAGE, {"job": _run_named})
-    if found and "job" in found:
-        session.see_jobs([found["job"][:MIN_PREFIX]])
-        st.session_state[f"{PAGE}.run"] = found["job"]
-
-
 def _run_named(text: str) -> str:
     matches = shared_store().find(text) if len(text) == MIN_PREFIX else ()
     if len(matches) != 1 or not isinstance(shared_store().result(matches[0]), LinearityReportResult):
@@ -78,7 +73,6 @@ def _run_named(text: str) -> str:
 
 
 def _stored() -> Reports:
-    """Return the newest reports, and the chosen one, by digest."""
     found = shared_store().runs(experiment=PAGE, status="completed", visible=session.seen_jobs(), limit=MOST_REPORTS)
     digests = dict.fromkeys([run.digest for run in found.runs] + [st.session_state.get(f"{PAGE}.run", "")])
     results = {digest: shared_store().result(digest) for digest in digests}

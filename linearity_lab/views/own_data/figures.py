@@ -59,7 +59,8 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
         chosen = points[data.labels[rows] == index]
         style = nth_style(index, name, "class")
         marker = {"color": style.color, "symbol": style.symbol, "size": 8, "opacity": 0.8}
-        figure.add_scatter(x=chosen[:, 0], y=chosen[:, 1], mode="markers", name=_short(name), marker=marker)
+        short = html.escape(shortened(name, 24), quote=False)  # Plotly parses tags
+        figure.add_scatter(x=chosen[:, 0], y=chosen[:, 1], mode="markers", name=short, marker=marker)
     if not data.class_names:
         target = data.targets[rows, 0]
         marker = {"color": target, "colorscale": "Viridis", "size": 8, "colorbar": {"title": {"text": "y"}}}
@@ -72,10 +73,8 @@ def scatter(data: Cleaned, caption: Sequence[str] = ()) -> Chart:
 
 
 def _rows(data: Cleaned) -> list[dict[str, object]]:
-    """Return one row per class, or statistics of the target."""
     if data.class_names:
         return [{"class": name, "samples": count} for name, count in data.counts.items()]
-    targets = data.targets
     return [
         {
             "target": index + 1,
@@ -83,7 +82,7 @@ def _rows(data: Cleaned) -> list[dict[str, object]]:
             "mean": float(column.mean()),
             "highest": float(column.max()),
         }
-        for index, column in enumerate(targets.T)
+        for index, column in enumerate(data.targets.T)
     ]
 
 
@@ -111,8 +110,3 @@ def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Repeat whole pixels, so that browsers do not smooth them."""
     times = max(1, 72 // max(pixels.shape[:2]))
     return np.repeat(np.repeat(pixels, times, axis=0), times, axis=1)
-
-
-def _short(name: str) -> str:
-    """Shorten and escape a class name for a legend, since Plotly parses tags."""
-    return html.escape(shortened(name, 24), quote=False)

@@ -23,14 +23,6 @@ from ntk_core.settings.grammar import InvalidSpec, differences
 PAGE = "own_data"
 
 
-def show() -> None:
-    """Draw the page."""
-    st.title("What about your own data?", anchor=False)
-    st.markdown(prose(PAGE, SHOWS))
-    upload_data(PAGE)
-    list_uploads(PAGE)
-
-
 Read = Callable[[], bytes]
 DEFAULT_POINTS = 60
 MAX_POINTS = 10_000
@@ -78,12 +70,26 @@ class _File:
             return None
 
 
-def upload_data(page: str) -> None:
-    """Show upload, preview, choices, network inputs, and next steps."""
-    with st.container(key=f"{page}.places"):  # look.css puts the second one beside the others, where they fit
-        source, seen, choosing = (st.container(key=f"{page}.{name}") for name in ("source", "seen", "choosing"))
+def show() -> None:
+    """Show upload, preview, choices, network inputs, next steps, and earlier uploads."""
+    st.title("What about your own data?", anchor=False)
+    st.markdown(prose(PAGE, SHOWS))
+    _upload_data()
+    if not uploaded():
+        return
+    st.subheader("Uploaded in this session", anchor=False)
+    for data in uploaded():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(plain(data.title), width="stretch")
+            st.button("Forget", key=f"{PAGE}.forget.{data.digest}", icon=":material/delete:",
+                      on_click=_forget, args=(data.digest,), help=FORGET)  # fmt: skip
+
+
+def _upload_data() -> None:
+    with st.container(key=f"{PAGE}.places"):  # look.css puts the second one beside the others, where they fit
+        source, seen, choosing = (st.container(key=f"{PAGE}.{name}") for name in ("source", "seen", "choosing"))
     with source:
-        file, read = _chosen_file(page)
+        file, read = _chosen_file()
         candidate = file.candidate(read)
         if file.sentence is not None:
             show_error(file.sentence, file.sentence.field)
@@ -92,7 +98,7 @@ def upload_data(page: str) -> None:
             st.subheader("What the network will see", anchor=False)
             st.info("No preview yet. Correct the file or choose another one.")
         return
-    key = f"{page}.{file.version[:16]}"
+    key = f"{PAGE}.{file.version[:16]}"
     # The error of a choice is shown beside it, so choices are read before and after they are applied.
     before = file.wrong
     with choosing:
@@ -115,21 +121,9 @@ def upload_data(page: str) -> None:
             return
         above = st.container(horizontal=True)
         with above:
-            _ways_on(page, file.name, cleaned, num_samples, standardize, seed)
-        samples(page, cleaned, standardize, above)
+            _ways_on(file.name, cleaned, num_samples, standardize, seed)
+        samples(PAGE, cleaned, standardize, above)
         sizes(cleaned, num_samples)
-
-
-def list_uploads(page: str) -> None:
-    """List the uploads of this session, each with a button to remove it."""
-    if not uploaded():
-        return
-    st.subheader("Uploaded in this session", anchor=False)
-    for data in uploaded():
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.markdown(plain(data.title), width="stretch")
-            st.button("Forget", key=f"{page}.forget.{data.digest}", icon=":material/delete:",
-                      on_click=_forget, args=(data.digest,), help=FORGET)  # fmt: skip
 
 
 def example_file() -> bytes:
@@ -137,11 +131,11 @@ def example_file() -> bytes:
     return EXAMPLE.read_bytes()
 
 
-def _chosen_file(page: str) -> tuple[_File, Read]:
+def _chosen_file() -> tuple[_File, Read]:
     limits = upload_limits()
     upload = st.file_uploader(
         "A CSV file, an npz file, or a zip of image folders (a folder per class)",
-        key=f"{page}.upload",
+        key=f"{PAGE}.upload",
         max_upload_size=max(1, limits.max_bytes // 2**20),
         help=f"At most {limits.max_bytes // 2**20} MiB, {limits.max_rows:,} samples, {limits.max_classes} classes; "
         "stored on this server under a digest that only you know.",
@@ -152,10 +146,10 @@ def _chosen_file(page: str) -> tuple[_File, Read]:
             st.download_button("The example as CSV", example_file, "spirals.csv", "text/csv", on_click="ignore")
     name, source = (upload.name, upload.file_id) if upload is not None else ("spirals.csv", "example")
     read = upload.getvalue if upload is not None else example_file
-    known: _File | None = st.session_state.get(f"{page}.file")
+    known: _File | None = st.session_state.get(f"{PAGE}.file")
     if known is None or known.source != source:
         version = hashlib.sha256(read()).hexdigest()
-        known = st.session_state[f"{page}.file"] = _File(name, source, version)
+        known = st.session_state[f"{PAGE}.file"] = _File(name, source, version)
     return known, read
 
 
@@ -174,11 +168,11 @@ def _training_points(key: str, data: Cleaned | None, more: DeltaGenerator) -> tu
     return int(num_samples), standardize, int(seed)
 
 
-def _ways_on(page: str, name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int) -> None:
+def _ways_on(name: str, data: Cleaned, num_samples: int, standardize: Standardize, seed: int) -> None:
     words = "Watch its kernel move" if data.class_names else "Train it with its linear model"
-    runs = st.button(words, key=f"{page}.run", type="primary", icon=":material/play_arrow:",
+    runs = st.button(words, key=f"{PAGE}.run", type="primary", icon=":material/play_arrow:",
                      help="Save the data and run a shallow network on them at several widths.")  # fmt: skip
-    keeps = st.button("Use on other pages", key=f"{page}.keep", icon=":material/bookmark:",
+    keeps = st.button("Use on other pages", key=f"{PAGE}.keep", icon=":material/bookmark:",
                       help="Save the data; they appear as “your data” under Dataset in this session.")  # fmt: skip
     if not (runs or keeps):
         return

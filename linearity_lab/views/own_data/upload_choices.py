@@ -1,5 +1,6 @@
 """Preview of an uploaded file, and the choices that turn it into data."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -150,9 +151,8 @@ def _target(
 
 
 def _classes(page: str, names: tuple[str, ...], sentence: InvalidInput | None) -> tuple[str, ...]:
-    chosen = st.multiselect(
-        "Classes", names, key=f"{page}.classes", placeholder="All", help="Classes to use; all when empty."
-    )
+    words = "Classes to use; all when empty."
+    chosen = st.multiselect("Classes", names, key=f"{page}.classes", placeholder="All", help=words)
     show_error(sentence, "classes")
     return tuple(chosen)
 
@@ -176,35 +176,28 @@ def file_preview(candidate: Candidate) -> None:
         title = "Columns: types and missing values"
         with st.expander(title, icon=":material/view_column:", on_change="rerun") as columns:
             if columns.open:
-                of_columns = "Type, missing values and values of every column"
-                st.dataframe(column_rows(candidate), hide_index=True, alt=of_columns)
+                rows = [
+                    {
+                        "column": column.name,
+                        "type": column.kind,
+                        "missing": column.num_missing,
+                        "different values": column.num_distinct if column.kind != "varied text" else None,
+                        "constant": column.is_constant,
+                        "example": column.example,
+                    }
+                    for column in candidate.columns
+                ]
+                st.dataframe(rows, hide_index=True, alt="Type, missing values and values of every column")
     elif isinstance(candidate, Arrays):
         rows = [{"array": n, "shape": str(a.shape), "type": str(a.dtype)} for n, a in candidate.arrays.items()]
         st.dataframe(rows, hide_index=True, alt="Shape and type of every array of the file")
     else:
-        counts = dict.fromkeys(candidate.folders, 0)
-        for entry in candidate.entries:
-            counts[entry.folder] += 1
+        counts = Counter(entry.folder for entry in candidate.entries)
         sizes = candidate.sizes
         words = f"{sizes[0][0]} × {sizes[0][1]} pixels" if len(sizes) == 1 else f"{len(sizes)} different sizes"
         st.caption(f"{len(candidate.entries):,} images of {words}")
-        per_folder = [{"folder": folder, "images": count} for folder, count in counts.items()]
+        per_folder = [{"folder": folder, "images": counts[folder]} for folder in candidate.folders]
         st.dataframe(per_folder, hide_index=True, alt="Images in every folder")
-
-
-def column_rows(table: Table) -> list[dict[str, object]]:
-    """One row per column: type, gaps, different values, an example."""
-    return [
-        {
-            "column": column.name,
-            "type": column.kind,
-            "missing": column.num_missing,
-            "different values": column.num_distinct if column.kind != "varied text" else None,
-            "constant": column.is_constant,
-            "example": column.example,
-        }
-        for column in table.columns
-    ]
 
 
 def sizes(data: Cleaned, num_samples: int) -> None:

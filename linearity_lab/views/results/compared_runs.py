@@ -130,13 +130,10 @@ def _rows_on(result: ResultValue, how: Comparison, axis: ComparedAxis, line: Lin
 
 
 def _dot(row: Values, column: str, measure: str) -> Dot:
-    why = "" if _counts(row) else "did not converge"
-    outcome = row.get("outcome") if why and row.get("outcome") != "converged" else ""
+    counts = row.get("outcome") in (None, "converged") and row.get("converged") in (None, True)
+    outcome = row.get("outcome") if not counts and row.get("outcome") != "converged" else ""
+    why = "" if counts else "did not converge"
     return Dot(row[column], row[measure], row.get("seed", 0), why, outcome=outcome or "")
-
-
-def _counts(row: Values) -> bool:
-    return row.get("outcome") in (None, "converged") and row.get("converged") in (None, True)
 
 
 def _is_number(value: object) -> bool:
@@ -194,14 +191,9 @@ def _figure(page: str, results: Sequence[ResultValue]) -> None:
         )
     with shown_charts(result.spec for _, result in runs):
         show_chart(page, overlay(runs, others[0] if others else axes[0], measure, line))
-    _differences(results)  # below, so that the figure is complete on the first screen
-
-
-def _differences(results: Sequence[ResultValue]) -> None:
-    """Show differing settings, one column per run."""
-    found = differing([result.spec for result in results])
+    # Below, so that the figure is complete on the first screen.
     rows = [
         {"Setting": title} | dict(zip(LETTERS, (each or "–" for each in texts), strict=False))
-        for title, texts in found.items()
+        for title, texts in differing([result.spec for result in results]).items()
     ]
     words_table(rows, "Settings that differ")
