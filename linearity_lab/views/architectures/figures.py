@@ -119,40 +119,26 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
             "cmax": float(np.percentile(scaled, 99)),
         },
     )
-    words = _heatmap_words(snapshot, letter, width)
-    return Chart(figure, words, _kernel_rows(snapshot), [words], f"kernel_{letter.lower()}")
-
-
-def _heatmap_words(snapshot: KernelSnapshot, letter: str, width: int) -> str:
-    """Describe the heatmaps for screen readers."""
-    before, after = np.asarray(snapshot.initial), np.asarray(snapshot.final)
-    change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
-    sentence = (
+    before, limit = matrices["before"], matrices.get(INFINITE)
+    change = float(np.linalg.norm(matrices["after"] - before) / np.linalg.norm(before))
+    words = (
         f"Tangent kernel of network {letter} at width {width:,} before and after training. It is averaged over "
         "outputs and divided by the mean diagonal entry (printed above). Samples are ordered by class. "
         f"Undivided, it changed by {number(change)} of its norm."
     )
-    if snapshot.infinite is None:
-        return sentence
-    limit = np.asarray(snapshot.infinite)
-    distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
-    return f"{sentence} Before training it is {number(distance)} from the infinite-width kernel, relative to its norm."
-
-
-def _kernel_rows(snapshot: KernelSnapshot) -> list[dict[str, object]]:
-    """Mean entries of the kernels on and off the diagonal."""
-    kernels = {"before": snapshot.initial, "after": snapshot.final, "infinite width": snapshot.infinite}
-    return [
+    if limit is not None:
+        distance = float(np.linalg.norm(before - limit) / np.linalg.norm(limit))
+        words += f" Before training it is {number(distance)} from the infinite-width kernel, relative to its norm."
+    rows: list[dict[str, object]] = [
         {
-            "kernel": name,
+            "kernel": "infinite width" if name == INFINITE else name,
             "mean on the diagonal": float(np.trace(matrix)) / len(matrix),
             "mean off the diagonal": float(matrix.sum() - np.trace(matrix)) / max(len(matrix) * (len(matrix) - 1), 1),
             "Frobenius norm": float(np.linalg.norm(matrix)),
         }
-        for name, kernel in kernels.items()
-        if kernel is not None
-        for matrix in [np.asarray(kernel)]
+        for name, matrix in matrices.items()
     ]
+    return Chart(figure, words, rows, [words], f"kernel_{letter.lower()}")
 
 
 def infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
@@ -169,17 +155,22 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
 
     Eigenvalues at rounding level, below 10⁻⁷ of the largest in single precision, are left out.
     """
-    figure = go.Figure()
+    figure, rows = go.Figure(), []
     for letter, snapshot in snapshots.items():
         style = styles[letter]
         limit = infinite_eigenvalues(snapshot)
+        pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
+        for rank, (before, after) in enumerate(pairs):
+            row: dict[str, object] = {"network": letter, "index": rank + 1, "before": before, "after": after}
+            rows.append({**row, "infinite width": None if limit is None else float(limit[rank])})
         drawn = [
             ("before", np.asarray(snapshot.initial_eigenvalues), style.symbol + "-open", style.dash, 1),
             ("after", np.asarray(snapshot.final_eigenvalues), style.symbol, style.dash, 2),
             *([("infinite width", limit, "", "dash", 2.5)] if limit is not None else []),
         ]
         for name, values, symbol, dash, thickness in drawn:
-            ranks, shown = _above_rounding(values)
+            keep = values > 1e-7 * values.max()
+            ranks, shown = np.flatnonzero(keep) + 1, values[keep]
             title = f"{style.title} {name}"
             figure.add_scatter(
                 x=ranks,
@@ -197,35 +188,14 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     finish(figure)
     if len(figure.data) > MOST_CURVES:
         hide(figure, {trace.legendgroup: trace.name for trace in figure.data if trace.legendgroup})
-    return Chart(figure, _spectra_words(snapshots), _spectra_rows(snapshots), name="spectra")
-
-
-def _spectra_rows(snapshots: Snapshots) -> list[dict[str, object]]:
-    """One row per network and eigenvalue."""
-    rows = []
-    for letter, snapshot in snapshots.items():
-        limit = infinite_eigenvalues(snapshot)
-        pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
-        for rank, (before, after) in enumerate(pairs):
-            row: dict[str, object] = {"network": letter, "index": rank + 1, "before": before, "after": after}
-            rows.append({**row, "infinite width": None if limit is None else float(limit[rank])})
-    return rows
-
-
-def _spectra_words(snapshots: Snapshots) -> str:
-    """Describe the spectra for screen readers."""
     sentences = [
         f"Network {letter}: largest {number(kept.initial_eigenvalues[0], 3)} before and "
         f"{number(kept.final_eigenvalues[0], 3)} after, smallest {number(kept.initial_eigenvalues[-1])} and "
         f"{number(kept.final_eigenvalues[-1])}."
         for letter, kept in snapshots.items()
     ]
-    return "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
-
-
-def _above_rounding(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    keep = values > 1e-7 * values.max()
-    return np.flatnonzero(keep) + 1, values[keep]
+    words = "Eigenvalues of the tangent kernel before and after training. " + " ".join(sentences)
+    return Chart(figure, words, rows, name="spectra")
 
 
 def first_chart(result: ArchitecturesResult) -> Chart:

@@ -29,10 +29,11 @@ def drawing(
     """
     style, figure = network_style(architecture.kind), go.Figure()
     features = [math.prod(input_shape), *(size.features for size in sizes)]
-    heights = [_height(count, max(*features, width)) for count in features]
+    heights = [0.16 + 1.84 * math.log(count) / math.log(max(2, *features, width)) for count in features]
     shapes: list[dict[str, object]] = []
     for index, (height, trained) in enumerate(zip(heights, (False, *are_trained(architecture)), strict=True)):
-        shapes += _boxes(index, height, style if trained else None, _copies(sizes, index))
+        copies = 3 if index and sizes[index - 1].positions > 1 else 1
+        shapes += _boxes(index, height, style if trained else None, copies)
     skips = architecture.written_out.connections().skips
     apart = {skip.end for skip in skips if skip.kind == "branch"}  # no edge from the layer below
     joined = [index for index in range(1, len(heights)) if index not in apart]
@@ -51,7 +52,7 @@ def drawing(
             f"{row['neurons or channels']:,} neurons or channels<br>{row['parameters']:,} parameters"
         )
     crowded = len(heights) > 8
-    labels = [_label(count, width, crowded) for count in features]
+    labels = ["m" if count == width else f"{count}" if crowded else width_label(count) for count in features]
     labels[0], labels[-1] = str(features[0]), str(features[-1])
     shared = {"x": list(range(len(heights))), "hovertext": words, "hovertemplate": "%{hovertext}<extra></extra>"}
     below = [-height / 2 - 0.2 for height in heights]
@@ -93,7 +94,9 @@ def size_rows(spec: ArchitecturesSpec) -> list[dict[str, object]]:
 
 
 def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> list[dict[str, object]]:
-    """Return one row per layer: kind, in-degree, neurons, parameters."""
+    """Return one row per layer: kind (or its role if known), in-degree, neurons, parameters."""
+    blocks = architecture.written_out.trained()
+    kinds = [block.role or block.kind.replace("token-dense", "dense, shared by positions") for block in blocks]
     return [
         {
             "layer": "output layer" if index == len(sizes) else f"hidden layer {index}",
@@ -104,7 +107,7 @@ def layer_rows(architecture: ArchitectureSpec, sizes: Sequence[LayerSize]) -> li
             "parameters": size.num_params,
         }
         for index, (size, trained, kind) in enumerate(
-            zip(sizes, are_trained(architecture), _kinds(architecture), strict=True), start=1
+            zip(sizes, are_trained(architecture), [*kinds, "dense"], strict=True), start=1
         )
     ]
 
@@ -144,28 +147,12 @@ def drawing_words(architecture: ArchitectureSpec, sizes: Sequence[LayerSize], wi
 
 
 def _smallest(architecture: ArchitectureSpec) -> str:
-    """Name of the size whose minimum decides how linear the network is."""
     return "in-degree" if architecture.record.by_in_degree else "width"
 
 
 def are_trained(architecture: ArchitectureSpec) -> tuple[bool, ...]:
     """Whether each layer, the output layer last, moves in training."""
     return architecture.written_out.trains(architecture.trained)
-
-
-def _kinds(architecture: ArchitectureSpec) -> list[str]:
-    """Describe each layer, the output layer last: its kind, and its role if known."""
-    blocks = architecture.written_out.trained()
-    kinds = [block.role or block.kind.replace("token-dense", "dense, shared by positions") for block in blocks]
-    return [*kinds, "dense"]
-
-
-def _height(count: int, largest: int) -> float:
-    return 0.16 + 1.84 * math.log(count) / math.log(max(largest, 2))
-
-
-def _copies(sizes: Sequence[LayerSize], index: int) -> int:
-    return 3 if index and sizes[index - 1].positions > 1 else 1
 
 
 def _boxes(index: int, height: float, style: Style | None, copies: int) -> list[dict[str, object]]:
@@ -196,15 +183,7 @@ def _end(high: int, kind: str) -> float:
 
 
 def _arc(heights: Sequence[float], skip: Skip, style: Style) -> dict[str, object]:
-    """From the middle of a box to a later one."""
     low, high, end = skip.start, skip.end, _end(skip.end, skip.kind)
     top = 1.4 + 0.5 * (high - low) / (len(heights) - 1)
     path = f"M {low},{heights[low] / 2} C {low},{top} {end},{top} {end},{heights[high] / 2 + 0.08}"
     return {"type": "path", "path": path, "line": {"color": style.color, "width": 1.6}}
-
-
-def _label(count: int, width: int, crowded: bool) -> str:
-    """``m`` for a layer of the swept width, else the number."""
-    if count == width:
-        return "m"
-    return f"{count}" if crowded else width_label(count)

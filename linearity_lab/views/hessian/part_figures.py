@@ -81,8 +81,14 @@ def bounded(points: Sequence[HessianPoint], line: str) -> Chart | None:
     drawn = _parts(points, line, parts, "Hessian norm ‖H‖", least=2)
     if drawn is None:
         return None
-    words, medians = bound_words(points, line), median_words(points, line)
-    return replace(drawn, takeaway=words, caption=[words, *([medians] if medians else [])], name="shown_bounds")
+    words = bound_words(points, line)
+    medians = [
+        f"{float(np.median(values)):.3f} at m = {width_label(point.wide_width)}"
+        for point in of_line(points, line)
+        if (values := [run.exact for run in point.runs if run.exact is not None])
+    ]
+    more = [f"Median of the closed form: {', '.join(medians)}."] if medians else []
+    return replace(drawn, takeaway=words, caption=[words, *more], name="shown_bounds")
 
 
 def quantities(points: Sequence[HessianPoint], line: str) -> Chart | None:
@@ -144,16 +150,6 @@ def bound_words(points: Sequence[HessianPoint], line: str) -> str:
     return f"{titles(networks_of(points))[line]}: {words}"
 
 
-def median_words(points: Sequence[HessianPoint], line: str) -> str:
-    """Return medians of the closed form at each width, if there is one."""
-    medians = [
-        f"{float(np.median(values)):.3f} at m = {width_label(point.wide_width)}"
-        for point in of_line(points, line)
-        if (values := [run.exact for run in point.runs if run.exact is not None])
-    ]
-    return f"Median of the closed form: {', '.join(medians)}." if medians else ""
-
-
 def shares(points: Sequence[HessianPoint], line: str) -> Chart | None:
     """Draw the share of each trained layer in the kernel of one network; None if not measured."""
     found: dict[str, list[Dot]] = {}
@@ -183,25 +179,30 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
 
     ``quantity`` is ``"hessian"`` or ``"kernel_change"``.
     """
+    seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
+    words = (
+        f"Ball of radius R = {radius:g} around w₀, {seeds} seeds. Marks: the largest values found by projected ascent "
+        f"from {num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
+    )
     lines = []
     for line, base in styles(points).items():
-        for suffix, words, dash, symbol in (
+        for suffix, title, dash, symbol in (
             ("", "at least", "solid", base.symbol),
             ("_random", "random directions", "dot", "x-thin-open"),
         ):
             found = _in_balls(of_line(points, line), radius, quantity + suffix)
             if found:
-                style = Style(base.color, dash, symbol, f"{base.title}, {words}")
+                style = Style(base.color, dash, symbol, f"{base.title}, {title}")
                 lines.append(Line(style, found, group=line + suffix))
-    title = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
+    vertical = "sup of ‖H‖ over the ball" if quantity == "hessian" else "sup of the relative kernel change"
     return sweep(
         lines,
         axis_of(points),
-        title,
+        vertical,
         "sup",
         slopes=(-0.5,),
         name=f"ball_{quantity}",
-        caption=[ball_words(points, radius, num_starts), *missed(points)],
+        caption=[words, *missed(points)],
         rows=ball_rows(points),
     )
 
@@ -239,15 +240,6 @@ def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:
     return rows
 
 
-def ball_words(points: Sequence[HessianPoint], radius: float, num_starts: int) -> str:
-    """Describe the search behind the figures of balls."""
-    seeds = max((sum(bool(run.balls) for run in point.runs) for point in points), default=0)
-    return (
-        f"Ball of radius R = {radius:g} around w₀, {seeds} seeds. Marks: the largest values found by projected ascent "
-        f"from {num_starts} starts, lower bounds on the supremum. Dotted: the largest in as many random directions."
-    )
-
-
 def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBlocks] | None:
     """Return (width or length, blocks) of the widest point of a line that has blocks."""
     kept = [(point.place, point.blocks) for point in of_line(points, line) if point.blocks is not None]
@@ -255,18 +247,11 @@ def blocks_of(points: Sequence[HessianPoint], line: str) -> tuple[int, HessianBl
 
 
 def blocks(points: Sequence[HessianPoint], line: str) -> Chart | None:
-    """Draw the block norms of the widest point of a line, or None."""
-    kept = blocks_of(points, line)
-    if kept is None:
+    """Draw ‖H_{l,l'}‖ of every pair of layers of the widest point of a line, with its number in each cell, or None."""
+    if (kept := blocks_of(points, line)) is None:
         return None
-    words = block_words(kept[1], titles(networks_of(points))[line], f"{place_name(points)} = {kept[0]:,}")
-    return Chart(block_heatmap(kept[1]), words, block_rows(kept[1]), [words], "shown_blocks")
-
-
-def block_heatmap(blocks: HessianBlocks) -> go.Figure:
-    """Draw ‖H_{l,l'}‖ of every pair of layers, with its number in each cell."""
-    names = [layer_title(name) for name in blocks.layers]
-    norms = np.asarray(blocks.norms)
+    place, found = kept
+    names, norms = [layer_title(name) for name in found.layers], np.asarray(found.norms)
     figure = go.Figure()
     figure.add_heatmap(
         z=norms,
@@ -281,27 +266,16 @@ def block_heatmap(blocks: HessianBlocks) -> go.Figure:
     )
     figure.update_xaxes(tickfont={"size": FONT_SIZE}, constrain="domain")
     figure.update_yaxes(tickfont={"size": FONT_SIZE}, autorange="reversed", scaleanchor="x", constrain="domain")
-    return figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
-
-
-def block_words(blocks: HessianBlocks, title: str, place: str) -> str:
-    """Describe the heatmap."""
-    norms = np.asarray(blocks.norms)
+    figure.update_layout(height=HEATMAP_HEIGHT, margin={"l": 4, "r": 4, "t": 40, "b": 4})
     row, column = np.unravel_index(np.argmax(norms), norms.shape)
-    first, second = (layer_title(blocks.layers[int(index)]) for index in (row, column))
-    known = "" if blocks.converged else " Some block norms did not reach their tolerance and may be larger."
-    return (
-        f"Norms of the Hessian's layer × layer blocks, {title}, {place}, seed "
-        f"{blocks.seed}, first input. The largest is {first} × {second} with {number(norms.max())}.{known}"
+    known = "" if found.converged else " Some block norms did not reach their tolerance and may be larger."
+    words = (
+        f"Norms of the Hessian's layer × layer blocks, {titles(networks_of(points))[line]}, "
+        f"{place_name(points)} = {place:,}, seed {found.seed}, first input. "
+        f"The largest is {names[int(row)]} × {names[int(column)]} with {number(norms.max())}.{known}"
     )
-
-
-def block_rows(blocks: HessianBlocks) -> list[dict[str, object]]:
-    """Return one row per layer."""
-    names = [layer_title(name) for name in blocks.layers]
-    return [
-        {"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, blocks.norms, strict=True)
-    ]
+    rows = [{"layer": name, **dict(zip(names, row, strict=True))} for name, row in zip(names, found.norms, strict=True)]
+    return Chart(figure, words, rows, [words], "shown_blocks")
 
 
 def layer_title(name: str) -> str:
