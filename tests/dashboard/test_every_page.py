@@ -184,7 +184,7 @@ def test_pictures_of_pages_are_drawn_from_the_gallery():
     for page in DRAWN:
         svg = page_thumbnail(BY_NAME[page])
         assert svg != letters(BY_NAME[page].title)
-        assert len(list(ET.fromstring(svg))) >= 3
+        assert len(list(ET.fromstring(svg))) >= 2  # axes and a curve
         assert "nan" not in svg
 
 

@@ -165,7 +165,7 @@ def test_site_figures_equal_those_of_the_app(page):
 def test_site_step_hides_its_answer_and_then_equals_the_app():
     step = STEPS[1]
     results = {name: gallery_result(name) for name in step.gallery}
-    data = read(lecture_figure(step, "").script(), f"lecture.{step.name}")
+    data = read(lecture_figure(step).script(), f"lecture.{step.name}")
     drawn = [step.draw(results, option, True) for option in step.control.options]
     options = [bare(each["charts"][0]["figure"]) for each in data["options"]]
     assert options == [bare(json.loads(each.figure.to_json())) for each in drawn]
