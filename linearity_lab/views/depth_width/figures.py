@@ -126,7 +126,6 @@ def lines(points: Sequence[DepthWidthPoint], axis: Axis, of: Of) -> list[Line]:
 
 
 def _first(points: Sequence[DepthWidthPoint]) -> list[int]:
-    """Return the indices of the widths drawn initially."""
     return spread_out(len({point.width for point in points}))
 
 

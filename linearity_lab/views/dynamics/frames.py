@@ -125,7 +125,7 @@ def _animated(
     ]
     still = {"mode": "immediate", "frame": {"duration": 0, "redraw": False}, "transition": {"duration": 0}}
     playing = {"fromcurrent": True, "frame": {"duration": FRAME_MS, "redraw": False}, "transition": {"duration": 0}}
-    names = [each.name for each in figure.frames]
+    names, font = [each.name for each in figure.frames], {"size": FONT_SIZE, "color": GUIDE_COLOR}
     finish(figure)
     below = LEGEND_ROW * math.ceil(len(figure.data) / 2)  # of the legend, two entries per row on a phone
     return figure.update_layout(
@@ -134,11 +134,7 @@ def _animated(
             {
                 "active": index,
                 "steps": [{"label": name, "method": "animate", "args": [[name], still]} for name in names],
-                "currentvalue": {
-                    "xanchor": "right",
-                    "prefix": "step ",
-                    "font": {"size": FONT_SIZE, "color": GUIDE_COLOR},
-                },
+                "currentvalue": {"xanchor": "right", "prefix": "step ", "font": font},
                 "x": 0.3,
                 "len": 0.7,
                 "y": -0.14,
@@ -173,7 +169,7 @@ def _flat(block: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _range(values: Sequence[float]) -> list[float]:
-    """Return the range of finite values with a margin; diverged values are cut off."""
+    # Diverged values are cut off.
     finite = sorted(value for value in values if math.isfinite(value) and abs(value) < 1e3)
     low, high = (finite[0], finite[-1]) if finite else (-1.0, 1.0)
     margin = 0.06 * (high - low) or 1.0
@@ -210,10 +206,26 @@ def ball(points: Sequence[DynamicsPoint], point: DynamicsPoint, output: str, axi
     radius = ball_radius(point, output)
     if radius is not None:
         add_level(figure, radius, "ball of gradient descent")
+    table: list[dict[str, object]] = [
+        {
+            "method": METHODS[run.method].title,
+            "seed": run.seed,
+            "step": step,
+            "‖w − w₀‖₂": run.network.distance[index],
+            "‖w − w₀‖_∞": run.largest_distance[index],
+            "ΔK(t)": run.change[index],
+            **{f"ΔK of {name}": values[index] for name, values in run.layer_change.items()},
+            "λ_min": run.smallest[index],
+            "λ_max": run.largest[index],
+            "condition number": run.largest[index] / run.smallest[index] if run.smallest[index] > 0 else math.inf,
+        }
+        for run in point.of(output)
+        for index, step in enumerate(run.steps)
+    ]
     return Chart(
         figure,
         f"Farthest from the start at width {point.width:,}: {'; '.join(parts)}.",
-        _rows(point, output),
+        table,
         [*leaving_caption(point, output), *divergence_caption(points)],
         "figure.ball",
         "How far weights and kernel move",
@@ -264,23 +276,3 @@ def divergence_caption(points: Sequence[DynamicsPoint]) -> list[str]:
             rates = rate_words(run.learning_rate for _, run in runs)
             sentences.append(f"Diverged with {METHODS[method].title} at η = {rates}: {listed}.{remedy}")
     return sentences
-
-
-def _rows(point: DynamicsPoint, output: str) -> list[dict[str, object]]:
-    """Return one row per method, seed and recorded step: distances, kernel change, spectrum and layers."""
-    return [
-        {
-            "method": METHODS[run.method].title,
-            "seed": run.seed,
-            "step": step,
-            "‖w − w₀‖₂": run.network.distance[index],
-            "‖w − w₀‖_∞": run.largest_distance[index],
-            "ΔK(t)": run.change[index],
-            **{f"ΔK of {name}": values[index] for name, values in run.layer_change.items()},
-            "λ_min": run.smallest[index],
-            "λ_max": run.largest[index],
-            "condition number": run.largest[index] / run.smallest[index] if run.smallest[index] > 0 else math.inf,
-        }
-        for run in point.of(output)
-        for index, step in enumerate(run.steps)
-    ]

@@ -60,7 +60,22 @@ def along_steps(point: EarlyPoint, runs: Sequence[EarlyRun], view: View) -> Char
         if best is not None and _is_in_sight(best, runs[0]):
             add_level(figure, best, "best linear model", dash="solid", above=False)
     words = _takeaway(runs)
-    return Chart(figure, words, _training_rows(runs), [words, *_caption(point, runs)], "training")
+    rows_of_runs = record_rows(
+        runs,
+        lambda run: {"activation": ACTIVATIONS[run.activation].title, "seed": run.seed},
+        {
+            "step": "steps",
+            "time": lambda run: times(run.steps, run.learning_rate, "time"),
+            "test loss": "network.test_loss",
+            "linear model": "linear.test_loss",
+            "without norm": "naive.test_loss",
+            "training loss": "network.train_loss",
+            "residual inside the span": "network.span_loss",
+            "residual outside": "network.complement_loss",
+            "relative error": "relative_error",
+        },
+    )
+    return Chart(figure, words, rows_of_runs, [words, *_caption(point, runs)], "training")
 
 
 def single_outputs(run: EarlyRun) -> Chart:
@@ -81,31 +96,7 @@ def single_outputs(run: EarlyRun) -> Chart:
     )
     first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]
     figure = along_training(curves, (Row("output f(x)", "linear"),), first=first)
-    return Chart(figure, words, _output_rows(run), [words], "outputs", "Outputs on single test inputs")
-
-
-def _training_rows(runs: Sequence[EarlyRun]) -> list[dict[str, object]]:
-    """Return one row per run and recorded step."""
-    return record_rows(
-        runs,
-        lambda run: {"activation": _title(run.activation), "seed": run.seed},
-        {
-            "step": "steps",
-            "time": lambda run: times(run.steps, run.learning_rate, "time"),
-            "test loss": "network.test_loss",
-            "linear model": "linear.test_loss",
-            "without norm": "naive.test_loss",
-            "training loss": "network.train_loss",
-            "residual inside the span": "network.span_loss",
-            "residual outside": "network.complement_loss",
-            "relative error": "relative_error",
-        },
-    )
-
-
-def _output_rows(run: EarlyRun) -> list[dict[str, object]]:
-    """Return one row per test input and recorded step."""
-    return [
+    rows = [
         {
             "test input": index + 1,
             "target": target,
@@ -116,25 +107,23 @@ def _output_rows(run: EarlyRun) -> list[dict[str, object]]:
         for index, target in enumerate(run.targets)
         for i, step in enumerate(run.steps)
     ]
+    return Chart(figure, words, rows, [words], "outputs", "Outputs on single test inputs")
 
 
 def _takeaway(runs: Sequence[EarlyRun]) -> str:
-    """Return when these runs leave their linear model, in one sentence."""
     if not runs:
         return "No run yet."
     run = runs[0]
-    losses = f"the test loss is {number(run.network.test_loss[-1], 3)}, that of the linear model "
-    losses += number(run.linear.test_loss[-1], 3)
-    if run.departure_step is None:
-        return f"{_title(run.activation)}: the network does not depart in {run.steps[-1]:,} steps; at the end {losses}."
-    return (
-        f"{_title(run.activation)}: the test losses differ by at most {percent(run.loss_gap)} until the network "
-        f"departs at step {run.departure_step:,}; at the end {losses}."
-    )
+    found = f"the network does not depart in {run.steps[-1]:,} steps"
+    if run.departure_step is not None:
+        found = f"the test losses differ by at most {percent(run.loss_gap)} until the network departs at step "
+        found += f"{run.departure_step:,}"
+    network, linear = (number(model.test_loss[-1], 3) for model in (run.network, run.linear))
+    losses = f"the test loss is {network}, that of the linear model {linear}"
+    return f"{ACTIVATIONS[run.activation].title}: {found}; at the end {losses}."
 
 
 def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
-    """Return rate, sizes, clipped values and diverged runs."""
     if not runs:
         return []
     run = runs[0]
@@ -200,10 +189,6 @@ def _is_in_sight(loss: float, run: EarlyRun) -> bool:
     return 0.5 * min(run.network.test_loss) < loss < 1.5 * run.network.test_loss[0]
 
 
-def _title(activation: str) -> str:
-    return ACTIVATIONS[activation].title
-
-
 SWEPT = {"width": ComparedAxis("width", "width m"), "input_dim": ComparedAxis("input_dim", "dimension d", "d")}
 
 
@@ -245,8 +230,9 @@ def against_swept(points: Sequence[EarlyPoint], quantity: str) -> Chart:
         runs = [(point.value, run) for point in points for run in point.of(activation)]
         dots = [_dot(at, of(run), run) for at, run in runs]
         kept = [dot for dot in dots if dot.why or (math.isfinite(dot.value) and dot.value > 0)]
-        lines.append(Line(activation_style(activation), kept, _fits(kept)))
-        if not any(dot.counts for dot in kept):
+        count = sum(dot.counts for dot in kept)
+        lines.append(Line(activation_style(activation), kept, count >= FEWEST_RUNS))
+        if not count:
             without.append(f"{ACTIVATIONS[activation].title}: no {quantity} in {len(runs)} runs.")
     return sweep(lines, _axis(points), title, quantity, name="against", caption=without, rows=table_rows(RUNS, points))
 
@@ -261,7 +247,7 @@ def kernel_distance(points: Sequence[EarlyPoint]) -> Chart:
             found = [(p.value, each) for p in points for each in p.kernels if each.activation == activation]
             start = mean([norm(each) for at, each in found if at == found[0][0]]).value
             dots = [Dot(at, norm(each) / start, each.seed) for at, each in found]
-            lines.append(Line(style, dots, _fits(dots)))
+            lines.append(Line(style, dots, sum(dot.counts for dot in dots) >= FEWEST_RUNS))
             ends.append(f"{style.title} of K − ψψᵀ: {number(start, 3)} at {_axis(points).letter} = {found[0][0]:,}.")
     by_dimension = bool(points) and points[0].swept == "input_dim"
     return sweep(
@@ -304,7 +290,3 @@ def _dot(at: float, value: float, run: EarlyRun) -> Dot:
     if run.outcome == "completed":
         return Dot(at, value, run.seed, note=words)
     return Dot(at, value, run.seed, words, outcome=run.outcome)
-
-
-def _fits(dots: Sequence[Dot]) -> bool:
-    return sum(dot.counts for dot in dots) >= FEWEST_RUNS

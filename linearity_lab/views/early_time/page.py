@@ -58,14 +58,12 @@ def _training(shown: Runs) -> list[Panel]:
 
 
 def _against(shown: Runs) -> Chart:
-    """Draw discrepancy or departure time against the swept setting."""
     quantities = Choice("quantity", "Quantity", list(figures.QUANTITIES), str.capitalize, 180)
     chosen = shown.choose(quantities, f"against {AXES[shown.spec.swept].title}")
     return shown.drawn("against", partial(figures.against_swept, shown.points), *chosen)
 
 
 def _constants(shown: Runs) -> None:
-    """Show the linear model with its formulas and numbers."""
     st.markdown(prose(PAGE.name, "The linear model"))
     if shown.spec.network.num_hidden > 1:
         st.markdown(prose(PAGE.name, "More hidden layers"))

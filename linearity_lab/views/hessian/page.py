@@ -176,10 +176,9 @@ def one_network(shown: Runs) -> list[Panel]:
 
 
 def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
-    own = figures.of_line(points, line)
-    measured = any(run.bound or run.parts or run.vector or run.exact is not None for point in own for run in point.runs)
-    shared = any(run.shares for point in own for run in point.runs)
-    return measured or shared or parts.blocks_of(points, line) is not None
+    runs = [run for point in figures.of_line(points, line) for run in point.runs]
+    measured = any(run.bound or run.parts or run.vector or run.shares or run.exact is not None for run in runs)
+    return measured or parts.blocks_of(points, line) is not None
 
 
 def _radius(radii: tuple[float, ...]) -> float:
@@ -211,8 +210,8 @@ def draw(shown: Runs) -> list[Panel]:
         words_table(rows, about)
 
     trained = [Panel("ΔK of the same weights", changes)] if figures.trained_lines(points) else []
-    rest = [*trained, *balls(shown), Panel("Table 1, measured", table), *one_network(shown)]
-    return [Panel("Norms", norms), *rest]
+    table_1 = Panel("Table 1, measured", table)
+    return [Panel("Norms", norms), *trained, *balls(shown), table_1, *one_network(shown)]
 
 
 PAGE = ExperimentPage(

@@ -110,9 +110,10 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
         color, letter = OUTCOME_LOOKS[name]
         marker = {"color": color, "symbol": "square", "size": 12}
         figure.add_scatter(x=[None], y=[None], mode="markers", marker=marker, name=f"{letter} {name}")
+    counts = {model: Counter(run.outcome for point in points for run in point.of(model)) for model in models}
     summary = [
-        f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in _counts(points, model).items())}"
-        for model in models
+        f"{MODEL_TITLES[model]}: {', '.join(f'{n} {name}' for name, n in found.items())}"
+        for model, found in counts.items()
     ]
     caption = [f"{beginning(name)}: {words}." for name, words in RATE_OUTCOMES.items()]
     caption.append("A cell shows the most frequent outcome of its seeds; a click on it shows its run.")
@@ -141,24 +142,19 @@ def _most(runs: Sequence[RateRun]) -> tuple[str, str]:
     return (counted[0][0], ", ".join(f"{n} of {len(runs)} {name}" for name, n in counted)) if counted else ("", "")
 
 
-def _counts(points: Sequence[RatePoint], model: str) -> Counter[str]:
-    return Counter(run.outcome for point in points for run in point.of(model))
-
-
 def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[str], rate: float) -> Chart:
     """Draw the largest loss over its start against width at one rate; diverged runs are open."""
     lines = [
-        Line(
-            style(model),
-            [
+        Line(style(model), dots)
+        for model in models
+        if (
+            dots := [
                 Dot(point.width, run.peak, run.seed)
                 for point in points
                 for run in point.of(model, rate)
                 if run.outcome != "diverged"
-            ],
+            ]
         )
-        for model in models
-        if any(run.outcome != "diverged" for point in points for run in point.of(model, rate))
     ]
     return sweep(
         lines,

@@ -1,6 +1,7 @@
 """The figures of the lecture: from the gallery, and two exact formulas."""
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -61,11 +62,8 @@ def diagonal(width: int) -> Chart:
     The vertical axis is that of the smallest width to be shown, so that entries are seen to shrink.
     """
     weights, entries = diagonal_entries(width)
-    bound, kernel, norm = (
-        TANH_SMOOTHNESS * INPUT**2 / math.sqrt(width),
-        kernel_entry(width),
-        float(abs(entries).max()),
-    )
+    bound = TANH_SMOOTHNESS * INPUT**2 / math.sqrt(width)
+    kernel, norm = kernel_entry(width), float(abs(entries).max())
     style = network_style("fully-connected")
     figure = go.Figure()
     figure.add_scatter(
@@ -104,23 +102,17 @@ def diagonal(width: int) -> Chart:
 def norm_dots(law: Law) -> dict[str, list[Dot]]:
     """Return ‖b‖_∞ and ‖b‖₂ of b = ∂f/∂α = v/√m, with output weights v of this distribution, by width and seed."""
     found: dict[str, list[Dot]] = {"b_max": [], "b_norm": []}
-    for width in NORM_WIDTHS:
-        for seed in range(NORM_SEEDS):
-            draw = np.random.default_rng(seed)
-            v = draw.choice((-1.0, 1.0), width) if law == "signs" else draw.standard_normal(width)
-            b = v / math.sqrt(width)
-            found["b_max"].append(Dot(width, float(abs(b).max()), seed, note="drawn on this page"))
-            found["b_norm"].append(Dot(width, float(np.linalg.norm(b)), seed, note="drawn on this page"))
+    for width, seed in itertools.product(NORM_WIDTHS, range(NORM_SEEDS)):
+        draw = np.random.default_rng(seed)
+        v = draw.choice((-1.0, 1.0), width) if law == "signs" else draw.standard_normal(width)
+        b = v / math.sqrt(width)
+        for name, norm in (("b_max", abs(b).max()), ("b_norm", np.linalg.norm(b))):
+            found[name].append(Dot(width, float(norm), seed, note="drawn on this page"))
     return found
 
 
-def two_norms(law: Law) -> Chart:
-    """Fit both norms: ‖b‖_∞ scales as m^(-1/2), up to a logarithm for normal v; ‖b‖₂ stays at 1."""
-    return drawn_norms(norm_dots(law), f"Drawn on this page: {LAW_TITLES[law]}, {NORM_SEEDS} seeds")
-
-
 def drawn_norms(dots: dict[str, list[Dot]], origin: str) -> Chart:
-    """Draw both norms against width, with their fitted exponents."""
+    """Fit both norms: ‖b‖_∞ scales as m^(-1/2), up to a logarithm for normal v; ‖b‖₂ stays at 1."""
     lines = [Line(QUANTITIES[name].style, found) for name, found in dots.items()]
     return sweep(lines, width_axis(), "‖∂f/∂α‖", slopes=(-0.5,), of="norm", caption=[f"{origin}."])
 
@@ -256,32 +248,21 @@ def methods_in_the_plane(point: DynamicsPoint, output: str) -> Chart:
         )
     radius = ball_radius(point, output)
     if radius is not None:
-        label = {
-            "text": f"{OUTSIDE:g} × as far as gradient descent",
-            "font": GUIDE_FONT,
-            "textposition": "start",
-            "xanchor": "left",
-            "yanchor": "bottom",
-            "textangle": 0,
-        }
+        words = f"{OUTSIDE:g} × as far as gradient descent"
+        place = {"textposition": "start", "xanchor": "left", "yanchor": "bottom", "textangle": 0}
+        label = {"text": words, "font": GUIDE_FONT, **place}
         at = OUTSIDE * radius
         figure.add_shape(type="line", yref="y domain", x0=at, x1=at, y0=0, y1=1, line=GUIDE_LINE, label=label)
-    distances = [run.sup_distance for run in point.of(output)]
-    changes = [run.sup_change for run in point.of(output)]
-    figure.update_xaxes(
-        type="log",
-        title="farthest ‖w − w<sub>0</sub>‖<sub>2</sub>",
-        tickvals=DISTANCE_TICKS,
-        ticktext=tick_labels(DISTANCE_TICKS),
-        range=_margins(distances),
-    )
+    distances, changes = ([getattr(run, of) for run in point.of(output)] for of in ("sup_distance", "sup_change"))
+    ticks = {"tickvals": DISTANCE_TICKS, "ticktext": tick_labels(DISTANCE_TICKS)}
+    title = "farthest ‖w − w<sub>0</sub>‖<sub>2</sub>"
+    figure.update_xaxes(type="log", title=title, **ticks, range=_margins(distances))
     figure.update_yaxes(title="kernel change ΔK", **log_ticks(changes), range=_margins(changes))
     alt = f"Distance of the weights and kernel change at width {point.width:,}: {'; '.join(listed)}."
     return Chart(finish(figure), alt, rows, [f"Width {width_label(point.width)}, linear output, one seed per method."])
 
 
 def _margins(values: Sequence[float]) -> list[float]:
-    """Return a logarithmic range around ``values`` with space for the marks."""
     return [math.log10(min(values) / 1.6), math.log10(max(values) * 1.6)]
 
 

@@ -66,7 +66,6 @@ def loss_against_step(point: OptimizationPoint, output: str, axis: StepAxis = "l
 
 
 def _finding(point: OptimizationPoint, output: str) -> str:
-    """Return one sentence on how many runs converged at each rate, and how fast."""
     parts = []
     for rate in occurring([point], "rate"):
         runs = point.of(output, rate)

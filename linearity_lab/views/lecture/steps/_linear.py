@@ -49,25 +49,18 @@ def _why_constant(results: Results) -> dict[str, str]:
     return {"changes": ", ".join(changes)}
 
 
-def largest_in_ball(points: list[HessianPoint], radius: float) -> dict[int, float]:
-    """Map widths to the largest relative kernel change found in the ball of this radius, averaged over seeds."""
-    return {
-        point.wide_width: mean(
-            [ball.kernel_change for run in point.runs for ball in run.balls if ball.radius == radius]
-        ).value
-        for point in points
-    }
-
-
 def _ball(results: Results, radius: float) -> Chart:
     result = results["liu-ball"]
     return hessian_parts.ball(result.points, radius, "kernel_change", result.spec.num_starts)
 
 
 def _why_ball(results: Results) -> dict[str, str]:
-    points = hessian.of_line(results["liu-ball"].points, LINEAR_OUTPUT)
-    (first, before), *_, (last, after) = largest_in_ball(points, 1.0).items()
-    return {"before": number(before), "first": str(first), "after": number(after), "last": width_label(last)}
+    first, *_, last = hessian.of_line(results["liu-ball"].points, LINEAR_OUTPUT)
+    before, after = (
+        number(mean([ball.kernel_change for run in point.runs for ball in run.balls if ball.radius == 1.0]).value)
+        for point in (first, last)
+    )
+    return {"before": before, "first": str(first.wide_width), "after": after, "last": width_label(last.wide_width)}
 
 
 def _why_diagonal(results: Results) -> dict[str, str]:
@@ -79,7 +72,8 @@ def _why_diagonal(results: Results) -> dict[str, str]:
 
 def _norms(results: Results, kind: str) -> Chart:
     if kind in lecture.LAW_TITLES:
-        return lecture.two_norms(kind)
+        origin = f"Drawn on this page: {lecture.LAW_TITLES[kind]}, {lecture.NORM_SEEDS} seeds"
+        return lecture.drawn_norms(lecture.norm_dots(kind), origin)
     points = hessian.of_line(results["liu-theorem31"].points, LINEAR_OUTPUT)
     found = {name: hessian.dots(points, hessian_parts.QUANTITIES[name].of) for name in ("b_max", "b_norm")}
     return lecture.drawn_norms(found, "Measured: the largest over the layers of a network with two hidden layers")
