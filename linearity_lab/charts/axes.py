@@ -105,7 +105,8 @@ def swept_ticks(values: Sequence[float], first: Sequence[float] = ()) -> JSON:
     """Return ticks at the swept values, ``first`` at some of them, and the range with a margin; logarithmic."""
     widest = max(map(len, tick_labels(values)), default=0)
     ticks = spaced(values, 9 if widest < LONG_LABEL else 7, first)
-    return {"type": "log", "tickvals": ticks, "ticktext": tick_labels(ticks), "range": _log_range(values)}
+    ends = with_margin(values, log=True, share=0.06, least=0.3) if values else None
+    return {"type": "log", "tickvals": ticks, "ticktext": tick_labels(ticks), "range": ends}
 
 
 def tall_ticks(values: Sequence[float]) -> JSON:
@@ -129,11 +130,12 @@ def spaced(values: Sequence[float], most: int = 9, first: Sequence[float] = ()) 
     return sorted(kept)
 
 
-def _log_range(values: Sequence[float]) -> list[float] | None:
-    if not values:
-        return None
-    low, high = math.log10(values[0]), math.log10(values[-1])
-    margin = 0.06 * (high - low) or 0.3
+def with_margin(values: Sequence[float], *, log: bool, share: float = 0.04, least: float = 0.5) -> list[float]:
+    """Return a range around these values, in powers of ten on a logarithmic axis."""
+    low, high = min(values), max(values)
+    if log:
+        low, high = math.log10(low), math.log10(high)
+    margin = share * (high - low) or least
     return [low - margin, high + margin]
 
 

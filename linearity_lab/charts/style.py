@@ -151,7 +151,10 @@ def network_style(kind: str, output: str = "linear", title: str = "", variant: i
     else:
         at, number = list({**_KINDS, **ARCHITECTURES}).index(kind), list(OUTPUTS).index(output)
         look = Style(_color(at), _DASHES[(at + number) % len(_DASHES)], _SYMBOLS[(at + number) % len(_SYMBOLS)], "")
-    look = replace(look, title=title or network_title(kind, output))
+    return _variant(replace(look, title=title or network_title(kind, output)), variant)
+
+
+def _variant(look: Style, variant: int) -> Style:
     if not variant:
         return look
     dash = _DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)]
@@ -185,9 +188,7 @@ def output_title(output: str) -> str:
 def activation_style(activation: str, title: str = "", variant: int = 0) -> Style:
     """Return the style of an activation in a comparison; ``variant`` as for networks."""
     number = list(ACTIVATIONS).index(activation)
-    look = nth_style(number, title or ACTIVATIONS[activation].title, "activation")
-    symbol = _SYMBOLS[(_SYMBOLS.index(look.symbol) + 5 * variant) % len(_SYMBOLS)]
-    return replace(look, dash=_DASHES[(_DASHES.index(look.dash) + variant) % len(_DASHES)], symbol=symbol)
+    return _variant(nth_style(number, title or ACTIVATIONS[activation].title, "activation"), variant)
 
 
 def method_style(method: str) -> Style:

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, TypeVar
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from linearity_lab.charts.axes import add_level, log_ticks, look
+from linearity_lab.charts.axes import add_level, log_ticks, look, with_margin
 from linearity_lab.charts.chart import Chart
 from linearity_lab.charts.labels import ENDS_TOGETHER, MOST_CURVES, End, add_end_labels, hide, rows_of
 from linearity_lab.charts.style import GUIDE_COLOR, OUTCOME_SYMBOLS, SEED_OPACITY, Style
@@ -218,7 +218,7 @@ def along_training(
         drawn.append((curve, entry))
     traces = [_trace(curve, log_x=log_x, log_y=rows[curve.row - 1].scale == "log", entry=yes) for curve, yes in drawn]
     across = [x for curve in curves for x in curve.x if x <= last and (x > 0 or not log_x)]
-    ends = {"range": _with_margin(across, log=log_x)} if across else {}
+    ends = {"range": with_margin(across, log=log_x)} if across else {}
     axes = _axes(tuple(row.share for row in rows))
     layout = look({name: log_x if name[0] == "x" else rows[int(name[5:] or 1) - 1].scale == "log" for name in axes})
     layout["meta"] = {"cursor": x_title}
@@ -246,7 +246,6 @@ def _axes(shares: tuple[float, ...]) -> JSON:
 
 
 def _axes_of(row: int) -> tuple[str, str]:
-    """Return the names of the axes of a row from 1."""
     return ("x", "y") if row == 1 else (f"x{row}", f"y{row}")
 
 
@@ -255,23 +254,14 @@ def _vertical(row: Row, values: Sequence[float]) -> JSON:
     if row.scale == "from 0":
         return {"rangemode": "tozero"}
     if row.scale == "linear":
-        return {"range": _with_margin(values, log=False)} if values else {}
+        return {"range": with_margin(values, log=False)} if values else {}
     values = [value for value in values if 0 < value <= row.ceiling]
     if not values:
         return log_ticks(values)
-    ends = _with_margin(values, log=True)
+    ends = with_margin(values, log=True)
     if row.ceiling < math.inf:
         ends = [math.log10(min(values) / 2), math.log10(row.ceiling)]
     return {**log_ticks(values), "range": ends}
-
-
-def _with_margin(values: Sequence[float], *, log: bool) -> list[float]:
-    """Return a range around these values, in powers of ten on a logarithmic axis."""
-    low, high = min(values), max(values)
-    if log:
-        low, high = math.log10(low), math.log10(high)
-    margin = 0.04 * (high - low) or 0.5
-    return [low - margin, high + margin]
 
 
 def _ends(curves: Sequence[Curve], figure: go.Figure, *, log_x: bool) -> list[End]:

@@ -1,7 +1,6 @@
 """A line drawn on a figure before the data appear: a custom component for mouse, touch and keys."""
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,24 +16,11 @@ SCRIPT = Path(__file__).parent / "sketch.js"
 _mount = component("sketch", SCRIPT, HTML)
 
 
-def sketch_data(plot: str, ends: tuple[float, float], start: float, letter: str, words: Mapping[str, str]) -> JSON:
-    """Return the data of the component.
-
-    Args:
-        plot: CSS class of the figure's key, without ``st-key-``.
-        ends: first and last swept value.
-        start: value at the first one.
-        letter: symbol of the swept quantity.
-    """
-    low, high = (math.log10(end) for end in ends)
-    return {"plot": plot, "ends": (low, high), "start": math.log10(start), "letter": letter, "words": dict(words)}
-
-
 def sketch(key: str, data: JSON, drawn: Callable[[float, list[tuple[float, float]]], None]) -> None:
     """Let a user draw a line from the first point of a figure to its right edge.
 
     Args:
-        data: see :func:`sketch_data`.
+        data: the figure, ends and start of the line (log10), and words; see ``lecture.drawing.to_draw``.
         drawn: callback with the exponent of the line (least squares) and its (x, y), before the page reruns.
     """
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import plotly.graph_objects as go
 
-from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, rate_words
+from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, rate_words, with_margin
 from linearity_lab.charts.chart import Chart, occurring
 from linearity_lab.charts.style import (
     FIGURE_HEIGHT,
@@ -169,11 +169,8 @@ def _flat(block: Sequence[Sequence[float]]) -> list[float]:
 
 
 def _range(values: Sequence[float]) -> list[float]:
-    # Diverged values are cut off.
-    finite = sorted(value for value in values if math.isfinite(value) and abs(value) < 1e3)
-    low, high = (finite[0], finite[-1]) if finite else (-1.0, 1.0)
-    margin = 0.06 * (high - low) or 1.0
-    return [low - margin, high + margin]
+    finite = [value for value in values if math.isfinite(value) and abs(value) < 1e3]  # diverged ones are cut off
+    return with_margin(finite or (-1.0, 1.0), log=False, share=0.06, least=1.0)
 
 
 REFERENCE = "gradient-descent"

@@ -45,15 +45,8 @@ def at(
     points: Points, *, width: int | None = None, richness: float | None = None, samples: int | None = None
 ) -> list[GeneralizationPoint]:
     """Return the points with these values."""
-    wanted = (width, richness, samples)
-    return [
-        point
-        for point in points
-        if all(
-            given in (None, its)
-            for given, its in zip(wanted, (point.width, point.richness, point.num_samples), strict=True)
-        )
-    ]
+    wanted = {"width": width, "richness": richness, "num_samples": samples}
+    return [each for each in points if all(value in (None, getattr(each, name)) for name, value in wanted.items())]
 
 
 def lines(points: Points, where: Where, what: str, richness: float | None = None) -> list[Line]:
@@ -87,13 +80,10 @@ def _line(points: Points, where: Where, what: str, name: str, style: Style) -> L
     ]
     more = {}
     for point in points if what == "error" else ():
-        low, high = pooled(_counted(point, name), name)
+        counted = [run for run in point.runs if name in UNTRAINED or run.outcome == "converged"]
+        low, high = pooled(counted, name)
         more[where(point)] = {"Wilson 95% from": low, "Wilson 95% to": high}
     return Line(style, dots, fit=False, more=more)
-
-
-def _counted(point: GeneralizationPoint, name: str) -> list[GeneralizationRun]:
-    return [run for run in point.runs if name in UNTRAINED or run.outcome == "converged"]
 
 
 def against(
@@ -124,16 +114,12 @@ def against(
 
 
 def _bars(line: Line) -> Mapping[str, object]:
-    """Return the distances from means to the ends of Wilson's intervals."""
-    ends = [list(line.more[place].values()) for place, _ in line.means]
-    pairs = [
-        (mean.value, float(str(low)), float(str(high))) for (_, mean), (low, high) in zip(line.means, ends, strict=True)
-    ]
+    ends = [(mean.value, *(float(str(end)) for end in line.more[place].values())) for place, mean in line.means]
     return {
         "type": "data",
         "symmetric": False,
-        "array": [high - value for value, _, high in pairs],
-        "arrayminus": [value - low for value, low, _ in pairs],
+        "array": [high - value for value, _, high in ends],
+        "arrayminus": [value - low for value, low, _ in ends],
         "thickness": 1.3,
         "width": 4,
     }
@@ -144,21 +130,17 @@ def along(points: Points, what: str, width: int, richness: float, samples: int) 
     runs = [run for point in at(points, width=width, richness=richness, samples=samples) for run in point.runs]
     network, kernel, title = _style("network"), _style("after_kernel"), MEASURES[what]
     first_row = Row(title, "from 0")
-    quantities = (
-        Quantity[GeneralizationRun](
-            title,
-            lambda run: [getattr(each, what) for each in run.network],
-            first_row,
-            f"{title} of the network",
-            network,
-        ),
-        Quantity[GeneralizationRun](
-            title, lambda run: [getattr(each, what) for each in run.after], first_row, "of the after kernel", kernel
-        ),
-        Quantity[GeneralizationRun]("alignment", "alignment", Row("alignment", "from 0")),
-        Quantity[GeneralizationRun]("distance from K₀", "distance", Row("distance", "from 0")),
-        Quantity[GeneralizationRun]("distance per step", "distance_per_step", Row("distance per step")),
-        Quantity[GeneralizationRun]("ΔK", "change"),
+
+    def records(of: str) -> Callable[[GeneralizationRun], list[float]]:
+        return lambda run: [getattr(each, what) for each in getattr(run, of)]
+
+    quantities: tuple[Quantity[GeneralizationRun], ...] = (
+        Quantity(title, records("network"), first_row, f"{title} of the network", network),
+        Quantity(title, records("after"), first_row, "of the after kernel", kernel),
+        Quantity("alignment", "alignment", Row("alignment", "from 0")),
+        Quantity("distance from K₀", "distance", Row("distance", "from 0")),
+        Quantity("distance per step", "distance_per_step", Row("distance per step")),
+        Quantity("ΔK", "change"),
     )
     text = "No run yet."
     if runs:

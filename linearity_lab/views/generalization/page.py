@@ -1,21 +1,24 @@
 """Generalization of network and kernel: the cost of linearity."""
 
+from typing import Any
+
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import WIDTH, Choice, Panel
+from linearity_lab.components.chart import Choice, width_choice
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.generalization import figures
 from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationSpec, measured
-from ntk_core.numbers import width_label
 
 Runs = Shown[GeneralizationSpec, GeneralizationPoint]
 
 ALL = -1.0  # not a ρ; None would be an empty selectbox
 
 
-def charts(shown: Runs, what: str, richness: float | None, width: int, samples: int) -> tuple[Chart, ...]:
+def charts(shown: Runs, dialed: float, width: int, *chosen: Any) -> tuple[Chart, ...]:
     """Return learning curves if n is swept, the sweep over widths, then details of one network and its kernel."""
     points, spec = shown.points, shown.spec
+    samples, what = chosen if len(chosen) > 1 else (points[0].num_samples, *chosen)
+    richness = None if dialed == ALL else dialed
     rho = figures.richnesses(points)[-1] if richness is None else richness
     curves = [figures.against(points, spec, what, richness, width)] if len(spec.counts) > 1 else []
     at_n = figures.at(points, samples=samples)
@@ -28,34 +31,26 @@ def charts(shown: Runs, what: str, richness: float | None, width: int, samples: 
     )
 
 
-def draw(shown: Runs) -> list[Panel]:
-    """Return the charts at the chosen ρ, width and n."""
-    widths = sorted({point.width for point in shown.points})
+def choices(shown: Runs) -> list[Choice]:
+    """Return the choices of ρ, width and, if it is swept, n."""
+    dials = {ALL: "all ρ", **{rho: f"ρ = {rho:g}" for rho in figures.richnesses(shown.points)}}
     counts = sorted({point.num_samples for point in shown.points})
-    by_error = measured(shown.points) == "error"
-    chosen = shown.choose(
-        Choice("dialed", "ρ", [ALL, *figures.richnesses(shown.points)], _richness_words),
-        Choice("width", "Width m", widths, lambda m: f"m = {width_label(m)}", begins=-1, axis=WIDTH),
-        *(
-            [Choice("count", "Points n", counts, lambda n: f"n = {n:,}", begins=-1, axis="n")]
-            if len(counts) > 1
-            else []
-        ),
-        more=[Choice("measure", "Measure", ["error", "loss"] if by_error else ["loss"], figures.MEASURES.__getitem__)],
-    )
-    dialed, width, *between, what = chosen
-    richness = None if dialed == ALL else dialed
-    samples = between[0] if between else counts[-1]
-    return shown.panels(charts, what, richness, width, samples)
+    swept = [Choice("count", "Points n", counts, "n = {:,}".format, begins=-1, axis="n")]
+    dial = Choice("dialed", "ρ", list(dials), dials.__getitem__)
+    return [dial, width_choice(sorted(shown.points, key=lambda point: point.width)), *swept[: len(counts) - 1]]
 
 
-def _richness_words(richness: float) -> str:
-    return "all ρ" if richness == ALL else f"ρ = {richness:g}"
+def more(shown: Runs) -> list[Choice]:
+    """Return the choice of error or loss."""
+    measures = ["error", "loss"] if measured(shown.points) == "error" else ["loss"]
+    return [Choice("measure", "Measure", measures, figures.MEASURES.__getitem__)]
 
 
-PAGE = ExperimentPage(
+PAGE = ExperimentPage[GeneralizationSpec, GeneralizationPoint](
     "generalization",
-    draw,
+    charts=charts,
+    choices=choices,
+    more=more,
     controls=("dataset.name", "widths", "dataset.num_samples"),
     groups={
         "Width, richness and points": ("widths", "richness", "samples", "num_seeds", "seed", "draws"),

@@ -24,29 +24,19 @@ Runs = Shown[LearningRateSpec, RatePoint]
 JOB = "learning_rate.cell"  # the job of a cell is followed under this name
 
 
-def cell_spec(spec: LearningRateSpec, width: int, rate: float) -> LearningRateSpec:
-    """Return the spec of the first seed of this cell, with its path."""
-    return with_settings(spec, {"widths": [width], "rates": [rate], "num_seeds": 1, "keep_paths": True})
-
-
-def clicked() -> tuple[int, float] | None:
-    """Return (m, c) of the last clicked cell; None if the click cleared the choice."""
-    points = st.session_state[f"{PAGE.name}.map"].selection.points
-    return (int(points[0]["customdata"][0]), float(points[0]["customdata"][1])) if points else None
-
-
 def choose_clicked(spec: LearningRateSpec) -> None:
     """Select the clicked cell, and follow its run if it is missing; for callbacks."""
-    if (cell := clicked()) is not None:
-        for name, value in zip(("width", "rate"), cell, strict=True):
+    if points := st.session_state[f"{PAGE.name}.map"].selection.points:  # none if the click cleared the choice
+        width, rate = int(points[0]["customdata"][0]), float(points[0]["customdata"][1])
+        for name, value in (("width", width), ("rate", rate)):
             st.session_state.update({f"{PAGE.name}.{name}": value, f"{PAGE.name}.{name}.chosen": value})
         if not spec.keep_paths:
-            follow_cell(spec, *cell)
+            follow_cell(spec, width, rate)
 
 
 def follow_cell(spec: LearningRateSpec, width: int, rate: float) -> None:
-    """Start the run of a cell, or show its stored result."""
-    submit(JOB, cell_spec(spec, width, rate))
+    """Start the run of the first seed of a cell, with its path, or show its stored result."""
+    submit(JOB, with_settings(spec, {"widths": [width], "rates": [rate], "num_seeds": 1, "keep_paths": True}))
 
 
 def show_cell() -> None:

@@ -11,10 +11,9 @@ from linearity_lab.charts.chart import Chart, drawn_rows
 from linearity_lab.charts.labels import power
 from linearity_lab.charts.lines import Axis, Line
 from linearity_lab.charts.style import GUIDE_COLOR
-from linearity_lab.components.sketch import sketch, sketch_data
 from linearity_lab.view_modules import VIEWS
 from linearity_lab.views.lecture.steps import STEPS, Option, Step
-from linearity_lab.views.lecture.visit import PAGE, Visit
+from linearity_lab.views.lecture.visit import PAGE
 from linearity_lab.words.markdown import read
 from linearity_lab.words.pages import VEILED_KEY
 from ntk_core.fits import exponent_words
@@ -48,20 +47,13 @@ def to_draw(step: Step, line: Line, axis: Axis) -> dict[str, object]:
     """Return the data of the sketch component for a step."""
     (first, start), *_, (last, _) = line.means
     words = drawing_words()
-    plot = f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-")
-    all_words = {**words, "task": words["task"].format(drawn=step.drawn)}
-    return sketch_data(plot, (first, last), start.value, axis.letter, all_words)
-
-
-def draw_line(visit: Visit, line: Line, axis: Axis) -> None:
-    """Put the sketch component above the veiled figure; the drawn line becomes the prediction."""
-    step = visit.step
-
-    def take(exponent: float, points: list[tuple[float, float]]) -> None:
-        visit.drawn[step.name] = exponent, points
-        visit.answer(step.nearest(exponent))
-
-    sketch(f"{PAGE}.{step.name}.sketch", to_draw(step, line, axis), take)
+    return {
+        "plot": f"{PAGE}.{step.name}{VEILED_KEY}".replace(".", "-"),  # CSS class of the figure, without "st-key-"
+        "ends": (math.log10(first), math.log10(last)),
+        "start": math.log10(start.value),
+        "letter": axis.letter,
+        "words": {**words, "task": words["task"].format(drawn=step.drawn)},
+    }
 
 
 def with_line(chart: Chart, drawn: Drawn, measured: tuple[Line, Axis]) -> Chart:

@@ -13,8 +13,9 @@ from linearity_lab.components.chart import show_chart, shown_charts
 from linearity_lab.components.explain import provenance_footer
 from linearity_lab.components.gallery import gallery_result
 from linearity_lab.components.scripts import component
+from linearity_lab.components.sketch import sketch
 from linearity_lab.views.lecture import poll
-from linearity_lab.views.lecture.drawing import before_answer, draw_line, line_words, with_line
+from linearity_lab.views.lecture.drawing import before_answer, line_words, to_draw, with_line
 from linearity_lab.views.lecture.steps import PARTS, STEPS, Step, part_of, step_index
 from linearity_lab.views.lecture.visit import PAGE, Visit, control_key
 from linearity_lab.words.markdown import plain, read
@@ -246,8 +247,8 @@ def _figure(visit: Visit) -> None:
         label_visibility="collapsed",
         help=None if known else "Predict first.",
     )
-    if measured and not (known or visit.poll_code):
-        draw_line(visit, *measured)
+    if measured and not (known or visit.poll_code):  # a line on the veiled figure becomes the prediction
+        sketch(f"{PAGE}.{step.name}.sketch", to_draw(step, *measured), visit.draw)
     option = control.start if chosen is None else chosen
     drawn = step.draw(results, option, known) if known else before_answer(step, results, option)
     if known:

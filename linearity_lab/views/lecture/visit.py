@@ -77,6 +77,11 @@ class Visit:
         """Record a predicted choice, or a request for the answer."""
         self.answers[self.step.name] = choice
 
+    def draw(self, exponent: float, points: list[tuple[float, float]]) -> None:
+        """Record a drawn line, and its exponent as a predicted choice."""
+        self.drawn[self.step.name] = exponent, points
+        self.answer(self.step.nearest(exponent))
+
     def present(self) -> None:
         """Toggle large letters."""
         self.presenting = not self.presenting
