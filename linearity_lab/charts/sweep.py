@@ -277,7 +277,6 @@ def _marks(lines: Sequence[Line]) -> Iterator[JSON]:
 def _slopes(
     start: tuple[float, Mean], last: float, slopes: Sequence[float], letter: str = "m"
 ) -> tuple[list[JSON], list[End]]:
-    """Draw dashed lines of these slopes from a mean to the value ``last``, with their labels."""
     first, average = start
     drawn: list[JSON] = []
     ends = []
@@ -291,7 +290,6 @@ def _slopes(
 
 
 def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
-    """Return one sentence on the slopes at the ends of the lines."""
     known = [line for line in lines if line.law and math.isfinite(line.law.interval)]
     slopes = [(plain_symbols(line.style.title), line.remarks(axis)) for line in known]
     found = "; ".join(f"{title}, {', '.join(remarks)}" for title, remarks in slopes if remarks)
@@ -299,7 +297,6 @@ def _last_slopes(lines: Sequence[Line], axis: Axis) -> list[str]:
 
 
 def _ends(lines: Sequence[Line], axis: Axis, shown: Sequence[float]) -> list[End]:
-    """Return the ends of lines that reach the last value, with names and exponents."""
     reach = shown[-1] * (shown[0] / shown[-1]) ** ENDS_TOGETHER
     ends = []
     for line in lines:

@@ -91,11 +91,7 @@ Records = str | Callable[[Run], Sequence[object]]
 def record_rows(
     runs: Iterable[Run], of: Callable[[Run], Mapping[str, object]], columns: Mapping[str, Records[Run]]
 ) -> list[dict[str, object]]:
-    """Return one row per run and record: the columns of ``of(run)``, then each column at the record.
-
-    Args:
-        columns: name → path of attributes of a run to its records, or a function of the run.
-    """
+    """Return one row per run and record: the columns of ``of(run)``, then the records of ``columns``."""
     rows = []
     for run in runs:
         found = [_records(run, each) for each in columns.values()]

@@ -74,12 +74,7 @@ def thumbnail_of(figure: go.Figure) -> str:
 
 
 def rows_as_pictures(figure: go.Figure, most: int = 10_000, most_strokes: int | None = None) -> list[tuple[str, str]]:
-    """(title of the vertical axis, picture) of each row of a figure: its strong curves, on its kinds of axes.
-
-    Args:
-        most: about the number of points of a curve.
-        most_strokes: number of curves, by default all.
-    """
+    """(title of the vertical axis, picture) of each row: its strong curves of about ``most`` points, on its axes."""
     rows: dict[str, list[go.Scatter]] = {}
     for trace in figure.data:
         if trace.type == "scatter" and trace.visible in (None, True) and is_curve(trace) and trace.opacity in (None, 1):
@@ -98,7 +93,7 @@ def rows_as_pictures(figure: go.Figure, most: int = 10_000, most_strokes: int | 
 
 
 def _strokes_of(trace: go.Scatter, log_x: bool, log_y: bool, most: int) -> list[Stroke]:
-    """Split a trace at its gaps, each part with about ``most`` points."""
+    """Split a trace at its gaps."""
     parts: list[list[tuple[float, float]]] = [[]]
     for x, y in zip(trace.x, trace.y, strict=True):
         if x is None or y is None or (log_x and x <= 0) or (log_y and y <= 0):

@@ -46,12 +46,8 @@ def export_menu(
 ) -> None:
     """Show a menu of downloads, built on demand, and texts to copy; disabled if empty.
 
-    Every page with a result shows it once, above its figures at the right.
-
-    Args:
-        name: name of the menu, and prefix of the name of the page of figures.
-        charts: key → chart, for all figures of the page.
-        stored: stored runs, in the file format that *Results* imports.
+    Every page with a result shows it once, above its figures (key → chart) at the right. ``stored`` are runs in the
+    file format that *Results* imports.
     """
     nothing = not runs and not charts and stored is None
     with st.popover("Export", icon=":material/download:", key=f"export.{name}", disabled=nothing):

@@ -59,7 +59,6 @@ def routes() -> list[Route]:
 
 
 def _list_jobs(request: Request) -> Response:
-    """List jobs that the session in the header started or opened."""
     viewer = request.headers.get(HEADER, "")
     found = _followed(viewer) if viewer else []
     return JSONResponse({"every_s": _every_s(found), "jobs": found}, headers={"Cache-Control": "no-store"})
@@ -109,11 +108,7 @@ def watch(page: str, now: Snapshot) -> None:
 
 
 def tray(pages: Mapping[str, tuple[str, str]]) -> None:
-    """Show the session's jobs in the header, with progress, Open and Stop.
-
-    Args:
-        pages: experiment → title and script of its page.
-    """
+    """Show the session's jobs in the header, with Open and Stop; ``pages`` maps experiments to title and script."""
     if st.context.is_embedded:
         return
     jobs = [job for job in _followed(session.viewer()) if job["page"] in pages]

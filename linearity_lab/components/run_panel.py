@@ -33,12 +33,7 @@ _BEFORE = "shown_before"
 
 @dataclass(frozen=True)
 class _Before:
-    """State of a page before the current run; a session stores only that of its last page.
-
-    Attributes:
-        figures: key → figure.
-        laid_over: see :class:`~linearity_lab.components.chart.Figures`.
-    """
+    """State of a page before the current run, as in ``Figures``; a session stores only that of its last page."""
 
     page: str
     shown: Shown
@@ -59,11 +54,7 @@ def attach(page: str, address: Mapping[str, str] | None, kind: type[Part]) -> Pa
 
 
 def run_bar(page: str, form: SpecForm[AnySpec], beside: Callable[[], None], elsewhere: Sequence[str] = ()) -> None:
-    """Show Run, its cost, and nearby messages.
-
-    Args:
-        elsewhere: settings beside which their errors are shown.
-    """
+    """Show Run, its cost, and nearby messages, except errors of settings that are shown ``elsewhere``."""
     now = _snapshot_of(page)
     running = now if now is not None and now.active and not session.is_detached(page) else None
     seconds, done = foreseen(form.spec) if form.spec is not None else (0.0, 0)
@@ -128,11 +119,7 @@ def _is_asked_for(page: str, spec: Spec, seconds: float) -> bool:
 
 
 def _is_wanted(page: str, form: SpecForm[AnySpec], spec: AnySpec, pressed_s: float | None) -> bool:
-    """Whether to run: immediately if short, otherwise after confirmation.
-
-    Args:
-        pressed_s: expected seconds where Run was pressed, else None.
-    """
+    """Whether to run: immediately if short, otherwise after confirmation; ``pressed_s`` is None without a click."""
     asked = f"{page}.asked"
     if pressed_s is not None:
         if pressed_s <= ASK_S:
@@ -176,8 +163,7 @@ def foreseen(spec: Spec) -> tuple[float, int]:
 def live_panel(page: str, draw: Callable[[Snapshot | None, bool], None]) -> None:
     """Rerun part of a page when the job followed under this name has something new to draw.
 
-    Args:
-        draw: receives the current job (or None), and whether it runs and is watched.
+    ``draw`` receives the current job (or None), and whether it runs and is watched.
     """
     first = _snapshot_of(page)
     live = first is not None and first.active and not session.is_detached(page)

@@ -14,10 +14,7 @@ _EXPORTS = re.compile(r"^export (?!default)", re.MULTILINE)
 def component(name: str, script: Path, html: str = "", parts: Sequence[str] = ()) -> ComponentRenderer:
     """Register a custom component and return the function that mounts it.
 
-    Args:
-        name: the last part of its name.
-        script: its ES module; the style is beside it, in a file of the same name.
-        parts: names of the modules in that folder that are joined in place of the script.
+    Its style is beside the ES module ``script``; ``parts`` of that folder are joined in place of the script.
     """
     style = script.with_suffix(".css")
     return st.components.v2.component(

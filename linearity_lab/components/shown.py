@@ -58,11 +58,7 @@ class Shown(Generic[AnySpec, AnyPoint]):
 
 
 def drawn_once(name: str, identity: object, draw: Callable[..., T], *chosen: object) -> T:
-    """Return ``draw(*chosen)``, cached across sessions.
-
-    Args:
-        name: unique name of the drawing.
-        identity: identity of the points, or of other inputs of ``draw``; the ``repr`` of it and ``chosen`` is the key.
+    """Return ``draw(*chosen)``, cached across sessions by name, identity of the points or other inputs, and choices.
 
     The result is shared and must not be modified.
     """

@@ -15,11 +15,7 @@ INTERVAL_SEEDS, INTERVAL_VALUES = 3, 4  # a confidence interval of an exponent n
 
 
 def largest_fit(spec: Spec, limits: Profile | None = None, expected_s: float = math.inf) -> Spec | None:
-    """Return ``spec`` with refused settings at the nearest values within the limits; None if that does not suffice.
-
-    Args:
-        expected_s: limit of the expected time, in seconds.
-    """
+    """Return ``spec`` with refused settings at the nearest allowed values; None if that does not suffice."""
     for _ in settings(type(spec)):
         refusal = _refusal(spec, limits, expected_s)
         if refusal is None:

@@ -32,12 +32,9 @@ def write_site(
     *,
     documentation: bool = False,
 ) -> Iterator[str]:
-    """Write all files below ``folder``; yield a few words on each written part.
+    """Write all files below ``folder`` by ``write(path, text)``; yield a few words on each written part.
 
-    Args:
-        write: callback with each file and its text.
-        presets: those whose figures are written.
-        documentation: whether menus link to the documentation, built by make docs in docs/ there.
+    With ``documentation``, menus link to the pages that make docs builds in docs/ there.
     """
     menu = MENU | (DOCUMENTATION if documentation else {})
     for name, text in _shared().items():

@@ -67,7 +67,6 @@ def menu() -> st.Page:
 
 
 def _mark(group: str | None) -> None:
-    """Underline the group of the open page in the menu."""
     if group is not None:
         place = GROUPS.index(group) + 1
         st.html(f'<style>[data-testid="stTopNav"] > :nth-child({place}) button {{ box-shadow: inset 0 -3px }}</style>')

@@ -30,11 +30,7 @@ def given(settings: LiveSettings, *, small: bool = False, **more: object) -> JSO
 
 
 def live_page(key: str, settings: LiveSettings, version: int) -> JSON | None:
-    """Show the component; return the latest settings that the browser reports.
-
-    Args:
-        version: another one lets the component take over ``settings``, which it otherwise reads once.
-    """
+    """Show the component, which reads ``settings`` once per version; return the latest ones that it reports."""
     payload = given(settings, version=version, sends=True)
     return _mount(key=key, data=payload, on_settings_change=lambda: None).settings
 

@@ -39,12 +39,7 @@ def home_module() -> str:
 
 
 def early_module(module: str, begin: str, shown: JSON) -> str:
-    """Return a module of this file that shows and starts its panel by itself.
-
-    Args:
-        begin: JavaScript that begins it.
-        shown: constant ``EARLY`` of the script.
-    """
+    """Return a module of this file that begins its panel by itself, with the constant ``EARLY`` of the script."""
     return f"const EARLY = {json.dumps(shown)};\n{module}\n{joined(FOLDER, ('early',))}\n{begin};\n"
 
 

@@ -70,7 +70,6 @@ def networks(form: SpecForm[ArchitecturesSpec]) -> None:
 def _kernels(
     shown: Runs, kept: dict[int, dict[str, figures.KernelSnapshot]], styles: figures.Styles, output: str
 ) -> list[Chart]:
-    """Draw heatmaps before and after training, and spectra, at a chosen width."""
     if not kept:
         st.caption(f"Kernels are stored and drawn for up to {MAX_KEPT_SAMPLES} training points.")
         return []

@@ -28,11 +28,7 @@ LEGEND_ROW = 24  # pixels
 
 
 def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None) -> Chart:
-    """Animate functions of a one-dimensional input, else network outputs against the linear model.
-
-    Args:
-        at: step or time of the first frame; None for the last record.
-    """
+    """Animate functions of a one-dimensional input, else network outputs against the linear model, from ``at``."""
     run = first_run(point, output, method)
     shown_at = times(run.steps, run.learning_rate, axis)
     index = len(shown_at) - 1 if at is None else min(range(len(shown_at)), key=lambda each: abs(shown_at[each] - at))

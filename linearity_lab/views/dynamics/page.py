@@ -25,9 +25,7 @@ def charts(
 ) -> tuple[Chart, ...]:
     """Draw charts of one width, output and method; the second of all widths and outputs, the fourth of all methods.
 
-    Args:
-        at: step or time initially shown in the third figure.
-        seed: drawn strong in the second and fourth figures; outputs are recorded for the first seed only.
+    The second and fourth draw ``seed`` strong; outputs are recorded for the first seed only.
     """
     point, led = shown.point(width), led_by(shown.points, seed)
     return (

@@ -142,7 +142,6 @@ def _caption(point: EarlyPoint, runs: Sequence[EarlyRun]) -> list[str]:
 
 
 def _curves(run: EarlyRun, view: View) -> list[tuple[int, Style, Sequence[float]]]:
-    """Return (row, style, values) of a view; the residual has one row outside and one inside the span."""
     if view == "relative error":
         naive = [d / p if p > 0 else math.nan for d, p in zip(run.naive_distance, run.linear_power, strict=True)]
         found: list[tuple[int, Style, Sequence[float]]] = [

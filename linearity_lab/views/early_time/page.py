@@ -30,7 +30,6 @@ def draw(shown: Runs) -> list[Panel]:
 
 
 def _training(shown: Runs) -> list[Panel]:
-    """Draw one quantity during training and outputs on single inputs, with a choice of point and activation."""
     points = {point.key: point for point in shown.points if point.runs}
 
     def name(key: str) -> str:

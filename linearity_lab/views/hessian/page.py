@@ -77,7 +77,7 @@ def networks_form(form: SpecForm[HessianSpec]) -> None:
 
 
 def _chosen(form: SpecForm[HessianSpec]) -> tuple[dict[str, ComparedNetwork], dict[str, str]]:
-    """Return name → network of the form, valid or not, and name → title of these and all templates."""
+    """Return networks of the form by name, valid or not, and titles of these and all templates."""
     given: dict[str, Values] = {}
     for setting, value in form.used("networks.").items():
         _, index, field = setting.name.split(".")

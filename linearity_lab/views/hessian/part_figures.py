@@ -107,7 +107,6 @@ def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], ti
 
 
 def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
-    """Return one row per width: means of the norm, its bounds and the layer quantities."""
     rows = []
     for point in of_line(points, line):
         row: dict[str, object] = {place_name(points): point.place}

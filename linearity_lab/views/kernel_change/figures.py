@@ -46,13 +46,7 @@ def change_against_width(
     *,
     with_rates: bool = True,
 ) -> Chart:
-    """Draw ΔK of every output against width, log–log.
-
-    Args:
-        widths: all widths of the sweep, so that the axis is fixed while points arrive.
-        swept: meaning of the widths.
-        with_rates: whether the caption contains the learning rates.
-    """
+    """Draw ΔK of every output against width, log–log; all ``widths`` fix the axis while points arrive."""
     return sweep(
         list(change_lines(points, kind).values()),
         width_axis(widths, SWEPT_TITLES[swept]),

@@ -44,12 +44,9 @@ def style(model: str) -> Style:
 
 
 def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[int, float] | None = None) -> Chart:
-    """Draw the most frequent outcome in every cell of width × c, one panel per model.
+    """Draw the most frequent outcome in every cell of width × c, one panel per model; one ``cell`` (m, c) is framed.
 
     Every cell has an invisible marker with its (m, c), because points of heatmaps cannot be selected.
-
-    Args:
-        cell: (m, c) of the framed cell.
     """
     order = list(RATE_OUTCOMES)
     figure = make_subplots(1, len(models), shared_yaxes=True, horizontal_spacing=0.02, subplot_titles=list(models))
@@ -169,11 +166,7 @@ def peaks(points: Sequence[RatePoint], widths: Sequence[int], models: Sequence[s
 
 
 def along_run(point: RatePoint, rate: float, *, ended: bool = True) -> Chart:
-    """Draw loss, curvature, distance and kernel change of the models for the first seed, step by step.
-
-    Args:
-        ended: whether the runs are complete; unfinished runs have no outcome yet.
-    """
+    """Draw loss, curvature, distance and kernel change of the models for the first seed; outcomes if ``ended``."""
     shown = [run for run in point.of_rate(rate) if run.path is not None]
     highest = 1e6 * max(run.first_loss for run in shown)
     # Diverging models leave the figure; the others set its range.

@@ -213,7 +213,7 @@ class Polls:
                 del self._held[host]
 
     def _found(self, code: str) -> _HeldPoll | None:
-        """Find a poll by its code in constant time."""
+        # In constant time.
         self._forget_old()
         given, found = code.encode("utf-8", "replace"), None
         for poll in self._held.values():

@@ -34,12 +34,9 @@ TASK_TITLES = {"classes": "Classes, one-hot", "regression": "Numbers (regression
 def read_choices(
     page: str, candidate: Candidate, limits: Limits, sentence: InvalidInput | None, more: DeltaGenerator
 ) -> Choices:
-    """Show the choices for this type of file, initially with suggestions.
+    """Show the choices for this type of file, initially with suggestions, rare ones in ``more``.
 
-    Args:
-        page: prefix of the widgets' keys, with the version of the file, so that another file starts with fresh choices.
-        sentence: error of the last choices.
-        more: container of the widgets that few users change.
+    The prefix ``page`` of the keys has the version of the file, so that another file starts with fresh choices.
     """
     first = suggested_choices(candidate, max_classes=limits.max_classes, max_side=limits.max_side)
     if isinstance(candidate, Table):

@@ -46,7 +46,6 @@ def _early(results: Results, source: str) -> Chart:
 
 
 def _first_steps(results: Results, chart: Chart) -> Chart:
-    """Veil all but the first tenth of the steps before the marked moments."""
     run = _image_run(results)
     early = veiled(chart.figure, run.steps[run.linear_phase] / 10)
     early.layout.shapes, early.layout.annotations = (), early.layout.annotations[-1:]

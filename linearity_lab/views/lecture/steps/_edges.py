@@ -76,7 +76,6 @@ def _why_dial(results: Results) -> dict[str, str]:
 
 
 def _plain(law: PowerLaw | None) -> str:
-    """Format an exponent without remarks."""
     return exponent(law).partition(";")[0]
 
 
@@ -128,7 +127,6 @@ def _why_attention(results: Results) -> dict[str, str]:
 
 
 def _peak_line(results: Results) -> tuple[Line, Axis]:
-    """Return the peak of the network at the rate of the question; the linear model diverges."""
     points = results["catapult-map"].points
     dots = [Dot(point.width, run.peak, run.seed) for point in points for run in point.of("network", CATAPULTED)]
     return Line(learning_rate.style("network"), dots), width_axis()

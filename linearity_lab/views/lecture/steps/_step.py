@@ -186,7 +186,6 @@ def _marked(found: Section, heading: str) -> int:
 
 
 def _value(text: str) -> Option:
-    """Convert an option to a number where possible."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(text)
