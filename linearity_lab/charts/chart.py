@@ -39,29 +39,17 @@ class Sent(BaseFigure):
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure with its title, words and tables; every figure function returns one.
-
-    Attributes:
-        takeaway: alternative text, one sentence per line.
-        rows: its numbers, one row per point; all rows have the same columns.
-        caption: sentences below it.
-        name: the last part of its key: ``against_width`` on the page ``kernel_change`` has the words of
-            ``kernel_change.against_width``.
-        heading: title above it, if any.
-        given: runs behind its 95% intervals (``numbers.given_runs``); empty without intervals.
-        finding: computed result in one sentence; empty if ``takeaway`` begins with it.
-        excluded: number of excluded runs in words; empty for none.
-    """
+    """A figure with its title, words and tables; every figure function returns one."""
 
     figure: go.Figure
-    takeaway: str
-    rows: Sequence[dict[str, object]]
-    caption: Sequence[str] = ()
-    name: str = ""
-    heading: str = ""
-    given: str = ""
-    finding: str = ""
-    excluded: str = ""
+    takeaway: str  # alternative text, one sentence per line
+    rows: Sequence[dict[str, object]]  # its numbers, one row per point; all rows have the same columns
+    caption: Sequence[str] = ()  # sentences below it
+    name: str = ""  # the last part of its key: ``change`` on the page ``dag`` has the words of ``dag.change``
+    heading: str = ""  # title above it, if any
+    given: str = ""  # runs behind its 95% intervals (``numbers.given_runs``); empty without intervals
+    finding: str = ""  # computed result in one sentence; empty if ``takeaway`` begins with it
+    excluded: str = ""  # number of excluded runs in words; empty for none
 
     @functools.cached_property
     def sent(self) -> Sent:
@@ -262,33 +250,22 @@ def _ticks(axis: go.layout.XAxis) -> dict[float, str]:
 
 @dataclass(frozen=True)
 class ComparedAxis:
-    """The axis of a comparison.
-
-    Attributes:
-        letter: symbol in fitted exponents and sentences.
-        keep: selects rows for this axis, given their result.
-        along_time: whether each seed has its own curve.
-    """
+    """The axis of a comparison."""
 
     column: str
     title: str
-    letter: str = "m"
-    keep: Callable[[Values, Any], bool] = lambda _row, _result: True
-    along_time: bool = False
+    letter: str = "m"  # symbol in fitted exponents and sentences
+    keep: Callable[[Values, Any], bool] = lambda _row, _result: True  # selects rows for this axis, given their result
+    along_time: bool = False  # whether each seed has its own curve
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Columns by which runs of one experiment are compared.
-
-    Attributes:
-        measures: column → title.
-        lines: column that names a line → formatter of its values.
-    """
+    """Columns by which runs of one experiment are compared."""
 
     axes: tuple[ComparedAxis, ...]
-    measures: dict[str, str]
-    lines: Mapping[str, Callable[[Any], object]]
+    measures: dict[str, str]  # column → title
+    lines: Mapping[str, Callable[[Any], object]]  # column that names a line → formatter of its values
 
     def line_words(self, line: Sequence[object]) -> str:
         """Return the title of a line, such as ``linear output, random, ρ = 0.25``."""

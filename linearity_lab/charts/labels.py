@@ -33,21 +33,14 @@ TURNED = {
 
 @dataclass(frozen=True)
 class End:
-    """The end of a curve with its label.
-
-    Attributes:
-        rows: of text; the last ones are dropped first.
-        style: None for a guide, which has no color of its own.
-        symbol: of the marks; empty for a curve without marks, whose label has a short line.
-        group: legend group that also toggles the label.
-    """
+    """The end of a curve with its label."""
 
     x: float
     y: float
-    rows: tuple[str, ...]
-    style: Style | None = None
-    group: str = ""
-    symbol: str = ""
+    rows: tuple[str, ...]  # of text; the last ones are dropped first
+    style: Style | None = None  # None for a guide, which has no color of its own
+    group: str = ""  # legend group that also toggles the label
+    symbol: str = ""  # of the marks; empty for a curve without marks, whose label has a short line
 
     @property
     def height(self) -> float:

@@ -13,26 +13,16 @@ from ntk_core.runs import OUTCOME_WORDS, Mean, mean
 
 @dataclass(frozen=True)
 class Dot:
-    """The number of one run.
+    """The number of one run."""
 
-    Attributes:
-        at: swept value; runs that share it have one mean.
-        value: NaN if the run has no number; it is then listed as excluded.
-        why: reason for exclusion from means and fits (open marker); empty if included.
-        note: text of its hover below the number; by default the reason.
-        outcome: of its training if that is the reason; selects the mark.
-        x: its position, if not ``at``.
-        error: standard error of an estimate, drawn as a bar; 0 where the value is exact.
-    """
-
-    at: float
-    value: float
+    at: float  # swept value; runs that share it have one mean
+    value: float  # NaN if the run has no number; it is then listed as excluded
     seed: int
-    why: str = ""
-    note: str = ""
-    x: float | None = None
-    outcome: str = ""
-    error: float = 0.0
+    why: str = ""  # reason for exclusion from means and fits (open marker); empty if included
+    note: str = ""  # text of its hover below the number; by default the reason
+    x: float | None = None  # its position, if not ``at``
+    outcome: str = ""  # of its training if that is the reason; selects the mark
+    error: float = 0.0  # standard error of an estimate, drawn as a bar; 0 where the value is exact
 
     @property
     def place(self) -> float:
@@ -59,19 +49,14 @@ def fitted(dots: Sequence[Dot]) -> PowerLaw | None:
 
 @dataclass(frozen=True)
 class Line:
-    """The numbers of one network, output, or other object with a style.
-
-    Attributes:
-        fit: whether its exponent is fitted and shown.
-        more: swept value → further columns of its row in the table.
-        group: legend group of its traces, by default the title.
-    """
+    """The numbers of one network, output, or other object with a style."""
 
     style: Style
     dots: Sequence[Dot]
-    fit: bool = True
+    fit: bool = True  # whether its exponent is fitted and shown
+    # Swept value → further columns of its row in the table.
     more: Mapping[float, Mapping[str, object]] = field(default_factory=dict)
-    group: str = ""
+    group: str = ""  # legend group of its traces, by default the title
 
     @property
     def in_legend(self) -> str:
@@ -112,20 +97,13 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """The swept setting.
-
-    Attributes:
-        letter: symbol in fitted exponents, guides and sentences.
-        values: values of the whole sweep, which fix the axis while points arrive.
-        symbol: symbol of a dot's position in hovers and sentences, by default the letter.
-        column: name of the swept setting in the table, by default the title.
-    """
+    """The swept setting."""
 
     title: str
-    letter: str = "m"
-    values: Sequence[float] = ()
-    symbol: str = ""
-    column: str = ""
+    letter: str = "m"  # symbol in fitted exponents, guides and sentences
+    values: Sequence[float] = ()  # values of the whole sweep, which fix the axis while points arrive
+    symbol: str = ""  # symbol of a dot's position in hovers and sentences, by default the letter
+    column: str = ""  # name of the swept setting in the table, by default the title
 
     @property
     def values_name(self) -> str:
@@ -167,19 +145,12 @@ Run = TypeVar("Run", bound=SeededRun)
 
 @dataclass(frozen=True)
 class Measure(Generic[Run]):
-    """One number per run.
+    """One number per run."""
 
-    Attributes:
-        title: of the vertical axis.
-        symbol: in hovers, tables and legends.
-        of: the number of a run; None where it has none.
-        before_training: whether the outcome of training is irrelevant.
-    """
-
-    title: str
-    symbol: str
-    of: Callable[[Run], float | None]
-    before_training: bool = False
+    title: str  # of the vertical axis
+    symbol: str  # in hovers, tables and legends
+    of: Callable[[Run], float | None]  # the number of a run; None where it has none
+    before_training: bool = False  # whether the outcome of training is irrelevant
 
     def has(self, runs: Iterable[Run]) -> bool:
         """Whether some run has a finite number."""

@@ -25,35 +25,22 @@ ROW_HEIGHT, MOST_IN_PLACE = 175, 3  # height in pixels of each row, if there are
 
 @dataclass(frozen=True)
 class Curve:
-    """One quantity of one run; without records only a legend entry.
-
-    Attributes:
-        what: name of the quantity in hovers.
-        seed: seed in hovers; None for runs without seeds.
-        row: row of the figure, from 1.
-        marks: size of the markers at all records.
-        marked: index of a record with a larger marker.
-        symbol: symbol of that marker, by default the style's.
-        in_legend: whether the first curve of its title has a legend entry.
-        unit: unit of x in hovers.
-        is_first: whether it is the first or chosen seed, which is drawn strong.
-        group: curves that one click in the legend toggles; by default the title.
-    """
+    """One quantity of one run; without records only a legend entry."""
 
     style: Style
     x: Sequence[float] = ()
     y: Sequence[float] = ()
-    what: str = ""
-    seed: int | None = None
-    row: int = 1
+    what: str = ""  # name of the quantity in hovers
+    seed: int | None = None  # seed in hovers; None for runs without seeds
+    row: int = 1  # row of the figure, from 1
     width: float = 2.5
-    marks: float = 0
-    marked: int | None = None
-    symbol: str = ""
-    in_legend: bool = True
-    unit: str = "step"
-    is_first: bool = True
-    group: str = ""
+    marks: float = 0  # size of the markers at all records
+    marked: int | None = None  # index of a record with a larger marker
+    symbol: str = ""  # symbol of that marker, by default the style's
+    in_legend: bool = True  # whether the first curve of its title has a legend entry
+    unit: str = "step"  # unit of x in hovers
+    is_first: bool = True  # whether it is the first or chosen seed, which is drawn strong
+    group: str = ""  # curves that one click in the legend toggles; by default the title
 
     @property
     def in_legend_as(self) -> str:
@@ -63,20 +50,14 @@ class Curve:
 
 @dataclass(frozen=True)
 class Row:
-    """One row of a figure.
-
-    Attributes:
-        scale: scale of the vertical axis: logarithmic, linear from 0, or linear.
-        share: share of the height.
-        ceiling: end of the axis if curves leave it.
-        threshold: value marked by a line.
-    """
+    """One row of a figure."""
 
     title: str
+    # Scale of the vertical axis: logarithmic, linear from 0, or linear.
     scale: Literal["log", "from 0", "linear"] = "log"
-    share: float = 1.0
-    ceiling: float = math.inf
-    threshold: float | None = None
+    share: float = 1.0  # share of the height
+    ceiling: float = math.inf  # end of the axis if curves leave it
+    threshold: float | None = None  # value marked by a line
 
 
 def times(steps: Sequence[int], rate: float, axis: TimeAxis) -> list[float]:
@@ -105,21 +86,13 @@ def _records(run: Run, of: Records[Run]) -> Sequence[Any]:
 
 @dataclass(frozen=True)
 class Quantity(Generic[Run]):
-    """One quantity along several runs.
+    """One quantity along several runs."""
 
-    Attributes:
-        what: its name in hovers.
-        of: path of attributes of a run to its records, or a function of the run.
-        row: row of the figure, shared by quantities with equal rows; None for the table only.
-        column: its name in the table, by default ``what``.
-        style: style of its curves, by default the run's.
-    """
-
-    what: str
-    of: Records[Run]
-    row: Row | None = None
-    column: str = ""
-    style: Style | None = None
+    what: str  # its name in hovers
+    of: Records[Run]  # path of attributes of a run to its records, or a function of the run
+    row: Row | None = None  # row of the figure, shared by quantities with equal rows; None for the table only
+    column: str = ""  # its name in the table, by default ``what``
+    style: Style | None = None  # style of its curves, by default the run's
 
 
 def along_runs(

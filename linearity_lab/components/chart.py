@@ -30,19 +30,14 @@ _NOTHING = object()
 
 @dataclass
 class Figures:
-    """The figures of one rendering of a page.
+    """The figures of one rendering of a page."""
 
-    Attributes:
-        charts: key → chart, in order: the content of an export.
-        ghosts: key → figure of an earlier run, drawn pale below the current one.
-        laid_over: key → (figure, figure above its ghost), kept between renderings.
-        growing: whether more points will follow; then only visible figures are sent to the browser.
-    """
-
-    charts: dict[str, Chart] = field(default_factory=dict)
+    charts: dict[str, Chart] = field(default_factory=dict)  # key → chart, in order: the content of an export
+    # Key → figure of an earlier run, drawn pale below the current one.
     ghosts: Mapping[str, go.Figure] = field(default_factory=dict)
+    # Key → (figure, figure above its ghost), kept between renderings.
     laid_over: dict[str, tuple[go.Figure, go.Figure]] = field(default_factory=dict)
-    growing: bool = False
+    growing: bool = False  # whether more points will follow; then only visible figures are sent to the browser
 
     def take(self, key: str, chart: Chart) -> go.Figure:
         """Record a chart; return its figure, above its ghost if there is one."""
@@ -79,19 +74,13 @@ OPENED_TAB = "opened_tab"  # page.OPENED_TAB: the figure opened by a link
 
 @dataclass(frozen=True)
 class Panel:
-    """One of the figures of a page, with its choices.
+    """One of the figures of a page, with its choices."""
 
-    Attributes:
-        title: title of its tab, unless it is the first panel.
-        draw: shows the choices; returns the chart or charts, or shows other content.
-        on_select: callback for clicks on other points of its single chart.
-        below: content below the figure, such as the clicked point.
-    """
-
-    title: str
+    title: str  # title of its tab, unless it is the first panel
+    # Shows the choices; returns the chart or charts, or shows other content.
     draw: Callable[[], Chart | Sequence[Chart] | None]
-    on_select: Callable[[], None] | None = None
-    below: Callable[[], None] | None = None
+    on_select: Callable[[], None] | None = None  # callback for clicks on other points of its single chart
+    below: Callable[[], None] | None = None  # content below the figure, such as the clicked point
 
 
 def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> list[Panel]:
@@ -219,25 +208,16 @@ Option = TypeVar("Option")
 
 @dataclass(frozen=True)
 class Choice(Generic[Option]):
-    """A choice between options, shown above the charts.
+    """A choice between options, shown above the charts."""
 
-    Attributes:
-        name: ``page.name`` is its key in the session.
-        words: format of an option.
-        pixels: width of the list.
-        begins: index of the initial option; -1 is the last.
-        axis: figure axis (``layout.meta.cursor``) on which clicks choose, or SEED; empty for none.
-        at: position of an option on that axis.
-    """
-
-    name: str
+    name: str  # ``page.name`` is its key in the session
     label: str
     options: Sequence[Option]
-    words: Callable[[Option], str] = str
-    pixels: int = 130
-    begins: int = 0
-    axis: str = ""
-    at: Callable[[Option], object] = lambda option: option
+    words: Callable[[Option], str] = str  # format of an option
+    pixels: int = 130  # width of the list
+    begins: int = 0  # index of the initial option; -1 is the last
+    axis: str = ""  # figure axis (``layout.meta.cursor``) on which clicks choose, or SEED; empty for none
+    at: Callable[[Option], object] = lambda option: option  # position of an option on that axis
 
     @property
     def is_settled(self) -> bool:
@@ -265,6 +245,15 @@ def seed_choice(points: Iterable[PointValue]) -> tuple[Choice[int], ...]:
         at=lambda seed: None if seed == ALL_SEEDS else seed,
     )
     return (choice,) if len(seeds) > 1 else ()
+
+
+def slide(page: str, name: str, label: str, options: Sequence[float], words: str, begins: int, width: int) -> float:
+    """Show a slider of a few numbers; return the chosen one, initially at the index ``begins``."""
+    key = f"{page}.{name}"
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = options[begins]
+    st.select_slider(label, options, key=key, format_func=words.format, width=width)
+    return float(st.session_state[key])  # also without a browser: the site has the initial figure
 
 
 def output_choice(outputs: Sequence[str], pixels: int = 190) -> Choice[str]:

@@ -28,40 +28,27 @@ ALONE = """<style>
 
 @dataclass(frozen=True)
 class ExperimentPage(Generic[AnySpec, AnyPoint]):
-    """The page of an experiment: figures of the followed job on the left; main settings, all settings and Run beside.
+    """The page of an experiment: figures of the followed job; main settings, all settings and Run beside."""
 
-    Attributes:
-        name: name of the experiment.
-        draw: returns the panels of a partial or complete result, with the first one large; by default one panel per
-            chart.
-        charts: (shown, *chosen) → charts, cached across sessions.
-        choices, more: choices above the charts and behind "View", in the order of ``charts``' arguments.
-        tabs: name → title of the tab of a chart, by default its heading.
-        note: a sentence below the choices.
-        controls: settings beside the figure, four or five.
-        groups: heading → prefixes of dotted names of its settings, in addition to the shared groups.
-        title: title of the page, by default the question in the menu.
-        presets: presets on this page, all of the experiment by default; the first one is initial.
-        elsewhere: settings without a widget in the groups; ``editor`` shows their errors.
-        first: draws content above the groups in the panel of all settings.
-        between: draws content above the figures.
-        editor: draws an editor beside the figures and above Run, in a wider column.
-    """
-
-    name: str
+    name: str  # name of the experiment
+    # Returns the panels of a partial or complete result, with the first one large; by default one panel per chart.
     draw: Callable[[Shown[AnySpec, AnyPoint]], list[Panel]] | None = None
-    controls: Sequence[Control] = ()
+    controls: Sequence[Control] = ()  # settings beside the figure, four or five
+    # Heading → prefixes of dotted names of its settings, in addition to the shared groups.
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    charts: Callable[..., Sequence[Chart]] | None = None
+    charts: Callable[..., Sequence[Chart]] | None = None  # (shown, *chosen) → charts, cached across sessions
+    # Choices above the charts and behind "View", in the order of ``charts``' arguments.
     choices: Callable[[Shown[AnySpec, AnyPoint]], Sequence[str | Choice]] = lambda _: ()
     more: Callable[[Shown[AnySpec, AnyPoint]], Sequence[Choice]] = lambda _: ()
-    tabs: Mapping[str, str] = field(default_factory=dict)
-    note: Callable[[Shown[AnySpec, AnyPoint]], str] = lambda _: ""
-    title: str = ""
-    presets: Sequence[str] = ()
-    elsewhere: Sequence[str] = ()
+    tabs: Mapping[str, str] = field(default_factory=dict)  # name → title of the tab of a chart, by default its heading
+    note: Callable[[Shown[AnySpec, AnyPoint]], str] = lambda _: ""  # a sentence below the choices
+    title: str = ""  # title of the page, by default the question in the menu
+    presets: Sequence[str] = ()  # presets on this page, all of the experiment by default; the first one is initial
+    elsewhere: Sequence[str] = ()  # settings without a widget in the groups; ``editor`` shows their errors
+    # Draws content above the groups in the panel of all settings.
     first: Callable[[SpecForm[AnySpec]], None] | None = None
-    between: Callable[[SpecForm[AnySpec]], None] | None = None
+    between: Callable[[SpecForm[AnySpec]], None] | None = None  # draws content above the figures
+    # Draws an editor beside the figures and above Run, in a wider column.
     editor: Callable[[SpecForm[AnySpec]], None] | None = None
 
     @property

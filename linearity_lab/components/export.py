@@ -27,18 +27,12 @@ def short_title(chart: Chart) -> str:
 
 @dataclass(frozen=True)
 class Taken:
-    """One run with exportable numbers.
+    """One run with exportable numbers."""
 
-    Attributes:
-        name: prefix of file names.
-        label: title of its tab, if there are several.
-        result: None before the run has ended, when only the settings can be taken.
-    """
-
-    name: str
+    name: str  # prefix of file names
     spec: Spec
-    result: ResultValue | None
-    label: str = ""
+    result: ResultValue | None  # None before the run has ended, when only the settings can be taken
+    label: str = ""  # title of its tab, if there are several
 
 
 def export_menu(

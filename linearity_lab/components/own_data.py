@@ -27,18 +27,12 @@ PREDICTED_POINTS, PREDICTED_STEPS = 200, 1_000
 
 @dataclass(frozen=True)
 class Uploaded:
-    """Uploaded data as this session knows them.
+    """Uploaded data as this session knows them."""
 
-    Attributes:
-        dataset: settings for any experiment, with the chosen training points, scaling and seed.
-        title: file name and shape of an input; visible only in this session.
-        num_classes: 0 for regression.
-    """
-
-    dataset: DatasetSpec
-    title: str
+    dataset: DatasetSpec  # settings for any experiment, with the chosen training points, scaling and seed
+    title: str  # file name and shape of an input; visible only in this session
     total: int
-    num_classes: int
+    num_classes: int  # 0 for regression
 
     @property
     def digest(self) -> str:

@@ -18,20 +18,13 @@ KEPT = 256  # the charts of a page, some 200 kilobytes: 50 MB
 
 @dataclass(frozen=True)
 class Shown(Generic[AnySpec, AnyPoint]):
-    """State of a page's figures.
-
-    Attributes:
-        points: finished points, in the order of the spec's keys, then a partial one.
-        result: complete result; None until the job has ended.
-        origin: precomputed, or from a job of this server.
-        grown: version of the partial points, 0 without any.
-    """
+    """State of a page's figures."""
 
     spec: AnySpec
-    points: tuple[AnyPoint, ...]
-    result: ResultValue | None
-    origin: Literal["precomputed", "job"]
-    grown: int = 0
+    points: tuple[AnyPoint, ...]  # finished points, in the order of the spec's keys, then a partial one
+    result: ResultValue | None  # complete result; None until the job has ended
+    origin: Literal["precomputed", "job"]  # precomputed, or from a job of this server
+    grown: int = 0  # version of the partial points, 0 without any
 
     @property
     def identity(self) -> tuple[str, str, tuple[str, ...], int]:

@@ -28,25 +28,16 @@ _CLICKS = re.compile(r"\s*A\s+click\s+on\s[^.]*\.|; a click on [^.;]*")
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure with its own page.
+    """A figure with its own page."""
 
-    Attributes:
-        name: name of its page and its data.
-        title: short description.
-        of: title of its preset, or part of the lecture.
-        page: page with its words.
-        options: text of a choice → its charts; an empty text without a choice.
-        veiled: charts before the answer; None without a question.
-    """
-
-    name: str
-    title: str
-    of: str
-    page: str
-    options: Mapping[str, Sequence[Chart]]
+    name: str  # name of its page and its data
+    title: str  # short description
+    of: str  # title of its preset, or part of the lecture
+    page: str  # page with its words
+    options: Mapping[str, Sequence[Chart]]  # text of a choice → its charts; an empty text without a choice
     start: str
     results: tuple[ResultValue, ...]
-    veiled: Chart | None = None
+    veiled: Chart | None = None  # charts before the answer; None without a question
 
     @property
     def charts(self) -> Sequence[Chart]:

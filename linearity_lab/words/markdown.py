@@ -19,19 +19,12 @@ class WordsError(LookupError):
 
 @dataclass(frozen=True)
 class Section:
-    """A file, or the part below one of its headings.
+    """A file, or the part below one of its headings."""
 
-    Attributes:
-        place: the file and the headings that lead here, for errors.
-        fields: name → value.
-        text: the prose up to the next heading.
-        sections: heading, one level down → the part below it.
-    """
-
-    place: str
-    fields: Mapping[str, str]
-    text: str
-    sections: Mapping[str, Section]
+    place: str  # the file and the headings that lead here, for errors
+    fields: Mapping[str, str]  # name → value
+    text: str  # the prose up to the next heading
+    sections: Mapping[str, Section]  # heading, one level down → the part below it
 
     def field(self, name: str) -> str:
         """The value of a field.

@@ -20,23 +20,16 @@ GLOSSARY_FILE = Path(__file__).with_name("glossary.md")
 
 @dataclass(frozen=True)
 class Entry:
-    """A glossary entry.
+    """A glossary entry."""
 
-    Attributes:
-        name: in the URL.
-        symbol: LaTeX, empty for none.
-        formula: LaTeX of its definition, empty where the sentence is one.
-        other_names: synonyms, for the search.
-    """
-
-    name: str
+    name: str  # in the URL
     title: str
     sentence: str
     page: str
     source: str
-    symbol: str
-    formula: str
-    other_names: str
+    symbol: str  # LaTeX, empty for none
+    formula: str  # LaTeX of its definition, empty where the sentence is one
+    other_names: str  # synonyms, for the search
 
     @property
     def searched(self) -> str:
@@ -96,19 +89,12 @@ PREDICT = "Predict first or show the answer. Then this text explains what to loo
 
 @dataclass(frozen=True)
 class FigureWords:
-    """The words below one figure.
+    """The words below one figure."""
 
-    Attributes:
-        formula: what it measures, Markdown with LaTeX; empty if it is beside the figure.
-        see: what to look for.
-        finite_width: why a network of finite width differs from the limit.
-        terms: names of entries of the glossary.
-    """
-
-    formula: str
-    see: str
-    finite_width: str
-    terms: tuple[str, ...]
+    formula: str  # what it measures, Markdown with LaTeX; empty if it is beside the figure
+    see: str  # what to look for
+    finite_width: str  # why a network of finite width differs from the limit
+    terms: tuple[str, ...]  # names of entries of the glossary
 
 
 def figure_words(key: str) -> FigureWords:

@@ -16,11 +16,10 @@ _mount = st.components.v2.component(NAME, css=source.style(), js=source.module()
 _mount_home = st.components.v2.component(HOME_NAME, css=source.style(), js=source.home_module())
 
 
-def given(settings: LiveSettings, *, small: bool = False, **more: object) -> JSON:
+def given(settings: LiveSettings, **more: object) -> JSON:
     """Return the data of the component: settings, words and colors."""
-    form = "small" if small else "page"
     return {
-        "form": form,
+        "form": "page",
         "settings": settings.plain(),
         "defaults": LiveSettings().plain(),
         "words": source.words(),

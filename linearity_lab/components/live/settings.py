@@ -43,29 +43,19 @@ TOUR_STEPS = 6
 
 @dataclass(frozen=True)
 class LiveSettings:
-    """Settings of *Live*.
-
-    Attributes:
-        rate: c = ηλ/n with the largest eigenvalue λ of the kernel at the start.
-        layers: hidden layers of width m.
-        bottleneck: neurons of a narrow layer after the first wide one; 0 for none.
-        target: what is learned, or ``own`` points.
-        speed: steps a frame; 0 begins with single steps and accelerates.
-        tour: step of the guided tour, from 1; 0 outside of it.
-        points: custom (x, y), if any.
-    """
+    """Settings of *Live*."""
 
     width: int = 64
-    rate: float = 1.0
+    rate: float = 1.0  # c = ηλ/n with the largest eigenvalue λ of the kernel at the start
     activation: str = "tanh"
     output: str = "linear"
-    layers: int = 1
-    bottleneck: int = 0
-    target: str = "zigzag"
+    layers: int = 1  # hidden layers of width m
+    bottleneck: int = 0  # neurons of a narrow layer after the first wide one; 0 for none
+    target: str = "zigzag"  # what is learned, or ``own`` points
     seed: int = 3
-    speed: int = 0
-    tour: int = 0
-    points: Points | None = None
+    speed: int = 0  # steps a frame; 0 begins with single steps and accelerates
+    tour: int = 0  # step of the guided tour, from 1; 0 outside of it
+    points: Points | None = None  # custom (x, y), if any
 
     def query(self) -> dict[str, str]:
         """Return the URL parameters that differ from the defaults."""

@@ -119,21 +119,13 @@ _FIELDS = {
 
 @dataclass
 class Edit:
-    """The graph on the canvas after an edit; the page's setting ``graph`` has the same text.
+    """The graph on the canvas after an edit; the page's setting ``graph`` has the same text."""
 
-    Attributes:
-        version: incremented when the graph comes from a preset, the gallery, a file or a URL.
-        number: links the verdict to this edit.
-        text: the graph as JSON text, valid or not.
-        places: name → [column, row] of placed groups.
-        refusal: why the next report of the browser was rejected.
-    """
-
-    version: int
-    number: int
-    text: str
-    places: Places = field(default_factory=dict)
-    refusal: str = ""
+    version: int  # incremented when the graph comes from a preset, the gallery, a file or a URL
+    number: int  # links the verdict to this edit
+    text: str  # the graph as JSON text, valid or not
+    places: Places = field(default_factory=dict)  # name → [column, row] of placed groups
+    refusal: str = ""  # why the next report of the browser was rejected
 
 
 def from_browser(given: object) -> Edit:

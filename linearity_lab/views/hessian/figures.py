@@ -23,18 +23,12 @@ Of = Callable[[HessianPoint, HessianRun], float]
 
 @dataclass(frozen=True)
 class View:
-    """A quantity against width.
+    """A quantity against width."""
 
-    Attributes:
-        title: title of the vertical axis.
-        of: value of a run of a point, or NaN.
-        slope: slope of the dashed guide, or None.
-    """
-
-    title: str
+    title: str  # title of the vertical axis
     symbol: str
-    of: Of
-    slope: float | None = -0.5
+    of: Of  # value of a run of a point, or NaN
+    slope: float | None = -0.5  # slope of the dashed guide, or None
 
 
 VIEWS = {

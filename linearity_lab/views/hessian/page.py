@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart
-from linearity_lab.components.chart import Choice, Panel
+from linearity_lab.components.chart import Choice, Panel, slide
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.explain import words_table
 from linearity_lab.components.forms import ENTRY_PIXELS, SpecForm
@@ -143,7 +143,11 @@ def balls(shown: Runs) -> list[Panel]:
     def both() -> list[Chart]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.subheader("In the whole ball of radius R around w₀", anchor=False, width="content")
-            radius = _radius(radii)
+            if len(radii) > 1:
+                radius = slide(PAGE.name, "radius", "Radius R", radii, "R = {:g}", len(radii) // 2, 260)
+            else:
+                (radius,) = radii
+                st.caption(f"R = {radius:g}")
         quantities = ("hessian", "kernel_change")
         return [shown.drawn("ball", ball, each, radius) for each in quantities]
 
@@ -179,17 +183,6 @@ def _has_detail(points: Sequence[HessianPoint], line: str) -> bool:
     runs = [run for point in figures.of_line(points, line) for run in point.runs]
     measured = any(run.bound or run.parts or run.vector or run.shares or run.exact is not None for run in runs)
     return measured or parts.blocks_of(points, line) is not None
-
-
-def _radius(radii: tuple[float, ...]) -> float:
-    if len(radii) == 1:
-        st.caption(f"R = {radii[0]:g}")
-        return radii[0]
-    key = f"{PAGE.name}.radius"
-    if st.session_state.get(key) not in radii:
-        st.session_state[key] = radii[len(radii) // 2]
-    st.select_slider("Radius R", radii, key=key, format_func=lambda value: f"R = {value:g}", width=260)
-    return float(st.session_state[key])  # also without a browser: the site has the initial figure
 
 
 def draw(shown: Runs) -> list[Panel]:

@@ -39,20 +39,13 @@ def style(line: RegimeLine) -> Style:
 
 @dataclass(frozen=True)
 class Horizons:
-    """Departures of the runs of one line.
-
-    Attributes:
-        runs: (width, run).
-        of: name of a departure of a run.
-        clock: unit of the horizon.
-        slope: predicted slope of horizons that grow with the logarithm of the width.
-    """
+    """Departures of the runs of one line."""
 
     style: Style
-    runs: Sequence[tuple[float, HorizonRun]]
-    of: str
-    clock: str
-    slope: float | None = None
+    runs: Sequence[tuple[float, HorizonRun]]  # (width, run)
+    of: str  # name of a departure of a run
+    clock: str  # unit of the horizon
+    slope: float | None = None  # predicted slope of horizons that grow with the logarithm of the width
 
     def at(self, run: HorizonRun) -> Departure:
         """The departure of a run."""

@@ -20,9 +20,6 @@ def draw(shown: Runs) -> list[Panel]:
     spec, kind = shown.spec, shown.spec.architecture.kind
     points = {point.width: point for point in shown.points}
 
-    def over_widths() -> Chart:
-        return figures.change_against_width(shown.points, spec.widths, spec.swept, kind)
-
     def over_time(width: int, axis: TimeAxis, seed: int | None = None) -> Chart:
         return figures.change_against_time(points[width], axis, spec.training.loss_threshold, kind, seed)
 
@@ -33,19 +30,13 @@ def draw(shown: Runs) -> list[Panel]:
         chosen = shown.choose("Training at width", widths, axes, *seeds)
         return shown.drawn("against_time", over_time, *chosen)
 
-    def at_start() -> Chart:
-        settings = spec.widths, spec.swept, kind, spec.ball_radius
-        return shown.drawn("at_start", partial(figures.start_against_width, shown.points, *settings))
-
-    found = []
-    if spec.trains:
-        found += [
-            Panel("Against width", lambda: shown.drawn("against_width", over_widths)),
-            Panel("Along training", along_training),
-        ]
-    if any(point.at_start for point in shown.points):
-        found += [Panel("Before training", at_start)]
-    return found
+    settings = shown.points, spec.widths, spec.swept, kind
+    change = partial(figures.change_against_width, *settings)
+    start = partial(figures.start_against_width, *settings, spec.ball_radius)
+    over_widths = Panel("Against width", lambda: shown.drawn("against_width", change))
+    at_start = Panel("Before training", lambda: shown.drawn("at_start", start))
+    trained = [over_widths, Panel("Along training", along_training)] if spec.trains else []
+    return [*trained, *([at_start] if any(point.at_start for point in shown.points) else [])]
 
 
 PRESETS = (

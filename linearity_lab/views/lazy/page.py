@@ -3,7 +3,7 @@
 import streamlit as st
 
 from linearity_lab.charts.chart import Chart, occurring
-from linearity_lab.components.chart import Choice, Panel, output_choice
+from linearity_lab.components.chart import Choice, Panel, output_choice, slide
 from linearity_lab.components.experiment_page import ExperimentPage
 from linearity_lab.components.shown import Shown
 from linearity_lab.views.lazy import dial, figures
@@ -35,12 +35,9 @@ def draw(shown: Runs) -> list[Panel]:
     richness = []
     with st.container(horizontal=True, vertical_alignment="bottom", key=f"{PAGE.name}.dial_row"):
         if shown.spec.richness:
-            dialed, key = [0.0, *shown.spec.richness], f"{PAGE.name}.dialed"  # not "richness": that key is the form's
-            if st.session_state.get(key) not in dialed:
-                st.session_state[key] = dialed[-1]
-            title = "Richness ρ: lazy at 0, rich at 1/2"
-            st.select_slider(title, dialed, format_func="{:g}".format, key=key, width=320)
-            richness = [st.session_state[key]]  # also without a browser: the site has the initial figure
+            dialed, title = [0.0, *shown.spec.richness], "Richness ρ: lazy at 0, rich at 1/2"
+            # Not "richness": that key is the form's.
+            richness = [slide(PAGE.name, "dialed", title, dialed, "{:g}", -1, 320)]
         chosen = shown.choose(
             Choice("measure", "Measure", figures.measured(shown.points), pixels=260),
             more=[

@@ -27,27 +27,17 @@ Joined = Literal["joined", "unknown", "full", "closed"]
 
 @dataclass(frozen=True)
 class PollView:
-    """A poll as a page shows it.
-
-    Attributes:
-        order: choices in the order of this poll.
-        is_revealed: the answer is shown and votes are closed.
-        counts: votes for each choice.
-        own: the viewer's vote.
-        before: votes for each choice in the first round; empty in the first round.
-        seconds_left: until votes close; None without a timer.
-        is_open: whether further phones may join.
-    """
+    """A poll as a page shows it."""
 
     question: str
-    order: tuple[int, ...]
-    is_revealed: bool
+    order: tuple[int, ...]  # choices in the order of this poll
+    is_revealed: bool  # the answer is shown and votes are closed
     num_members: int
-    counts: tuple[int, ...]
-    own: int | None = None
-    before: tuple[int, ...] = ()
-    seconds_left: int | None = None
-    is_open: bool = True
+    counts: tuple[int, ...]  # votes for each choice
+    own: int | None = None  # the viewer's vote
+    before: tuple[int, ...] = ()  # votes for each choice in the first round; empty in the first round
+    seconds_left: int | None = None  # until votes close; None without a timer
+    is_open: bool = True  # whether further phones may join
 
     @property
     def num_votes(self) -> int:

@@ -18,25 +18,19 @@ PRESENTING = {"1": True, "true": True, "0": False, "false": False}
 
 @dataclass
 class Visit:
-    """State of the lecture in this session.
-
-    Attributes:
-        answers: name of a step → index of the predicted choice, or None after a request for the answer.
-        shown: name of a step → option of its figure.
-        drawn: name of a step → exponent of the drawn line, and its (x, y).
-        poll_code: code of this visit's poll; empty for none.
-        bars: names of steps whose bars are shown.
-    """
+    """State of the lecture in this session."""
 
     seed: int = field(default_factory=lambda: secrets.randbits(64))
     index: int = 0
     presenting: bool = False
+    # Name of a step → index of the predicted choice, or None after a request for the answer.
     answers: dict[str, int | None] = field(default_factory=dict)
-    shown: dict[str, Option] = field(default_factory=dict)
+    shown: dict[str, Option] = field(default_factory=dict)  # name of a step → option of its figure
+    # Name of a step → exponent of the drawn line, and its (x, y).
     drawn: dict[str, tuple[float, list[tuple[float, float]]]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
-    poll_code: str = ""
-    bars: set[str] = field(default_factory=set)
+    poll_code: str = ""  # code of this visit's poll; empty for none
+    bars: set[str] = field(default_factory=set)  # names of steps whose bars are shown
 
     @property
     def step(self) -> Step:

@@ -31,19 +31,13 @@ _NUMBER = re.compile(r"\{\{(\w+)\}\}")
 
 @dataclass(frozen=True)
 class Question:
-    """Question to predict before the figure shows the answer.
-
-    Attributes:
-        answer: index of the right choice.
-        reason: the answer's reason, with ``{{name}}`` where a number of the results belongs.
-        numbers: results → name → number, as it is written.
-    """
+    """Question to predict before the figure shows the answer."""
 
     text: str
     choices: tuple[str, ...]
-    answer: int
-    reason: str
-    numbers: Numbers
+    answer: int  # index of the right choice
+    reason: str  # the answer's reason, with ``{{name}}`` where a number of the results belongs
+    numbers: Numbers  # results → name → number, as it is written
 
     def why(self, results: Results) -> str:
         """The answer's reason, with numbers taken from the results that the figure shows."""
@@ -65,58 +59,37 @@ class Question:
 
 @dataclass(frozen=True)
 class Control:
-    """Control of the figure.
-
-    Attributes:
-        options: values with their displayed texts.
-        start: the initial option, which a veiled figure shows.
-    """
+    """Control of the figure."""
 
     label: str
-    options: Mapping[Option, str]
-    start: Option
+    options: Mapping[Option, str]  # values with their displayed texts
+    start: Option  # the initial option, which a veiled figure shows
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step of the lecture.
+    """One step of the lecture."""
 
-    Attributes:
-        name: in the URL, of its Markdown, and of its chart.
-        title: the claim, once the answer is known.
-        asks: title of the step before the answer.
-        formula: LaTeX, in pieces shown side by side if they fit.
-        gallery: presets whose results the figure is drawn from.
-        page, preset, invitation: page and preset that run it, and the text of the link.
-        before: description of the veiled figure for screen readers; empty if the figure has one.
-        tab: figure of ``page`` that the link opens, if not the first one.
-        exponents: exponent of each choice if the answer can be drawn, or NaN.
-        drawn: description of the line to draw.
-        whole: (results, chosen option) → the figure.
-        veil: (results, figure) → the figure without its answer.
-        measured: results → the line to draw before it appears, and its axis.
-    """
-
-    name: str
-    title: str
-    asks: str
-    formula: tuple[str, ...]
+    name: str  # in the URL, of its Markdown, and of its chart
+    title: str  # the claim, once the answer is known
+    asks: str  # title of the step before the answer
+    formula: tuple[str, ...]  # LaTeX, in pieces shown side by side if they fit
     words: str
     question: Question
     control: Control
     source: str
-    gallery: tuple[str, ...]
-    page: str
+    gallery: tuple[str, ...]  # presets whose results the figure is drawn from
+    page: str  # page and preset that run it, and the text of the link
     preset: str
     invitation: str
-    before: str
+    before: str  # description of the veiled figure for screen readers; empty if the figure has one
     notes: str
-    tab: str
-    exponents: tuple[float, ...]
-    drawn: str
-    whole: Draw
-    veil: Veil
-    measured: Measured | None = None
+    tab: str  # figure of ``page`` that the link opens, if not the first one
+    exponents: tuple[float, ...]  # exponent of each choice if the answer can be drawn, or NaN
+    drawn: str  # description of the line to draw
+    whole: Draw  # (results, chosen option) → the figure
+    veil: Veil  # (results, figure) → the figure without its answer
+    measured: Measured | None = None  # results → the line to draw before it appears, and its axis
 
     def nearest(self, exponent: float) -> int:
         """Return the index of the choice nearest to a drawn exponent."""
