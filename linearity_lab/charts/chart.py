@@ -181,7 +181,6 @@ def enlarged(figure: go.Figure, factor: float, height: int) -> go.Figure:
 
 
 GHOST_OPACITY = 0.16  # clearly paler than current points
-_GHOST = {"ghost": True}
 
 
 def above(figure: go.Figure, before: go.Figure) -> go.Figure:
@@ -189,14 +188,18 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
 
     Return ``figure`` itself if the axes differ or there are no curves.
     """
-    ghosts = [_pale(trace) for trace in before.data if _is_curve(trace)]
+    pale = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
+    pale |= {"opacity": GHOST_OPACITY, "meta": {"ghost": True}}
+    ghosts = [trace.to_plotly_json() | pale for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
         return figure
     layout = figure.layout.to_plotly_json()
     layout.pop("template", None)  # skips Plotly's validation, which takes milliseconds
     for name in _axes(figure):
         axis = layout.setdefault(name, {})
-        axis |= {"range": _both(figure.layout[name].range, before.layout[name].range), "autorangeoptions": None}
+        now, then = figure.layout[name].range, before.layout[name].range
+        both = [min(now[0], then[0]), max(now[1], then[1])] if now and then else None  # None is Plotly's own range
+        axis |= {"range": both, "autorangeoptions": None}
         if own := _ticks(figure.layout[name]):
             earlier = _ticks(before.layout[name])
             ticks = earlier | own if name[0] == "x" else max(own, earlier, key=_span)
@@ -221,23 +224,11 @@ def _is_curve(trace: go.Scatter) -> bool:
     )
 
 
-def _pale(trace: go.Scatter) -> JSON:
-    hidden = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
-    return {**trace.to_plotly_json(), **hidden, "opacity": GHOST_OPACITY, "meta": _GHOST}
-
-
 def _axes(figure: go.Figure) -> dict[str, tuple[object, ...]]:
     """Map each axis to its quantity, without the explanation after a comma, such as the channels of a CNN."""
     names = [name for name in figure.layout if name[:5] in ("xaxis", "yaxis")]
     axes = {name: figure.layout[name] for name in names}
     return {name: ((axis.title.text or "").partition(",")[0], axis.type) for name, axis in axes.items()}
-
-
-def _both(range_: tuple[float, float] | None, before: tuple[float, float] | None) -> list[float] | None:
-    """Return a range that contains both, or None (Plotly's own) if one of them is not set."""
-    if range_ is None or before is None:
-        return None
-    return [min(range_[0], before[0]), max(range_[1], before[1])]
 
 
 def _span(ticks: Mapping[float, str]) -> float:

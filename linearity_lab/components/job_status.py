@@ -61,7 +61,9 @@ def routes() -> list[Route]:
 def _list_jobs(request: Request) -> Response:
     viewer = request.headers.get(HEADER, "")
     found = _followed(viewer) if viewer else []
-    return JSONResponse({"every_s": _every_s(found), "jobs": found}, headers={"Cache-Control": "no-store"})
+    is_running = any(job["status"] == "running" for job in found)
+    every_s = max(1.0, shared_jobs().num_viewers() / CROWD) * (EVERY_S if is_running else WAITING_S)
+    return JSONResponse({"every_s": every_s, "jobs": found}, headers={"Cache-Control": "no-store"})
 
 
 def _stop_job(request: Request) -> Response:
@@ -76,11 +78,6 @@ def _followed(viewer: str) -> list[JSON]:
     return [entry(each) for each in shared_jobs().followed(viewer)[:MAX_LISTED]]
 
 
-def _every_s(jobs: list[JSON]) -> float:
-    rarer = max(1.0, shared_jobs().num_viewers() / CROWD)
-    return rarer * (EVERY_S if any(job["status"] == "running" for job in jobs) else WAITING_S)
-
-
 def entry(now: Snapshot) -> JSON:
     """Describe a job for the browser; ``seen`` changes when there is something new to draw."""
     return {
@@ -90,7 +87,7 @@ def entry(now: Snapshot) -> JSON:
         "status": now.status,
         "active": now.active,
         "fraction": round(now.fraction, 4),
-        "words": progress_words(now) if now.active else _ending_words(now),
+        "words": _status_words(now),
         "seen": f"{len(now.points)} {now.grown} {len(now.failures)} {'' if now.active else now.status}",
     }
 
@@ -124,8 +121,11 @@ def _where() -> dict[str, str]:
     return {"url": address(API), "session": session.viewer()}
 
 
-def progress_words(now: Snapshot) -> str:
-    """Progress and present activity of a job."""
+def _status_words(now: Snapshot) -> str:
+    """Progress and present activity of a job, or how it ended."""
+    if not now.active:
+        done = "" if now.status == "completed" else f", {len(now.points)} of {count_points(now.spec)} done"
+        return {"completed": "finished", "cancelled": "stopped"}.get(now.status, now.status) + done
     if now.status == "queued":
         return f"Waiting, place {now.position} in the queue"
     left = "" if now.remaining_s is None else f", {duration(now.remaining_s)} left"
@@ -136,10 +136,3 @@ def count_points(spec: Spec) -> str:
     """``1 width``, ``6 widths``."""
     count = len(spec.point_keys())
     return f"{count} {spec.point_words[count != 1]}"
-
-
-def _ending_words(now: Snapshot) -> str:
-    done = "" if now.status == "completed" else f", {len(now.points)} of {count_points(now.spec)} done"
-    return {"completed": "finished", "cancelled": "stopped", "stopped": "stopped", "failed": "failed"}[
-        now.status
-    ] + done

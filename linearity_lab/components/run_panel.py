@@ -258,7 +258,6 @@ def _panel(
 
 
 def _snapshot_of(page: str) -> Snapshot | None:
-    """Return the job that the page follows, in its current state."""
     job_id = session.followed_job(page)
     if job_id is None:
         return None
@@ -266,7 +265,6 @@ def _snapshot_of(page: str) -> Snapshot | None:
 
 
 def _cost_words(spec: Spec, seconds: float, done: int) -> str:
-    """Estimate the points that are not known yet."""
     if done >= len(spec.point_keys()):
         return f"{count_points(spec)} · saved result"
     known = f", {done} of them saved" if done else ""

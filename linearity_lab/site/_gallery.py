@@ -89,7 +89,6 @@ def glossary_page(menu: Mapping[str, str]) -> str:
 
 
 def _seen(page: str) -> str:
-    """Return the site page for a page of the app; empty if none."""
     at = {"lecture": "index.html", "overview": "index.html", "live": "live.html"}.get(page)
     return at or (f"gallery.html#{page}" if page in EXPERIMENTS else "")
 
@@ -109,7 +108,6 @@ def truth_page(menu: Mapping[str, str]) -> str:
 
 
 def _place(target: str) -> str | None:
-    """Return the page of the site with the contents of a project file."""
     path = PurePosixPath(target)
     if path.stem in {step.name for step in STEPS}:
         return f"index.html#{path.stem}"

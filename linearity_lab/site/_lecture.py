@@ -46,7 +46,6 @@ def parts() -> list[tuple[str, list[tuple[int, Step]]]]:
 
 
 def _answers(step: Step) -> JSON:
-    """Return the response to each choice, with ``None`` for a request for the answer."""
     results, question = step_results(step), step.question
     words = figure_words(f"lecture.{step.name}")
     terms = "".join(f'<a href="glossary.html#{name}">{html.escape(glossary()[name].title)}</a>' for name in words.terms)

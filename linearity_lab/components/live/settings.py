@@ -92,8 +92,8 @@ class LiveSettings:
             "outputs": self.output,
             "dataset.name": "points",
             **{
-                f"dataset.{name}s": _rounded(each)
-                for name, each in zip("xy", zip(*self.learned(), strict=True), strict=True)
+                f"dataset.{name}s": ",".join(str(round(value, 4)) for value in values)
+                for name, values in zip("xy", zip(*self.learned(), strict=True), strict=True)
             },
             **{f"architecture.{name}": text for name, text in network.items()},
         }
@@ -120,10 +120,6 @@ def from_browser(given: JSON) -> LiveSettings:
 def made(found: JSON) -> LiveSettings:
     """Build settings from parsed values; custom points are a target."""
     return LiveSettings(**{**found, "target": OWN} if "points" in found else found)
-
-
-def _rounded(values: tuple[float, ...]) -> str:
-    return ",".join(str(round(value, 4)) for value in values)
 
 
 def _text(value: object) -> str:

@@ -12,7 +12,7 @@ from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sweep
 from ntk_core.experiments.dag import COLUMNS, DAGPoint, DAGResult, DAGRun, DAGSpec
-from ntk_core.networks.graphs import GRAPH_TITLES, OUTPUT, Graph, example_graphs
+from ntk_core.networks.graphs import OUTPUT
 from ntk_core.runs import mean
 
 Axis = Literal["in-degree", "width"]
@@ -87,10 +87,14 @@ def layer_lines(points: Sequence[DAGPoint], axis: Axis, what: Literal["hessian_n
     """Return ‖H‖ or ΔK of pre-activations by group of the drawn graph, without first layers."""
     groups = dict.fromkeys(layer.group for point in points for run in point.runs for layer in run.layers)
     found = []
+
+    def of(run: DAGRun, group: str) -> float:
+        return next((getattr(layer, what) for layer in run.layers if layer.group == group), math.nan)
+
     for index, group in enumerate(groups):
         style = group_style(group, index)
         style = replace(style, title="outputs") if group == OUTPUT else style
-        found.append(line(points, axis, *series_of(points)[0], functools.partial(_of_layer, group, what), style))
+        found.append(line(points, axis, *series_of(points)[0], functools.partial(of, group=group), style))
     return [each for each in found if each.dots]
 
 
@@ -136,11 +140,6 @@ def against(
     return sweep(lines, swept, title, slopes=slopes, is_log=guide, of="graph and output", name=name)
 
 
-def drawn_title(graph: Graph) -> str:
-    """Return the gallery name of the drawn graph, or "your graph"."""
-    return next((GRAPH_TITLES[name] for name, example in example_graphs().items() if example == graph), YOURS)
-
-
 def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn: str = YOURS) -> list[Chart]:
     """Draw every figure with data, in order."""
     wanted: list[tuple[str, str, Sequence[Line], bool]] = [
@@ -154,10 +153,6 @@ def charts(points: Sequence[DAGPoint], widths: Sequence[int], axis: Axis, drawn:
     return [
         against(lines, widths, axis, title, guide=guide, name=name) for name, title, lines, guide in wanted if lines
     ]
-
-
-def _of_layer(group: str, what: str, run: DAGRun) -> float:
-    return next((getattr(layer, what) for layer in run.layers if layer.group == group), math.nan)
 
 
 def first_chart(result: DAGResult) -> Chart:

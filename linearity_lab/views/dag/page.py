@@ -7,6 +7,7 @@ from linearity_lab.components.shown import Shown
 from linearity_lab.views.dag import figures
 from linearity_lab.views.dag.graph_editor import graph_editor
 from ntk_core.experiments.dag import DAGPoint, DAGSpec
+from ntk_core.networks.graphs import GRAPH_TITLES, example_graphs
 
 Runs = Shown[DAGSpec, DAGPoint]
 
@@ -22,7 +23,8 @@ TABS = {
 
 def charts(shown: Runs, axis: figures.Axis) -> list[Chart]:
     """Draw every figure with data."""
-    return figures.charts(shown.points, shown.spec.widths, axis, figures.drawn_title(shown.spec.graph))
+    known = (GRAPH_TITLES[name] for name, graph in example_graphs().items() if graph == shown.spec.graph)
+    return figures.charts(shown.points, shown.spec.widths, axis, next(known, figures.YOURS))
 
 
 def choices(shown: Runs) -> list[str | Choice]:

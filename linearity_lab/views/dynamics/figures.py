@@ -111,19 +111,14 @@ def difference_against_time(
         ]
         parts.append(f"{output_title(output)} {', '.join(ends) or 'none'}")
     words = f"Largest relative mean-squared difference of network and linear model: {'; '.join(parts)}."
+    own = [point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)}) for point in points]
     name, heading = "figure.difference", "How far they diverge"
-    return Chart(figure, words, difference_rows(points, method), _caption(points, method), name, heading)
+    return Chart(figure, words, table_rows(COLUMNS, own), _caption(points, method), name, heading)
 
 
 def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
     """Return the run with recorded outputs."""
     return point.of(output, method)[0]
-
-
-def difference_rows(points: Sequence[DynamicsPoint], method: str) -> list[dict[str, object]]:
-    """Return one row per run of this method: when and how far it left its linear model."""
-    own = [point.model_copy(update={"runs": tuple(r for r in point.runs if r.method == method)}) for point in points]
-    return table_rows(COLUMNS, own)
 
 
 def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Points) -> list[dict[str, object]]:
@@ -147,7 +142,6 @@ def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Poin
 
 
 def _caption(points: Sequence[DynamicsPoint], method: str) -> list[str]:
-    """Return the fitted rates of approach, then the networks and linear models that did not converge."""
     sentences = []
     for output in occurring(points, "output"):
         law = difference_law(points, output, method)

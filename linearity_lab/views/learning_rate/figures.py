@@ -122,7 +122,6 @@ def outcome_map(points: Sequence[RatePoint], models: Sequence[str], cell: tuple[
 
 
 def _stable_rates(points: Sequence[RatePoint], models: Sequence[str]) -> str:
-    """Return the largest rate of each model below which no run diverged, in one sentence."""
     found = []
     for model in models:
         runs = sorted((run for point in points for run in point.of(model)), key=lambda run: run.rate)

@@ -67,11 +67,7 @@ class TooManyPolls(Exception):
 
 
 class Polls:
-    """All polls of this process; nothing is written to disk.
-
-    Args:
-        clock: seconds.
-    """
+    """All polls of this process; nothing is written to disk."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic):
         self._clock = clock

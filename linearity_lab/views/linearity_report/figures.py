@@ -41,7 +41,6 @@ def card() -> str:
 
 
 def _drawable(point: LinearityReportPoint) -> list[tuple[float, float]]:
-    """Return (second-order share, output error) if both are finite."""
     pair = point.second_order_share, point.output_error
     return [(max(pair[0], LEAST), max(pair[1], LEAST))] if all(map(math.isfinite, pair)) else []
 

@@ -21,6 +21,7 @@ from ntk_core.runs.store import MIN_PREFIX
 
 PAGE = "linearity_report"
 TITLE = "Is your own model linear?"
+RANKED = "Parameters by their share of the outputs' change"
 MOST_REPORTS, MOST_LAYERS = 20, 40
 Reports = Mapping[str, LinearityReportResult]
 
@@ -54,9 +55,10 @@ def show() -> None:
         above = st.container(horizontal=True, horizontal_alignment="right", key=f"{PAGE}.above")
         # First, as an empty container takes no space.
         above.caption(name_of(result) if stored else "An example. No report is stored yet.")
+        ranked = [dict(zip(LAYER_HEAD, row, strict=True)) for row in point.layer_rows()[:MOST_LAYERS]]
         drawn = [
             Panel("", partial(errors, reports, run)),
-            Panel("Parameters", partial(layers, result), below=partial(_ranked, result)),
+            Panel("Parameters", partial(layers, result), below=partial(words_table, ranked, RANKED)),
         ]
         show_panels(PAGE, drawn, lambda: provenance_footer(result))
         page_answers(PAGE)
@@ -77,9 +79,3 @@ def _stored() -> Reports:
     digests = dict.fromkeys([run.digest for run in found.runs] + [st.session_state.get(f"{PAGE}.run", "")])
     results = {digest: shared_store().result(digest) for digest in digests}
     return {run: each for run, each in results.items() if isinstance(each, LinearityReportResult) and each.points}
-
-
-def _ranked(result: LinearityReportResult) -> None:
-    """Parameters, the largest share of the outputs' change first."""
-    rows = [dict(zip(LAYER_HEAD, row, strict=True)) for row in result.points[0].layer_rows()[:MOST_LAYERS]]
-    words_table(rows, "Parameters by their share of the outputs' change")

@@ -153,7 +153,6 @@ def step_rows(point: OptimizationPoint, output: str) -> list[dict[str, object]]:
 
 
 def _caption(point: OptimizationPoint, output: str) -> list[str]:
-    """State the guarantee, then the runs that diverged or did not converge, with the stable rate."""
     slope, title = OUTPUTS[output].min_slope, output_title(output)
     why = {"swish": ": its slope vanishes near f = −1.28", "softmax": ": its Jacobian maps (1, …, 1) to 0"}
     sentences = [

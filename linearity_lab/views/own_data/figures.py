@@ -97,16 +97,10 @@ def images(data: Cleaned) -> list[tuple[NDArray[np.uint8], str]]:
     ]
     each = max(1, MAX_IMAGES // len(groups))
     chosen = [(row, group) for group, members in enumerate(groups) for row in members[:each]]
-    return [
-        (
-            _enlarged(np.clip((data.x[row] - low) / spread * 255, 0, 255).astype(np.uint8)),
-            data.class_names[group] if data.class_names else "",
-        )
-        for row, group in chosen[:MAX_IMAGES]
-    ]
-
-
-def _enlarged(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Repeat whole pixels, so that browsers do not smooth them."""
-    times = max(1, 72 // max(pixels.shape[:2]))
-    return np.repeat(np.repeat(pixels, times, axis=0), times, axis=1)
+    found, times = [], max(1, 72 // max(data.input_shape[:2]))
+    for row, group in chosen[:MAX_IMAGES]:
+        pixels = np.clip((data.x[row] - low) / spread * 255, 0, 255).astype(np.uint8)
+        # Whole pixels are repeated, so that browsers do not smooth them.
+        enlarged = np.repeat(np.repeat(pixels, times, axis=0), times, axis=1)
+        found.append((enlarged, data.class_names[group] if data.class_names else ""))
+    return found

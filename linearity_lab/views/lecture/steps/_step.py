@@ -151,7 +151,6 @@ def step(
 
 
 def _marked(found: Section, heading: str) -> int:
-    """Index of the one entry of a list that is marked by [x]."""
     marks = [mark for mark, _ in _CHOICE.findall(found.prose(heading))]
     if marks.count("x") != 1:
         raise WordsError(f"{found.place}, “{heading}” marks {marks.count('x')} choices by [x]; one is right.")
