@@ -188,7 +188,7 @@ def above(figure: go.Figure, before: go.Figure) -> go.Figure:
 
     Return ``figure`` itself if the axes differ or there are no curves.
     """
-    pale = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
+    pale: JSON = {"showlegend": False, "legendgroup": None, "hoverinfo": "skip", "hovertemplate": None}
     pale |= {"opacity": GHOST_OPACITY, "meta": {"ghost": True}}
     ghosts = [trace.to_plotly_json() | pale for trace in before.data if _is_curve(trace)]
     if _axes(figure) != _axes(before) or not ghosts or figure.frames:
@@ -273,7 +273,9 @@ def compared_by(columns: Columns, *axes: ComparedAxis) -> Comparison:
 
 
 def comparison_of(spec: Spec) -> Comparison:
-    """Return the view's ``figures.compared`` comparison if defined, else one by the result's table."""
+    """Compare by the result's table, against ``figures.COMPARED`` axes of its view, or as its ``compared(spec)``."""
     figures = view_module(spec.experiment, "figures") if has_view(spec.experiment, "figures") else None
     compared: Callable[[Spec], Comparison] | None = getattr(figures, "compared", None)
-    return compared(spec) if compared else compared_by(experiment_of(spec).result.columns)
+    if compared is not None:
+        return compared(spec)
+    return compared_by(experiment_of(spec).result.columns, *getattr(figures, "COMPARED", ()))

@@ -50,7 +50,6 @@ def sweep(
     name: str = "",
     heading: str = "",
     caption: Sequence[str] = (),
-    with_takeaway: bool = False,
     rows: Sequence[dict[str, object]] | None = None,
     first: Sequence[int] = range(MOST_CURVES),
     finding: str | None = None,
@@ -68,7 +67,6 @@ def sweep(
         of: table column that distinguishes the lines.
         name, heading: name and heading of the chart.
         caption: sentences before the ones about excluded runs.
-        with_takeaway: whether the caption starts with the takeaway.
         rows: table rows; by default one per value and line.
         first: indices of the initially visible lines; the legend shows the others.
         finding: first sentence of the takeaway; by default from the lines.
@@ -99,7 +97,7 @@ def sweep(
         figure.update_xaxes(autorange=True, range=None, autorangeoptions=ends)
     table = mean_rows(lines, axis, symbol, of) if rows is None else rows
     words = " ".join([*filter(None, [finding]), takeaway(lines, axis, title)])
-    below = [*([words] if with_takeaway else []), *caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
+    below = [*caption, *left_out(lines, axis), *_last_slopes(seen, axis)]
     given = given_runs(line.law for line in lines)
     return Chart(
         figure,

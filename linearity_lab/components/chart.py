@@ -77,15 +77,15 @@ class Panel:
     """One of the figures of a page, with its choices."""
 
     title: str  # title of its tab, unless it is the first panel
-    # Shows the choices; returns the chart or charts, or shows other content.
-    draw: Callable[[], Chart | Sequence[Chart] | None]
+    # A chart, or a function that shows the choices and returns the chart or charts, or shows other content.
+    draw: Chart | Callable[[], Chart | Sequence[Chart] | None]
     on_select: Callable[[], None] | None = None  # callback for clicks on other points of its single chart
     below: Callable[[], None] | None = None  # content below the figure, such as the clicked point
 
 
 def panels(charts: Sequence[Chart], titles: Mapping[str, str] | None = None) -> list[Panel]:
     """Return a panel for each chart, with the title in ``titles`` or else its heading."""
-    return [Panel((titles or {}).get(chart.name, chart.heading), lambda chart=chart: chart) for chart in charts]
+    return [Panel((titles or {}).get(chart.name, chart.heading), chart) for chart in charts]
 
 
 def show_panels(page: str, shown: Sequence[Panel], claim: Callable[[], None]) -> None:
@@ -118,7 +118,7 @@ def show_alone(page: str, panel: Panel) -> None:
 
 def drawn_charts(panel: Panel) -> list[Chart]:
     """Return the charts of a panel, with its choices; none for other content."""
-    drawn = panel.draw()
+    drawn = panel.draw if isinstance(panel.draw, Chart) else panel.draw()
     return [drawn] if isinstance(drawn, Chart) else list(drawn or ())
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis, Comparison, compared_by, occurring
+from linearity_lab.charts.chart import WIDTH, Chart, ComparedAxis, occurring
 from linearity_lab.charts.lines import Axis as SweepAxis
 from linearity_lab.charts.lines import Line, trained_dot
 from linearity_lab.charts.style import Style, graph_style, group_style, nth_style
 from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.dag import COLUMNS, DAGPoint, DAGResult, DAGRun, DAGSpec
+from ntk_core.experiments.dag import DAGPoint, DAGResult, DAGRun
 from ntk_core.networks.graphs import OUTPUT
 from ntk_core.runs import mean
 
@@ -160,6 +160,4 @@ def first_chart(result: DAGResult) -> Chart:
     return charts(result.points, result.spec.widths, axes_of(result.points)[0])[0]
 
 
-def compared(_: DAGSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS, WIDTH, ComparedAxis("min_in_degree", "smallest in-degree"))
+COMPARED = (WIDTH, ComparedAxis("min_in_degree", "smallest in-degree"))

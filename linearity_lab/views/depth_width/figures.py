@@ -6,12 +6,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, beginning, drawn_values, log_ticks
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.chart import Chart, ComparedAxis
 from linearity_lab.charts.labels import LEGEND_HEIGHTS, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, Measure
 from linearity_lab.charts.style import Style, width_style
 from linearity_lab.charts.sweep import sweep
-from ntk_core.experiments.depth_width import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult, DepthWidthSpec
+from ntk_core.experiments.depth_width import COLUMNS, PAIR, DepthRun, DepthWidthPoint, DepthWidthResult
 from ntk_core.experiments.depth_width.random_kernels import MOST_OF_ONE, limit_moment
 from ntk_core.numbers import number, percent, width_label
 from ntk_core.runs.columns import table_rows
@@ -210,6 +210,4 @@ def first_chart(result: DepthWidthResult) -> Chart:
     return against_beta(result.points)
 
 
-def compared(_: DepthWidthSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS, ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "β"))
+COMPARED = (ComparedAxis("depth", "depth L", "L"), ComparedAxis("beta", "β", "β"))

@@ -96,7 +96,7 @@ def single_outputs(run: EarlyRun) -> Chart:
     )
     first = [f"test input {index + 1}" for index in range(MOST_CURVES // len(models))]
     figure = along_training(curves, (Row("output f(x)", "linear"),), first=first)
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "test input": index + 1,
             "target": target,

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from linearity_lab.charts.axes import add_level
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.chart import Chart, ComparedAxis
 from linearity_lab.charts.labels import MOST_CURVES, spread_out
 from linearity_lab.charts.lines import Axis, Dot, Line, trained_dot, width_axis
 from linearity_lab.charts.style import Style, model_style
@@ -13,7 +13,6 @@ from linearity_lab.charts.sweep import sweep
 from linearity_lab.charts.training import Quantity, Row, along_runs
 from linearity_lab.views.lazy.dial import richness_style
 from ntk_core.experiments.generalization import (
-    COLUMNS,
     GeneralizationPoint,
     GeneralizationResult,
     GeneralizationRun,
@@ -226,12 +225,7 @@ def first_chart(result: GeneralizationResult) -> Chart:
     return against(most, result.spec, measured(result.points))
 
 
-AXES = (
+COMPARED = (
     ComparedAxis("width", "width m", keep=lambda row, result: row["num_samples"] == result.spec.counts[-1]),
     ComparedAxis("num_samples", "training points n", "n", lambda row, result: row["width"] == result.spec.widths[-1]),
 )
-
-
-def compared(_: GeneralizationSpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS, *AXES)

@@ -103,19 +103,15 @@ def _parts(points: Sequence[HessianPoint], line: str, parts: dict[str, Part], ti
     lines = [each for each in found.values() if any(dot.value > 0 for dot in each.dots)]
     if len(lines) < least:
         return None
-    return sweep(lines, axis_of(points), title, slopes=(-0.5,), rows=_parts_rows(points, line))
-
-
-def _parts_rows(points: Sequence[HessianPoint], line: str) -> list[dict[str, object]]:
     rows = []
-    for point in of_line(points, line):
+    for point in own:
         row: dict[str, object] = {place_name(points): point.place}
         for part in (MEASURED, *BOUNDS.values(), *QUANTITIES.values()):
             average = mean([value for run in point.runs if math.isfinite(value := part.of(point, run))])
             if average.count:
                 row[plain_symbols(part.style.title)] = average.value
         rows.append(row)
-    return rows
+    return sweep(lines, axis_of(points), title, slopes=(-0.5,), rows=rows)
 
 
 def bound_words(points: Sequence[HessianPoint], line: str) -> str:
@@ -189,7 +185,19 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
             ("", "at least", "solid", base.symbol),
             ("_random", "random directions", "dot", "x-thin-open"),
         ):
-            found = _in_balls(of_line(points, line), radius, quantity + suffix)
+            found = [
+                Dot(
+                    point.place,
+                    getattr(ball, quantity + suffix),
+                    run.seed,
+                    "" if ball.converged else UNKNOWN,
+                    norm_note(run),
+                )
+                for point in of_line(points, line)
+                for run in point.runs
+                for ball in run.balls
+                if ball.radius == radius
+            ]
             if found:
                 style = Style(base.color, dash, symbol, f"{base.title}, {title}")
                 lines.append(Line(style, found, group=line + suffix))
@@ -204,16 +212,6 @@ def ball(points: Sequence[HessianPoint], radius: float, quantity: str, num_start
         caption=[words, *missed(points)],
         rows=ball_rows(points),
     )
-
-
-def _in_balls(points: Sequence[HessianPoint], radius: float, field: str) -> list[Dot]:
-    return [
-        Dot(point.place, getattr(ball, field), run.seed, "" if ball.converged else UNKNOWN, norm_note(run))
-        for point in points
-        for run in point.runs
-        for ball in run.balls
-        if ball.radius == radius
-    ]
 
 
 def ball_rows(points: Sequence[HessianPoint]) -> list[dict[str, object]]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from linearity_lab.charts.axes import beginning
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by, occurring
+from linearity_lab.charts.chart import Chart, ComparedAxis, occurring
 from linearity_lab.charts.lines import Axis, Line, Measure
 from linearity_lab.charts.style import Style, network_style, nth_style, output_title
 from linearity_lab.charts.sweep import sweep
@@ -13,7 +13,6 @@ from ntk_core.experiments.lazy import (
     LazyPoint,
     LazyResult,
     LazyRun,
-    LazySpec,
     Swept,
     swept_points,
 )
@@ -142,8 +141,3 @@ COMPARED = (
     ),
     ComparedAxis("width", "width m", keep=lambda row, _: row["scale"] == 1),
 )
-
-
-def compared(_: LazySpec) -> Comparison:
-    """Return how runs are compared."""
-    return compared_by(COLUMNS, *COMPARED)

@@ -186,8 +186,11 @@ def _answer(code: str, member: str) -> None:
     if seen.before:
         st.info(_word("second"))
 
+    def vote(choice: int) -> None:
+        shared_polls().vote(code, member, step.name, choice)
+
     for place, index in enumerate(seen.order, start=1):
         st.button(f"{place}. {question.choices[index]}", key=f"{PAGE}.vote.{step.name}.{index}", width="stretch",
-                  type="primary" if seen.own == index else "secondary", on_click=shared_polls().vote,
-                  args=(code, member, step.name, index), disabled=is_over)  # fmt: skip
+                  type="primary" if seen.own == index else "secondary", on_click=vote, args=(index,),
+                  disabled=is_over)  # fmt: skip
     st.caption(_word("over" if is_over else "choose" if seen.own is None else "chosen"))

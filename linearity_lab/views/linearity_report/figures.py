@@ -8,14 +8,12 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from linearity_lab.charts.axes import GUIDE_LINE, add_level, finish, log_ticks
-from linearity_lab.charts.chart import Chart, ComparedAxis, Comparison, compared_by
+from linearity_lab.charts.chart import Chart, ComparedAxis
 from linearity_lab.charts.style import GUIDE_COLOR, nth_style
 from linearity_lab.charts.vector import Stroke, thumbnail
 from ntk_core.experiments.linearity_report import (
-    COLUMNS,
     LinearityReportPoint,
     LinearityReportResult,
-    LinearityReportSpec,
 )
 from ntk_core.linearity import LINEAR, PARTLY
 from ntk_core.numbers import percent
@@ -110,6 +108,4 @@ def layers(result: LinearityReportResult) -> Chart:
     return Chart(finish(figure), words, result.rows(), name="layers", heading="Parameters")
 
 
-def compared(_: LinearityReportSpec) -> Comparison:
-    """Compare reports parameter by parameter."""
-    return compared_by(COLUMNS, ComparedAxis("num_params", "numbers of the parameter", "p"))
+COMPARED = (ComparedAxis("num_params", "numbers of the parameter", "p"),)

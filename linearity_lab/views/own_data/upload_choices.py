@@ -173,7 +173,7 @@ def file_preview(candidate: Candidate) -> None:
         title = "Columns: types and missing values"
         with st.expander(title, icon=":material/view_column:", on_change="rerun") as columns:
             if columns.open:
-                rows = [
+                types: list[dict[str, object]] = [
                     {
                         "column": column.name,
                         "type": column.kind,
@@ -184,7 +184,7 @@ def file_preview(candidate: Candidate) -> None:
                     }
                     for column in candidate.columns
                 ]
-                st.dataframe(rows, hide_index=True, alt="Type, missing values and values of every column")
+                st.dataframe(types, hide_index=True, alt="Type, missing values and values of every column")
     elif isinstance(candidate, Arrays):
         rows = [{"array": n, "shape": str(a.shape), "type": str(a.dtype)} for n, a in candidate.arrays.items()]
         st.dataframe(rows, hide_index=True, alt="Shape and type of every array of the file")

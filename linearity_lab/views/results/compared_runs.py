@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
@@ -91,7 +92,8 @@ def overlay(runs: Runs, axis: ComparedAxis, measure: str, line: LineKey | None) 
     ]
     swept = SweepAxis(axis.title, axis.letter, column=axis.column)
     if not axis.along_time:
-        return sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared", with_takeaway=True)
+        chart = sweep(lines, swept, title, measure, is_log=is_log, of="run", name="compared")
+        return replace(chart, caption=[chart.takeaway, *chart.caption])
     curves = [
         Curve(style, [r[axis.column] for r in own], [r[measure] for r in own], title, seed)
         for style, rows in found

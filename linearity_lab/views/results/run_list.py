@@ -20,10 +20,10 @@ from linearity_lab.views.results.stored_runs import (
     marks,
     shared_store,
     take_file,
-    where_kept,
     write_mark,
 )
 from linearity_lab.words.markdown import plain
+from linearity_lab.words.pages import prose
 from linearity_lab.words.run_words import name_of
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import num_runs
@@ -81,7 +81,7 @@ def _fields(run: str, mark: Mark, shown: str) -> None:
 
     st.text_input("Name", mark.name, key=name, max_chars=MAX_NAME, placeholder=shown, on_change=take)
     st.text_area("Note", mark.note, key=note, max_chars=MAX_NOTE, on_change=take)
-    st.caption(where_kept())
+    st.caption(prose(PAGE, "Kept in this session" if profile().is_shared else "Kept in the store"))
 
 
 def _choose(runs: list[str]) -> None:

@@ -9,7 +9,6 @@ from typing import IO
 import streamlit as st
 
 from linearity_lab.jobs.profile import error_text, profile
-from linearity_lab.words.pages import prose
 from ntk_core.errors import InvalidInput
 from ntk_core.numbers import duration, num_runs
 from ntk_core.runs.store import Mark, Store, StoredRun, read_runs, write_runs
@@ -96,11 +95,6 @@ def write_mark(run: str, name: str, note: str, favorite: bool) -> None:
     kept.pop(run, None)
     if found != Mark():
         kept[run] = found
-
-
-def where_kept() -> str:
-    """Explain where marks are stored, and for how long."""
-    return prose("results", "Kept in this session" if profile().is_shared else "Kept in the store")
 
 
 def _printable(text: str) -> str:
