@@ -21,8 +21,6 @@ from ntk_core.settings.part import Values
 
 SENTENCE_LENGTH = 150  # characters above a figure: two lines
 VEILED = "the rest appears with the answer"
-
-
 AnyPoint = TypeVar("AnyPoint", bound=PointValue)
 
 

@@ -315,14 +315,11 @@ def _chooser(page: str, choice: Choice, label: LabelVisibility = "collapsed") ->
 
 @dataclass(frozen=True)
 class _Cursor:
-    """Targets of clicks on one axis: session entry, current position, and (position, option) pairs.
+    """Targets of clicks on one axis."""
 
-    Without options any number is taken.
-    """
-
-    key: str
-    at: object
-    options: Sequence[tuple[object, object]] | None = None
+    key: str  # session entry
+    at: object  # current position
+    options: Sequence[tuple[object, object]] | None = None  # (position, option) pairs; None takes any number
 
 
 @dataclass

@@ -47,10 +47,7 @@ class _FormState:
 class SpecForm(Generic[AnySpec]):
     """The settings of one page, in the session and in the URL.
 
-    Attributes:
-        page: the prefix of its widgets' keys in the session.
-        spec: that of the widgets, or None while a setting is invalid.
-        sentences: dotted name → error of that setting.
+    ``spec`` is None while a setting is invalid; ``sentences`` maps dotted names to errors.
     """
 
     def __init__(

@@ -1,7 +1,4 @@
-"""Progress of running jobs, which the browser polls: a bar in place of Run, a tray on every page, reruns on news.
-
-A page runs again only when there is something new to draw.
-"""
+"""Progress of running jobs, which the browser polls: a bar in place of Run, a tray on every page, reruns on news."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""One cursor through all figures of a page: a custom component that listens in the browser.
-
-Streamlit's own selections would redraw a figure after each click and lose its zoom.
-"""
+"""One cursor through all figures of a page, in the browser: Streamlit's own selections would lose their zoom."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,8 +14,8 @@ def linked(
     key: str,
     at: dict[str, object],
     clicked: Callable[[dict[str, object]], None],
-    land: str = "",
-    answer: dict[str, object] | None = None,
+    land: str,
+    answer: dict[str, object] | None,
 ) -> None:
     """Let all figures with an axis in ``at`` show a line there, and report the clicked mark.
 

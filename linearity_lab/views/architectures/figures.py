@@ -23,8 +23,6 @@ Snapshots = Mapping[str, KernelSnapshot]
 Styles = Mapping[str, Style]
 HEATMAP_HEIGHT = 300
 INFINITE = "infinite"
-
-
 MEASURES = {
     "change": Measure[KernelChangeRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change),
     "distance": Measure[KernelChangeRun](
@@ -141,15 +139,6 @@ def heatmaps(snapshot: KernelSnapshot, letter: str, width: int) -> Chart:
     return Chart(figure, words, rows, [words], f"kernel_{letter.lower()}")
 
 
-def infinite_eigenvalues(snapshot: KernelSnapshot) -> np.ndarray | None:
-    """Eigenvalues of K_∞ ⊗ I_C, descending: those of K_∞, each C-fold; None without a stored K_∞."""
-    if snapshot.infinite is None:
-        return None
-    matrix = np.asarray(snapshot.infinite)
-    num_outputs = len(snapshot.initial_eigenvalues) // len(matrix)
-    return np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
-
-
 def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     """Eigenvalues of K before (open, thin) and after training (filled), and of infinite width (dashed), descending.
 
@@ -158,7 +147,11 @@ def spectra(snapshots: Snapshots, styles: Styles) -> Chart:
     figure, rows = go.Figure(), []
     for letter, snapshot in snapshots.items():
         style = styles[letter]
-        limit = infinite_eigenvalues(snapshot)
+        limit = None
+        if snapshot.infinite is not None:  # the eigenvalues of K_∞ ⊗ I_C are those of K_∞, each C-fold
+            matrix = np.asarray(snapshot.infinite)
+            num_outputs = len(snapshot.initial_eigenvalues) // len(matrix)
+            limit = np.repeat(np.linalg.eigvalsh((matrix + matrix.T) / 2)[::-1], num_outputs)
         pairs = zip(snapshot.initial_eigenvalues, snapshot.final_eigenvalues, strict=True)
         for rank, (before, after) in enumerate(pairs):
             row: dict[str, object] = {"network": letter, "index": rank + 1, "before": before, "after": after}

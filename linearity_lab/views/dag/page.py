@@ -10,7 +10,6 @@ from ntk_core.experiments.dag import DAGPoint, DAGSpec
 from ntk_core.networks.graphs import GRAPH_TITLES, example_graphs
 
 Runs = Shown[DAGSpec, DAGPoint]
-
 TABS = {
     "change": "Kernel change",
     "hessian": "Hessian norm",

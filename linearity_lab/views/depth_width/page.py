@@ -9,10 +9,8 @@ from linearity_lab.views.depth_width import figures
 from ntk_core.experiments.depth_width import DepthWidthPoint, DepthWidthSpec
 from ntk_core.networks.choices import almost_everywhere
 
-Runs = Shown[DepthWidthSpec, DepthWidthPoint]
 
-
-def charts(shown: Runs) -> tuple[Chart, ...]:
+def charts(shown: Shown[DepthWidthSpec, DepthWidthPoint]) -> tuple[Chart, ...]:
     """Draw the scatter of K(x, x) against depth and β, then kernel change and curvature of trained networks."""
     points = shown.points
     measured = figures.measured(points)

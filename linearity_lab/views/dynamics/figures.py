@@ -16,7 +16,6 @@ from ntk_core.experiments.dynamics import (
     DEPARTURE_LEVEL,
     DynamicsPoint,
     DynamicsResult,
-    DynamicsRun,
     ModelPath,
     difference_law,
 )
@@ -36,7 +35,7 @@ def trajectories(point: DynamicsPoint, output: str, method: str, axis: TimeAxis,
 
     With classes, the output of the point's own class.
     """
-    run = first_run(point, output, method)
+    run = point.of(output, method)[0]  # with recorded outputs
     targets = point.y if points == "training points" else point.y_test
     paths = [(*model, path) for model in MODELS if (path := getattr(run, model[0])) is not None]
     curves = []
@@ -116,14 +115,9 @@ def difference_against_time(
     return Chart(figure, words, table_rows(COLUMNS, own), _caption(points, method), name, heading)
 
 
-def first_run(point: DynamicsPoint, output: str, method: str) -> DynamicsRun:
-    """Return the run with recorded outputs."""
-    return point.of(output, method)[0]
-
-
 def trajectory_rows(point: DynamicsPoint, output: str, method: str, points: Points) -> list[dict[str, object]]:
     """Return one row per recorded step and followed point, with the outputs of its class under every model."""
-    run = first_run(point, output, method)
+    run = point.of(output, method)[0]  # with recorded outputs
     targets = point.y if points == "training points" else point.y_test
     return [
         {

@@ -18,7 +18,7 @@ from linearity_lab.charts.style import (
     nth_style,
 )
 from linearity_lab.charts.training import AXIS_TITLES, Curve, Row, TimeAxis, along_training, times
-from linearity_lab.views.dynamics.figures import MODELS, first_run, trajectory_rows
+from linearity_lab.views.dynamics.figures import MODELS, trajectory_rows
 from ntk_core.dynamics.choices import METHODS
 from ntk_core.experiments.dynamics import DynamicsPoint, DynamicsRun
 from ntk_core.numbers import number, width_label
@@ -29,7 +29,7 @@ LEGEND_ROW = 24  # pixels
 
 def moving(point: DynamicsPoint, output: str, method: str, axis: TimeAxis = "step", at: float | None = None) -> Chart:
     """Animate functions of a one-dimensional input, else network outputs against the linear model, from ``at``."""
-    run = first_run(point, output, method)
+    run = point.of(output, method)[0]  # with recorded outputs
     shown_at = times(run.steps, run.learning_rate, axis)
     index = len(shown_at) - 1 if at is None else min(range(len(shown_at)), key=lambda each: abs(shown_at[each] - at))
     shown = "The function of the network, its linear model" if point.x_test else "Outputs against the linear model"

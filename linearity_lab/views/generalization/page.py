@@ -10,7 +10,6 @@ from linearity_lab.views.generalization import figures
 from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationSpec, measured
 
 Runs = Shown[GeneralizationSpec, GeneralizationPoint]
-
 ALL = -1.0  # not a ρ; None would be an empty selectbox
 
 

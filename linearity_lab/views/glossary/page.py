@@ -1,7 +1,4 @@
-"""Glossary page: the entry in the URL first, then search results.
-
-One line per word, which opens in place; the URL contains the last opened word.
-"""
+"""Glossary page: the entry in the URL first, then search results, a line per word that opens in place."""
 
 import streamlit as st
 

@@ -23,7 +23,6 @@ from ntk_core.settings.part import Values
 from ntk_core.settings.walk import settings
 
 Runs = Shown[HessianSpec, HessianPoint]
-
 KEY = "hessian.networks"
 CHOOSER_PIXELS = 420
 IN_ROW = "activation"  # the shared setting beside the figure

@@ -21,8 +21,6 @@ from ntk_core.numbers import width_label
 from ntk_core.runs.columns import table_rows
 
 AXES: dict[Swept, Axis] = {"scale": Axis("scale α", "α"), "width": Axis("width m")}
-
-
 KAPPA = Measure[LazyRun]("κ at w₀", "κ", lambda run: run.kappa, before_training=True)
 CHANGE = Measure[LazyRun]("kernel change ΔK", "ΔK", lambda run: run.sup_change)
 DISTANCE = Measure[LazyRun]("distance ‖w − w₀‖₂", "‖w − w₀‖₂", lambda run: run.distance)

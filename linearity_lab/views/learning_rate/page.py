@@ -20,8 +20,9 @@ from ntk_core.runs import PRESETS
 from ntk_core.settings.grammar import with_settings
 
 Runs = Shown[LearningRateSpec, RatePoint]
-
 JOB = "learning_rate.cell"  # the job of a cell is followed under this name
+GALLERY_MAP, DEPARTURES = "catapult-map", "horizon-rate"  # presets: the map, and the departure steps beside it
+TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sample", "along_run": "One run"}
 
 
 def choose_clicked(spec: LearningRateSpec) -> None:
@@ -50,10 +51,6 @@ def show_cell() -> None:
             show_chart(PAGE.name, drawn_once(JOB, (shown.identity, shown.result is None), run))
 
     live_panel(JOB, draw)
-
-
-GALLERY_MAP, DEPARTURES = "catapult-map", "horizon-rate"  # presets: the map, and the departure steps beside it
-TABS = {"map": "Outcomes", "peaks": "Peak against width", "one_sample": "One sample", "along_run": "One run"}
 
 
 def charts(shown: Runs, width: int, rate: float) -> tuple[Chart, ...]:

@@ -37,10 +37,7 @@ STANDARDIZE: dict[Standardize, str] = {
 
 @dataclass
 class _File:
-    """An uploaded file with its errors and those of its last choices.
-
-    Its contents are cached for all sessions in :mod:`linearity_lab.jobs.uploads`.
-    """
+    """An uploaded file with its errors and those of its last choices; ``jobs.uploads`` caches its contents."""
 
     name: str
     source: str
