@@ -7,14 +7,10 @@ from linearity_lab.components.shown import Shown
 from linearity_lab.views.optimization import figures
 from ntk_core.experiments.optimization import OptimizationPoint, OptimizationSpec
 
+Runs = Shown[OptimizationSpec, OptimizationPoint]
 
-def charts(
-    shown: Shown[OptimizationSpec, OptimizationPoint],
-    output: str,
-    width: int,
-    axis: figures.StepAxis,
-    seed: int | None = None,
-) -> tuple[Chart, ...]:
+
+def charts(shown: Runs, output: str, width: int, axis: figures.StepAxis, seed: int | None = None) -> tuple[Chart, ...]:
     """Draw charts of one width and output, this or the first seed strong; the second one of all."""
     (point,) = led_by([shown.point(width)], seed)
     return (
