@@ -21,10 +21,15 @@ Of = Callable[[DAGRun], float]
 YOURS = "your graph"
 
 
+def series_of(points: Sequence[DAGPoint]) -> list[tuple[str, str]]:
+    """Return the (graph, output) that occur."""
+    return occurring(points, "graph", "output")
+
+
 def axes_of(points: Sequence[DAGPoint]) -> list[Axis]:
     """Return the meaningful axes, the better one first: the in-degree, unless it is constant in a graph."""
     ends: list[Axis] = ["in-degree", "width"]
-    for graph, output in occurring(points, "graph", "output"):
+    for graph, output in series_of(points):
         if len(points) > 1 and len({run.min_in_degree for point in points for run in point.of(graph, output)}) < 2:
             return ends[::-1]
     return ends
@@ -64,7 +69,7 @@ def change_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str = 
     """Map (graph, output) to ΔK of the converged runs."""
     return {
         each: line(points, axis, *each, lambda run: run.sup_change, converged_only=True, drawn=drawn)
-        for each in occurring(points, "graph", "output")
+        for each in series_of(points)
     }
 
 
@@ -74,7 +79,7 @@ def hessian_lines(points: Sequence[DAGPoint], axis: Axis = "width", drawn: str =
     def norm(run: DAGRun) -> float:
         return run.hessian_norm if run.hessian_converged else math.nan
 
-    lines = {each: line(points, axis, *each, norm, drawn=drawn) for each in occurring(points, "graph", "output")}
+    lines = {each: line(points, axis, *each, norm, drawn=drawn) for each in series_of(points)}
     return {each: found for each, found in lines.items() if found.dots}
 
 
@@ -89,9 +94,7 @@ def layer_lines(points: Sequence[DAGPoint], axis: Axis, what: Literal["hessian_n
     for index, group in enumerate(groups):
         style = group_style(group, index)
         style = replace(style, title="outputs") if group == OUTPUT else style
-        found.append(
-            line(points, axis, *occurring(points, "graph", "output")[0], functools.partial(of, group=group), style)
-        )
+        found.append(line(points, axis, *series_of(points)[0], functools.partial(of, group=group), style))
     return [each for each in found if each.dots]
 
 
@@ -117,7 +120,7 @@ def lines_of_first(points: Sequence[DAGPoint], axis: Axis, measured: Mapping[str
         line(
             points,
             axis,
-            *occurring(points, "graph", "output")[0],
+            *series_of(points)[0],
             of,
             nth_style(_OF_FIRST.index(title), title),
             fit=False,
