@@ -1,5 +1,6 @@
 """Requests that cannot be answered, refused by the name of their field."""
 
+import functools
 from dataclasses import replace
 
 import jax
@@ -23,12 +24,16 @@ NET = FullyConnected(width=4, num_outputs=3, activation="tanh", trained="first")
 CHAIN = {"w": [(6, 4), (5, 6), (5, 2)]}
 
 
+@functools.cache
+def initial(net):
+    return jax.jit(net.init, static_argnums=1)(jax.random.key(0), (4,))
+
+
 def asked(function, change, net=NET, **settings):
     """Call a function of a network, parameters and an input, with some arguments changed."""
 
     def call():
-        params = net.init(jax.random.key(0), (4,))
-        given = {"net": net, "params": params, "x": np.ones(4), **settings, **change}
+        given = {"net": net, "params": initial(net), "x": np.ones(4), **settings, **change}
         return function(**{**given, "x": jnp.asarray(given["x"])})
 
     return call
