@@ -82,9 +82,7 @@ def test_stop_keeps_points_and_submit_resumes(jobs, long, wait_for):
     assert jobs.snapshot(job_id).points == kept
 
 
-def test_another_process_ends_a_job_and_the_next_one_runs(
-    jobs, seen, shared_store_file, tiny, long, wait_for
-):
+def test_another_process_ends_a_job_and_the_next_one_runs(jobs, seen, shared_store_file, tiny, long, wait_for):
     completed, running = seen[-1], wait_for(jobs, jobs.submit(long(seed=6)), has_a_point)
     later = Jobs(Store(shared_store_file))
     found = later.snapshot(completed.job_id)
