@@ -13,7 +13,7 @@ from ntk_core.data import DatasetShapes, dataset_shapes
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun
-from ntk_core.fits import fit_power_law
+from ntk_core.fits import exponent_line, fit_power_law
 from ntk_core.networks.choices import almost_everywhere
 from ntk_core.networks.graphs import (
     GRAPH_TITLES,
@@ -38,8 +38,6 @@ from ntk_core.runs import (
     Value,
     Work,
     columns,
-    exponent_line,
-    outcome_notes,
     typical_steps,
 )
 from ntk_core.runs.columns import Column, runs_of, text_table
@@ -290,7 +288,7 @@ class DAGResult(ResultValue):
 def dag_summary(spec: DAGSpec, points: Sequence[DAGPoint]) -> str:
     """Realized in-degree, ΔK and ‖H‖ of each graph and output, the verdicts, and exponents with their intervals."""
     series = [(graph, output) for graph in spec.graphs() for output in spec.outputs]
-    notes = outcome_notes(points, then="; excluded from means")
+    notes = columns.outcome_notes(points, then="; excluded from means")
     laws = [exponent(points, *each) for each in series]
     missed = [spec.almost_everywhere] if spec.almost_everywhere else []
     return "\n".join([*text_table(COLUMNS, points), "", *missed, *notes, *_verdicts(spec), *laws])

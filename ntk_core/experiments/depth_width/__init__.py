@@ -26,10 +26,8 @@ from ntk_core.runs import (
     Work,
     columns,
     finite_or_none,
-    outcome_notes,
     point_key,
     typical_steps,
-    with_error,
 )
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
@@ -234,10 +232,10 @@ COLUMNS = (
     *map(
         _of_run,
         (
-            replace(columns.CHANGE, name="sup_change", format=with_error),
+            replace(columns.CHANGE, name="sup_change", format=columns.with_error),
             Column("hessian", "‖H‖", lambda _, run: finite_or_none(run.hessian)),
             Column("squared_gradient", "‖∇f‖²"),
-            Column("curvature", "‖H‖ / ‖∇f‖²", lambda _, run: finite_or_none(run.curvature), with_error),
+            Column("curvature", "‖H‖ / ‖∇f‖²", lambda _, run: finite_or_none(run.curvature), columns.with_error),
             replace(columns.FINAL_LOSS, name="last_loss"),
             columns.STEPS,
             columns.LEARNING_RATE,
@@ -275,7 +273,7 @@ TAILS = (
 def depth_width_summary(spec: DepthWidthSpec, points: Sequence[DepthWidthPoint]) -> str:
     """One row per pair; ΔK and ‖H‖ / ‖∇f‖² are means over the seeds."""
     tails = [TAILS] if any(point.largest_share > MOST_OF_ONE for point in points) else []
-    return "\n".join([*text_table(COLUMNS, points), "", *tails, *outcome_notes(points)])
+    return "\n".join([*text_table(COLUMNS, points), "", *tails, *columns.outcome_notes(points)])
 
 
 EXPERIMENT = Experiment(DepthWidthSpec, DepthWidthPoint, DepthWidthResult, counts, depth_width_summary)

@@ -20,25 +20,11 @@ from ntk_core.experiments.trained_sweep import (
     along,
     outputs_field,
 )
-from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
 from ntk_core.numbers import percent
-from ntk_core.runs import (
-    Counted,
-    Counts,
-    Experiment,
-    Outcome,
-    ResultValue,
-    Value,
-    between,
-    columns,
-    exponent_line,
-    finite_or_none,
-    finite_sup,
-    outcome_notes,
-    with_error,
-)
+from ntk_core.runs import Counted, Counts, Experiment, Outcome, ResultValue, Value, columns, finite_or_none, finite_sup
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Once, Width, one_of
 
@@ -266,11 +252,17 @@ COLUMNS = (
     columns.OUTPUT,
     Column("method", "method", format=lambda name: METHODS[name].title, role="line"),
     columns.SEED,
-    Column("sup_relative_difference", "sup difference", lambda _, run: run.sup_difference, with_error, counts=_alive),
+    Column(
+        "sup_relative_difference",
+        "sup difference",
+        lambda _, run: run.sup_difference,
+        columns.with_error,
+        counts=_alive,
+    ),
     Column("sup_test_difference", "sup test difference", lambda _, run: finite_sup(run.test_difference)),
-    Column("departure_step", "departed at step", format=partial(between, spec=",.0f")),
-    replace(columns.CHANGE, format=with_error, counts=lambda run: True),
-    Column("sup_distance", "sup ‖w − w₀‖", format=with_error, counts=_alive),
+    Column("departure_step", "departed at step", format=partial(columns.between, spec=",.0f")),
+    replace(columns.CHANGE, format=columns.with_error, counts=lambda run: True),
+    Column("sup_distance", "sup ‖w − w₀‖", format=columns.with_error, counts=_alive),
     Column("final_loss", "final loss", lambda _, run: run.network.loss[-1]),
     Column("final_loss_linear", "final loss, linear model", lambda _, run: run.linearized.loss[-1]),
     columns.STEPS,
@@ -309,7 +301,7 @@ def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str
             *text_table(COLUMNS, points),
             "",
             level,
-            *outcome_notes(points),
+            *columns.outcome_notes(points),
             "",
             *(exponent(pair, points) for pair in pairs),
         ]

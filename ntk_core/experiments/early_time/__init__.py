@@ -8,9 +8,9 @@ from operator import attrgetter
 from typing import ClassVar, Literal
 
 from ntk_core.experiments.early_time.spec import EarlyTimeSpec, counts
-from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
+from ntk_core.fits import PowerLaw, exponent_line, fit_power_law, fit_runs
 from ntk_core.networks.choices import ACTIVATIONS
-from ntk_core.runs import Experiment, PointValue, ResultValue, Value, columns, exponent_line, outcome_notes, with_error
+from ntk_core.runs import Experiment, PointValue, ResultValue, Value, columns, outcome_notes, with_error
 from ntk_core.runs.columns import Column, csv_rows, runs_of, text_table
 
 EarlyOutcome = Literal["completed", "diverged"]

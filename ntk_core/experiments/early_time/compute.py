@@ -10,25 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ntk_core import early_time
 from ntk_core.data import Dataset
 from ntk_core.dynamics import record_steps, stretches
-from ntk_core.early_time import (
-    InputSpan,
-    LinearFeatures,
-    LinearModel,
-    activation_constants,
-    batch_order,
-    covariance_ratio,
-    covariance_spectrum,
-    deep_features,
-    early_descent,
-    image_pair,
-    kernel_norms,
-    outputs_in_blocks,
-    synthetic_data,
-    two_layer_features,
-    weighted_kernel,
-)
 from ntk_core.experiments.early_time import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve, Series
 from ntk_core.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
@@ -47,11 +31,11 @@ def load(spec: EarlyTimeSpec) -> dict[int, Dataset]:
     data = spec.dataset
     dims = sorted({spec.dim_at(key) for key in spec.point_keys()})
     if not data.is_synthetic:
-        return {dims[0]: image_pair(data.name, **data.image_options())}
+        return {dims[0]: early_time.image_pair(data.name, **data.image_options())}
     return {
-        d: synthetic_data(
+        d: early_time.synthetic_data(
             data.name,
-            covariance_spectrum(data.spectrum, d),
+            early_time.covariance_spectrum(data.spectrum, d),
             data.target,
             **data.model_dump(include={"num_samples", "num_test", "seed", "teacher_width", "noise"}),
         )
@@ -66,14 +50,14 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
     here = data[d]
     x = _shaped(spec, here.x)
     if spec.dataset.is_synthetic:
-        ratio = float(np.mean(covariance_spectrum(spec.dataset.spectrum, d) ** 2))
+        ratio = float(np.mean(early_time.covariance_spectrum(spec.dataset.spectrum, d) ** 2))
     else:
-        ratio = covariance_ratio(here.x)
+        ratio = early_time.covariance_ratio(here.x)
     tasks = [(activation, seed) for activation in spec.network.activations for seed in spec.seeds]
     constants: dict[str, Constants] = {}
     runs: list[EarlyRun] = []
     kernels: list[KernelComparison] = []
-    span: InputSpan | None = None
+    span: early_time.InputSpan | None = None
 
     def point(*growing: EarlyRun) -> EarlyPoint:
         return EarlyPoint(
@@ -89,7 +73,9 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
 
     for index, (activation, seed) in enumerate(tasks):
         features = _features(spec, activation, d, ratio)
-        constants[activation] = _constants(activation, ratio, features)
+        moments = early_time.activation_constants(activation)
+        theta = (moments.theta0, moments.theta1, moments.theta2)
+        constants[activation] = Constants.read_off(features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta)
         net = _network(spec, activation, width, d)
         drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
         if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
@@ -97,7 +83,7 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
             kernels.append(_compare(spec, net, features, x[: spec.kernel_samples], activation, seed, drawn))
         if spec.training.max_steps:
             yield index / len(tasks), f"{name}: {activation}, linear model"
-            span = span or InputSpan(here.x_test)
+            span = span or early_time.InputSpan(here.x_test)
             models = _LinearModels(spec, here, features, seed)
             yield index / len(tasks), f"{name}: {activation}, first step"
             pair = _Pair(spec, here, net, models, seed, drawn, span)
@@ -115,12 +101,15 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
 class _LinearModels:
     """The linear and the naive model, with the rate and batches of the network."""
 
-    def __init__(self, spec: EarlyTimeSpec, data: Dataset, features: LinearFeatures, seed: int):
+    def __init__(self, spec: EarlyTimeSpec, data: Dataset, features: early_time.LinearFeatures, seed: int):
         settings = spec.training
-        given = settings.learning_rate
-        self.rate = _auto_rate(LinearModel(features, data.x, data.y)) if given == "auto" else float(given)
+        if settings.learning_rate == "auto":
+            largest = early_time.LinearModel(features, data.x, data.y).largest_eigenvalue
+            self.rate = AUTO_RATE_SHARE * 2 / largest if largest > 0 else AUTO_RATE_SHARE
+        else:
+            self.rate = float(settings.learning_rate)
         order = (len(data.y), settings.batch_size, settings.max_steps, seed)
-        self.batches = batch_order(*order) if settings.batch_size else None
+        self.batches = early_time.batch_order(*order) if settings.batch_size else None
         scaled = features.at_rate(self.rate)
         self.linear = _Linear(scaled, data, self.batches)
         # Without a norm feature the two coincide.
@@ -138,7 +127,7 @@ class _Pair:
         models: _LinearModels,
         seed: int,
         drawn: jax.Array,
-        span: InputSpan,
+        span: early_time.InputSpan,
     ):
         settings = spec.training
         self._records = record_steps(settings.max_steps, settings.num_records)
@@ -147,7 +136,7 @@ class _Pair:
         self.rate, self._linear, self._naive = models.rate, models.linear, models.naive
         x, self._x_test = _shaped(spec, data.x), _shaped(spec, data.x_test)
         params = net.init(drawn, x.shape[1:])
-        self._descent = early_descent(
+        self._descent = early_time.early_descent(
             net,
             params,
             x,
@@ -158,7 +147,7 @@ class _Pair:
         )
         self._x = x[:NUM_LOSS_INPUTS]
         self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:NUM_LOSS_INPUTS], data.y_test))
-        self._initial = tuple(outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test))
+        self._initial = tuple(early_time.outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test))
         self._curves: dict[str, list[_Row]] = {"network": [], "linear": [], "naive": []}
         self._steps: list[int] = []
         self._distances: dict[str, list[float]] = {"distance": [], "naive_distance": [], "linear_power": []}
@@ -173,6 +162,11 @@ class _Pair:
     def run(self, activation: str) -> EarlyRun:
         """Recorded curves."""
         targets = self._y_test[: NUM_SINGLE_POINTS if self._keeps_outputs else 0]
+        curves = {}
+        for name, rows in self._curves.items():
+            *losses, outputs = zip(*rows, strict=True)
+            named = zip(("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True)
+            curves[name] = ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
         train_loss, test_loss = (
             _half_mean_square(outputs - y)
             for outputs, y in zip(self._linear.best(), (self._y, self._y_test), strict=True)
@@ -183,7 +177,7 @@ class _Pair:
             learning_rate=self.rate,
             outcome=self._outcome,
             steps=tuple(self._steps),
-            **{name: self._curve(rows) for name, rows in self._curves.items()},
+            **curves,
             **self._distances,
             target_power=float(np.mean(self._y_test**2)),
             optimal_train_loss=train_loss,
@@ -191,16 +185,11 @@ class _Pair:
             targets=tuple(targets.tolist()),
         )
 
-    def _curve(self, rows: list[_Row]) -> ModelCurve:
-        *losses, outputs = zip(*rows, strict=True)
-        named = zip(("train_loss", "test_loss", "span_loss", "complement_loss"), losses, strict=True)
-        return ModelCurve(**dict(named), outputs=outputs if self._keeps_outputs else ())
-
     def _record(self, step: int) -> None:
         params = merge(self._descent.state.trained, self._descent.fixed)
         seen = zip((self._x, self._x_test), self._initial, strict=True)
         outputs = {
-            "network": tuple(outputs_in_blocks(self._net, params, x) - initial for x, initial in seen),
+            "network": tuple(early_time.outputs_in_blocks(self._net, params, x) - initial for x, initial in seen),
             "linear": self._linear.outputs_at(step),
             "naive": self._naive.outputs_at(step),
         }
@@ -223,8 +212,8 @@ class _Pair:
 class _Linear:
     """Outputs of a linear model at increasing steps, on the measured inputs."""
 
-    def __init__(self, features: LinearFeatures, data: Dataset, batches: NDArray | None):
-        self._model = LinearModel(features, data.x, data.y)
+    def __init__(self, features: early_time.LinearFeatures, data: Dataset, batches: NDArray | None):
+        self._model = early_time.LinearModel(features, data.x, data.y)
         self._psi_test = features(data.x_test)
         self._batches, self._step = batches, 0
         self._weights = np.zeros(self._psi_test.shape[1])
@@ -246,18 +235,12 @@ class _Linear:
         return self._model.outputs(weights)[:NUM_LOSS_INPUTS], self._psi_test @ weights
 
 
-def _features(spec: EarlyTimeSpec, activation: str, d: int, ratio: float) -> LinearFeatures:
+def _features(spec: EarlyTimeSpec, activation: str, d: int, ratio: float) -> early_time.LinearFeatures:
     """Return ψ at η = 1, including the rate factors of layers."""
     rates = spec.training.rate_hidden, spec.training.rate_output
     if spec.network.num_hidden == 1:
-        return two_layer_features(activation_constants(activation), d, ratio, *rates)
-    return deep_features(activation, spec.network.num_hidden, d, ratio, *rates)
-
-
-def _constants(activation: str, ratio: float, features: LinearFeatures) -> Constants:
-    moments = activation_constants(activation)
-    theta = (moments.theta0, moments.theta1, moments.theta2)
-    return Constants.read_off(features, zeta=moments.zeta, nu=moments.nu(ratio), theta=theta)
+        return early_time.two_layer_features(early_time.activation_constants(activation), d, ratio, *rates)
+    return early_time.deep_features(activation, spec.network.num_hidden, d, ratio, *rates)
 
 
 def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Network:
@@ -273,7 +256,7 @@ def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Networ
 def _compare(
     spec: EarlyTimeSpec,
     net: Network,
-    features: LinearFeatures,
+    features: early_time.LinearFeatures,
     x: NDArray,
     activation: str,
     seed: int,
@@ -291,19 +274,14 @@ def _compare(
                 kernel += rate * np.asarray(infinite_width_ntk(replace(plain, trained=part), x))
     else:
         params = net.init(drawn, x.shape[1:])
-        kernel = weighted_kernel(net, params, x, *rates)
-    norms = kernel_norms(kernel, features, x)
+        kernel = early_time.weighted_kernel(net, params, x, *rates)
+    norms = early_time.kernel_norms(kernel, features, x)
     return KernelComparison.read_off(norms, activation=activation, seed=seed, num_samples=len(x))
 
 
 def _shaped(spec: EarlyTimeSpec, x: NDArray) -> NDArray:
     """Add the channel axis of sequences to inputs."""
     return x[:, :, None] if spec.network.kind == "convnet-1d" else x
-
-
-def _auto_rate(model: LinearModel) -> float:
-    largest = model.largest_eigenvalue
-    return AUTO_RATE_SHARE * 2 / largest if largest > 0 else AUTO_RATE_SHARE
 
 
 def _half_mean_square(values: NDArray) -> float:

@@ -14,18 +14,7 @@ from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun, TrainedSweep
 from ntk_core.networks.spec import ArchitectureSpec
-from ntk_core.runs import (
-    Counts,
-    Experiment,
-    ResultValue,
-    Value,
-    columns,
-    marks,
-    outcome_notes,
-    point_key,
-    typical_steps,
-    with_error,
-)
+from ntk_core.runs import Counts, Experiment, ResultValue, Value, columns, point_key, typical_steps
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Width
 
@@ -258,7 +247,7 @@ def _of_predictor(name: str, what: str) -> Column:
     def of(_: GeneralizationPoint, run: GeneralizationRun) -> float:
         return float(getattr(predictors(run)[name], what, math.nan))
 
-    return Column(f"{name}_{what}", f"test {what}, {TITLES[name]}", of, with_error)
+    return Column(f"{name}_{what}", f"test {what}, {TITLES[name]}", of, columns.with_error)
 
 
 COLUMNS = (
@@ -274,8 +263,8 @@ COLUMNS = (
     Column("num_test", "test points"),
     *(_of_predictor(name, what) for what in ("error", "loss") for name in TITLES),
     replace(columns.CHANGE, name="sup_change", format=None),
-    Column("alignment_first", "alignment of K₀", lambda _, run: run.alignment[0], with_error),
-    Column("alignment_last", "alignment at the end", lambda _, run: run.alignment[-1], with_error),
+    Column("alignment_first", "alignment of K₀", lambda _, run: run.alignment[0], columns.with_error),
+    Column("alignment_last", "alignment at the end", lambda _, run: run.alignment[-1], columns.with_error),
     Column("kernel_distance", "distance from K₀", lambda _, run: run.distance[-1]),
     Column("condition_first", "condition of K₀", lambda _, run: run.condition[0], columns.ranged),
     Column("condition_last", "condition at the end", lambda _, run: run.condition[-1]),
@@ -325,7 +314,7 @@ def generalization_summary(spec: GeneralizationSpec, points: Sequence[Generaliza
     floor = spec.least_risk[what == "loss"]
     intervals = ["95%: Wilson's interval of the network's test error over all test points."]
     least = [f"No model can be below {floor:.3g} on this distribution."] if floor > 0 else []
-    return "\n".join([*text_table(shown, points, _ends), "", *intervals, *least, *outcome_notes(points)])
+    return "\n".join([*text_table(shown, points, _ends), "", *intervals, *least, *columns.outcome_notes(points)])
 
 
 def measured(points: Sequence[GeneralizationPoint]) -> str:
@@ -349,7 +338,7 @@ def pooled(runs: Sequence[GeneralizationRun], name: str) -> tuple[float, float]:
 def _ends(runs: Sequence[GeneralizationRun]) -> str:
     """Wilson's interval for data with classes, and the runs that did not converge."""
     low, high = pooled(runs, "network")
-    return " ".join(filter(None, [f"95%: {low:.3g}–{high:.3g}" if low == low else "", marks(runs)]))
+    return " ".join(filter(None, [f"95%: {low:.3g}–{high:.3g}" if low == low else "", columns.marks(runs)]))
 
 
 EXPERIMENT = Experiment(GeneralizationSpec, GeneralizationPoint, GeneralizationResult, counts, generalization_summary)

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import NDArray
 
+from ntk_core import kernels
 from ntk_core.data import Dataset, load_dataset
 from ntk_core.dynamics import (
     Descent,
@@ -23,17 +24,6 @@ from ntk_core.dynamics import (
     stretches,
 )
 from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationRun, GeneralizationSpec, Predictor
-from ntk_core.kernels import (
-    alignment,
-    empirical_ntk,
-    infinite_width_ntk,
-    kernel_change,
-    kernel_distance,
-    kernel_regression,
-    leading_eigenvectors,
-    principal_angles,
-    target_share,
-)
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Progress, by_steps
@@ -141,23 +131,24 @@ class _Records:
 
     def take(self, params: NetworkParams) -> None:
         """Record the network, its kernel, and regression with it."""
-        outputs, kernel = _outputs(self._net, params, self._all), empirical_ntk(self._net, params, self._all, self._x)
+        outputs = _outputs(self._net, params, self._all)
+        kernel = kernels.empirical_ntk(self._net, params, self._all, self._x)
         f, matrix, rows = np.asarray(outputs, np.float64), kernel_matrix(kernel), self._y.size
         train, n = matrix[:rows], len(self._y)
         if self._start is None:
             self._start, self._first, self._last = KernelAndStart(kernel, outputs), train.copy(), train
         sought = np.stack([self._y.reshape(-1), (self._y - f[:n]).reshape(-1)], axis=1)
-        fitted = kernel_regression(train, sought, matrix[rows:], self._ridge)
+        fitted = kernels.kernel_regression(train, sought, matrix[rows:], self._ridge)
         from_zero, from_here = (column.reshape(-1, self._y.shape[1]) for column in fitted.outputs.T)
         self.taken.append(
             _Record(
                 network=self._predictor(f[n:]),
                 after=self._predictor(from_zero),
                 onward=self._predictor(f[n:] + from_here),
-                change=float(kernel_change(train, self._first)),
-                alignment=alignment(train, self._y.reshape(-1)),
-                distance=kernel_distance(train, self._first),
-                moved=kernel_distance(train, self._last),
+                change=float(kernels.kernel_change(train, self._first)),
+                alignment=kernels.alignment(train, self._y.reshape(-1)),
+                distance=kernels.kernel_distance(train, self._first),
+                moved=kernels.kernel_distance(train, self._last),
                 condition=fitted.condition,
                 jitter=fitted.jitter,
             )
@@ -174,10 +165,10 @@ class _Records:
         if not (np.isfinite(self._first).all() and np.isfinite(self._last).all()):
             lost = (math.nan,) * len(ranks)
             return {"ranks": ranks, "first_share": lost, "last_share": lost, "angles": (math.nan,) * count}
-        first, last = (leading_eigenvectors(each, max(ranks[-1], count)) for each in (self._first, self._last))
-        shares = [target_share(vectors, self._y.reshape(-1)) for vectors in (first, last)]
+        first, last = (kernels.leading_eigenvectors(each, max(ranks[-1], count)) for each in (self._first, self._last))
+        shares = [kernels.target_share(vectors, self._y.reshape(-1)) for vectors in (first, last)]
         first_share, last_share = (tuple(float(share[rank - 1]) for rank in ranks) for share in shares)
-        angles = tuple(principal_angles(first[:, :count], last[:, :count]).tolist())
+        angles = tuple(kernels.principal_angles(first[:, :count], last[:, :count]).tolist())
         return {"ranks": ranks, "first_share": first_share, "last_share": last_share, "angles": angles}
 
     def linear_model(self, rate: float) -> Descent:
@@ -193,8 +184,8 @@ class _Records:
 
     def of_infinite_width(self) -> Predictor:
         """Regression with the kernel of infinite width, one output at a time."""
-        n, kernel = len(self._y), np.asarray(infinite_width_ntk(self._net, self._all, self._x), np.float64)
-        return self._predictor(kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs)
+        n, kernel = len(self._y), np.asarray(kernels.infinite_width_ntk(self._net, self._all, self._x), np.float64)
+        return self._predictor(kernels.kernel_regression(kernel[:n], self._y, kernel[n:], self._ridge).outputs)
 
     def _predictor(self, f: Floats) -> Predictor:
         """Test error and loss of F = factor · f."""

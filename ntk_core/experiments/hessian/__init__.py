@@ -7,18 +7,8 @@ from typing import Literal
 
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec, counts, hessian_key
-from ntk_core.fits import PowerLaw, becomes_linear, fit_runs
-from ntk_core.runs import (
-    OUTCOME_WORDS,
-    Experiment,
-    Outcome,
-    ResultValue,
-    Value,
-    WidthPoint,
-    columns,
-    exponent_line,
-    marks,
-)
+from ntk_core.fits import PowerLaw, becomes_linear, exponent_line, fit_runs
+from ntk_core.runs import OUTCOME_WORDS, Experiment, Outcome, ResultValue, Value, WidthPoint, columns
 from ntk_core.runs.columns import Column
 
 
@@ -293,7 +283,7 @@ def _place(point: HessianPoint, _: HessianRun) -> int:
 def _excluded(runs: Sequence[HessianRun]) -> str:
     """Number of runs excluded from means, with reasons."""
     unconverged = sum(not run.converged for run in runs)
-    trained = marks(run.trained for run in runs if run.trained is not None)
+    trained = columns.marks(run.trained for run in runs if run.trained is not None)
     return ", ".join(filter(None, [f"! {unconverged} unconverged" if unconverged else "", trained]))
 
 

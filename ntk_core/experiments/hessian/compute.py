@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 from numpy.typing import ArrayLike
 
+from ntk_core import hessians
 from ntk_core.data import Dataset, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
 from ntk_core.experiments.hessian import (
@@ -26,17 +27,6 @@ from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import training_groups
 from ntk_core.experiments.trained_sweep import TrainedRun
-from ntk_core.hessians import (
-    ball_sups_in_turn,
-    bottleneck_block_norm,
-    hessian_block_norms,
-    hessian_norm,
-    layer_quantities,
-    nonlinear_output_parts,
-    repetition_pays,
-    shallow_hessian_blocks,
-    vector_hessian_norm,
-)
 from ntk_core.kernels import empirical_ntk, pre_output_ntk
 from ntk_core.networks.architectures import Bottleneck, FullyConnected, Network, NetworkParams
 from ntk_core.networks.build import build_network, initial_key
@@ -127,9 +117,9 @@ def _measured(
     """Measure one seed: norms, bounds and closed forms at the first inputs, the kernel over all ``seen``."""
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
-    found = hessian_norm(
+    found = hessians.hessian_norm(
         net, params, x, output_index, tolerance=TOLERANCE, max_matvecs=most, batched=True,
-        repeated=repetition_pays(spec.num_seeds * spec.num_inputs),
+        repeated=hessians.repetition_pays(spec.num_seeds * spec.num_inputs),
     )  # fmt: skip
     parts, converged = None, bool(np.all(found.converged))
     if spec.bounds and network.output != "linear":
@@ -171,16 +161,16 @@ def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Ar
 def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> float | None:
     """Return the closed form if there is one; that of Theorem 4.1 in NTK parameterization."""
     if network.closed_form == "shallow" and isinstance(net, FullyConnected):
-        return float(jnp.max(jnp.abs(shallow_hessian_blocks(net, params, x[0]))))
+        return float(jnp.max(jnp.abs(hessians.shallow_hessian_blocks(net, params, x[0]))))
     if network.closed_form == "quadratic-bottleneck" and network.parameterization == "ntk":
         w1, w3, v = params["hidden1"]["weight"][0], params["hidden3"]["weight"][0], params["output"]["weight"][:, 0]
-        return float(bottleneck_block_norm(w1, w3, v, x[0, 0]))
+        return float(hessians.bottleneck_block_norm(w1, w3, v, x[0, 0]))
     return None
 
 
 def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: int) -> LayerBound:
     assert isinstance(net, FullyConnected | Bottleneck)
-    each = [layer_quantities(net, params, one, output_index) for one in x]
+    each = [hessians.layer_quantities(net, params, one, output_index) for one in x]
     means = {
         name: np.mean(np.asarray([getattr(found, name) for found in each], float), axis=0).tolist()
         for name in LayerBound.model_fields
@@ -189,7 +179,7 @@ def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: in
 
 
 def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index: int) -> tuple[NonlinearParts, bool]:
-    each = [nonlinear_output_parts(net, params, one, output_index, tolerance=TOLERANCE) for one in x]
+    each = [hessians.nonlinear_output_parts(net, params, one, output_index, tolerance=TOLERANCE) for one in x]
     parts = NonlinearParts(
         gradient_part=_mean([gradient for gradient, _, _ in each]),
         linear_part=_mean([linear for _, linear, _ in each]),
@@ -199,13 +189,13 @@ def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index
 
 
 def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[VectorNorm, bool]:
-    each = [vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS) for one in x]
+    each = [hessians.vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS) for one in x]
     norm, upper = _mean([found.value for found in each]), _mean([found.upper for found in each])
     return VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
 
 
 def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, seed: int) -> HessianBlocks:
-    found = hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
+    found = hessians.hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
     converged = bool(np.all(found.converged))
     return HessianBlocks(seed=seed, layers=found.layers, norms=found.values.tolist(), converged=converged)
 
@@ -214,11 +204,11 @@ def _balls(
     spec: HessianSpec, net: Network, params: NetworkParams, x: Array, output_index: int
 ) -> Generator[BallBound, None, None]:
     """Yield the suprema in balls of increasing radius."""
-    hessians = ball_sups_in_turn(
+    norms = hessians.ball_sups_in_turn(
         net, params, x[0], spec.radii, "hessian", num_starts=spec.num_starts, output_index=output_index
     )
-    kernels = ball_sups_in_turn(net, params, x, spec.radii, "kernel", num_starts=spec.num_starts)
-    for hessian, kernel in zip(hessians, kernels, strict=True):
+    kernels = hessians.ball_sups_in_turn(net, params, x, spec.radii, "kernel", num_starts=spec.num_starts)
+    for hessian, kernel in zip(norms, kernels, strict=True):
         yield BallBound(
             radius=hessian.radius,
             hessian=float(hessian.value),

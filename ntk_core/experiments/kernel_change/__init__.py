@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, counts
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedRun, along
-from ntk_core.fits import PowerLaw, fit_power_law, fit_runs
+from ntk_core.fits import PowerLaw, exponent_line, fit_power_law, fit_runs
 from ntk_core.networks.choices import OUTPUTS, SIZES
 from ntk_core.numbers import percent
-from ntk_core.runs import Experiment, ResultValue, Value, columns, exponent_line, outcome_notes
+from ntk_core.runs import Experiment, ResultValue, Value, columns
 from ntk_core.runs.columns import Column
 
 
@@ -163,7 +163,7 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges
     """Return the table of means over converged runs and the fitted exponents."""
     swept = replace(columns.WIDTH, title=SIZES[spec.swept].title)
     lines = columns.text_table([swept, *COLUMNS[1:]], points)
-    notes = [*outcome_notes(points, then="; excluded from means"), *_estimate_notes(spec, points)]
+    notes = [*columns.outcome_notes(points, then="; excluded from means"), *_estimate_notes(spec, points)]
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
     exponents = [exponent(output, points) for output in outputs]
     return "\n".join([*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)])

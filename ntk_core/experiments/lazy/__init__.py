@@ -13,22 +13,10 @@ from ntk_core.data.spec import DatasetSpec
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSweep, along, outputs_field
-from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
-from ntk_core.runs import (
-    HESSIAN_BASIS,
-    MATVECS,
-    Counts,
-    Experiment,
-    Outcome,
-    ResultValue,
-    Value,
-    columns,
-    exponent_line,
-    outcome_notes,
-    point_key,
-)
+from ntk_core.runs import HESSIAN_BASIS, MATVECS, Counts, Experiment, Outcome, ResultValue, Value, columns, point_key
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
 
@@ -233,7 +221,7 @@ def lazy_summary(spec: LazySpec, points: Sequence[LazyPoint]) -> str:
         exponents.append(exponent_line(title, law(points, "scale", *line), "α"))
         for rho in (0.0, *spec.richness):
             exponents.append(exponent_line(title + f" at ρ = {rho:g}" * (rho > 0), law(points, "width", *line, rho)))
-    notes = [*filter(None, [spec.almost_everywhere]), *outcome_notes(points)]
+    notes = [*filter(None, [spec.almost_everywhere]), *columns.outcome_notes(points)]
     return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *exponents])
 
 

@@ -12,9 +12,9 @@ from pydantic import Field, model_validator
 from ntk_core.data.spec import DatasetSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.experiments.trained_sweep import TrainedPoint, TrainedSweep, along
-from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.fits import PowerLaw, fit_runs, law_words
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Counted, Counts, Experiment, ResultValue, Value, Work, between, columns, finite_sup, law_words
+from ntk_core.runs import Counted, Counts, Experiment, ResultValue, Value, Work, between, columns, finite_sup
 from ntk_core.runs.columns import Column, text_table
 from ntk_core.settings.part import Ascending, Once, Width
 
@@ -85,7 +85,7 @@ _PROGRAMS = {"linear": "linear model", "quadratic": "many trainings", "network":
 
 def counts(spec: LearningRateSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one width, all models, rates and seeds; always all steps."""
-    network, runs = counted_at(spec, key), len(spec.rates) * spec.num_seeds
+    network, runs = spec.counted(spec.value_of(key)), len(spec.rates) * spec.num_seeds
     return tuple(_of_model(spec, network, model, runs) for model in spec.models)
 
 
@@ -106,11 +106,6 @@ def _of_model(spec: LearningRateSpec, network: Counted, model: str, runs: int) -
         views=held.views * at_once,
         matrices=held.matrices * at_once,
     )
-
-
-def counted_at(spec: LearningRateSpec, key: str) -> Counted:
-    """Count the network of a point."""
-    return spec.counted(spec.value_of(key))
 
 
 def together(network: Counted, model: str) -> int:

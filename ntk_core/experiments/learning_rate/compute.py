@@ -9,20 +9,8 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
+from ntk_core import dynamics
 from ntk_core.data import Dataset
-from ntk_core.dynamics import (
-    Descent,
-    KernelAndStart,
-    KernelModel,
-    Loss,
-    Model,
-    NetworkModel,
-    Optimizer,
-    Origin,
-    QuadraticModel,
-    record_steps,
-    stretches,
-)
 from ntk_core.experiments.learning_rate import (
     DEAD_SHARE,
     DENSE_RECORDS,
@@ -30,7 +18,6 @@ from ntk_core.experiments.learning_rate import (
     RatePath,
     RatePoint,
     RateRun,
-    counted_at,
     rate_outcome,
     together,
 )
@@ -44,7 +31,7 @@ GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
 def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progress | Growth, None, RatePoint]:
     """Compute one width, all models, rates and seeds; yield (fraction, message, point)."""
-    width, counted = spec.value_of(key), counted_at(spec, key)
+    width = spec.value_of(key)
     start = _Start(spec, data, width)
     runs: list[RateRun] = []
 
@@ -54,11 +41,11 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
     pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
     for number, name in enumerate(spec.models):
-        size = together(counted, name)
+        size = together(spec.counted(width), name)
         for first in range(0, len(pairs), size):
             share = (number + first / len(pairs)) / len(spec.models)
             chunk = _Chunk(spec, start, name, pairs[first : first + size])
-            for step in stretches([chunk.descent], chunk.record, _records(spec)):
+            for step in dynamics.stretches([chunk.descent], chunk.record, _records(spec)):
                 words = f"width {width:,}: {name} model, step {step:,}"
                 if spec.keep_paths and step % GROWN_STEPS == 0:
                     yield Growth(share, words, point(chunk.runs()))
@@ -72,7 +59,7 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 def _records(spec: LearningRateSpec) -> list[int]:
     """Return the recorded steps: all early ones, which include peaks of the loss, then a logarithmic grid."""
     dense = range(1, min(spec.max_steps, DENSE_RECORDS) + 1)
-    return sorted({*dense, *record_steps(spec.max_steps, DENSE_RECORDS)})
+    return sorted({*dense, *dynamics.record_steps(spec.max_steps, DENSE_RECORDS)})
 
 
 class _Start:
@@ -80,9 +67,9 @@ class _Start:
 
     def __init__(self, spec: LearningRateSpec, data: Dataset, width: int):
         net = build_network(spec.architecture, width, data.num_outputs, spec.output)
-        self.model = NetworkModel(net, Loss(spec.output))
+        self.model = dynamics.NetworkModel(net, dynamics.Loss(spec.output))
         self.x, self.y = jnp.asarray(data.x), jnp.asarray(data.y)
-        self.optimizer = Optimizer(spec.method, batch_size=spec.batch_size if spec.method == "sgd" else None)
+        self.optimizer = dynamics.Optimizer(spec.method, batch_size=spec.batch_size if spec.method == "sgd" else None)
         self.key = initial_key(spec.seed, width)
         params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(spec.seeds))
         self.trained, self.fixed = net.partition(params)
@@ -95,19 +82,19 @@ class _Start:
         ]
         self.unit_rates = np.asarray(stable, np.float64) / 2
 
-    def of(self, index: np.ndarray, name: str) -> tuple[Model, PyTree, PyTree]:
+    def of(self, index: np.ndarray, name: str) -> tuple[dynamics.Model, PyTree, PyTree]:
         """Return (model, trained, fixed) of one kind for these seeds."""
         trained, fixed = jax.tree.map(lambda leaf: leaf[index], (self.trained, self.fixed))
         if name == "network":
             return self.model, trained, fixed
         if name == "quadratic":
-            return QuadraticModel(self.model), jax.tree.map(jnp.copy, trained), Origin(trained, fixed)
+            return dynamics.QuadraticModel(self.model), jax.tree.map(jnp.copy, trained), dynamics.Origin(trained, fixed)
         shape = (len(index), len(self.x), self.y.shape[1])
         kernels = jnp.asarray(self.kernels[index].reshape(*shape, *shape[1:]), self.y.dtype).transpose(0, 1, 3, 2, 4)
         return (
-            KernelModel(self.model.loss),
+            dynamics.KernelModel(self.model.loss),
             jnp.zeros(shape, self.y.dtype),
-            KernelAndStart(kernels, self.outputs[index]),
+            dynamics.KernelAndStart(kernels, self.outputs[index]),
         )
 
 
@@ -119,7 +106,7 @@ class _Chunk:
         self.index = np.asarray([index for index, _ in pairs])
         self.rates = start.unit_rates[self.index] * np.asarray([rate for _, rate in pairs])
         model, trained, fixed = start.of(self.index, name)
-        self.descent = Descent(
+        self.descent = dynamics.Descent(
             model, start.optimizer, trained, fixed, start.x, start.y, jnp.asarray(self.rates, start.y.dtype),
             threshold=spec.loss_threshold, key=start.key, together=True,
         )  # fmt: skip
@@ -197,19 +184,19 @@ class _Chunk:
 
 
 @partial(jax.jit, static_argnums=0)
-def _outputs(model: Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
+def _outputs(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
     """F of every run, (runs, n, C)."""
     found: Array = jax.vmap(lambda t, f: model.outputs(t, f, x))(trained, fixed)
     return found
 
 
-def _kernels(model: Model, trained: PyTree, fixed: PyTree, x: Array) -> Kernels:
+def _kernels(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Kernels:
     """The tangent kernel of every run as a matrix, in float64."""
     return np.asarray(_kernel_matrices(model, trained, fixed, x), np.float64)
 
 
 @partial(jax.jit, static_argnums=0)
-def _kernel_matrices(model: Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
+def _kernel_matrices(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
     def one(run: tuple[PyTree, PyTree]) -> Array:
         now, stays = run
         outputs, pull = jax.vjp(lambda w: model.outputs(w, stays, x), now)

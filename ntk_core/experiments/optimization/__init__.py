@@ -12,7 +12,7 @@ from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedRun, TrainedSweep, outputs_field
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import ArchitectureSpec, OutputName
-from ntk_core.runs import Counts, Experiment, ResultValue, columns, finite_or_none, outcome_notes, with_error
+from ntk_core.runs import Counts, Experiment, ResultValue, columns, finite_or_none
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
 
@@ -134,7 +134,7 @@ COLUMNS = (
     columns.SEED,
     columns.LEARNING_RATE,
     Column("stable_rate", "stable rate", lambda point, run: finite_or_none(run.stable_rate), columns.ranged),
-    replace(columns.CHANGE, format=with_error, counts=lambda run: run.outcome not in ("diverged", "dead")),
+    replace(columns.CHANGE, format=columns.with_error, counts=lambda run: run.outcome not in ("diverged", "dead")),
     Column("min_eigenvalue", "μ = min λ_min(K of f)", format=columns.ranged),
     Column("pl_constant", "PL* constant"),
     Column("overshoot", "max L / L₀"),
@@ -179,7 +179,7 @@ def optimization_summary(spec: OptimizationSpec, points: Sequence[OptimizationPo
         for output in spec.outputs
         for rho in [OUTPUTS[output].min_slope]
     ]
-    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *outcome_notes(points)])
+    return "\n".join([*columns.text_table(COLUMNS, points), "", *notes, *columns.outcome_notes(points)])
 
 
 def _least(values: Iterable[float]) -> float:

@@ -12,9 +12,9 @@ from ntk_core.errors import InvalidInput
 from ntk_core.experiments.kernel_change import COLUMNS as CHANGES
 from ntk_core.experiments.kernel_change import KernelChangeRun, KernelChanges
 from ntk_core.experiments.trained_sweep import along
-from ntk_core.fits import PowerLaw, fit_runs
+from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.numbers import number, percent, size
-from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, aligned, columns, exponent_line
+from ntk_core.runs import Experiment, ResultValue, SweepSpec, Value, aligned, columns
 from ntk_core.runs.columns import Column
 from ntk_core.settings.grammar import text_of
 from ntk_core.settings.part import Width

@@ -4,36 +4,12 @@ import math
 from dataclasses import dataclass, replace
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.graphs._blocks import (
-    ActivationBlock,
-    AdapterBlock,
-    AttentionBlock,
-    AveragePoolBlock,
-    Block,
-    ConcatBlock,
-    ConvolutionBlock,
-    CopiesBlock,
-    DenseBlock,
-    FirstTokenBlock,
-    FixedPositionsBlock,
-    FlattenBlock,
-    FlattenInputBlock,
-    FunctionName,
-    GainBlock,
-    GlobalAverageBlock,
-    Keys,
-    Nested,
-    PositionsBlock,
-    Queries,
-    ResidualBlock,
-    TokenDenseBlock,
-    Trained,
-    Values,
-)
+from ntk_core.networks.graphs import _blocks as registered
+from ntk_core.networks.graphs._blocks import Block, FunctionName, Nested, Trained
 from ntk_core.networks.graphs._graph import INPUT, OUTPUT, Graph
 
 Shape = tuple[int, ...]
-SUM = ResidualBlock.model_construct(layers=())
+SUM = registered.ResidualBlock.model_construct(layers=())
 
 
 @dataclass(frozen=True)
@@ -64,17 +40,18 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
     def add(block: Block, sources: tuple[int, ...], place: str, around: int = 0) -> int:
         trained = isinstance(block, Trained)
         name = f"hidden{1 + sum(bool(step.name) for step in steps)}" if trained else ""
-        steps.append(Step(block, sources, name, place, around, drops if isinstance(block, DenseBlock) else ()))
+        dropped = drops if isinstance(block, registered.DenseBlock) else ()
+        steps.append(Step(block, sources, name, place, around, dropped))
         return len(steps)
 
     def through(blocks: tuple[Block, ...], at: int, prefix: str, around: int) -> int:
         for index, block in enumerate(blocks, start=1):
             place = f"{prefix}.{index}"
-            if isinstance(block, PositionsBlock):
+            if isinstance(block, registered.PositionsBlock):
                 at = add(SUM, (at, add(block, (at,), place, around)), place)
-            elif isinstance(block, AttentionBlock):
+            elif isinstance(block, registered.AttentionBlock):
                 at = add(block, tuple(add(each, (at,), place, around) for each in block.layers), place)
-            elif isinstance(block, AdapterBlock):
+            elif isinstance(block, registered.AdapterBlock):
                 frozen, down, up = block.layers
                 fixed = add(frozen, (at,), place, around)
                 update = add(up, (add(down, (at,), place, around),), place, around)
@@ -86,7 +63,7 @@ def composition_steps(layers: tuple[Block, ...], drop_probability: float) -> tup
         return at
 
     last = through(layers, 0, "layers", 0)
-    steps.append(Step(DenseBlock(), (last,), OUTPUT, "layers", drops=drops))
+    steps.append(Step(registered.DenseBlock(), (last,), OUTPUT, "layers", drops=drops))
     return tuple(steps)
 
 
@@ -102,23 +79,23 @@ def graph_steps(graph: Graph, width: int, activation: FunctionName, use_bias: bo
     def value(source: str, target: str) -> int:
         """Return the source step as the target reads it: at positions, or flat."""
         is_flat = target in graph.positioned or (source in graph.group and source not in graph.positioned)
-        return at[source] if is_flat else add(FlattenInputBlock(), at[source])
+        return at[source] if is_flat else add(registered.FlattenInputBlock(), at[source])
 
     for name in graph.depths:
         edges, place = graph.parents[name], f"groups.{name}"
         sources = [value(edge.source, name) for edge in edges]
         if name == OUTPUT:
-            block: Block = DenseBlock()
+            block: Block = registered.DenseBlock()
         elif name in graph.positioned:
             kernel_size, channels = edges[0].kernel_size, graph.group[name].size_at(width)
-            block = ConvolutionBlock.model_construct(width=channels, bias=use_bias, kernel_size=kernel_size)
+            block = registered.ConvolutionBlock.model_construct(width=channels, bias=use_bias, kernel_size=kernel_size)
         else:
-            block = DenseBlock.model_construct(width=graph.group[name].size_at(width), bias=use_bias)
+            block = registered.DenseBlock.model_construct(width=graph.group[name].size_at(width), bias=use_bias)
         drops = tuple(edge.drop_probability for edge in edges)
         at[name] = add(block, *sources, name=name, place=place, drops=drops if any(drops) else ())
         if name != OUTPUT:
             function = graph.group[name].activation or activation
-            at[name] = add(ActivationBlock.model_construct(function=function), at[name])
+            at[name] = add(registered.ActivationBlock.model_construct(function=function), at[name])
         for edge in graph.incoming[name]:
             if not edge.trained:
                 at[name] = add(SUM, value(edge.source, name), at[name], place=f"edges.{edge.source}-{name}.kind")
@@ -193,7 +170,7 @@ def lay_out(
         block, place = step.block, step.place
         if isinstance(block, Trained):
             below = seen[0] if len(seen) == 1 else (*seen[0][:-1], sum(shape[-1] for shape in seen))
-            is_masked = any(step.drops) or isinstance(block, CopiesBlock)
+            is_masked = any(step.drops) or isinstance(block, registered.CopiesBlock)
             if step.name == OUTPUT:
                 return (*layers.values(), LayerSize(1, math.prod(below), num_outputs, masked=is_masked, name=OUTPUT))
             shapes.append(_trained_shape(block, place, below, width, dimensions))
@@ -204,12 +181,12 @@ def lay_out(
                 features,
                 features * block.bias,
                 is_masked,
-                convolution=isinstance(block, ConvolutionBlock),
+                convolution=isinstance(block, registered.ConvolutionBlock),
                 name=step.name,
                 grows=block.grows,
                 num_skips_around=step.around,
             )
-        elif isinstance(block, AttentionBlock):
+        elif isinstance(block, registered.AttentionBlock):
             shapes.append(seen[2])
             layers[step.sources[2]] = replace(layers[step.sources[2]], num_heads=block.heads(width))
         elif isinstance(block, Nested):
@@ -220,25 +197,27 @@ def lay_out(
 
 
 def _fan_in(block: Trained, below: Shape) -> int:
-    if isinstance(block, ConvolutionBlock):
+    if isinstance(block, registered.ConvolutionBlock):
         return block.kernel_size ** (len(below) - 1) * below[-1]
-    if isinstance(block, TokenDenseBlock):
+    if isinstance(block, registered.TokenDenseBlock):
         return below[-1]
-    if isinstance(block, CopiesBlock):
+    if isinstance(block, registered.CopiesBlock):
         return block.num_params(math.prod(below))
-    if isinstance(block, GainBlock):  # one factor
+    if isinstance(block, registered.GainBlock):  # one factor
         return 1
-    return math.prod(below[:-1] if isinstance(block, PositionsBlock) else below)  # one vector among the positions
+    # one vector among the positions
+    return math.prod(below[:-1] if isinstance(block, registered.PositionsBlock) else below)
 
 
 def _trained_shape(block: Trained, place: str, shape: Shape, width: int, dimensions: int) -> Shape:
-    if isinstance(block, DenseBlock):
+    if isinstance(block, registered.DenseBlock):
         return (block.size(width),)
-    if isinstance(block, GainBlock):
+    if isinstance(block, registered.GainBlock):
         return shape
-    if isinstance(block, PositionsBlock | TokenDenseBlock):
-        _check_sequence(place, "attention" if isinstance(block, Queries | Keys | Values) else block.kind, shape)
-        return shape if isinstance(block, PositionsBlock) else (shape[0], block.size(width))
+    if isinstance(block, registered.PositionsBlock | registered.TokenDenseBlock):
+        kind = "attention" if block.role in ("queries", "keys", "values") else block.kind
+        _check_sequence(place, kind, shape)
+        return shape if isinstance(block, registered.PositionsBlock) else (shape[0], block.size(width))
     _check_positions(place, block.kind, shape, dimensions)
     if block.kernel_size > min(shape[:-1]):
         raise InvalidInput(f"{place}.kernel_size", block.kernel_size, f"at most {min(shape[:-1])}, as {_words(shape)}")
@@ -246,25 +225,25 @@ def _trained_shape(block: Trained, place: str, shape: Shape, width: int, dimensi
 
 
 def _plain_shape(block: Block, place: str, shape: Shape, dimensions: int) -> Shape:
-    if isinstance(block, FlattenBlock):
+    if isinstance(block, registered.FlattenBlock):
         return (math.prod(shape),)
-    if isinstance(block, AveragePoolBlock):
+    if isinstance(block, registered.AveragePoolBlock):
         _check_positions(place, block.kind, shape, dimensions)
         if any(side % block.size for side in shape[:-1]):
             raise InvalidInput(f"{place}.size", block.size, f"a divisor of both sides, as {_words(shape)}")
         return (*(side // block.size for side in shape[:-1]), shape[-1])
-    if isinstance(block, GlobalAverageBlock):
+    if isinstance(block, registered.GlobalAverageBlock):
         if len(shape) != 2:  # sequences, for any dimensions
             _check_positions(place, block.kind, shape, dimensions)
         return shape[-1:]
-    if isinstance(block, FixedPositionsBlock | FirstTokenBlock):
+    if isinstance(block, registered.FixedPositionsBlock | registered.FirstTokenBlock):
         _check_sequence(place, block.kind, shape)
-        return shape[-1:] if isinstance(block, FirstTokenBlock) else shape
+        return shape[-1:] if isinstance(block, registered.FirstTokenBlock) else shape
     return shape
 
 
-def _joined(block: ResidualBlock | ConcatBlock, place: str, shape: Shape, inner: Shape) -> Shape:
-    if isinstance(block, ResidualBlock):
+def _joined(block: registered.ResidualBlock | registered.ConcatBlock, place: str, shape: Shape, inner: Shape) -> Shape:
+    if isinstance(block, registered.ResidualBlock):
         if inner != shape and place.startswith("edges."):
             raise InvalidInput(place, "skip", f"skips between equal sizes, here {shape} and {inner}")
         if inner != shape:
@@ -333,12 +312,12 @@ def find_connections(steps: tuple[Step, ...]) -> Connections:
                 skips.append(Skip(low, number, kind))
             first += [number] if below[0] == {0} else []
             seen.append({number})
-        elif isinstance(step.block, ResidualBlock):
+        elif isinstance(step.block, registered.ResidualBlock):
             around, inner = map(max, below)
             skips += [Skip(around, inner, "residual")] if inner > around else []
             seen.append(below[1])
         else:
-            if isinstance(step.block, AttentionBlock):
+            if isinstance(step.block, registered.AttentionBlock):
                 mixing |= below[0] | below[1]  # queries and keys
             seen.append(set().union(*below))
     return Connections(tuple(skips), tuple(first))

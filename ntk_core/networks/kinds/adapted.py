@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ntk_core.errors import InvalidInput
-from ntk_core.networks.graphs import (
-    AdapterBlock,
-    AdapterDown,
-    AdapterUp,
-    Block,
-    Composition,
-    CopiesBlock,
-    DenseBlock,
-    FlattenInputBlock,
-    FrozenDense,
-)
+from ntk_core.networks import graphs
+from ntk_core.networks.graphs import Block, Composition
 from ntk_core.networks.kinds import numbered
 from ntk_core.networks.kinds._kind import LAYERED, NETWORKS, Hidden, Kind
 
@@ -37,14 +28,14 @@ def _adapted(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     def changed(block: Block) -> Block:
         if inner := getattr(block, "layers", ()):
             return block.model_copy(update={"layers": tuple(map(changed, inner))})
-        if not isinstance(block, DenseBlock):
+        if not isinstance(block, graphs.DenseBlock):
             return block
-        frozen = FrozenDense.model_construct(width=block.width, bias=block.bias)
+        frozen = graphs.FrozenDense.model_construct(width=block.width, bias=block.bias)
         if next(numbers) not in chosen:
             return frozen
-        down = AdapterDown.model_construct(width=rank)
-        up = AdapterUp.model_construct(width=block.width, rank=rank, exponent=settings.rank_exponent)
-        return AdapterBlock.model_construct(layers=(frozen, down, up))
+        down = graphs.AdapterDown.model_construct(width=rank)
+        up = graphs.AdapterUp.model_construct(width=block.width, rank=rank, exponent=settings.rank_exponent)
+        return graphs.AdapterBlock.model_construct(layers=(frozen, down, up))
 
     layers = BASES[settings.base].write_out(settings, hidden).layers
     return Composition(tuple(map(changed, layers)))
@@ -64,7 +55,8 @@ def check(settings: ArchitectureSpec) -> None:
 def _copies(settings: ArchitectureSpec, hidden: Hidden) -> Composition:
     """Return the copies, which the output layer sums."""
     width = getattr(settings, "width", "m")  # networks have their size as a number
-    return Composition((FlattenInputBlock(), CopiesBlock.model_construct(width=width, model=settings.sub_model)))
+    copies = graphs.CopiesBlock.model_construct(width=width, model=settings.sub_model)
+    return Composition((graphs.FlattenInputBlock(), copies))
 
 
 KINDS = (
