@@ -12,20 +12,12 @@ from pathlib import Path
 from ntk_core.cli import FAILED, complain, printable
 from ntk_core.cli._targets import Flag
 from ntk_core.cli.run_directory import file_errors, write_whole
-from ntk_core.data.uploads import (
-    DEFAULT_LIMITS,
-    Cleaned,
-    Task,
-    clean_upload,
-    keep_upload,
-    parse_upload,
-    suggested_choices,
-)
+from ntk_core.data import uploads
 from ntk_core.environment import TOP, command_name, how_to_install
 from ntk_core.errors import InvalidInput
 
 # Local files may be larger than a server accepts.
-_LIMITS = replace(DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
+_LIMITS = replace(uploads.DEFAULT_LIMITS, max_bytes=256 * 2**20, max_unpacked_bytes=1024 * 2**20, max_values=2**27)
 _DEFAULT_POINTS = 60
 _SITE = "linearity_lab.site"  # named, not imported: the core works without it
 _NEEDED = ("streamlit", "plotly", "pandas", "segno")  # main packages of the extra
@@ -37,7 +29,7 @@ def data(
     *,
     target: str | None = None,
     features: str | None = None,
-    task: Task | None = None,
+    task: uploads.Task | None = None,
     classes: str | None = None,
     drop_missing: Flag = False,
     raw_targets: Flag = False,
@@ -61,8 +53,8 @@ def data(
         tokens: An array (n, T, d) holds T tokens each, no gray images.
         json: Print the kept data's digest and shape as JSON.
     """
-    candidate = parse_upload(_read(Path(file)), _LIMITS)
-    suggested = suggested_choices(candidate)
+    candidate = uploads.parse_upload(_read(Path(file)), _LIMITS)
+    suggested = uploads.suggested_choices(candidate)
     choices = replace(
         suggested,
         target=suggested.target if target is None else target,
@@ -77,8 +69,8 @@ def data(
     )
     if features is None:  # suggested features may contain the chosen target
         choices = replace(choices, features=tuple(name for name in choices.features if name != choices.target))
-    cleaned = clean_upload(candidate, choices, _LIMITS)
-    _report(cleaned, keep_upload(cleaned), json)
+    cleaned = uploads.clean_upload(candidate, choices, _LIMITS)
+    _report(cleaned, uploads.keep_upload(cleaned), json)
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -138,7 +130,7 @@ def _read(path: Path) -> bytes:
         return stream.read(_LIMITS.max_bytes + 1)  # one byte too many is refused by its size
 
 
-def _report(cleaned: Cleaned, digest: str, as_json: bool) -> None:
+def _report(cleaned: uploads.Cleaned, digest: str, as_json: bool) -> None:
     if as_json:
         facts = {
             "digest": digest,

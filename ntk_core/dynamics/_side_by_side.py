@@ -12,19 +12,11 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import PyTree
 
+from ntk_core.dynamics import _models as models
 from ntk_core.dynamics._descent import Descent, Optimizer, check_rate, record_steps, stretches
 from ntk_core.dynamics._history import Difference, TrainingHistory
 from ntk_core.dynamics._kernel_training import FollowedKernel, pre_outputs
 from ntk_core.dynamics._losses import Loss
-from ntk_core.dynamics._models import (
-    CallableModel,
-    KernelAndStart,
-    KernelModel,
-    Model,
-    NetworkModel,
-    Origin,
-    TangentModel,
-)
 from ntk_core.dynamics._rates import adam_rate, auto_learning_rate, largest_eigenvalue
 from ntk_core.dynamics._runs import Points, Run
 from ntk_core.errors import InvalidInput, check_choice
@@ -93,7 +85,7 @@ class Training:
 
         start = pre_outputs(self.model, *self.origin, self.points.all_x)
         pre_kernel = empirical_ntk(*self.model.traced(*self.origin), self.points.all_x, self.points.x)
-        at_start = KernelAndStart(
+        at_start = models.KernelAndStart(
             through_output(self.loss.model_output, pre_kernel, start, start[:n]), self.loss.model(start)
         )
         self.stable_rate = self.optimizer.stable_rate(
@@ -152,7 +144,12 @@ class Training:
         return adam_rate(self.model, self.origin, self.points.x)
 
     def _run(
-        self, model: Model, trained: PyTree, fixed: PyTree, origin: Origin | None, tangent: Model | None = None
+        self,
+        model: models.Model,
+        trained: PyTree,
+        fixed: PyTree,
+        origin: models.Origin | None,
+        tangent: models.Model | None = None,
     ) -> Run:
         points = self.points
         descent = Descent(
@@ -165,14 +162,14 @@ class Training:
         """Copy w₀ for donation."""
         return jax.tree.map(jnp.copy, self.origin.trained)
 
-    def _linear_run(self, route: str, at_start: KernelAndStart) -> Run:
+    def _linear_run(self, route: str, at_start: models.KernelAndStart) -> Run:
         by_kernel = self.optimizer.is_linear and self.points.y.size <= MAX_KERNEL_MODEL_ROWS
         if route == "kernel" and not self.optimizer.is_linear:
             raise InvalidInput("linear_route", route, "weights with steps that are not linear in the gradient")
         if route == "kernel" or (route == "auto" and by_kernel):
             zero = jnp.zeros_like(self.points.y)
-            return self._run(KernelModel(self.loss), zero, at_start, self.origin, self.model)
-        return self._run(TangentModel(self.model), self._copy(), self.origin, self.origin)
+            return self._run(models.KernelModel(self.loss), zero, at_start, self.origin, self.model)
+        return self._run(models.TangentModel(self.model), self._copy(), self.origin, self.origin)
 
     def _infinite_run(self, start: Array) -> Run:
         if not isinstance(self.net, Network) or self.loss.model_output != "linear":
@@ -182,7 +179,7 @@ class Training:
         limit = infinite_width_ntk(self.net.with_output("linear"), self.points.all_x, self.points.x)
         kernel = limit[:, :, None, None] * jnp.eye(start.shape[-1], dtype=start.dtype)
         zero = jnp.zeros_like(self.points.y)
-        return self._run(KernelModel(self.loss), zero, KernelAndStart(kernel, start), None)
+        return self._run(models.KernelModel(self.loss), zero, models.KernelAndStart(kernel, start), None)
 
     def _record(self, step: int) -> None:
         self.steps.append(step)
@@ -285,11 +282,11 @@ def train(
 
 def _model(
     net: Network | Apply, params: PyTree, loss: Loss
-) -> tuple[NetworkModel | CallableModel, Origin, Callable[[PyTree], PyTree]]:
+) -> tuple[models.NetworkModel | models.CallableModel, models.Origin, Callable[[PyTree], PyTree]]:
     """Return the model, its w₀, and a function from trained parameters to a tree like ``params``."""
     if isinstance(net, Network):
-        origin = Origin(*net.partition(params))
-        return NetworkModel(net, loss), origin, partial(merge, fixed=origin.fixed)
+        origin = models.Origin(*net.partition(params))
+        return models.NetworkModel(net, loss), origin, partial(merge, fixed=origin.fixed)
     leaves, restore = split_inexact(params)
-    model = CallableModel(lambda moving, x: net(restore(moving), x), loss)
-    return model, Origin([jnp.asarray(w) for w in leaves], ()), restore
+    model = models.CallableModel(lambda moving, x: net(restore(moving), x), loss)
+    return model, models.Origin([jnp.asarray(w) for w in leaves], ()), restore

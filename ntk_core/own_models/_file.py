@@ -83,15 +83,10 @@ def _module(path: Path) -> ModuleType:
 
 
 def _sentence(error: BaseException, path: Path) -> str:
-    line = _line(error, path)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
+    line = frames[-1].lineno if frames else None
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == path.name:
+        line = error.lineno
     text = next((part.strip() for part in str(error).splitlines() if part.strip()), "no message")
     where = f"{path.name}, line {line}" if line else path.name
     return f"{where}: {type(error).__name__}: {shortened(text, _SHORTEST)}"
-
-
-def _line(error: BaseException, path: Path) -> int | None:
-    """Return the last line of the file in the traceback."""
-    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == path.name:
-        return error.lineno
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).name == path.name]
-    return frames[-1].lineno if frames else None

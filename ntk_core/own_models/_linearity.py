@@ -11,21 +11,11 @@ from jax import Array
 from jax.typing import ArrayLike
 from jaxtyping import Float, PyTree, Shaped
 
+from ntk_core import traced
 from ntk_core.errors import InvalidInput
 from ntk_core.kernels import empirical_ntk, kernel_change_between, kernel_regression, split_inexact
 from ntk_core.linearity import LayerReport, LinearityReport, ratio
 from ntk_core.networks.architectures import Network, merge
-from ntk_core.traced import (
-    Model,
-    accepted,
-    accepted_targets,
-    axes_of,
-    compiling,
-    leaf_name,
-    like_params,
-    name_of,
-    quickly,
-)
 
 Function = Callable[[list[Array], Array], Array]
 MOST_ROWS = 2048  # (input, output) pairs; beyond, kernels are estimated
@@ -34,7 +24,7 @@ MOST_SEEDS = 16  # backward passes per input; with more outputs, random signs of
 
 
 def linearity_report(
-    apply: Model,
+    apply: traced.Model,
     params0: PyTree,
     params1: PyTree,
     x: Shaped[ArrayLike, "n ..."],
@@ -74,18 +64,19 @@ def linearity_report(
     """
     if kernel not in ("auto", "exact", "estimated"):
         raise InvalidInput("kernel", kernel, "auto, exact or estimated")
-    net, rows, num_outputs = accepted(apply, params0, x)
-    like_params(params1, params0, "params1")
+    net, rows, num_outputs = traced.accepted(apply, params0, x)
+    traced.like_params(params1, params0, "params1")
     _check_moved(params0, params1)
     inputs = jnp.asarray(rows)
-    targets = (
-        None if y is None else np.asarray(accepted_targets(y, len(inputs), num_outputs, axes=axes_of(net)), np.float64)
-    )
+    targets = None
+    if y is not None:
+        axes = traced.axes_of(net)
+        targets = np.asarray(traced.accepted_targets(y, len(inputs), num_outputs, axes=axes), np.float64)
     names, *weights, function = _differentiated(net, params0, params1)
     w0, w1 = ([jnp.asarray(leaf) for leaf in each] for each in weights)  # NumPy types may be wider than JAX's
-    with compiling(f"the linearity of {name_of(net)}"):
-        found = quickly(_derivatives)(function, w0, w1, inputs)
-        traces = np.asarray(quickly(_traces)(function, w0, inputs, jax.random.key(seed)), np.float64)
+    with traced.compiling(f"the linearity of {traced.name_of(net)}"):
+        found = traced.quickly(_derivatives)(function, w0, w1, inputs)
+        traces = np.asarray(traced.quickly(_traces)(function, w0, inputs, jax.random.key(seed)), np.float64)
     f0, f1, linear, curvature, later = (np.asarray(each, np.float64) for each in found.values)
     if not (np.isfinite(f0).all() and np.isfinite(f1).all()):
         raise InvalidInput("x", "inputs with outputs that are not finite", "inputs that both checkpoints can take")
@@ -131,29 +122,31 @@ def _check_moved(params0: PyTree, params1: PyTree) -> None:
         moves = jnp.issubdtype(jnp.result_type(before), jnp.inexact)
         for field, leaf in (("params0", before), ("params1", after)):
             if moves and not np.isfinite(leaf).all():
-                given = f"{leaf_name(path)} with numbers that are not finite"
+                given = f"{traced.leaf_name(path)} with numbers that are not finite"
                 raise InvalidInput(field, given, "a checkpoint with finite weights")
         differs = not np.array_equal(before, after)
         if differs and not moves:
-            raise InvalidInput("params1", f"other integers in {leaf_name(path)}", "those of params0: integers stay")
+            raise InvalidInput(
+                "params1", f"other integers in {traced.leaf_name(path)}", "those of params0: integers stay"
+            )
         moved |= differs
     if not moved:
         raise InvalidInput("params1", "the weights of params0", "another checkpoint: these two are equal")
 
 
 def _differentiated(
-    net: Model, params0: PyTree, params1: PyTree
+    net: traced.Model, params0: PyTree, params1: PyTree
 ) -> tuple[list[str], list[Array], list[Array], Function]:
     """Return (names, w₀, w₁, outputs as a function) of the differentiated parameters."""
     if isinstance(net, Network):
         (trained, fixed), (later, _) = net.partition(params0), net.partition(params1)
         structure = jax.tree.structure(trained)
-        names = [leaf_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(trained)]
+        names = [traced.leaf_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(trained)]
         outputs = lambda w, x: net.apply(merge(jax.tree.unflatten(structure, w), fixed), x)  # noqa: E731
         return names, jax.tree.leaves(trained), jax.tree.leaves(later), outputs
     (w0, restore), (w1, _) = split_inexact(params0), split_inexact(params1)
     paths = jax.tree_util.tree_leaves_with_path(params0)
-    names = [leaf_name(path) for path, leaf in paths if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)]
+    names = [traced.leaf_name(path) for path, leaf in paths if jnp.issubdtype(jnp.result_type(leaf), jnp.inexact)]
     return names, w0, w1, lambda w, x: net(restore(w), x)
 
 
@@ -200,7 +193,7 @@ def _traces(function: Function, w0: list[Array], x: Array, key: Array) -> Float[
 
 
 def _losses(
-    net: Model, params0: PyTree, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
+    net: traced.Model, params0: PyTree, x: Array, y: np.ndarray, outputs: tuple[np.ndarray, ...], is_exact: bool
 ) -> dict[str, float]:
     """Mean of ½‖f − y‖² of the model, of its linear model, and of kernel regression."""
     f0, f1, linear = outputs

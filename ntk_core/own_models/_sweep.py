@@ -12,16 +12,7 @@ from jax import Array
 from jaxtyping import PyTree
 from numpy.typing import ArrayLike
 
-from ntk_core.dynamics import (
-    CallableModel,
-    Descent,
-    Loss,
-    Optimizer,
-    auto_learning_rate,
-    kernel_velocity,
-    record_steps,
-    stretches,
-)
+from ntk_core import dynamics
 from ntk_core.dynamics._history import Outcome
 from ntk_core.errors import InvalidInput
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
@@ -97,7 +88,16 @@ class OwnSweep:
         return fit_runs(measured, lambda run: run.hessian_norm or 0.0, lambda run: run.hessian_converged)
 
     def _repr_html_(self) -> str:
-        return sweep_html(self)
+        rows = []
+        for run in self.runs:
+            mark = "" if run.hessian_converged else " (not converged)"
+            norm = "–" if run.hessian_norm is None else f"{run.hessian_norm:.3g}{mark}"
+            numbers = f"{run.kernel_change:.3g}", run.outcome, f"{run.learning_rate:.3g}", norm
+            rows.append((f"{run.width:,}", run.seed, *numbers))
+        laws = [exponent_line("ΔK", self.kernel_change_law)]
+        laws += [exponent_line("‖H‖", self.hessian_law)] if self.hessian_law else []
+        head = ("Width", "Seed", "ΔK", "Training", "Learning rate", "‖H‖")
+        return table(head, rows) + "".join(map(paragraph, laws))
 
 
 def sweep_widths(
@@ -156,7 +156,12 @@ def sweep_widths(
     Source: Liu, Zhu & Belkin 2020, §2 and Fig. 1.
     """
     inputs, targets = _checked_data(x, y, loss)
-    chosen = _checked_widths(widths)
+    for width in widths:
+        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+            raise InvalidInput("widths", width, "integers, at least 1")
+    if not widths:
+        raise InvalidInput("widths", "nothing", "at least one integer")
+    chosen = tuple(sorted(set(widths)))
     for name, given, lowest in (
         ("num_seeds", num_seeds, 1),
         ("max_steps", max_steps, 1),
@@ -192,9 +197,9 @@ def runs_at(
     for seed in seeds:
         apply, params = checked_model(model, width, initial_key(seed, width), inputs, targets.shape[1])
         if program is None or not program.serves(apply, params):
-            program = _Program(apply, params, Loss("linear", loss), inputs, targets)
+            program = _Program(apply, params, dynamics.Loss("linear", loss), inputs, targets)
         norm, converged = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
-        records = record_steps(max_steps, num_records)
+        records = dynamics.record_steps(max_steps, num_records)
         run = program.train(width, seed, params, learning_rate, loss_threshold, records)
         yield replace(run, hessian_norm=norm, hessian_converged=converged)
 
@@ -202,12 +207,12 @@ def runs_at(
 class _Program:
     """Programs compiled once for all seeds of a width with the same functions."""
 
-    def __init__(self, apply: Apply, params: PyTree, loss: Loss, x: Array, y: Array):
+    def __init__(self, apply: Apply, params: PyTree, loss: dynamics.Loss, x: Array, y: Array):
         moving, self.restore = split_inexact(params)
         self.apply, self.x, self.y = apply, x, y
         self._structure: object = jax.tree.structure(params)
         self._has_others = len(moving) < len(jax.tree.leaves(params))
-        self.model = CallableModel(lambda leaves, rows: apply(self.restore(leaves), rows), loss)
+        self.model = dynamics.CallableModel(lambda leaves, rows: apply(self.restore(leaves), rows), loss)
         self.loss_of = jax.jit(lambda leaves: loss.of_model(apply(self.restore(leaves), x), y))
 
     def serves(self, apply: Apply, params: PyTree) -> bool:
@@ -226,10 +231,10 @@ class _Program:
     ) -> OwnRun:
         """Train from w₀ and measure kernels; the norm of the Hessian is not part of this."""
         before = empirical_ntk(self.apply, params, self.x)
-        rate = auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
+        rate = dynamics.auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
         start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies, since training overwrites them
-        descent = Descent(
-            self.model, Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
+        descent = dynamics.Descent(
+            self.model, dynamics.Optimizer(), start, (), self.x, self.y, rate, threshold=loss_threshold,
             dead=not before.any(),
         )  # fmt: skip
         history: list[tuple[int, float, float]] = []
@@ -242,7 +247,7 @@ class _Program:
             descent.note(loss)
 
         record(0)
-        for _ in stretches([descent], record, records):
+        for _ in dynamics.stretches([descent], record, records):
             pass
         return OwnRun(
             width,
@@ -253,7 +258,7 @@ class _Program:
             steps=tuple(step for step, _, _ in history),
             change=tuple(change for _, change, _ in history),
             loss=tuple(loss for _, _, loss in history),
-            velocity=float(kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
+            velocity=float(dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
         )
 
 
@@ -281,30 +286,3 @@ def _checked_data(x: ArrayLike, y: ArrayLike, loss: str) -> tuple[Array, Array]:
     if loss not in ("square", "cross-entropy"):
         raise InvalidInput("loss", loss, "square or cross-entropy")
     return inputs, targets.astype(inputs.dtype)
-
-
-def _checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
-    for width in widths:
-        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-            raise InvalidInput("widths", width, "integers, at least 1")
-    if not widths:
-        raise InvalidInput("widths", "nothing", "at least one integer")
-    return tuple(sorted(set(widths)))
-
-
-def sweep_html(found: "OwnSweep") -> str:
-    """Return a table with one row per run, and the exponents with intervals."""
-    rows = [
-        (f"{run.width:,}", run.seed, f"{run.kernel_change:.3g}", run.outcome, f"{run.learning_rate:.3g}", _norm(run))
-        for run in found.runs
-    ]
-    head = ("Width", "Seed", "ΔK", "Training", "Learning rate", "‖H‖")
-    laws = [exponent_line("ΔK", found.kernel_change_law)]
-    laws += [exponent_line("‖H‖", found.hessian_law)] if found.hessian_law else []
-    return table(head, rows) + "".join(map(paragraph, laws))
-
-
-def _norm(run: "OwnRun") -> str:
-    if run.hessian_norm is None:
-        return "–"
-    return f"{run.hessian_norm:.3g}" + ("" if run.hessian_converged else " (not converged)")

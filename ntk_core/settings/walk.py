@@ -11,16 +11,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic.fields import FieldInfo
 
 from ntk_core.errors import InvalidInput
+from ntk_core.settings import validation
 from ntk_core.settings.part import SpecPart, Term, Values, chosen_among
-from ntk_core.settings.validation import (
-    allowed_values,
-    bounds,
-    counts_neurons,
-    holds_several,
-    lengths,
-    part_type,
-    terms_of,
-)
 
 Part = TypeVar("Part", bound=SpecPart)
 Option = str | int
@@ -62,24 +54,24 @@ class Setting:
     @property
     def help(self) -> str:
         """Meaning, allowed values, and the formula of each choice."""
-        allowed = "" if self.options else f" Allowed: {allowed_values(self.info)}."
+        allowed = "" if self.options else f" Allowed: {validation.allowed_values(self.info)}."
         formulas = [f"- **{term.title}**: {term.formula}" for option in self.options if (term := self.term(option))]
         return "\n".join([(self.info.description or "") + allowed, "", *formulas]).strip()
 
     @property
     def step(self) -> float:
         """Step of the + and − buttons."""
-        low, high = bounds(self.info)
+        low, high = validation.bounds(self.info)
         return 1 if self.entry == "integer" else 0.01 if (high or 1) <= 10 and not low else 0.1
 
     @property
     def counts_neurons(self) -> bool:
         """Whether it has widths or other swept values."""
-        return counts_neurons(self.info)
+        return validation.counts_neurons(self.info)
 
     def term(self, option: object) -> Term | None:
         """Return the vocabulary's entry for a choice."""
-        return terms_of(self.info).get(option) if isinstance(option, str) else None
+        return validation.terms_of(self.info).get(option) if isinstance(option, str) else None
 
     def label(self, option: object) -> str:
         """Return the title of a choice."""
@@ -114,7 +106,7 @@ def settings(model: type[SpecPart]) -> tuple[Setting, ...]:
 
 def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Condition, ...], place: str) -> Iterator[Setting]:
     for field, info in model.model_fields.items():
-        name, needed, inner = prefix + field, conditions, part_type(info)
+        name, needed, inner = prefix + field, conditions, validation.part_type(info)
         if field in model.relevant:
             needed = (*conditions, (prefix + model.selector, model.relevant[field]))
         extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
@@ -124,12 +116,12 @@ def _settings(model: type[SpecPart], prefix: str, conditions: tuple[Condition, .
                 continue  # a constant, such as the schema's version
             entry = typing.cast(Entry, extra.get("entry", entry))  # the spec may override its type
             yield Setting(name, model, info, entry, options, needed, place)
-        elif not holds_several(info):
+        elif not validation.holds_several(info):
             yield from _settings(inner, f"{name}.", needed, place)
         else:
             yield Setting(name, model, info, "parts", (), needed, place)
             each = extra.get("each", info.title)
-            for index in range(lengths(info)[1] or 0):
+            for index in range(validation.lengths(info)[1] or 0):
                 one = f"{each} {string.ascii_uppercase[index]}"
                 yield from _settings(inner, f"{name}.{index}.", (*needed, (name, index)), one)
 

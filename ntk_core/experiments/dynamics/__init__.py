@@ -294,24 +294,14 @@ class DynamicsResult(ResultValue):
 
 def dynamics_summary(spec: DynamicsSpec, points: Sequence[DynamicsPoint]) -> str:
     """Return a table of means over seeds and the exponent of the difference for each output and method."""
-    pairs = [(output, method) for output in spec.outputs for method in spec.methods]
+    laws = [
+        exponent_line(f"{OUTPUTS[output].title}, {METHODS[method].title}: ‖F − F_lin‖ / ‖F_lin‖", law)
+        for output in spec.outputs
+        for method in spec.methods
+        for law in [difference_law(points, output, method)]
+    ]
     level = f"Departed: the relative mean-squared difference stays above {percent(DEPARTURE_LEVEL)} from this step on."
-    return "\n".join(
-        [
-            *text_table(COLUMNS, points),
-            "",
-            level,
-            *columns.outcome_notes(points),
-            "",
-            *(exponent(pair, points) for pair in pairs),
-        ]
-    )
-
-
-def exponent(pair: tuple[str, str], points: Sequence[DynamicsPoint]) -> str:
-    """Return the exponent of :func:`difference_law` with its interval."""
-    title = f"{OUTPUTS[pair[0]].title}, {METHODS[pair[1]].title}"
-    return exponent_line(f"{title}: ‖F − F_lin‖ / ‖F_lin‖", difference_law(points, *pair))
+    return "\n".join([*text_table(COLUMNS, points), "", level, *columns.outcome_notes(points), "", *laws])
 
 
 def difference_law(points: Sequence[DynamicsPoint], output: str, method: str) -> PowerLaw | None:

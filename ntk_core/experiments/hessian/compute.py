@@ -12,17 +12,7 @@ from numpy.typing import ArrayLike
 from ntk_core import hessians
 from ntk_core.data import Dataset, load_dataset
 from ntk_core.dynamics import KernelTraining, Loss
-from ntk_core.experiments.hessian import (
-    BallBound,
-    HessianBlocks,
-    HessianPoint,
-    HessianRun,
-    LayerBound,
-    LayerShare,
-    NonlinearParts,
-    TrainedChange,
-    VectorNorm,
-)
+from ntk_core.experiments import hessian
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
 from ntk_core.experiments.hessian.spec import HessianSpec, hidden_and_output
 from ntk_core.experiments.kernel_change.spec import training_groups
@@ -49,7 +39,7 @@ def load(spec: HessianSpec) -> DataByLength:
     return {value: load_dataset(dataset.name, **dataset.options()) for value, dataset in each.items()}
 
 
-def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progress, None, HessianPoint]:
+def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progress, None, hessian.HessianPoint]:
     """Compute one network at one width or length, all seeds; yield (fraction, message)."""
     value, line = spec.value_of(key)
     data = data if isinstance(data, Dataset) else data[value]
@@ -59,8 +49,8 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
     net, seen, output_index = _network(spec, data, width, network)
     x = seen[: spec.num_inputs]
     draw = jax.jit(net.init, static_argnums=1)
-    runs: list[HessianRun] = []
-    blocks: HessianBlocks | None = None
+    runs: list[hessian.HessianRun] = []
+    blocks: hessian.HessianBlocks | None = None
     for index, seed in enumerate(spec.seeds):
         yield index / spec.num_seeds, f"{title}, seed {seed}"
         params = draw(initial_key(seed, value), x.shape[1:])
@@ -73,7 +63,7 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
             yield index / spec.num_seeds, f"{title}, blocks"
             blocks = _blocks(net, params, x, output_index, seed)
         if index < spec.num_ball_seeds and spec.radii:
-            balls: list[BallBound] = []
+            balls: list[hessian.BallBound] = []
             for ball in _balls(spec, net, params, x, output_index):
                 balls.append(ball)
                 yield index / spec.num_seeds, f"{title}, seed {seed}, ball of radius {ball.radius:g}"
@@ -85,7 +75,7 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
                 yield (index + 0.5) / spec.num_seeds, f"{title}, seed {seed}, step {step:,}"
             measured = measured.model_copy(update={"trained": _trained(training)})
         runs.append(measured)
-    return HessianPoint(
+    return hessian.HessianPoint(
         width=value,
         line=line,
         network=network,
@@ -113,7 +103,7 @@ def _measured(
     seen: Array,
     output_index: int,
     seed: int,
-) -> HessianRun:
+) -> hessian.HessianRun:
     """Measure one seed: norms, bounds and closed forms at the first inputs, the kernel over all ``seen``."""
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
@@ -125,7 +115,7 @@ def _measured(
     if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)
         converged = converged and known
-    return HessianRun(
+    return hessian.HessianRun(
         seed=seed,
         norm=float(np.mean(found.value)),
         largest_norm=float(np.max(found.value)),
@@ -147,7 +137,7 @@ def _kernel(net: Network, params: NetworkParams, x: Array) -> Array:
     return jnp.mean(jnp.einsum("iicc->ic", through_output(net.output, kernel, f, f)))
 
 
-def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> tuple[LayerShare, ...]:
+def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> tuple[hessian.LayerShare, ...]:
     """Return tr K_l / tr K of each layer, or of all layers with one role, such as queries."""
     roles = {f"hidden{index}": role for index, role in enumerate(network.written_out.roles(), start=1) if role}
     traces: dict[str, float] = {}
@@ -155,7 +145,8 @@ def _shares(network: ComparedNetwork, net: Network, params: NetworkParams, x: Ar
         layer = roles.get(name, name)
         traces[layer] = traces.get(layer, 0.0) + float(jnp.einsum("iicc->", part))
     total = sum(traces.values())
-    return tuple(LayerShare(layer=layer, share=trace / total) for layer, trace in traces.items()) if total > 0 else ()
+    shared = traces if total > 0 else {}
+    return tuple(hessian.LayerShare(layer=layer, share=trace / total) for layer, trace in shared.items())
 
 
 def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Array) -> float | None:
@@ -168,19 +159,21 @@ def _exact(network: ComparedNetwork, net: Network, params: NetworkParams, x: Arr
     return None
 
 
-def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: int) -> LayerBound:
+def _layer_bound(net: Network, params: NetworkParams, x: Array, output_index: int) -> hessian.LayerBound:
     assert isinstance(net, FullyConnected | Bottleneck)
     each = [hessians.layer_quantities(net, params, one, output_index) for one in x]
     means = {
         name: np.mean(np.asarray([getattr(found, name) for found in each], float), axis=0).tolist()
-        for name in LayerBound.model_fields
+        for name in hessian.LayerBound.model_fields
     }
-    return LayerBound.model_validate(means)
+    return hessian.LayerBound.model_validate(means)
 
 
-def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index: int) -> tuple[NonlinearParts, bool]:
+def _nonlinear_parts(
+    net: Network, params: NetworkParams, x: Array, output_index: int
+) -> tuple[hessian.NonlinearParts, bool]:
     each = [hessians.nonlinear_output_parts(net, params, one, output_index, tolerance=TOLERANCE) for one in x]
-    parts = NonlinearParts(
+    parts = hessian.NonlinearParts(
         gradient_part=_mean([gradient for gradient, _, _ in each]),
         linear_part=_mean([linear for _, linear, _ in each]),
         lower=_mean([max(0.0, gradient - linear) for gradient, linear, _ in each]),
@@ -188,34 +181,34 @@ def _nonlinear_parts(net: Network, params: NetworkParams, x: Array, output_index
     return parts, all(known for _, _, known in each)
 
 
-def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[VectorNorm, bool]:
+def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[hessian.VectorNorm, bool]:
     each = [hessians.vector_hessian_norm(net, params, one, tolerance=TOLERANCE, max_matvecs=MAX_MATVECS) for one in x]
     norm, upper = _mean([found.value for found in each]), _mean([found.upper for found in each])
-    return VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
+    return hessian.VectorNorm(norm=norm, upper=upper), all(found.converged for found in each)
 
 
-def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, seed: int) -> HessianBlocks:
+def _blocks(net: Network, params: NetworkParams, x: Array, output_index: int, seed: int) -> hessian.HessianBlocks:
     found = hessians.hessian_block_norms(net, params, x[0], output_index, tolerance=TOLERANCE)
     converged = bool(np.all(found.converged))
-    return HessianBlocks(seed=seed, layers=found.layers, norms=found.values.tolist(), converged=converged)
+    return hessian.HessianBlocks(seed=seed, layers=found.layers, norms=found.values.tolist(), converged=converged)
 
 
 def _balls(
     spec: HessianSpec, net: Network, params: NetworkParams, x: Array, output_index: int
-) -> Generator[BallBound, None, None]:
+) -> Generator[hessian.BallBound, None, None]:
     """Yield the suprema in balls of increasing radius."""
     norms = hessians.ball_sups_in_turn(
         net, params, x[0], spec.radii, "hessian", num_starts=spec.num_starts, output_index=output_index
     )
     kernels = hessians.ball_sups_in_turn(net, params, x, spec.radii, "kernel", num_starts=spec.num_starts)
-    for hessian, kernel in zip(norms, kernels, strict=True):
-        yield BallBound(
-            radius=hessian.radius,
-            hessian=float(hessian.value),
-            hessian_random=float(hessian.random.max()),
+    for norm, kernel in zip(norms, kernels, strict=True):
+        yield hessian.BallBound(
+            radius=norm.radius,
+            hessian=float(norm.value),
+            hessian_random=float(norm.random.max()),
             kernel_change=float(kernel.value),
             kernel_change_random=float(kernel.random.max()),
-            converged=hessian.converged,
+            converged=norm.converged,
         )
 
 
@@ -226,10 +219,10 @@ def _training(spec: HessianSpec, data: Dataset, output: str, net: Network, param
     return KernelTraining(net, together, data.x, data.y, loss, group.observed, **spec.training.model_dump())
 
 
-def _trained(training: KernelTraining) -> TrainedChange:
+def _trained(training: KernelTraining) -> hessian.TrainedChange:
     (output,) = training.observed
     run = TrainedRun(seed=0, **training.recorded(0, output))
-    return TrainedChange.read_off(run, final_loss=run.loss[-1])
+    return hessian.TrainedChange.read_off(run, final_loss=run.loss[-1])
 
 
 def _mean(values: Sequence[ArrayLike]) -> float:
