@@ -45,12 +45,7 @@ def _mean(parts: "Array") -> "Array":
 
 
 LOSSES = table(
-    LossTerm(
-        "square",
-        "square loss",
-        "(1/2n) Σ ‖φ(f) − y‖²",
-        mean=lambda outputs, y: 0.5 * _mean((outputs - y) ** 2),
-    ),
+    LossTerm("square", "square loss", "(1/2n) Σ ‖φ(f) − y‖²", mean=lambda outputs, y: 0.5 * _mean((outputs - y) ** 2)),
     LossTerm(
         "cross-entropy",
         "cross-entropy",

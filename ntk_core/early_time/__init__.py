@@ -24,9 +24,4 @@ from ntk_core.early_time._inputs import (
 )
 from ntk_core.early_time._training import InputSpan, LinearModel, batch_order, early_descent, outputs_in_blocks
 
-__all__ = (
-    "LinearModel",
-    "activation_constants",
-    "deep_features",
-    "two_layer_features",
-)
+__all__ = ("LinearModel", "activation_constants", "deep_features", "two_layer_features")

@@ -90,11 +90,7 @@ SIZES = table(
     Term("mlp_width", "width of the MLPs", "hidden neurons of each MLP"),
 )
 SizeNames = Vocabulary(SIZES)
-ALIASES = {
-    "silu": "swish",
-    "celu": "elu",
-    "soft_sign": "softsign",
-}  # further names of the same functions
+ALIASES = {"silu": "swish", "celu": "elu", "soft_sign": "softsign"}  # further names of the same functions
 # Functions of jax.nn with kinks away from 0, whose infinite-width kernels are inexact: not in specs and forms.
 KINKED = ("relu6", "hard_tanh", "hard_sigmoid", "hard_silu", "hard_swish", "sparse_plus", "sparse_sigmoid")
 _OUTPUTS_TOO = ("relu", "leaky_relu", "tanh", "erf", "sigmoid", "softplus", "gelu", "quadratic")

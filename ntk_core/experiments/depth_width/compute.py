@@ -64,15 +64,8 @@ def _trained(
         else:
             norms = hessian_norm(net, params, inputs, batched=True, repeated=False)
     yield 0.3, f"{words}, initial kernel"
-    training = KernelTraining(
-        net,
-        jax.tree.map(lambda leaf: leaf[None], params),
-        data.x,
-        data.y,
-        Loss("linear", "square"),
-        ("linear",),
-        **spec.training.model_dump(),
-    )
+    together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
+    training = KernelTraining(net, together, data.x, data.y, Loss("linear", "square"), ("linear",), **settings)
     yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
     squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[:INPUTS, 0]
     return DepthRun(

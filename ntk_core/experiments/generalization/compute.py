@@ -13,16 +13,7 @@ from numpy.typing import NDArray
 
 from ntk_core import kernels
 from ntk_core.data import Dataset, load_dataset
-from ntk_core.dynamics import (
-    Descent,
-    KernelAndStart,
-    KernelModel,
-    Loss,
-    Optimizer,
-    Training,
-    kernel_matrix,
-    stretches,
-)
+from ntk_core.dynamics import Descent, KernelAndStart, KernelModel, Loss, Optimizer, Training, kernel_matrix, stretches
 from ntk_core.experiments.generalization import GeneralizationPoint, GeneralizationRun, GeneralizationSpec, Predictor
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.networks.build import build_network, initial_key

@@ -173,12 +173,10 @@ def _nonlinear_parts(
     net: Network, params: NetworkParams, x: Array, output_index: int
 ) -> tuple[hessian.NonlinearParts, bool]:
     each = [hessians.nonlinear_output_parts(net, params, one, output_index, tolerance=TOLERANCE) for one in x]
-    parts = hessian.NonlinearParts(
-        gradient_part=_mean([gradient for gradient, _, _ in each]),
-        linear_part=_mean([linear for _, linear, _ in each]),
-        lower=_mean([max(0.0, gradient - linear) for gradient, linear, _ in each]),
-    )
-    return parts, all(known for _, _, known in each)
+    gradients, linears, known = zip(*each, strict=True)
+    lower = _mean([max(0.0, gradient - linear) for gradient, linear, _ in each])
+    parts = hessian.NonlinearParts(gradient_part=_mean(gradients), linear_part=_mean(linears), lower=lower)
+    return parts, all(known)
 
 
 def _vector(net: Network, params: NetworkParams, x: Array) -> tuple[hessian.VectorNorm, bool]:

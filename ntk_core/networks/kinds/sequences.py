@@ -84,10 +84,7 @@ KINDS = (
         "transformer",
         "L blocks α + W_O attention(α), then α + W₂σ(W₁α), each on normalized α",
         write_out=_transformer,
-        settings=(
-            *_HEADS,
-            *("num_blocks", "mlp_factor", "activation", "normalization", "positions", "token_readout"),
-        ),
+        settings=(*_HEADS, *("num_blocks", "mlp_factor", "activation", "normalization", "positions", "token_readout")),
         network=f"{NETWORKS}:Transformer",
     ),
 )
