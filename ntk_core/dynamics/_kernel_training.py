@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from jaxtyping import Float, PyTree, Shaped
 from numpy.typing import NDArray
 
 from ntk_core.dynamics._descent import Descent, Optimizer, over_seeds, record_steps, stretches
-from ntk_core.dynamics._history import FloatArray, KernelPath, Outcome
+from ntk_core.dynamics._history import FloatArray, KernelPath
 from ntk_core.dynamics._losses import Loss
 from ntk_core.dynamics._models import CallableModel, Model, NetworkModel
 from ntk_core.dynamics._rates import auto_learning_rate, eigenvalues, streamed_rate
@@ -40,16 +40,6 @@ MOST_FOLLOWED = 4
 def followed_rows(num_points: int) -> slice:
     """Return at most four evenly spaced training points, whose outputs are recorded."""
     return slice(0, num_points, -(-num_points // MOST_FOLLOWED))
-
-
-class Recorded(TypedDict):
-    """Record of one training, see :meth:`KernelTraining.recorded`."""
-
-    learning_rate: float
-    outcome: Outcome
-    steps: tuple[int, ...]
-    change: tuple[float, ...]
-    loss: tuple[float, ...]
 
 
 class KernelTraining:
@@ -150,7 +140,7 @@ class KernelTraining:
         at = self.observed.index(output)
         return tuple(row.errors[at] if row.errors else 0.0 for row in self._rows[seed])
 
-    def recorded(self, seed: int, output: str) -> Recorded:
+    def recorded(self, seed: int, output: str) -> dict[str, Any]:
         """Return the record of one seed (its index in the batch) under one observed output.
 
         ``learning_rate`` (infinite if automatic with a zero kernel), ``outcome``, ``steps``, ``change`` (ΔK), ``loss``.

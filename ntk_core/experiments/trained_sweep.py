@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeV
 
 from pydantic import Field, model_validator
 
-from ntk_core.data import Dataset, DatasetShapes
+from ntk_core.data import Dataset
 from ntk_core.dynamics.choices import TrainingSpec
 from ntk_core.errors import InvalidInput
 from ntk_core.networks.choices import almost_everywhere
@@ -22,7 +22,6 @@ from ntk_core.runs import (
     WidthPoint,
     finite_sup,
     one_after_another,
-    typical_steps,
 )
 from ntk_core.settings.part import Once
 
@@ -53,15 +52,10 @@ class TrainedSweep(SweepSpec):
         shapes = self.shapes()
         if shapes is not None:
             self.architecture.check_inputs(shapes.input_shape, widths=self.widths)
-            self._check_rows(shapes)
+            n, most = shapes.num_samples, self.max_kernel_rows and self.max_kernel_rows // shapes.num_outputs
+            if most is not None and n > most:
+                raise InvalidInput("dataset.num_samples", n, f"at most {most}: all n·C eigenvalues are taken")
         return self
-
-    def _check_rows(self, shapes: DatasetShapes) -> None:
-        most = (self.max_kernel_rows or shapes.num_samples * shapes.num_outputs) // shapes.num_outputs
-        if shapes.num_samples > most:
-            raise InvalidInput(
-                "dataset.num_samples", shapes.num_samples, f"at most {most}: all n·C eigenvalues are taken"
-            )
 
     @property
     def almost_everywhere(self) -> str:
@@ -93,10 +87,6 @@ class TrainedSweep(SweepSpec):
         kernels = self.training.num_records + more.pop("kernels", 0)
         held = {"copies": 5, "views": 1, "matrices": 20, **more}
         return Counts(self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held)
-
-    def typical_steps(self, most: bool) -> int:
-        """Typical steps until convergence, or with ``most`` all allowed steps."""
-        return typical_steps(self.training.max_steps, most)
 
 
 class RecordedTraining(Value):

@@ -1,5 +1,6 @@
 """Early time: what networks learn first."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -305,33 +306,21 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
     if any(point.runs for point in points):
         lines += text_table(RUNS, points, _departed)
         lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; excluded from means")
-        lines += [
-            exponent_line(f"{activation}: discrepancy", fit_discrepancy(activation, points), swept)
-            for activation in spec.network.activations
-        ]
+        for activation in spec.network.activations:
+            runs = [(point.value, run) for point in points for run in point.of(activation)]
+            law = fit_runs(runs, lambda run: run.discrepancy, _took_all)
+            lines.append(exponent_line(f"{activation}: discrepancy", law, swept))
     if any(point.kernels for point in points):
         kernels = [point.model_copy(update={"runs": point.kernels}) for point in points]
         lines += text_table(KERNELS, kernels, lambda runs: "")
-        lines += [
-            exponent_line(f"{activation}: {norm} norm of the distance", law, swept)
-            for activation in spec.network.activations
-            for norm in ("spectral", "Frobenius")
-            for law in [fit_kernel_distance(activation, points, norm)]
-        ]
+        norms = {"spectral": "difference", "Frobenius": "frobenius_difference"}
+        for activation, (norm, name) in itertools.product(spec.network.activations, norms.items()):
+            found = [(point.value, each) for point in points for each in point.kernels if each.activation == activation]
+            swept_values, compared = [value for value, _ in found], [each for _, each in found]
+            values = [getattr(each, name) for each in compared]
+            law = fit_power_law(swept_values, values, seeds=[each.seed for each in compared])
+            lines.append(exponent_line(f"{activation}: {norm} norm of the distance", law, swept))
     return "\n".join(lines)
-
-
-def fit_discrepancy(activation: str, points: Sequence[EarlyPoint]) -> PowerLaw | None:
-    """Fit the discrepancy against the swept values among runs that took all steps."""
-    runs = [(point.value, run) for point in points for run in point.of(activation)]
-    return fit_runs(runs, lambda run: run.discrepancy, lambda run: run.outcome == "completed")
-
-
-def fit_kernel_distance(activation: str, points: Sequence[EarlyPoint], norm: str) -> PowerLaw | None:
-    """Fit ‖K − ψψᵀ‖ in this norm against the swept values."""
-    found = [(point.value, each) for point in points for each in point.kernels if each.activation == activation]
-    values = [each.difference if norm == "spectral" else each.frobenius_difference for _, each in found]
-    return fit_power_law([value for value, _ in found], values, seeds=[each.seed for _, each in found])
 
 
 def _departed(runs: Sequence[EarlyRun]) -> str:

@@ -155,8 +155,7 @@ class KernelChangeResult(ResultValue):
     points: tuple[KernelChangePoint, ...]
 
 
-StartMeasure = Literal["velocity", "ball_change"]
-START_TITLES: dict[StartMeasure, str] = {"velocity": "kernel velocity", "ball_change": "largest ΔK in the ball"}
+START_TITLES = {"velocity": "kernel velocity", "ball_change": "largest ΔK in the ball"}
 
 
 def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> str:
@@ -165,7 +164,10 @@ def kernel_change_summary(spec: KernelChangeSpec, points: Sequence[KernelChanges
     lines = columns.text_table([swept, *COLUMNS[1:]], points)
     notes = [*columns.outcome_notes(points, then="; excluded from means"), *_estimate_notes(spec, points)]
     outputs = [output for output in spec.outputs if any(point.of(output) for point in points)]
-    exponents = [exponent(output, points) for output in outputs]
+    fits = {
+        output: fit_runs(along(points, output), lambda run: run.sup_change, columns.converged) for output in outputs
+    }
+    exponents = [exponent_line(f"{OUTPUTS[output].title}: ΔK", law) for output, law in fits.items()]
     return "\n".join([*lines, *([""] if notes else []), *notes, "", *exponents, *_start_laws(spec, points)])
 
 
@@ -178,25 +180,15 @@ def _estimate_notes(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> 
     return [f"ΔK is estimated by {spec.probes} random vectors, with a standard error of at most {percent(worst)} of it"]
 
 
-def exponent(output: str, points: Sequence[KernelChanges]) -> str:
-    """Return the exponent of ΔK against width among converged runs, with its interval."""
-    law = fit_runs(along(points, output), lambda run: run.sup_change, columns.converged)
-    return exponent_line(f"{OUTPUTS[output].title}: ΔK", law)
-
-
-def start_law(points: Sequence[KernelChanges], output: str, measure: StartMeasure) -> PowerLaw | None:
-    """Fit the kernel velocity, or the largest change in the ball, against width."""
-    found = [(point.width, each) for point in points for each in point.at_start if each.output == output]
-    numbers = [(width, value) for width, each in found if (value := getattr(each, measure)) is not None]
-    return fit_power_law([width for width, _ in numbers], [value for _, value in numbers])
-
-
 def _start_laws(spec: KernelChangeSpec, points: Sequence[KernelChanges]) -> list[str]:
-    """Return the exponents of measures at w₀."""
+    """Return the exponents of kernel velocity and largest change in the ball against width."""
     lines: list[str] = []
     for measure, title in START_TITLES.items():
-        for output in spec.outputs if any(getattr(each, measure) for p in points for each in p.at_start) else ():
-            lines.append(exponent_line(f"{OUTPUTS[output].title}: {title}", start_law(points, output, measure)))
+        found = [(p.width, each.output, getattr(each, measure)) for p in points for each in p.at_start]
+        for output in spec.outputs if any(value for _, _, value in found) else ():
+            numbers = [(width, value) for width, name, value in found if name == output and value is not None]
+            law = fit_power_law([width for width, _ in numbers], [value for _, value in numbers])
+            lines.append(exponent_line(f"{OUTPUTS[output].title}: {title}", law))
     return lines
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import BeforeValidator, Field, PlainSerializer, ValidationError, model_validator
 
@@ -40,25 +40,22 @@ Factor = Annotated[float, PlainSerializer(_whole)]
 
 
 class _Part(Written):
-    """Abstract: a group or an edge; errors name its settings like ``groups.a.size``."""
+    """Abstract: a group or an edge; errors name its settings like ``groups.a.size``, by its ``ends``."""
+
+    ends: ClassVar[tuple[str, ...]]
 
     @classmethod
     def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
         detail = error.errors(include_url=False)[0]
         name = str(detail["loc"][0])
-        label = cls.label(given)
-        field = f"{label}.{name}" if label else name
+        ends = [given.get(end) for end in cls.ends]
+        place = f"{cls.__name__.lower()}s.{'-'.join(ends)}." if all(isinstance(end, str) for end in ends) else ""
         match detail["type"]:
             case "extra_forbidden":
                 return InvalidInput("", name, "only the settings " + ", ".join(cls.model_fields))
             case "missing":
                 return InvalidInput(name, "nothing", "a name")
-        return InvalidInput(field, detail["input"], allowed_values(cls.model_fields[name]))
-
-    @classmethod
-    def label(cls, given: JSON) -> str:
-        """Prefix of its settings in errors; empty without names."""
-        raise NotImplementedError
+        return InvalidInput(place + name, detail["input"], allowed_values(cls.model_fields[name]))
 
 
 class Group(_Part):
@@ -81,6 +78,8 @@ class Group(_Part):
     (100, 3)
     """
 
+    ends: ClassVar[tuple[str, ...]] = ("name",)
+
     name: str
     size: Whole | None = Field(default=None, ge=1, le=MAX_SIZE)
     activation: ActivationName | None = None
@@ -97,10 +96,6 @@ class Group(_Part):
             factor: float = 1.0,
             power: float = 1.0,
         ): ...
-
-    @classmethod
-    def label(cls, given: JSON) -> str:
-        return f"groups.{given['name']}" if isinstance(given.get("name"), str) else ""
 
     def size_at(self, width: int) -> int:
         """Number of neurons (channels, after shared edges) at this width."""
@@ -133,6 +128,8 @@ class Edge(_Part):
     3
     """
 
+    ends: ClassVar[tuple[str, ...]] = ("source", "target")
+
     source: str
     target: str
     drop_probability: Factor = Field(default=0.0, ge=0, lt=1)
@@ -144,11 +141,6 @@ class Edge(_Part):
         def __init__(
             self, source: str, target: str, drop_probability: float = 0.0, kind: str = "dense", kernel_size: int = 3
         ): ...
-
-    @classmethod
-    def label(cls, given: JSON) -> str:
-        ends = [given.get("source"), given.get("target")]
-        return f"edges.{ends[0]}-{ends[1]}" if all(isinstance(end, str) for end in ends) else ""
 
     @property
     def trained(self) -> bool:
