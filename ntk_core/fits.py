@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, TypeVar
 
 import numpy as np
+from scipy.special import stdtrit
 
-from ntk_core.clustered import Estimate, least_squares
 from ntk_core.numbers import num_runs, percent, signed
 
 Verdict = Literal["yes", "no", "undecided"]
@@ -16,6 +16,25 @@ LINEARITY_LIMIT = -0.25  # halfway between the exponents −1/2 and 0
 LEAST_SEEDS, LEAST_WIDTHS = 3, 4  # for an interval
 NO_POWER_LAW = ("diverged", "dead")  # outcomes excluded from exponents
 LEAST_BEND = 0.01  # smallest visible change of slope over the sweep
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One coefficient of a least-squares fit.
+
+    Attributes:
+        value: the coefficient.
+        standard_error: square root of its CR2 variance.
+        degrees: of freedom of Student's t, by Bell & McCaffrey.
+    """
+
+    value: float
+    standard_error: float
+    degrees: float
+
+    def half_width(self, confidence: float = 0.95) -> float:
+        """Return the half-width of the confidence interval."""
+        return float(stdtrit(self.degrees, 0.5 + confidence / 2)) * self.standard_error
 
 
 class Seeded(Protocol):
@@ -44,7 +63,7 @@ class PowerLaw:
     Attributes:
         exponent: slope of log value against log width by least squares.
         interval: half-width of its confidence interval, robust to scatter that differs between widths and is shared by
-            the runs of a seed (``clustered.least_squares``); NaN for fewer than 3 seeds or 4 widths. It is
+            the runs of a seed (:func:`least_squares`); NaN for fewer than 3 seeds or 4 widths. It is
             conditional on the runs used.
         confidence: level of the interval.
         num_values: values used (one per width and seed).
@@ -233,3 +252,51 @@ def _slope(log_x: np.ndarray, log_y: np.ndarray) -> float:
     centered = log_x - log_x.mean()
     spread = float(centered @ centered)
     return float(centered @ log_y) / spread if spread > 0 else math.nan
+
+
+def least_squares(
+    design: np.ndarray, y: np.ndarray, clusters: Sequence[Hashable], index: int
+) -> tuple[np.ndarray, Estimate | None]:
+    """Return all coefficients of y ≈ design · b, and the ``index``-th with its cluster-robust error.
+
+    V = Σ_g (w_gᵀ e_g)², w_g = A_g X_g (XᵀX)⁻¹ c, A_g = (I − H_gg)^{−1/2}, which is unbiased for independent errors
+    of one size; the degrees of freedom are (Σ λ)² / Σ λ² over the eigenvalues λ of V as a quadratic form in such
+    errors. If every cluster identifies the coefficient, it is the t-interval of the clusters' coefficients; with
+    clusters of one it is HC2.
+
+    Args:
+        design: X (n, p) of full column rank.
+        y: (n,).
+        clusters: of each row; errors of different clusters are independent.
+
+    Returns:
+        b (p,) and the estimate; None with fewer than two clusters or without degrees of freedom.
+
+    Source: Bell & McCaffrey 2002, §3; Imbens & Kolesár 2016, §II; Pustejovsky & Tipton 2018, §3.
+    """
+    inverse = np.linalg.inv(design.T @ design)
+    coefficients = inverse @ (design.T @ y)
+    residual, direction = y - design @ coefficients, inverse[index]
+    numbers: dict[Hashable, int] = {}
+    labels = np.array([numbers.setdefault(each, len(numbers)) for each in clusters])
+    weights, products, variance = [], [], 0.0
+    for label in range(len(numbers)):
+        rows = labels == label
+        own = design[rows]
+        weight = _adjusted(np.eye(len(own)) - own @ inverse @ own.T, own @ direction)
+        variance += float(weight @ residual[rows]) ** 2
+        weights.append(float(weight @ weight))
+        products.append(own.T @ weight)
+    stacked = np.array(products)
+    form = np.diag(weights) - stacked @ inverse @ stacked.T
+    total, squares = float(np.trace(form)), float((form**2).sum())
+    if len(weights) < 2 or not total > 1e-12 * sum(weights):
+        return coefficients, None
+    return coefficients, Estimate(float(coefficients[index]), float(np.sqrt(variance)), total**2 / squares)
+
+
+def _adjusted(kept: np.ndarray, vector: np.ndarray) -> np.ndarray:
+    """kept^{−1/2} · vector, without directions determined by one cluster, which have no residual."""
+    values, vectors = np.linalg.eigh(kept)
+    scale = np.where(values > 1e-9, 1 / np.sqrt(np.maximum(values, 1e-9)), 0.0)
+    return vectors @ (scale * (vectors.T @ vector))

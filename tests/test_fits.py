@@ -6,8 +6,16 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from ntk_core.clustered import least_squares
-from ntk_core.fits import PowerLaw, becomes_linear, condition, exponent_words, fit_power_law, law_words, remarks
+from ntk_core.fits import (
+    PowerLaw,
+    becomes_linear,
+    condition,
+    exponent_words,
+    fit_power_law,
+    law_words,
+    least_squares,
+    remarks,
+)
 from ntk_core.numbers import duration, key_words, number, percent, signed, size, width_label
 from ntk_core.runs import mean
 

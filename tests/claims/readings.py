@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import betaincinv, stdtrit
 
-from ntk_core.clustered import least_squares
-from ntk_core.fits import fit_power_law
+from ntk_core.fits import fit_power_law, least_squares
 from ntk_core.runs._values import ResultValue
 
 _LEVEL = 0.95

@@ -10,7 +10,6 @@ from ntk_core.networks.architectures._activations import (
     output_jacobian,
     slope_jumps,
 )
-from ntk_core.networks.architectures._adapted import Adapted
 from ntk_core.networks.architectures._assembly import Assembly
 from ntk_core.networks.architectures._convolution import Convolution
 from ntk_core.networks.architectures._derived import (
@@ -23,8 +22,7 @@ from ntk_core.networks.architectures._derived import (
 )
 from ntk_core.networks.architectures._graph import DAGNetwork
 from ntk_core.networks.architectures._layered import Composed, Layered
-from ntk_core.networks.architectures._layers import Dense, Layer, Scaling
-from ntk_core.networks.architectures._masked import MaskedDense
+from ntk_core.networks.architectures._layers import Dense, Layer, MaskedDense, Scaling
 from ntk_core.networks.architectures._network import (
     Network,
     NetworkParams,
@@ -34,6 +32,7 @@ from ntk_core.networks.architectures._network import (
     width_mesh,
 )
 from ntk_core.networks.architectures._numbered import (
+    Adapted,
     Bottleneck,
     Chain,
     ConvNet,

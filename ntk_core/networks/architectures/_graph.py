@@ -6,8 +6,7 @@ from functools import cached_property
 
 from ntk_core.networks.architectures._activations import MAX_WIDTH, Activation, check_count, check_switch
 from ntk_core.networks.architectures._layered import Layered
-from ntk_core.networks.architectures._layers import Shape
-from ntk_core.networks.architectures._masked import Parts
+from ntk_core.networks.architectures._layers import Parts, Shape
 from ntk_core.networks.architectures._network import as_shape
 from ntk_core.networks.graphs import INPUT, OUTPUT, Edge, Graph, Group, Step, graph_steps, in_degrees, lay_out
 

@@ -13,8 +13,7 @@ from ntk_core.errors import InvalidInput
 from ntk_core.networks import graphs
 from ntk_core.networks.architectures._activations import CHECKS, MAX_WIDTH, activation_function, check_count
 from ntk_core.networks.architectures._convolution import Convolution, Gain, Positions, attend, normalize, sines
-from ntk_core.networks.architectures._layers import Dense, Layer, Scaling, Shape
-from ntk_core.networks.architectures._masked import MaskedDense, Parts
+from ntk_core.networks.architectures._layers import Dense, Layer, MaskedDense, Parts, Scaling, Shape
 from ntk_core.networks.architectures._network import Call, Network
 from ntk_core.networks.graphs import OUTPUT, Block, Composition, Step, Trained, trains_hidden, trains_output
 from ntk_core.networks.kinds import ARCHITECTURES, Hidden, Kind

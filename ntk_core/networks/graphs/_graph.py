@@ -48,8 +48,8 @@ class _Part(Written):
     def problem(cls, error: ValidationError, given: JSON) -> InvalidInput:
         detail = error.errors(include_url=False)[0]
         name = str(detail["loc"][0])
-        ends = [given.get(end) for end in cls.ends]
-        place = f"{cls.__name__.lower()}s.{'-'.join(ends)}." if all(isinstance(end, str) for end in ends) else ""
+        ends = [given[end] for end in cls.ends if isinstance(given.get(end), str)]
+        place = f"{cls.__name__.lower()}s.{'-'.join(ends)}." if len(ends) == len(cls.ends) else ""
         match detail["type"]:
             case "extra_forbidden":
                 return InvalidInput("", name, "only the settings " + ", ".join(cls.model_fields))
