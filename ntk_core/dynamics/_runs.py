@@ -76,11 +76,11 @@ class _Measured(NamedTuple):
 class Run:
     """A model in training, with its records.
 
-    ``tangent`` is the finite-width model whose linear model a :class:`KernelModel` is, if any.
+    ``origin`` is w₀ of ``network``, whose linear model a :class:`KernelModel` is; None at infinite width.
     """
 
-    def __init__(self, descent: Descent, points: Points, origin: Origin | None, tangent: Model | None = None):
-        self.descent, self.points, self.origin, self.tangent = descent, points, origin, tangent
+    def __init__(self, descent: Descent, points: Points, origin: Origin | None, network: Model):
+        self.descent, self.points, self.origin, self.network = descent, points, origin, network
         self.last_outputs: dict[str, FloatArray] = {}
         self._last_finite_step: int | None = None  # known once the run has diverged
         self._rows: list[dict[str, FloatArray | float]] = []
@@ -124,7 +124,7 @@ class Run:
         model, points = self.descent.model, self.points
         of, where = (self.descent.state.trained, self.descent.fixed, self.origin), (points.x, points.y)
         if isinstance(model, KernelModel):
-            return _measure_by_kernel(model, self.tangent, *of, *where)
+            return _measure_by_kernel(model, self.network, *of, *where)
         return _measure_in_weights(model, *of, *where, points.x_test)
 
 
@@ -147,7 +147,7 @@ def _measure_in_weights(
 
 @partial(jax.jit, static_argnums=(0, 1))
 def _measure_by_kernel(
-    model: KernelModel, tangent: Model | None, trained: Array, fixed: PyTree, origin: Origin | None, x: Array, y: Array
+    model: KernelModel, network: Model, trained: Array, fixed: PyTree, origin: Origin | None, x: Array, y: Array
 ) -> _Measured:
     """Measure w − w₀ = ∇F(w₀)ᵀ c: its norm √(cᵀ K c), and its largest entry by one backward pass."""
     n = len(trained)
@@ -160,8 +160,8 @@ def _measure_by_kernel(
         return jnp.sqrt(jnp.maximum(square, 0))
 
     largest = jnp.asarray(jnp.nan)
-    if tangent is not None and origin is not None:
-        _, pull = jax.vjp(lambda w: tangent.outputs(w, origin.fixed, x), origin.trained)
+    if origin is not None:
+        _, pull = jax.vjp(lambda w: network.outputs(w, origin.fixed, x), origin.trained)
         largest = _largest(pull(trained)[0])
     return _Measured(outputs[:n], outputs[n:], norm(trained), largest, norm(gradient))
 

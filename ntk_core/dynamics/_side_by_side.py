@@ -143,20 +143,13 @@ class Training:
             return auto_learning_rate(pre_kernel, self.loss)
         return adam_rate(self.model, self.origin, self.points.x)
 
-    def _run(
-        self,
-        model: models.Model,
-        trained: PyTree,
-        fixed: PyTree,
-        origin: models.Origin | None,
-        tangent: models.Model | None = None,
-    ) -> Run:
+    def _run(self, model: models.Model, trained: PyTree, fixed: PyTree, origin: models.Origin | None) -> Run:
         points = self.points
         descent = Descent(
             model, self.optimizer, trained, fixed, points.x, points.y, self.learning_rate,
             threshold=self.threshold, key=self.key, dead=self._is_dead and origin is not None,
         )  # fmt: skip
-        return Run(descent, points, origin, tangent)
+        return Run(descent, points, origin, self.model)
 
     def _copy(self) -> PyTree:
         """Copy w₀ for donation."""
@@ -168,7 +161,7 @@ class Training:
             raise InvalidInput("linear_route", route, "weights with steps that are not linear in the gradient")
         if route == "kernel" or (route == "auto" and by_kernel):
             zero = jnp.zeros_like(self.points.y)
-            return self._run(models.KernelModel(self.loss), zero, at_start, self.origin, self.model)
+            return self._run(models.KernelModel(self.loss), zero, at_start, self.origin)
         return self._run(models.TangentModel(self.model), self._copy(), self.origin, self.origin)
 
     def _infinite_run(self, start: Array) -> Run:

@@ -75,14 +75,13 @@ def synthetic_data(
     num_test: int,
     seed: int,
     teacher_width: int = 5,
-    teacher_activation: str = "erf",
     noise: float = 0.0,
 ) -> Dataset:
     """Draw training and test samples of one input distribution and one target, by ``seed``.
 
     Targets of x, with u, w_j ~ N(0, I) and a_j ~ N(0, 1), drawn once:
 
-    - ``"teacher"``: a two-layer network k^(-1/2) Σ_j a_j φ(w_j·x/√d), k = ``teacher_width``,
+    - ``"teacher"``: a two-layer erf network k^(-1/2) Σ_j a_j φ(w_j·x/√d), k = ``teacher_width``,
     - ``"norm"``: ‖x‖/√d,
     - ``"sign"``: sign(u·x),
     - ``"linear"``: u·x/√d + ``noise`` · N(0, 1).
@@ -93,7 +92,7 @@ def synthetic_data(
     arrays: dict[str, NDArray] = {}
     for suffix, n, split in (("", num_samples, _TRAIN), ("_test", num_test, _TEST)):
         x = draw_inputs(entries, spectrum, n, seed, split)
-        y = _target_of(target, x, seed, teacher_width, teacher_activation)
+        y = _target_of(target, x, seed, teacher_width)
         if target == "linear":
             y = y + noise * stream(seed, _NOISE, split).standard_normal(n)
         arrays |= {"x" + suffix: x, "y" + suffix: y[:, None], "labels" + suffix: np.zeros(0, np.int64)}
@@ -127,7 +126,7 @@ def standardized_images(x: NDArray) -> NDArray[np.float32]:
     return (centered / np.where(deviations > 0, deviations, np.inf)).reshape(x.shape).astype(np.float32)
 
 
-def _target_of(target: str, x: NDArray, seed: int, teacher_width: int, teacher_activation: str) -> NDArray[np.float64]:
+def _target_of(target: str, x: NDArray, seed: int, teacher_width: int) -> NDArray[np.float64]:
     d = x.shape[1]
     generator = stream(seed, _TARGET)
     if target == "norm":
@@ -135,7 +134,7 @@ def _target_of(target: str, x: NDArray, seed: int, teacher_width: int, teacher_a
     if target == "teacher":
         outer = generator.standard_normal(teacher_width)
         inner = generator.standard_normal((teacher_width, d), dtype=np.float32)
-        hidden = activation_function(teacher_activation)(jnp.asarray(x @ inner.T / np.float32(math.sqrt(d))))
+        hidden = activation_function("erf")(jnp.asarray(x @ inner.T / np.float32(math.sqrt(d))))
         return np.asarray(hidden, np.float64) @ outer / math.sqrt(teacher_width)
     direction = generator.standard_normal(d, dtype=np.float32)
     along = (x @ direction).astype(np.float64) / math.sqrt(d)

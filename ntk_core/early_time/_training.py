@@ -19,31 +19,24 @@ _OUTPUT_LAYER = "output"
 
 
 def early_descent(
-    net: Network,
-    params: NetworkParams,
-    x: NDArray,
-    y: NDArray,
-    *,
-    rate_hidden: float,
-    rate_output: float,
-    batches: NDArray | None = None,
+    net: Network, params: NetworkParams, x: NDArray, y: NDArray, rates: tuple[float, float], batches: NDArray | None
 ) -> Descent:
     """Descent on (1/2n) Σ (f(x_i) − f₀(x_i) − y_i)² of a network with one output.
 
     Subtracting the initial outputs f₀ does not change the kernel (Hu, Xiao, Adlam & Pennington 2020, §3, App. A).
-    ``rate_hidden`` is the rate of every layer but the last.
 
     Args:
         params: w₀, not overwritten.
-        batches: sample indices of each step, see :func:`batch_order`; all samples by default.
+        rates: of every layer but the last, and of the last.
+        batches: sample indices of each step, see :func:`batch_order`; None for all samples.
     """
     trained, fixed = net.partition(jax.tree.map(jnp.copy, params))
     # ½(f − f₀ − y)² is the loss of f with targets y + f₀, so subtraction costs nothing.
     targets = jnp.asarray(y).reshape(-1) + _in_blocks(net, params, x)
-    rates = {name: jnp.asarray(rate_output if name.endswith(_OUTPUT_LAYER) else rate_hidden) for name in trained}
+    by_layer = {name: jnp.asarray(rates[name.endswith(_OUTPUT_LAYER)]) for name in trained}
     order = None if batches is None else jnp.asarray(batches, jnp.int32)
     return Descent(
-        NetworkModel(net, Loss("linear")), Optimizer(), trained, fixed, jnp.asarray(x), targets[:, None], rates,
+        NetworkModel(net, Loss("linear")), Optimizer(), trained, fixed, jnp.asarray(x), targets[:, None], by_layer,
         batches=order,
     )  # fmt: skip
 

@@ -100,7 +100,7 @@ NETS = {
 def test_training_is_that_of_a_plain_loop_with_a_rate_a_layer(net, input_shape, batch_size):
     params, x, y = problem(net, input_shape)
     batches = None if batch_size is None else batch_order(len(x), batch_size, 5, 0)
-    descent = early_descent(net, params, x, y, rate_hidden=0.2, rate_output=0.05, batches=batches)
+    descent = early_descent(net, params, x, y, (0.2, 0.05), batches)
     for until in (2, 5):
         descent.advance(until, to_threshold=False)
 

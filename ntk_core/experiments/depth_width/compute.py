@@ -11,15 +11,8 @@ from jaxtyping import Float
 
 from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss
-from ntk_core.experiments.depth_width import (
-    BLOCK_NUMBERS,
-    GAIN,
-    INPUTS,
-    UNROLLED_DEPTH,
-    DepthRun,
-    DepthWidthPoint,
-    DepthWidthSpec,
-)
+from ntk_core.experiments import depth_width
+from ntk_core.experiments.depth_width import DepthRun, DepthWidthPoint, DepthWidthSpec
 from ntk_core.experiments.depth_width.random_kernels import Scatter, random_kernels, scatter
 from ntk_core.hessians import hessian_norm
 from ntk_core.networks.architectures import NetworkParams
@@ -41,7 +34,7 @@ def compute(spec: DepthWidthSpec, data: Dataset, key: str) -> Generator[Progress
 
 def _drawn(spec: DepthWidthSpec, depth: int, width: int) -> Generator[Progress, None, Scatter]:
     random = np.random.default_rng([spec.seed, depth, width])
-    together = max(1, BLOCK_NUMBERS // (depth * width))
+    together = max(1, depth_width.BLOCK_NUMBERS // (depth * width))
     blocks = []
     for first in range(0, spec.num_kernels, together):
         yield first / spec.num_kernels, f"depth {depth}, width {width:,}: network {first:,}"
@@ -53,13 +46,13 @@ def _trained(
     spec: DepthWidthSpec, data: Dataset, depth: int, width: int, seed: int
 ) -> Generator[Progress, None, DepthRun]:
     words = f"depth {depth}, width {width:,}: seed {seed}"
-    net = build_network(spec.architecture(depth), width, data.num_outputs, "linear", gain=GAIN)
+    net = build_network(spec.architecture(depth), width, data.num_outputs, "linear", gain=depth_width.GAIN)
     params = net.init(initial_key(seed, width, depth), data.input_shape)
     norms = None
     if spec.measures_hessian(depth):
         yield 0.0, f"{words}, Hessian"
-        inputs = jnp.asarray(data.x[:INPUTS])
-        if depth > UNROLLED_DEPTH:
+        inputs = jnp.asarray(data.x[: depth_width.INPUTS])
+        if depth > depth_width.UNROLLED_DEPTH:
             norms = hessian_norm(layer_by_layer, stacked(params), inputs, batched=True, repeated=False)
         else:
             norms = hessian_norm(net, params, inputs, batched=True, repeated=False)
@@ -67,7 +60,7 @@ def _trained(
     together, settings = jax.tree.map(lambda leaf: leaf[None], params), spec.training.model_dump()
     training = KernelTraining(net, together, data.x, data.y, Loss("linear", "square"), ("linear",), **settings)
     yield from by_steps(training.stretches(), spec.training.max_steps, words, first=0.3)
-    squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[:INPUTS, 0]
+    squares = np.einsum("iiaa->ia", np.asarray(training.kernel[0], np.float64))[: depth_width.INPUTS, 0]
     return DepthRun(
         seed=seed,
         hessian=float(np.mean(norms.value)) if norms else math.nan,
@@ -91,7 +84,7 @@ def layer_by_layer(weights: Stacked, x: Float[Array, "n d"]) -> Float[Array, "n 
     first, middle, last = weights
 
     def layer(a: Array, weight: Array) -> tuple[Array, None]:
-        return jax.nn.relu(GAIN * a @ weight / math.sqrt(a.shape[-1])), None
+        return jax.nn.relu(depth_width.GAIN * a @ weight / math.sqrt(a.shape[-1])), None
 
     a, _ = jax.lax.scan(layer, layer(x, first)[0], middle)
     return a @ last / math.sqrt(a.shape[-1])

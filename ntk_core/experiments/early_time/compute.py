@@ -5,14 +5,15 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from numpy.typing import NDArray
 
 from ntk_core import early_time
 from ntk_core.data import Dataset
 from ntk_core.dynamics import record_steps, stretches
+from ntk_core.early_time import InputSpan
 from ntk_core.experiments.early_time import Constants, EarlyPoint, EarlyRun, KernelComparison, ModelCurve, Series
 from ntk_core.experiments.early_time.spec import NUM_LOSS_INPUTS, EarlyTimeSpec
 from ntk_core.kernels import infinite_width_ntk
@@ -57,7 +58,7 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
     constants: dict[str, Constants] = {}
     runs: list[EarlyRun] = []
     kernels: list[KernelComparison] = []
-    span: early_time.InputSpan | None = None
+    span: InputSpan | None = None
 
     def point(*growing: EarlyRun) -> EarlyPoint:
         return EarlyPoint(
@@ -80,13 +81,16 @@ def compute(spec: EarlyTimeSpec, data: dict[int, Dataset], key: str) -> Generato
         drawn = initial_key(seed, width, *((d,) if spec.swept == "input_dim" else ()))
         if spec.kernel_samples and not (spec.infinite_width and seed > spec.seed):
             yield index / len(tasks), f"{name}: {activation}, kernel"
-            kernels.append(_compare(spec, net, features, x[: spec.kernel_samples], activation, seed, drawn))
+            compared = x[: spec.kernel_samples]
+            norms = early_time.kernel_norms(_kernel(spec, net, compared, drawn), features, compared)
+            which = {"activation": activation, "seed": seed, "num_samples": len(compared)}
+            kernels.append(KernelComparison.read_off(norms, **which))
         if spec.training.max_steps:
             yield index / len(tasks), f"{name}: {activation}, linear model"
-            span = span or early_time.InputSpan(here.x_test)
+            span = span or InputSpan(here.x_test)
             models = _LinearModels(spec, here, features, seed)
             yield index / len(tasks), f"{name}: {activation}, first step"
-            pair = _Pair(spec, here, net, models, seed, drawn, span)
+            pair = _Pair(spec, here, net, models, drawn, span)
             for step, recorded in pair.stretches():
                 fraction = (index + step / spec.training.max_steps) / len(tasks)
                 message = f"{name}: {activation}, seed {seed}, step {step:,}"
@@ -102,7 +106,7 @@ class _LinearModels:
     """The linear and the naive model, with the rate and batches of the network."""
 
     def __init__(self, spec: EarlyTimeSpec, data: Dataset, features: early_time.LinearFeatures, seed: int):
-        settings = spec.training
+        settings, self.seed = spec.training, seed
         if settings.learning_rate == "auto":
             largest = early_time.LinearModel(features, data.x, data.y).largest_eigenvalue
             self.rate = AUTO_RATE_SHARE * 2 / largest if largest > 0 else AUTO_RATE_SHARE
@@ -120,31 +124,17 @@ class _Pair:
     """A network and its linear models in training, with their records."""
 
     def __init__(
-        self,
-        spec: EarlyTimeSpec,
-        data: Dataset,
-        net: Network,
-        models: _LinearModels,
-        seed: int,
-        drawn: jax.Array,
-        span: early_time.InputSpan,
+        self, spec: EarlyTimeSpec, data: Dataset, net: Network, models: _LinearModels, drawn: Array, span: InputSpan
     ):
-        settings = spec.training
+        settings, seed = spec.training, models.seed
         self._records = record_steps(settings.max_steps, settings.num_records)
         self._net, self._seed, self._span = net, seed, span
         self._keeps_outputs = seed == spec.seed
         self.rate, self._linear, self._naive = models.rate, models.linear, models.naive
         x, self._x_test = _shaped(spec, data.x), _shaped(spec, data.x_test)
         params = net.init(drawn, x.shape[1:])
-        self._descent = early_time.early_descent(
-            net,
-            params,
-            x,
-            data.y,
-            rate_hidden=self.rate * settings.rate_hidden,
-            rate_output=self.rate * settings.rate_output,
-            batches=models.batches,
-        )
+        rates = self.rate * settings.rate_hidden, self.rate * settings.rate_output
+        self._descent = early_time.early_descent(net, params, x, data.y, rates, models.batches)
         self._x = x[:NUM_LOSS_INPUTS]
         self._y, self._y_test = (y[:, 0].astype(np.float64) for y in (data.y[:NUM_LOSS_INPUTS], data.y_test))
         self._initial = tuple(early_time.outputs_in_blocks(net, params, seen) for seen in (self._x, self._x_test))
@@ -253,30 +243,17 @@ def _network(spec: EarlyTimeSpec, activation: str, width: int, d: int) -> Networ
     return build_network(architecture, width, 1, "linear", symmetric=halves, dimensions=network.dimensions)
 
 
-def _compare(
-    spec: EarlyTimeSpec,
-    net: Network,
-    features: early_time.LinearFeatures,
-    x: NDArray,
-    activation: str,
-    seed: int,
-    drawn: jax.Array,
-) -> KernelComparison:
-    """Compare the kernel at w₀, or of infinite width, with that of ψ at η = 1."""
+def _kernel(spec: EarlyTimeSpec, net: Network, x: NDArray, drawn: Array) -> NDArray:
+    """The kernel at w₀, or of infinite width, at η = 1."""
     rates = spec.training.rate_hidden, spec.training.rate_output
-    if spec.infinite_width:
-        plain = net.net if isinstance(net, Mirrored) else net
-        assert isinstance(plain, FullyConnected | ConvNet)
-        parts = zip(("hidden", "last"), rates, strict=True)
-        kernel = np.zeros((len(x), len(x)))
-        for part, rate in parts:
-            if rate:
-                kernel += rate * np.asarray(infinite_width_ntk(replace(plain, trained=part), x))
-    else:
-        params = net.init(drawn, x.shape[1:])
-        kernel = early_time.weighted_kernel(net, params, x, *rates)
-    norms = early_time.kernel_norms(kernel, features, x)
-    return KernelComparison.read_off(norms, activation=activation, seed=seed, num_samples=len(x))
+    if not spec.infinite_width:
+        return early_time.weighted_kernel(net, net.init(drawn, x.shape[1:]), x, *rates)
+    plain, kernel = net.net if isinstance(net, Mirrored) else net, np.zeros((len(x), len(x)))
+    assert isinstance(plain, FullyConnected | ConvNet)
+    for part, rate in zip(("hidden", "last"), rates, strict=True):
+        if rate:
+            kernel += rate * np.asarray(infinite_width_ntk(replace(plain, trained=part), x))
+    return kernel
 
 
 def _shaped(spec: EarlyTimeSpec, x: NDArray) -> NDArray:

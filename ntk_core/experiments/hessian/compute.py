@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,11 +55,11 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
     for index, seed in enumerate(spec.seeds):
         yield index / spec.num_seeds, f"{title}, seed {seed}"
         params = draw(initial_key(seed, value), x.shape[1:])
-        measured = _measured(spec, network, net, params, seen, output_index, seed)
+        measured = _measured(spec, network, net, params, seen, output_index)
         if spec.vector:
             yield index / spec.num_seeds, f"{title}, seed {seed}, all outputs"
             vector, known = _vector(net, params, x)
-            measured = measured.model_copy(update={"vector": vector, "converged": measured.converged and known})
+            measured |= {"vector": vector, "converged": measured["converged"] and known}
         if index == 0 and spec.blocks and value == spec.widths[-1]:
             yield index / spec.num_seeds, f"{title}, blocks"
             blocks = _blocks(net, params, x, output_index, seed)
@@ -67,14 +68,14 @@ def compute(spec: HessianSpec, data: DataByLength, key: str) -> Generator[Progre
             for ball in _balls(spec, net, params, x, output_index):
                 balls.append(ball)
                 yield index / spec.num_seeds, f"{title}, seed {seed}, ball of radius {ball.radius:g}"
-            measured = measured.model_copy(update={"balls": tuple(balls)})
+            measured["balls"] = tuple(balls)
         if index < spec.num_trained and network.input == "data":
             training = _training(spec, data, network.output, net, params)
             del params
             for step in training.stretches():
                 yield (index + 0.5) / spec.num_seeds, f"{title}, seed {seed}, step {step:,}"
-            measured = measured.model_copy(update={"trained": _trained(training)})
-        runs.append(measured)
+            measured["trained"] = _trained(training)
+        runs.append(hessian.HessianRun(seed=seed, **measured))
     return hessian.HessianPoint(
         width=value,
         line=line,
@@ -96,14 +97,8 @@ def _network(spec: HessianSpec, data: Dataset, width: int, network: ComparedNetw
 
 
 def _measured(
-    spec: HessianSpec,
-    network: ComparedNetwork,
-    net: Network,
-    params: NetworkParams,
-    seen: Array,
-    output_index: int,
-    seed: int,
-) -> hessian.HessianRun:
+    spec: HessianSpec, network: ComparedNetwork, net: Network, params: NetworkParams, seen: Array, output_index: int
+) -> dict[str, Any]:
     """Measure one seed: norms, bounds and closed forms at the first inputs, the kernel over all ``seen``."""
     x = seen[: spec.num_inputs]
     most = MAX_MATVECS_OF_DIAGONAL if network.closed_form == "shallow" else MAX_MATVECS
@@ -115,19 +110,18 @@ def _measured(
     if spec.bounds and network.output != "linear":
         parts, known = _nonlinear_parts(net, params, x, output_index)
         converged = converged and known
-    return hessian.HessianRun(
-        seed=seed,
-        norm=float(np.mean(found.value)),
-        largest_norm=float(np.max(found.value)),
-        residual=float(np.max(found.residual)),
-        converged=converged,
-        num_matvecs=int(np.sum(found.num_matvecs)),
-        kernel=float(_kernel(net, params, seen)),
-        exact=_exact(network, net, params, x),
-        bound=_layer_bound(net, params, x, output_index) if spec.bounds and network.has_bound else None,
-        parts=parts,
-        shares=_shares(network, net, params, seen) if spec.shares else (),
-    )
+    return {
+        "norm": float(np.mean(found.value)),
+        "largest_norm": float(np.max(found.value)),
+        "residual": float(np.max(found.residual)),
+        "converged": converged,
+        "num_matvecs": int(np.sum(found.num_matvecs)),
+        "kernel": float(_kernel(net, params, seen)),
+        "exact": _exact(network, net, params, x),
+        "bound": _layer_bound(net, params, x, output_index) if spec.bounds and network.has_bound else None,
+        "parts": parts,
+        "shares": _shares(network, net, params, seen) if spec.shares else (),
+    }
 
 
 @partial(jax.jit, static_argnums=0)

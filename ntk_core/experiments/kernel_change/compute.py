@@ -17,16 +17,8 @@ from ntk_core.data import Dataset
 from ntk_core.dynamics import KernelTraining, Loss, eigenvalues, kernel_velocity, over_seeds
 from ntk_core.environment import accelerator_bytes, memory_limit
 from ntk_core.experiments.kernel_change import KernelAtStart, KernelChangePoint, KernelChangeRun, KernelSnapshot
-from ntk_core.experiments.kernel_change.spec import (
-    BALL_STARTS,
-    BALL_STEPS,
-    KernelChangeSpec,
-    TrainingGroup,
-    point_bytes,
-    streamed_bytes,
-    streams,
-    training_share,
-)
+from ntk_core.experiments.kernel_change import spec as costs
+from ntk_core.experiments.kernel_change.spec import KernelChangeSpec, TrainingGroup
 from ntk_core.hessians import ball_sup
 from ntk_core.kernels import infinite_width_ntk
 from ntk_core.networks.architectures import Network, NetworkParams, num_parts
@@ -150,7 +142,7 @@ def _trained(
     loss = Loss(group.loss_output)
     starts: list[KernelAtStart] = []
     if spec.takes_velocity or spec.ball_radius:
-        starts = yield from _at_start(spec, data, net, params, loss, group.observed, seeds, words)
+        starts = yield from _at_start(spec, data, net, params, group, seeds, words)
     if not spec.trains:
         return _Trained([], [], starts)
     infinite = None
@@ -162,14 +154,14 @@ def _trained(
         if spec.keep_kernels and spec.seed in seeds:
             kept[1:] = [{output: np.asarray(kernel[0]) for output, kernel in kernels.items()}]
 
-    streamed = streamed_bytes(spec)
+    streamed = costs.streamed_bytes(spec)
     training = KernelTraining(
         net, params, data.x, data.y, loss, group.observed, watch=watch, streamed_bytes=streamed,
         **spec.training.model_dump(),
     )  # fmt: skip
     del params
     yield 0.0, f"{words}, step 0"
-    first = training_share(spec, key)
+    first = costs.training_share(spec, key)
     for share, message in by_steps(training.stretches(), spec.training.max_steps, words):
         yield first * share, message
     if streamed:
@@ -196,14 +188,13 @@ def _at_start(
     data: Dataset,
     net: Network,
     params: NetworkParams,
-    loss: Loss,
-    outputs: tuple[str, ...],
+    group: TrainingGroup,
     seeds: range,
     words: str,
 ) -> Generator[Progress, None, list[KernelAtStart]]:
     """Measure the kernel velocity of all seeds together, and the largest kernel change in each ball."""
-    found: list[KernelAtStart] = []
-    for output in outputs:
+    found, loss = list[KernelAtStart](), Loss(group.loss_output)
+    for output in group.observed:
         model = net.with_output(output)
         velocities: list[float | None] = [None] * len(seeds)
         if spec.takes_velocity:
@@ -216,7 +207,7 @@ def _at_start(
                 one = jax.tree.map(lambda leaf, index=index: leaf[index], params)
                 largest = ball_sup(
                     model, one, jnp.asarray(data.x), spec.ball_radius, "kernel",
-                    num_starts=BALL_STARTS, num_steps=BALL_STEPS,
+                    num_starts=costs.BALL_STARTS, num_steps=costs.BALL_STEPS,
                 ).value  # fmt: skip
             found.append(KernelAtStart(output=output, seed=seed, velocity=velocities[index], ball_change=largest))
     return found
@@ -270,14 +261,14 @@ def seeds_at_once(spec: KernelChangeSpec, key: str) -> int:
     On a CPU a batched product is slower than the same products one after another, and a batch takes as many steps as
     its slowest seed (docs/decisions/0006-seeds-devices-clusters.md).
     """
-    if jax.default_backend() == "cpu" or streams(spec):
+    if jax.default_backend() == "cpu" or costs.streams(spec):
         return 1
     usable = accelerator_bytes()
     limit = num_parts() * usable[0] if usable else memory_limit()
-    return int(min(spec.num_seeds, max(1, 0.8 * limit // point_bytes(spec, key))))
+    return int(min(spec.num_seeds, max(1, 0.8 * limit // costs.point_bytes(spec, key))))
 
 
 def trainings_at_once(spec: KernelChangeSpec, key: str) -> int:
     """Number of threads for small networks on a CPU, whose products use one core: at most four; else 1."""
-    small = point_bytes(spec, key) <= MOST_BESIDE_BYTES
+    small = costs.point_bytes(spec, key) <= MOST_BESIDE_BYTES
     return min(4, os.cpu_count() or 1) if small and jax.default_backend() == "cpu" and num_parts() == 1 else 1

@@ -11,16 +11,8 @@ from jaxtyping import PyTree
 
 from ntk_core import dynamics
 from ntk_core.data import Dataset
-from ntk_core.experiments.learning_rate import (
-    DEAD_SHARE,
-    DENSE_RECORDS,
-    LearningRateSpec,
-    RatePath,
-    RatePoint,
-    RateRun,
-    rate_outcome,
-    together,
-)
+from ntk_core.experiments import learning_rate
+from ntk_core.experiments.learning_rate import LearningRateSpec, RatePath, RatePoint, RateRun
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Growth, Progress
 
@@ -41,7 +33,7 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
     pairs = [(index, rate) for index in range(spec.num_seeds) for rate in spec.rates]
     for number, name in enumerate(spec.models):
-        size = together(spec.counted(width), name)
+        size = learning_rate.together(spec.counted(width), name)
         for first in range(0, len(pairs), size):
             share = (number + first / len(pairs)) / len(spec.models)
             chunk = _Chunk(spec, start, name, pairs[first : first + size])
@@ -58,8 +50,8 @@ def compute(spec: LearningRateSpec, data: Dataset, key: str) -> Generator[Progre
 
 def _records(spec: LearningRateSpec) -> list[int]:
     """Return the recorded steps: all early ones, which include peaks of the loss, then a logarithmic grid."""
-    dense = range(1, min(spec.max_steps, DENSE_RECORDS) + 1)
-    return sorted({*dense, *dynamics.record_steps(spec.max_steps, DENSE_RECORDS)})
+    dense = range(1, min(spec.max_steps, learning_rate.DENSE_RECORDS) + 1)
+    return sorted({*dense, *dynamics.record_steps(spec.max_steps, learning_rate.DENSE_RECORDS)})
 
 
 class _Start:
@@ -144,7 +136,7 @@ class _Chunk:
             rate=rate,
             seed=self.spec.seed + index,
             learning_rate=float(self.rates[number]),
-            outcome=rate_outcome(losses, curvature <= DEAD_SHARE * rate),
+            outcome=learning_rate.rate_outcome(losses, curvature <= learning_rate.DEAD_SHARE * rate),
             converged=losses[-1] <= self.spec.loss_threshold,
             num_steps=int(self.steps[kept[-1]][number]),
             first_loss=losses[0],

@@ -12,16 +12,7 @@ from jaxtyping import Float, Shaped
 
 from ntk_core.errors import InvalidInput, check_choice
 from ntk_core.networks.architectures._activations import PADDINGS
-from ntk_core.networks.architectures._layers import (
-    NTK_SCALING,
-    Layer,
-    Params,
-    Scaling,
-    Shape,
-    add_bias,
-    check_inputs,
-    draw,
-)
+from ntk_core.networks.architectures._layers import NTK_SCALING, Layer, Params, Scaling, Shape, check_inputs, draw
 
 _AXES = {1: ("NWC", "WIO", "NWC"), 2: ("NHWC", "HWIO", "NHWC")}
 
@@ -80,7 +71,7 @@ class Convolution(Layer):
             strides = (self.stride,) * self.dimensions
             numbers = _AXES[self.dimensions]
             z = jax.lax.conv_general_dilated(self._padded(a), weight, strides, "VALID", dimension_numbers=numbers)
-        return add_bias(self.scaling, params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
+        return self.biased(params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
 
     def features(self, params: Params, a: Array) -> Array:
         """Patches (n, positions, fan_in); fan_in runs over (*kernel, channels), as the reshaped weights do."""

@@ -120,6 +120,10 @@ class Layer(abc.ABC):
         """Factor of the weights: a number, or one per feature, (num_features,)."""
         return self.scaling.weight(fan_in)[0]
 
+    def biased(self, params: Params, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+        """Add the biases, if any."""
+        return z + self.scaling.bias()[0] * params["bias"] if "bias" in params else z
+
     def in_degree_range(self, params: Params) -> tuple[int, int]:
         """(smallest, largest) number of edges into one of the layer's neurons."""
         fan_in = math.prod(params["weight"].shape[:-1])
@@ -192,7 +196,7 @@ class Dense(Layer):
             product = a[..., :half] @ weight[:half] + a[..., half:] @ weight[half:]
         else:
             product = a @ weight
-        return add_bias(self.scaling, params, self.multiplier(params, a.shape[-1]) * product)
+        return self.biased(params, self.multiplier(params, a.shape[-1]) * product)
 
     def pack(self, params: Params) -> Params:
         # One product for weights and biases, contiguous for few features (docs/math/linearized-training.md).
@@ -215,7 +219,7 @@ class Dense(Layer):
         weight, fan_in = packed["weight"], a.shape[-1]
         multiplier = self.multiplier(packed, fan_in)
         if weight.shape[-1] != self.num_features:
-            return add_bias(self.scaling, packed, multiplier * jnp.inner(a, weight))
+            return self.biased(packed, multiplier * jnp.inner(a, weight))
         if self.use_bias and "bias" not in packed:
             ones = jnp.full((*a.shape[:-1], 1), self.scaling.bias()[0], a.dtype)
             return jnp.concatenate([multiplier * a, ones], axis=-1) @ weight
@@ -268,10 +272,6 @@ def _normal(key: Array, size: int) -> Array:
 @partial(jax.jit, static_argnums=2)
 def _shaped(drawn: Array, std: Number, shape: Shape) -> Array:
     return std * drawn[: math.prod(shape)].reshape(shape)
-
-
-def add_bias(scaling: Scaling, params: Params, z: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    return z + scaling.bias()[0] * params["bias"] if "bias" in params else z
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ class MaskedDense(Layer):
     def apply(self, params: Params, a: Array) -> Array:
         check_inputs(a.shape[-1], params["mask"].shape[0])
         z = self.multiplier(params, a.shape[-1]) * (a @ _on_kept_edges(params["weight"], params["mask"]))
-        return add_bias(self.scaling, params, z)
+        return self.biased(params, z)
 
     def in_degree_range(self, params: Params) -> tuple[int, int]:
         degrees = params["in_degree"]

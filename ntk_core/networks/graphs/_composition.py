@@ -8,15 +8,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from ntk_core.errors import InvalidInput
 from ntk_core.markup import JSON
+from ntk_core.networks.graphs import _steps
 from ntk_core.networks.graphs._blocks import BLOCKS, Block, FunctionName, Nested, Trained
-from ntk_core.networks.graphs._steps import (
-    Connections,
-    Step,
-    composition_steps,
-    find_connections,
-    trains_hidden,
-    trains_output,
-)
 from ntk_core.networks.graphs._written import Written, inner_problem, read_object
 from ntk_core.settings.validation import allowed_values
 
@@ -71,9 +64,9 @@ class Composition(Written):
         return InvalidInput(place, detail["input"], _allowed(model, str(last)))
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[_steps.Step, ...]:
         """The network as a graph of steps, the output layer last."""
-        return composition_steps(self.layers, self.drop_probability)
+        return _steps.composition_steps(self.layers, self.drop_probability)
 
     def data(self) -> JSON:
         """Return JSON data: widths always, other settings unless at their defaults."""
@@ -87,17 +80,18 @@ class Composition(Written):
         """Role of each of :meth:`trained`: ``queries``, ``keys``, ``values``, ``gains``, ``positions``, or ""."""
         return tuple(block.role for block in self.trained())
 
-    def connections(self) -> Connections:
+    def connections(self) -> _steps.Connections:
         """Skip connections, and the layers that read only the input."""
-        return find_connections(self.steps)
+        return _steps.find_connections(self.steps)
 
     def trains(self, choice: str) -> tuple[bool, ...]:
         """Whether each of :meth:`trained`, then the output layer, is trained under this choice."""
         first, blocks = self.connections().first, self.trained()
         hidden = (
-            trains_hidden(choice, number in first) and not block.frozen for number, block in enumerate(blocks, start=1)
+            _steps.trains_hidden(choice, number in first) and not block.frozen
+            for number, block in enumerate(blocks, start=1)
         )
-        return (*hidden, trains_output(choice))
+        return (*hidden, _steps.trains_output(choice))
 
     def functions(self) -> tuple[FunctionName, ...]:
         """The activations in use."""
