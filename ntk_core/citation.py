@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ntk_core.runs import Provenance, ResultValue, Spec, experiment_of, spec_digest
+from ntk_core.runs import Provenance, ResultValue, experiment_of, spec_digest
 
 # BibTeX counts braces even after a backslash.
 _TEX = str.maketrans({**{letter: "\\" + letter for letter in "&%$#_"}, "{": "(", "}": ")", "~": r"\textasciitilde{}",
@@ -15,9 +15,11 @@ def cite_run(result: ResultValue) -> str:
     Points from an earlier run are listed with its date and versions.
     """
     origins, missing = result.origins, len(result.spec.point_keys()) - len(result.points)
+    first, count = int(getattr(result.spec, "seed", 0)), int(getattr(result.spec, "num_seeds", 1))
+    seeds = f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
     lines = [
         f"Linearity Lab, run {spec_digest(result.spec)} ({result.spec.experiment.replace('_', ' ')}; "
-        f"{_seeds(result.spec)}; {result.status}{f', {missing} points missing' if missing else ''})."
+        f"{seeds}; {result.status}{f', {missing} points missing' if missing else ''})."
     ]
     for origin, keys in origins:
         which = f"{', '.join(keys)}: computed" if len(origins) > 1 else "Computed"
@@ -42,11 +44,6 @@ def bibtex(result: ResultValue) -> str:
     sources = experiment_of(result.spec).sources
     cited = [paper for paper in papers if paper.partition("{")[2].startswith(sources)]
     return "\n\n".join([*cited, entry]) + "\n"
-
-
-def _seeds(spec: Spec) -> str:
-    first, count = int(getattr(spec, "seed", 0)), int(getattr(spec, "num_seeds", 1))
-    return f"seed {first}" if count == 1 else f"seeds {first} to {first + count - 1}"
 
 
 def _origin(origin: Provenance) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, Self
 
 from ntk_core.numbers import duration, size
@@ -94,7 +95,8 @@ class TooLarge(InvalidInput):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_too_large, (self.field, self.given, self.required, self.limit, self.unit, self.nearest))
+        quantities = {"required": self.required, "limit": self.limit, "unit": self.unit, "nearest": self.nearest}
+        return (partial(type(self), **quantities), (self.field, self.given))
 
 
 class RunFailed(RuntimeError):
@@ -113,12 +115,6 @@ class RunFailed(RuntimeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (str(self), self.result))
-
-
-def _rebuild_too_large(
-    field: str, given: object, required: float, limit: float, unit: str, nearest: object
-) -> TooLarge:
-    return TooLarge(field, given, required=required, limit=limit, unit=unit, nearest=nearest)
 
 
 def check_choice(field: str, given: object, allowed: Collection[str]) -> None:

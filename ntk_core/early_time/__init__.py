@@ -4,8 +4,6 @@ Source: Hu, Xiao, Adlam & Pennington 2020.
 """
 
 from ntk_core.early_time._features import (
-    ActivationConstants,
-    KernelNorms,
     LinearFeatures,
     activation_constants,
     deep_features,

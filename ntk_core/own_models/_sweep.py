@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -200,8 +200,8 @@ def runs_at(
             program = _Program(apply, params, dynamics.Loss("linear", loss), inputs, targets)
         norm, converged = _hessian_norm(program.apply, params, inputs[:num_inputs], output_index)
         records = dynamics.record_steps(max_steps, num_records)
-        run = program.train(width, seed, params, learning_rate, loss_threshold, records)
-        yield replace(run, hessian_norm=norm, hessian_converged=converged)
+        trained = program.train(params, learning_rate, loss_threshold, records)
+        yield OwnRun(width, seed, hessian_norm=norm, hessian_converged=converged, **trained)
 
 
 class _Program:
@@ -221,15 +221,9 @@ class _Program:
         return same_numbers and same_program(apply, self.apply)
 
     def train(
-        self,
-        width: int,
-        seed: int,
-        params: PyTree,
-        learning_rate: float | str,
-        loss_threshold: float,
-        records: list[int],
-    ) -> OwnRun:
-        """Train from w₀ and measure kernels; the norm of the Hessian is not part of this."""
+        self, params: PyTree, learning_rate: float | str, loss_threshold: float, records: list[int]
+    ) -> dict[str, Any]:
+        """Train from w₀ and measure kernels."""
         before = empirical_ntk(self.apply, params, self.x)
         rate = dynamics.auto_learning_rate(before, self.model.loss) if learning_rate == "auto" else float(learning_rate)
         start = [jnp.array(leaf) for leaf in split_inexact(params)[0]]  # copies, since training overwrites them
@@ -249,17 +243,13 @@ class _Program:
         record(0)
         for _ in dynamics.stretches([descent], record, records):
             pass
-        return OwnRun(
-            width,
-            seed,
-            num_params=sum(leaf.size for leaf in descent.state.trained),
-            learning_rate=rate,
-            outcome=descent.outcomes()[0],
-            steps=tuple(step for step, _, _ in history),
-            change=tuple(change for _, change, _ in history),
-            loss=tuple(loss for _, _, loss in history),
-            velocity=float(dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
-        )
+        steps, changes, losses = zip(*history, strict=True)
+        return {
+            **{"steps": steps, "change": changes, "loss": losses, "learning_rate": rate},
+            "num_params": sum(leaf.size for leaf in descent.state.trained),
+            "outcome": descent.outcomes()[0],
+            "velocity": float(dynamics.kernel_velocity(self.apply, params, self.x, self.y, self.model.loss)),
+        }
 
 
 def _hessian_norm(apply: Apply, params: PyTree, x: Array, output_index: int) -> tuple[float | None, bool]:

@@ -304,7 +304,7 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
     swept = {"width": "m", "input_dim": "d"}[spec.swept]
     lines: list[str] = []
     if any(point.runs for point in points):
-        lines += text_table(RUNS, points, _departed)
+        lines += text_table(RUNS, points, lambda runs: f"{sum(run.departure is not None for run in runs)} depart")
         lines += outcome_notes(points, EARLY_OUTCOME_WORDS, "completed", "; excluded from means")
         for activation in spec.network.activations:
             runs = [(point.value, run) for point in points for run in point.of(activation)]
@@ -321,10 +321,6 @@ def early_summary(spec: EarlyTimeSpec, points: Sequence[EarlyPoint]) -> str:
             law = fit_power_law(swept_values, values, seeds=[each.seed for each in compared])
             lines.append(exponent_line(f"{activation}: {norm} norm of the distance", law, swept))
     return "\n".join(lines)
-
-
-def _departed(runs: Sequence[EarlyRun]) -> str:
-    return f"{sum(run.departure_step is not None for run in runs)} depart"
 
 
 EXPERIMENT = Experiment(EarlyTimeSpec, EarlyPoint, EarlyTimeResult, counts, early_summary, ("hu",))

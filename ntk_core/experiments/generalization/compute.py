@@ -57,7 +57,9 @@ def _run(spec: GeneralizationSpec, data: Dataset, key: str, seed: int) -> Genera
     for share, message in by_steps(_watched(training, records), max_steps, words):
         yield TRAINING_SHARE * share, message
     linear, last = records.linear_model(training.learning_rate), training.steps[-1]
-    for share, message in by_steps(_alone(linear, last), max_steps, f"{words}, linear model"):
+    linear.note(linear.state.loss)
+    steps = stretches([linear], lambda _: linear.note(linear.state.loss), [last] if last else [])
+    for share, message in by_steps(steps, max_steps, f"{words}, linear model"):
         yield TRAINING_SHARE + (1 - TRAINING_SHARE) * share, message
     path = training.history().network
     assert path.outcome != "finished"  # a threshold is always set
@@ -85,12 +87,6 @@ def _watched(training: Training, records: "_Records") -> Iterator[int]:
         if len(training.steps) > len(records.taken):
             records.take(merge(run.state.trained, run.fixed))
         yield step
-
-
-def _alone(model: Descent, last: int) -> Iterator[int]:
-    """Yield the steps of a model up to ``last``."""
-    model.note(model.state.loss)
-    return stretches([model], lambda _: model.note(model.state.loss), [last] if last else [])
 
 
 class _Record(NamedTuple):

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Literal
 
 from ntk_core.experiments.hessian.network import ComparedNetwork, titles
@@ -140,10 +141,6 @@ class HessianRun(Value):
         return self.norm / self.kernel if self.kernel > 0 else math.nan
 
 
-def _converged(run: HessianRun) -> bool:
-    return run.converged
-
-
 class HessianBlocks(Value):
     """‖H_{l,l'}‖ of all pairs of trained layers, of the first seed and input; symmetric."""
 
@@ -197,7 +194,9 @@ COLUMNS = (
     columns.SEED,
     Column("width", "", lambda point, _: point.wide_width),
     Column("min_width", "", lambda point, _: point.min_width),
-    Column("hessian_norm", "Hessian norm ‖H‖", lambda _, run: run.norm, columns.precise, counts=_converged),
+    Column(
+        "hessian_norm", "Hessian norm ‖H‖", lambda _, run: run.norm, columns.precise, counts=attrgetter("converged")
+    ),
     Column("residual", "residual"),
     Column("converged", ""),
     Column("kernel", "kernel K(x, x)", format=columns.precise),
@@ -257,7 +256,8 @@ class HessianResult(ResultValue):
 def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     """A table of ‖H‖, K(x, x) and ΔK, mean ± standard error over the seeds, and the exponents with their intervals."""
     known = titles(spec.lines())
-    swept = replace(columns.WIDTH, title="tokens" if spec.swept == "num_tokens" else "width", of=_place)
+    title = "tokens" if spec.swept == "num_tokens" else "width"
+    swept = replace(columns.WIDTH, title=title, of=lambda point, _: point.place)
     network = replace(COLUMNS[1], format=known.__getitem__)
     lines = columns.text_table([network, swept, *COLUMNS[2:]], points, _excluded)
     if any(not run.converged for point in points for run in point.runs):
@@ -274,10 +274,6 @@ def norm_law(points: Sequence[HessianPoint], line: str, *, relative: bool = Fals
     """Fit ‖H‖, or ‖H‖ / ‖∇f‖², against width among converged seeds."""
     runs = [(point.place, run) for point in points if point.line == line for run in point.runs]
     return fit_runs(runs, lambda run: run.relative_norm if relative else run.norm, lambda run: run.converged)
-
-
-def _place(point: HessianPoint, _: HessianRun) -> int:
-    return point.place
 
 
 def _excluded(runs: Sequence[HessianRun]) -> str:

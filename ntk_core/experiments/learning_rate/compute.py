@@ -16,7 +16,6 @@ from ntk_core.experiments.learning_rate import LearningRateSpec, RatePath, RateP
 from ntk_core.networks.build import build_network, initial_key
 from ntk_core.runs import Growth, Progress
 
-Kernels = np.ndarray  # (runs, nC, nC)
 Pairs = list[tuple[int, float]]  # (index of the seed, rate c)
 GROWN_STEPS = 5  # interval of reports while recorded paths grow; our choice
 
@@ -66,7 +65,7 @@ class _Start:
         params = jax.vmap(lambda seed: net.init(initial_key(seed, width), data.input_shape))(jnp.asarray(spec.seeds))
         self.trained, self.fixed = net.partition(params)
         self.outputs = _outputs(self.model, self.trained, self.fixed, self.x)
-        self.kernels = _kernels(self.model, self.trained, self.fixed, self.x)
+        self.kernels = np.asarray(_kernel_matrices(self.model, self.trained, self.fixed, self.x), np.float64)
         self.eigenvalues = np.linalg.eigvalsh(self.kernels)[:, -1]
         stable = [
             self.optimizer.stable_rate(value, len(self.x), self.model.loss.model_curvature)
@@ -161,7 +160,7 @@ class _Chunk:
                 "distance": np.where(finite, distance, np.nan),
                 "change": np.where(finite, 0.0, np.nan),
             }
-        now = _kernels(self.descent.model, state.trained, fixed, start.x)
+        now = np.asarray(_kernel_matrices(self.descent.model, state.trained, fixed, start.x), np.float64)
         origin = jax.tree.map(lambda leaf: leaf[self.index], start.trained)
         finite = np.isfinite(now).all(axis=(1, 2))
         largest = np.linalg.eigvalsh(np.where(finite[:, None, None], now, 0.0))[:, -1]
@@ -182,13 +181,10 @@ def _outputs(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) ->
     return found
 
 
-def _kernels(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Kernels:
-    """The tangent kernel of every run as a matrix, in float64."""
-    return np.asarray(_kernel_matrices(model, trained, fixed, x), np.float64)
-
-
 @partial(jax.jit, static_argnums=0)
 def _kernel_matrices(model: dynamics.Model, trained: PyTree, fixed: PyTree, x: Array) -> Array:
+    """The tangent kernel of every run as a matrix, (runs, nC, nC)."""
+
     def one(run: tuple[PyTree, PyTree]) -> Array:
         now, stays = run
         outputs, pull = jax.vjp(lambda w: model.outputs(w, stays, x), now)

@@ -69,18 +69,15 @@ class Convolution(Layer):
             z = z.reshape(a.shape[0], *self.output_shape(a.shape[1:]))
         else:
             strides = (self.stride,) * self.dimensions
-            numbers = _AXES[self.dimensions]
-            z = jax.lax.conv_general_dilated(self._padded(a), weight, strides, "VALID", dimension_numbers=numbers)
+            numbers, padded = _AXES[self.dimensions], self.pad(a, range(1, a.ndim - 1))
+            z = jax.lax.conv_general_dilated(padded, weight, strides, "VALID", dimension_numbers=numbers)
         return self.biased(params, self.multiplier(params, math.prod(weight.shape[:-1])) * z)
 
     def features(self, params: Params, a: Array) -> Array:
         """Patches (n, positions, fan_in); fan_in runs over (*kernel, channels), as the reshaped weights do."""
-        padded = self._padded(a)
+        padded = self.pad(a, range(1, a.ndim - 1))
         patches = jnp.stack([padded[:, *window] for window in self.windows(a.shape[1:-1])], axis=-2)
         return patches.reshape(a.shape[0], -1, patches.shape[-2] * patches.shape[-1])
-
-    def _padded(self, a: Array) -> Array:
-        return self.pad(a, range(1, a.ndim - 1))
 
     def pad(self, a: Array, axes: Sequence[int]) -> Array:
         """Pad ``a`` along some axes, circularly or with zeros, by the reach of the kernel."""

@@ -39,7 +39,6 @@ from ntk_core.networks.graphs._examples import (
     example_graphs,
     few_bottleneck_neurons_graph,
     fully_connected_graph,
-    repaired_bottleneck_graph,
     residual_graph,
     shared_graph,
     unequal_graph,
@@ -57,7 +56,6 @@ from ntk_core.networks.graphs._graph import (
     parse_graph,
 )
 from ntk_core.networks.graphs._steps import (
-    Connections,
     LayerSize,
     Skip,
     Step,
@@ -66,5 +64,5 @@ from ntk_core.networks.graphs._steps import (
     trains_hidden,
     trains_output,
 )
-from ntk_core.networks.graphs._verdict import InDegree, Reason, Verdict, graph_verdict, in_degrees
+from ntk_core.networks.graphs._verdict import Verdict, graph_verdict, in_degrees
 from ntk_core.networks.graphs._written import named_inside

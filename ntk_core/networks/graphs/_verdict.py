@@ -165,15 +165,8 @@ def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: st
     skipped = [name for name in graph.depths if name in carried - narrow]
     reasons += [Reason(name, f"A fixed skip adds a narrow group to group {name}.", harmful) for name in skipped]
     reasons += [_wide_reason(judged, narrow)] if not harmful else []
-    outcome: Outcome = (
-        "nonlinear output"
-        if output != "linear"
-        else "not wide"
-        if harmful
-        else "wide but for a few"
-        if narrow
-        else "wide"
-    )
+    outcome: Outcome = "not wide" if harmful else "wide but for a few" if narrow else "wide"
+    outcome = outcome if output == "linear" else "nonlinear output"
     degrees = [degree.value for degree in judged.values()]
     return Verdict(outcome, tuple(reasons), min(degrees), max(degrees))
 
@@ -214,9 +207,8 @@ def _wide_reason(judged: dict[str, InDegree], narrow: set[str]) -> Reason:
     others = "all other in-degrees grow" if narrow else "every in-degree outside the first layer grows"
     words = f"The smallest is {smallest.value:,.4g} ({group}); {others} with the width"
     if len(rates) > 1 or rates[0] != 1:
-        words += (
-            f", from m^{rates[0]:g} to m^{rates[-1]:g}: a polynomial ratio" if len(rates) > 1 else f" as m^{rates[0]:g}"
-        )
+        span = f", from m^{rates[0]:g} to m^{rates[-1]:g}: a polynomial ratio"
+        words += span if len(rates) > 1 else f" as m^{rates[0]:g}"
     return Reason(smallest.name, words + ".", False)
 
 
