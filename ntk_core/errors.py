@@ -95,7 +95,12 @@ class TooLarge(InvalidInput):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        quantities = {"required": self.required, "limit": self.limit, "unit": self.unit, "nearest": self.nearest}
+        quantities: dict[str, Any] = {
+            "required": self.required,
+            "limit": self.limit,
+            "unit": self.unit,
+            "nearest": self.nearest,
+        }
         return (partial(type(self), **quantities), (self.field, self.given))
 
 

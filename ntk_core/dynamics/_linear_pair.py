@@ -26,27 +26,14 @@ class LinearPair:
     Attributes:
         kernel: K(w) of the network as a matrix.
         first: the same at w₀.
-        outputs: of the network at the test points.
+        outputs: of the network at the test points ``x_test``.
         log_loss: log L of the network.
     """
 
     def __init__(
-        self,
-        net: Network,
-        params: NetworkParams,
-        x: ArrayLike,
-        y: ArrayLike,
-        x_test: ArrayLike,
-        *,
-        is_log: bool = False,
-        decay: float = 0.0,
+        self, net: Network, params: PyTree, x: ArrayLike, y: ArrayLike, x_test: ArrayLike, is_log: bool, decay: float
     ):
-        """Start both at ``params``.
-
-        Args:
-            x_test: where outputs are compared.
-            is_log: minimize the log of the mean of log(1 + e^(−yf)) instead of the square loss.
-        """
+        """Start both at ``params``; ``is_log`` minimizes :func:`log_loss` instead of the square loss."""
         self._net, self._is_log, self._decay = net, is_log, decay
         self._points = tuple(np.asarray(each, np.float64) for each in (x, x_test, y))
         with jax.enable_x64(True):

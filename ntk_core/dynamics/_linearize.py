@@ -37,15 +37,7 @@ def linearize(net: Network | Apply, params: PyTree) -> Linearized:
 
     Source: Liu, Zhu & Belkin 2020, §2; Lee et al. 2019.
     """
-    check_model(net, params)
-    origin, rebuild = split_inexact(params)
-
-    def f_lin(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
-        apply, rows, direction = _at(net, params, moved, x)
-        value, change = jax.jvp(lambda w: apply(rebuild(w), rows), (origin,), (direction,))
-        return _shaped(value + change, apply)
-
-    return f_lin
+    return _expanded(net, params, first_order)
 
 
 def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
@@ -72,30 +64,31 @@ def quadratic_model(net: Network | Apply, params: PyTree) -> Linearized:
 
     Source: Zhu, Liu, Radhakrishnan & Belkin 2022, "Quadratic models for understanding neural network dynamics".
     """
+    return _expanded(net, params, second_order)
+
+
+def _expanded(
+    net: Network | Apply, params: PyTree, order: Callable[[Callable[[PyTree], Array], PyTree, PyTree], Array]
+) -> Linearized:
+    """Return an expansion of the function around w₀ = ``params``."""
     check_model(net, params)
     origin, rebuild = split_inexact(params)
 
-    def f_quad(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
-        apply, rows, direction = _at(net, params, moved, x)
-        return _shaped(second_order(lambda w: apply(rebuild(w), rows), origin, direction), apply)
+    def model(moved: PyTree, x: Shaped[ArrayLike, "n ..."]) -> Float[Array, "n ..."]:
+        found, given, _ = accepted(net, params, x)
+        like_params(moved, params, "params")
+        direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], origin)
+        apply, rows = found.apply if isinstance(found, Network) else found, jnp.asarray(given)
+        outputs, axes = order(lambda w: apply(rebuild(w), rows), origin, direction), axes_of(apply)
+        return outputs.reshape(len(outputs), *axes) if axes else outputs  # (n, T·C) to (n, T, C)
 
-    return f_quad
-
-
-def _at(
-    net: Network | Apply, params: PyTree, moved: PyTree, x: Shaped[ArrayLike, "n ..."]
-) -> tuple[Apply, Array, PyTree]:
-    """Return (function, x as an array, w − w₀) for evaluating a model at w."""
-    found, rows, _ = accepted(net, params, x)
-    like_params(moved, params, "params")
-    direction = jax.tree.map(lambda w, w0: w - w0, split_inexact(moved)[0], split_inexact(params)[0])
-    return found.apply if isinstance(found, Network) else found, jnp.asarray(rows), direction
+    return model
 
 
-def _shaped(outputs: Array, apply: Apply) -> Float[Array, "n ..."]:
-    """Reshape outputs (n, T·C) to (n, T, C) if the function returns those."""
-    axes = axes_of(apply)
-    return outputs.reshape(len(outputs), *axes) if axes else outputs
+def first_order(function: Callable[[PyTree], Array], origin: PyTree, direction: PyTree) -> Array:
+    """Return function(w₀) plus its first derivative along ``direction``."""
+    value, change = jax.jvp(function, (origin,), (direction,))
+    return value + change
 
 
 def second_order(function: Callable[[PyTree], Array], origin: PyTree, direction: PyTree) -> Array:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import Float, PyTree, Shaped
 
-from ntk_core.dynamics._linearize import second_order
+from ntk_core.dynamics._linearize import first_order, second_order
 from ntk_core.dynamics._losses import Loss
 from ntk_core.networks.architectures import Network, NetworkParams, merge
 from ntk_core.traced import Apply
@@ -138,8 +138,7 @@ class TangentModel(_Expansion):
 
     def outputs(self, trained: PyTree, fixed: Origin, x: Shaped[Array, "n ..."]) -> Float[Array, "n C"]:
         direction = jax.tree.map(jnp.subtract, trained, fixed.trained)
-        value, change = jax.jvp(lambda w: self.model.outputs(w, fixed.fixed, x), (fixed.trained,), (direction,))
-        return value + change
+        return first_order(lambda w: self.model.outputs(w, fixed.fixed, x), fixed.trained, direction)
 
     def loss_and_gradient(self, fixed: Origin, x: Array, y: Array) -> LossAndGradient:
         """Precompute the derivative at w₀, which is constant."""

@@ -81,7 +81,15 @@ class Training:
         output = net.output if isinstance(net, Network) else "linear"
         self.loss = loss if isinstance(loss, Loss) else Loss(output, loss or "")
         self.loss.check_axes(axes_of(net))
-        self.model, self.origin, self._restored = _model(net, params, self.loss)
+        self.model: models.NetworkModel | models.CallableModel
+        self._restored: Callable[[PyTree], PyTree]
+        if isinstance(net, Network):
+            self.model, self.origin = models.NetworkModel(net, self.loss), models.Origin(*net.partition(params))
+            self._restored = partial(merge, fixed=self.origin.fixed)
+        else:
+            leaves, restore = split_inexact(params)
+            self.model = models.CallableModel(lambda moving, x: net(restore(moving), x), self.loss)
+            self.origin, self._restored = models.Origin([jnp.asarray(w) for w in leaves], ()), restore
 
         start = pre_outputs(self.model, *self.origin, self.points.all_x)
         pre_kernel = empirical_ntk(*self.model.traced(*self.origin), self.points.all_x, self.points.x)
@@ -271,15 +279,3 @@ def train(
         if should_stop():
             break
     return replace(training.history(), params=training.params)
-
-
-def _model(
-    net: Network | Apply, params: PyTree, loss: Loss
-) -> tuple[models.NetworkModel | models.CallableModel, models.Origin, Callable[[PyTree], PyTree]]:
-    """Return the model, its w₀, and a function from trained parameters to a tree like ``params``."""
-    if isinstance(net, Network):
-        origin = models.Origin(*net.partition(params))
-        return models.NetworkModel(net, loss), origin, partial(merge, fixed=origin.fixed)
-    leaves, restore = split_inexact(params)
-    model = models.CallableModel(lambda moving, x: net(restore(moving), x), loss)
-    return model, models.Origin([jnp.asarray(w) for w in leaves], ()), restore

@@ -1,19 +1,51 @@
-"""Load a custom model from a local file at the user's request; never from a page."""
+"""Custom models: ``model(width, key)`` returns ``(apply, params)``; loaded from local files, never from a page."""
 
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from ntk_core.errors import InvalidInput
-from ntk_core.markup import shortened
-from ntk_core.own_models._contract import CONTRACT, OwnModel
+import jax
+import numpy as np
+from jax import Array
+from jaxtyping import PyTree
 
+from ntk_core.errors import InvalidInput, kind_of
+from ntk_core.kernels import as_function
+from ntk_core.markup import shortened
+from ntk_core.own_models._torch import from_torch
+from ntk_core.traced import Apply, accepted
+
+OwnModel = Callable[[int, Array], tuple[Apply, PyTree]]
+CONTRACT = "a function of (width, key) that returns (apply, params), with apply(params, x) of shape (n, C) or (n,)"
+# A torch.nn.Module may replace (apply, params); its weights then follow the key.
 _MODULE = "_linearity_lab_own_model"
 _SHORTEST = 160
+
+
+def checked_model(model: OwnModel, width: int, key: Array, x: Array, num_outputs: int) -> tuple[Apply, PyTree]:
+    """Return (apply, params) of this width and key after checking outputs; errors inside the model propagate."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(int(jax.random.bits(key)))
+    made = model(width, key)
+    if hasattr(made, "named_parameters") and hasattr(made, "state_dict"):
+        made = from_torch(made, np.asarray(x))
+    if not (isinstance(made, tuple) and len(made) == 2 and callable(made[0])):
+        raise InvalidInput("model", f"a model that returns {kind_of(made)}", CONTRACT)
+    apply, params = made
+    try:
+        found = accepted(apply, params, x)
+    except InvalidInput as error:
+        if error.field == "x" and error.__cause__ is not None:  # an error inside the model
+            raise error.__cause__ from None
+        raise InvalidInput("model" if error.field == "net" else error.field, error.given, error.allowed) from None
+    if found.num_outputs != num_outputs:
+        labels = f"as many as targets have; class labels become targets by jax.nn.one_hot(y, {found.num_outputs})"
+        raise InvalidInput("model", f"{found.num_outputs} outputs", f"{num_outputs}, {labels}")
+    return as_function(found.net), params
 
 
 class OwnModelError(InvalidInput):

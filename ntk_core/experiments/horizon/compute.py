@@ -34,7 +34,7 @@ def _run(spec: HorizonSpec, data: Dataset, key: str, rate: float, seed: int) -> 
     y = np.asarray(data.y, np.float64)
     y = 2 * y - 1 if is_log and data.num_outputs > 1 else y + TARGET_SHIFT * (name == "large-rate")
     decay = spec.decay if name == "weight-decay" else 0.0
-    pair = LinearPair(net, params, data.x, y, data.x_test, is_log=is_log, decay=decay)
+    pair = LinearPair(net, params, data.x, y, data.x_test, is_log, decay)
 
     def rate_for(kernel: np.ndarray) -> float:
         size, top = (NORMALIZED_STEP, kernel.diagonal().max()) if is_log else (rate * len(y), eigvalsh(kernel)[-1])

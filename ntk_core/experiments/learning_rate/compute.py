@@ -160,7 +160,7 @@ class _Chunk:
                 "distance": np.where(finite, distance, np.nan),
                 "change": np.where(finite, 0.0, np.nan),
             }
-        now = np.asarray(_kernel_matrices(self.descent.model, state.trained, fixed, start.x), np.float64)
+        now: np.ndarray = np.asarray(_kernel_matrices(self.descent.model, state.trained, fixed, start.x), np.float64)
         origin = jax.tree.map(lambda leaf: leaf[self.index], start.trained)
         finite = np.isfinite(now).all(axis=(1, 2))
         largest = np.linalg.eigvalsh(np.where(finite[:, None, None], now, 0.0))[:, -1]
