@@ -158,7 +158,11 @@ def jobs(
     """
     store = Store()
     found = store.unfinished_jobs()
-    for job in [_job_named(found, prefix) for prefix in end]:
+    named = [[job for job in found if prefix and job.digest.startswith(prefix.lower())] for prefix in end]
+    for prefix, fitting in zip(end, named, strict=True):
+        if len(fitting) != 1:
+            raise InvalidInput("--end", prefix, "the first digits of one unfinished job's digest, as `jobs` shows it")
+    for (job,) in named:
         store.end_job(job.digest)
     if not end:
         for job in found:
@@ -211,13 +215,6 @@ def _as_json(entry: StoredRun | UnfinishedJob) -> str:
         is_hidden = entry.spec.is_private
     spec = None if entry.spec is None or is_hidden else entry.spec.model_dump(mode="json")
     return json_format.dumps({**values, "spec": spec})
-
-
-def _job_named(found: tuple[UnfinishedJob, ...], prefix: str) -> UnfinishedJob:
-    fitting = [job for job in found if prefix and job.digest.startswith(prefix.lower())]
-    if len(fitting) != 1:
-        raise InvalidInput("--end", prefix, "the first digits of one unfinished job's digest, as `jobs` shows it")
-    return fitting[0]
 
 
 def _job_line(job: UnfinishedJob) -> str:

@@ -22,6 +22,7 @@ from ntk_core.runs import (
     WidthPoint,
     finite_sup,
     one_after_another,
+    typical_steps,
 )
 from ntk_core.settings.part import Once
 
@@ -87,6 +88,10 @@ class TrainedSweep(SweepSpec):
         kernels = self.training.num_records + more.pop("kernels", 0)
         held = {"copies": 5, "views": 1, "matrices": 20, **more}
         return Counts(self.counted(width), programs, num_lines * self.num_seeds, steps=steps, kernels=kernels, **held)
+
+    def typical_steps(self, most: bool) -> int:
+        """Typical steps until convergence, or with ``most`` all allowed steps."""
+        return typical_steps(self.training.max_steps, most)
 
 
 class RecordedTraining(Value):

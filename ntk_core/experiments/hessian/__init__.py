@@ -266,8 +266,13 @@ def hessian_summary(spec: HessianSpec, points: Sequence[HessianPoint]) -> str:
     lines += [f"! {outcome}: {OUTCOME_WORDS[outcome]}; excluded from the mean of ΔK" for outcome in sorted(ends)]
     missed = [network.almost_everywhere for network in spec.lines().values() if network.almost_everywhere]
     lines += ["", *dict.fromkeys(missed)] if missed else []
-    found = [line for line in known if any(point.line == line for point in points)]
-    return "\n".join([*lines, "", *(_exponent(line, known[line], points) for line in found)])
+    found, laws = [line for line in known if any(point.line == line for point in points)], list[str]()
+    for line in found:
+        law, relative = norm_law(points, line), norm_law(points, line, relative=True)
+        verdict = f"; becomes linear: {becomes_linear(relative)}" if law else ""
+        name = "T" if points[0].num_tokens else "m"
+        laws.append(exponent_line(f"{known[line]}: ‖H‖", law, name) + verdict)
+    return "\n".join([*lines, "", *laws])
 
 
 def norm_law(points: Sequence[HessianPoint], line: str, *, relative: bool = False) -> PowerLaw | None:
@@ -281,12 +286,6 @@ def _excluded(runs: Sequence[HessianRun]) -> str:
     unconverged = sum(not run.converged for run in runs)
     trained = columns.marks(run.trained for run in runs if run.trained is not None)
     return ", ".join(filter(None, [f"! {unconverged} unconverged" if unconverged else "", trained]))
-
-
-def _exponent(line: str, title: str, points: Sequence[HessianPoint]) -> str:
-    law, name = norm_law(points, line), "T" if points[0].num_tokens else "m"
-    verdict = f"; becomes linear: {becomes_linear(norm_law(points, line, relative=True))}" if law else ""
-    return exponent_line(f"{title}: ‖H‖", law, name) + verdict
 
 
 EXPERIMENT = Experiment(HessianSpec, HessianPoint, HessianResult, counts, hessian_summary, ("liu", "zhu"))

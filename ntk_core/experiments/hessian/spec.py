@@ -181,7 +181,7 @@ COPIES_AT_REST, COPIES_IN_TRAINING, COPIES_IN_BALLS = 1, 3, 6
 def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     """Count one width and network with all seeds; ``most`` assumes all allowed steps and products."""
     width, line = spec.value_of(key)
-    network = _lines(spec)[line]
+    network = spec.lines()[line]
     counted = _counted(spec, network, width)
     lanczos = MAX_OF_DIAGONAL if network.closed_form == "shallow" else MAX_LANCZOS_VECTORS
     bounded = spec.bounds and (network.has_bound or network.output != "linear")
@@ -213,11 +213,6 @@ def counts(spec: HessianSpec, key: str, most: bool = False) -> tuple[Counts, ...
             numbers=lanczos * sum(map(restricted_size, counted.layers)),
         ),
     )
-
-
-@functools.lru_cache(maxsize=256)
-def _lines(spec: HessianSpec) -> dict[str, ComparedNetwork]:
-    return spec.lines()
 
 
 @functools.lru_cache(maxsize=512)

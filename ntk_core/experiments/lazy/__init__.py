@@ -16,18 +16,7 @@ from ntk_core.experiments.trained_sweep import Outputs, TrainedPoint, TrainedSwe
 from ntk_core.fits import PowerLaw, exponent_line, fit_runs
 from ntk_core.networks.choices import OUTPUTS
 from ntk_core.networks.spec import MAX_DEPTH, ArchitectureSpec, OutputName
-from ntk_core.runs import (
-    HESSIAN_BASIS,
-    MATVECS,
-    Counts,
-    Experiment,
-    Outcome,
-    ResultValue,
-    Value,
-    columns,
-    point_key,
-    typical_steps,
-)
+from ntk_core.runs import HESSIAN_BASIS, MATVECS, Counts, Experiment, Outcome, ResultValue, Value, columns, point_key
 from ntk_core.runs.columns import Column
 from ntk_core.settings.part import Ascending, Once, Width
 
@@ -98,7 +87,7 @@ def counts(spec: LazySpec, key: str, most: bool = False) -> tuple[Counts, ...]:
     # The least distance takes five kernels between w₀ and w_T.
     found = {"products": 2 * network.num_outputs * MATVECS, "kernels": 5, "programs": programs}
     held = {"copies": 5 * copies, "views": copies, "numbers": HESSIAN_BASIS * copies * directions}
-    return (spec.trainings(width, num_lines * copies, typical_steps(spec.training.max_steps, most), **found, **held),)
+    return (spec.trainings(width, num_lines * copies, spec.typical_steps(most), **found, **held),)
 
 
 Of = Callable[["LazyRun"], float]

@@ -155,8 +155,17 @@ def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: st
     found = in_degrees(graph, width, input_shape, num_outputs)
     judged = {name: found[name] for name in graph.beyond_first_layer}
     narrow = {name for name, degree in judged.items() if degree.growth == 0}
-    carried = _carried(graph, narrow)
-    harmed = {name for name in graph.depths if name not in narrow and _share_is_constant(graph, found[name], carried)}
+    carried = set(narrow)  # narrow groups, and those to which fixed skips add one
+    for name in graph.depths:
+        if any(not edge.trained and edge.source in carried for edge in graph.incoming[name]):
+            carried.add(name)
+    # Groups of whose inputs narrow neurons remain a constant share at any width.
+    harmed = {
+        name
+        for name, degree in found.items()
+        if name not in narrow
+        and any(source in carried and growth(graph, source) == degree.growth for source in degree.sources)
+    }
     reasons: list[Reason] = []
     if output != "linear":
         reasons.append(Reason(OUTPUT, f"The outputs pass through {output}: ‖H‖ stays of order 1.", True))
@@ -169,20 +178,6 @@ def _of_graph(graph: Graph, width: int, input_shape: tuple[int, ...], output: st
     outcome = outcome if output == "linear" else "nonlinear output"
     degrees = [degree.value for degree in judged.values()]
     return Verdict(outcome, tuple(reasons), min(degrees), max(degrees))
-
-
-def _carried(graph: Graph, narrow: set[str]) -> set[str]:
-    """Narrow groups, and those to which fixed skips add one."""
-    carried = set(narrow)
-    for name in graph.depths:
-        if any(not edge.trained and edge.source in carried for edge in graph.incoming[name]):
-            carried.add(name)
-    return carried
-
-
-def _share_is_constant(graph: Graph, degree: InDegree, carried: set[str]) -> bool:
-    """Whether narrow neurons remain a constant share of a group's inputs at any width."""
-    return any(source in carried and growth(graph, source) == degree.growth for source in degree.sources)
 
 
 def _narrow_reason(graph: Graph, degree: InDegree, carried: set[str], harmful: bool) -> Reason:
